@@ -1,0 +1,233 @@
+//! The seam between policies and whatever drives them.
+
+use crate::{Request, Tag};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Time};
+
+/// The request that an elevator would serve now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The request.
+    pub request: Request,
+    /// Whether it has expired, so that anybody who holds the disk for somebody else must let go at
+    /// once.
+    pub urgent: bool,
+}
+
+/// Orders pending requests and never waits.
+///
+/// # Merging
+///
+/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]) and
+/// is told of the outcome: [`Elevator::merged`] when a queued request grew, at either end, and
+/// [`Elevator::fused`] when growing closed the gap to its neighbour. `fused` is always followed by a
+/// `merged` with the final extent of the one that was kept.
+pub trait Elevator {
+    /// Queues a request.
+    fn insert(&mut self, now: Time, request: Request);
+
+    /// The request it would serve now, with the head behind the last sector dispatched (`head`), and
+    /// whether that is urgent. `None` only when nothing is queued. Changes nothing.
+    fn peek(&self, now: Time, head: Lba) -> Option<Candidate>;
+
+    /// Removes and returns what `peek` with the same `now` and `head` returned, if nothing was
+    /// inserted, merged or removed in between.
+    fn take(&mut self, now: Time, head: Lba) -> Option<Request>;
+
+    /// Notes that a request taken earlier has finished.
+    fn completed(&mut self, _now: Time, _request: &Request) {}
+
+    /// Whether `new` may become part of the queued request `queued`, or, while two queued requests
+    /// are about to be fused, whether the second (`new`) may become part of the first.
+    fn may_merge(&self, _queued: Tag, _new: &Request) -> bool {
+        true
+    }
+
+    /// Notes that the queued request `queued` now has this extent.
+    fn merged(&mut self, queued: Tag, extent: Extent);
+
+    /// Notes that the queued request `gone` became part of the queued request `kept`. Of the two,
+    /// the earlier place in any order of arrival counts.
+    fn fused(&mut self, kept: Tag, gone: Tag);
+
+    /// How many later arrivals may be served ahead of a queued request; `None` if the policy gives
+    /// no such bound.
+    fn overtake_max(&self) -> Option<usize>;
+
+    /// How many requests are queued.
+    fn queued(&self) -> usize;
+
+    /// Removes all queued requests, and returns them in order of arrival: by arrival time, then by
+    /// insertion.
+    fn drain(&mut self) -> Vec<Request>;
+}
+
+/// What a scheduler wants done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// Hand this request to the drive now.
+    Request(Request),
+    /// Requests are queued or expected, but waiting should pay: ask again at this time or on the
+    /// next insert or completion, whichever comes first. Always later than the `now` passed in.
+    IdleUntil(Time),
+    /// Nothing is queued and nothing is expected.
+    Empty,
+}
+
+/// What to do next; may decide to wait for a request that has not arrived.
+pub trait Scheduler {
+    /// Queues a request.
+    fn insert(&mut self, now: Time, request: Request);
+
+    /// Chooses the next step; called whenever the drive has room.
+    fn dispatch(&mut self, now: Time) -> Dispatch;
+
+    /// Notes that a request which [`Scheduler::dispatch`] handed out has gone to the drive.
+    ///
+    /// Usually at once; later where a driver commits to a request before the drive has room.
+    fn dispatched(&mut self, _now: Time, _request: &Request) {}
+
+    /// Notes that the drive finished a request.
+    fn completed(&mut self, _now: Time, _request: &Request) {}
+
+    /// As [`Elevator::may_merge`].
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool;
+
+    /// As [`Elevator::merged`].
+    fn merged(&mut self, queued: Tag, extent: Extent);
+
+    /// As [`Elevator::fused`].
+    fn fused(&mut self, kept: Tag, gone: Tag);
+
+    /// As [`Elevator::overtake_max`].
+    fn overtake_max(&self) -> Option<usize>;
+
+    /// How many requests are queued: inserted, and neither handed out nor fused away.
+    fn queued(&self) -> usize;
+
+    /// Removes all queued requests, as [`Elevator::drain`], so that another scheduler can take over.
+    fn drain(&mut self) -> Vec<Request>;
+}
+
+macro_rules! forward_elevator {
+    () => {
+        fn insert(&mut self, now: Time, request: Request) {
+            (**self).insert(now, request);
+        }
+        fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+            (**self).may_merge(queued, new)
+        }
+        fn merged(&mut self, queued: Tag, extent: Extent) {
+            (**self).merged(queued, extent);
+        }
+        fn fused(&mut self, kept: Tag, gone: Tag) {
+            (**self).fused(kept, gone);
+        }
+        fn overtake_max(&self) -> Option<usize> {
+            (**self).overtake_max()
+        }
+        fn queued(&self) -> usize {
+            (**self).queued()
+        }
+        fn drain(&mut self) -> Vec<Request> {
+            (**self).drain()
+        }
+        fn completed(&mut self, now: Time, request: &Request) {
+            (**self).completed(now, request);
+        }
+    };
+}
+
+impl<E: Elevator + ?Sized> Elevator for Box<E> {
+    forward_elevator!();
+
+    fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
+        (**self).peek(now, head)
+    }
+
+    fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
+        (**self).take(now, head)
+    }
+}
+
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    forward_elevator!();
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        (**self).dispatch(now)
+    }
+
+    fn dispatched(&mut self, now: Time, request: &Request) {
+        (**self).dispatched(now, request);
+    }
+}
+
+/// Serves whatever its elevator would serve, at once.
+///
+/// Source: the definition of a work-conserving scheduler. When not to use it: for streams of
+/// synchronous reads, which it tears apart.
+#[derive(Debug)]
+pub struct WorkConserving<E> {
+    elevator: E,
+    head: Lba,
+}
+
+impl<E: Elevator> WorkConserving<E> {
+    /// A scheduler that never waits, with the head at sector 0.
+    pub fn new(elevator: E) -> WorkConserving<E> {
+        WorkConserving {
+            elevator,
+            head: Lba::ZERO,
+        }
+    }
+
+    /// The elevator.
+    pub fn elevator(&self) -> &E {
+        &self.elevator
+    }
+}
+
+impl<E: Elevator> Scheduler for WorkConserving<E> {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.elevator.insert(now, request);
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        match self.elevator.take(now, self.head) {
+            Some(request) => {
+                self.head = request.extent.end();
+                Dispatch::Request(request)
+            }
+            None => Dispatch::Empty,
+        }
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        self.elevator.completed(now, request);
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        self.elevator.may_merge(queued, new)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.elevator.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.elevator.fused(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        self.elevator.overtake_max()
+    }
+
+    fn queued(&self) -> usize {
+        self.elevator.queued()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.elevator.drain()
+    }
+}

@@ -1,0 +1,24 @@
+//! Units of the disk world.
+//!
+//! Points and spans are different types: [`Time`] − [`Time`] is a [`Nanos`], [`Lba`] + [`Sectors`]
+//! is an [`Lba`], and a point plus a point does not compile. Everything is an integer; floats
+//! appear only where a profile or a statistic needs them.
+//!
+//! What is not here: a clock. The crate is `no_std` and has no dependencies, so that nothing built
+//! on it can ask what time it is.
+
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(test)]
+extern crate std;
+
+mod address;
+mod angle;
+mod text;
+mod time;
+
+pub use address::{Cylinder, Extent, Head, Lba, Sectors, Track};
+pub use angle::Angle;
+pub use text::{Bytes, ParseUnitError};
+pub use time::{Nanos, Time};

@@ -1,0 +1,298 @@
+//! Sizes and durations as text: `4KiB`, `1GB`, `100us`, `14d`.
+
+use crate::Nanos;
+use core::fmt;
+use core::str::FromStr;
+
+/// A size in bytes.
+///
+/// As text, `kB`, `MB`, `GB`, `TB` are powers of 1000 and `KiB`, `MiB`, `GiB`, `TiB` powers of
+/// 1024; a bare number is an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// Why a text is not a duration or a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseUnitError {
+    /// No digits at the start.
+    NoNumber,
+    /// A number without a unit.
+    NoDurationUnit,
+    /// A number without a unit.
+    NoSizeUnit,
+    /// Not one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`.
+    UnknownDurationUnit,
+    /// Not one of `B`, `kB`, `KiB`, `MB`, `MiB`, `GB`, `GiB`, `TB`, `TiB`.
+    UnknownSizeUnit,
+    /// More digits behind the point than the unit can show in whole nanoseconds or bytes.
+    NotWhole,
+    /// More than 64 bits.
+    TooLarge,
+}
+
+impl fmt::Display for ParseUnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ParseUnitError::NoNumber => "no number at the start; write for example 30ms or 4KiB",
+            ParseUnitError::NoDurationUnit => {
+                "a duration needs its unit: ns, us, ms, s, m, h or d, as in 30ms"
+            }
+            ParseUnitError::NoSizeUnit => {
+                "a size needs its unit: B, kB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 4KiB"
+            }
+            ParseUnitError::UnknownDurationUnit => {
+                "unknown unit of duration; allowed are ns, us, ms, s, m, h and d"
+            }
+            ParseUnitError::UnknownSizeUnit => {
+                "unknown unit of size; allowed are B, kB, KiB, MB, MiB, GB, GiB, TB and TiB"
+            }
+            ParseUnitError::NotWhole => "not a whole number of nanoseconds or bytes",
+            ParseUnitError::TooLarge => "too large",
+        })
+    }
+}
+
+impl core::error::Error for ParseUnitError {}
+
+const DURATIONS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+const SIZES: [(&str, u64); 9] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+    ("TB", 1_000_000_000_000),
+    ("TiB", 1 << 40),
+];
+
+/// Reads `digits[.digits]unit` exactly, in integers.
+fn parse(
+    text: &str,
+    units: &[(&str, u64)],
+    bare: ParseUnitError,
+    unknown: ParseUnitError,
+) -> Result<u64, ParseUnitError> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = (&text[..split], text[split..].trim_start());
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.contains('.') || (number.contains('.') && part.is_empty()) {
+        return Err(ParseUnitError::NoNumber);
+    }
+    if unit.is_empty() {
+        return Err(bare);
+    }
+    let (_, scale) = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or(unknown)?;
+    let digits = |text: &str| {
+        text.bytes().try_fold(0_u64, |value, digit| {
+            value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        })
+    };
+    let whole = digits(whole)
+        .and_then(|whole| whole.checked_mul(*scale))
+        .ok_or(ParseUnitError::TooLarge)?;
+    let part = part.trim_end_matches('0');
+    let mut below = 0;
+    if !part.is_empty() {
+        let one = u32::try_from(part.len())
+            .ok()
+            .and_then(|places| 10_u128.checked_pow(places))
+            .ok_or(ParseUnitError::NotWhole)?;
+        let part = digits(part).ok_or(ParseUnitError::NotWhole)?;
+        let scaled = u128::from(part) * u128::from(*scale);
+        if !scaled.is_multiple_of(one) {
+            return Err(ParseUnitError::NotWhole);
+        }
+        // Less than `scale`, since the part is less than one.
+        below = (scaled / one) as u64;
+    }
+    whole.checked_add(below).ok_or(ParseUnitError::TooLarge)
+}
+
+/// Reads `100us`, `1.5ms`, `14d`: a number and one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`.
+impl FromStr for Nanos {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Nanos, ParseUnitError> {
+        parse(
+            text,
+            &DURATIONS,
+            ParseUnitError::NoDurationUnit,
+            ParseUnitError::UnknownDurationUnit,
+        )
+        .map(Nanos::from_nanos)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Bytes, ParseUnitError> {
+        parse(
+            text,
+            &SIZES,
+            ParseUnitError::NoSizeUnit,
+            ParseUnitError::UnknownSizeUnit,
+        )
+        .map(Bytes)
+    }
+}
+
+/// Writes the size in the largest unit that divides it: `4KiB`, `500GB`, `1536B`.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, unit) = SIZES
+            .into_iter()
+            .rev()
+            .filter(|(_, unit)| self.0 >= *unit && self.0.is_multiple_of(*unit))
+            .max_by_key(|(_, unit)| *unit)
+            .unwrap_or(("B", 1));
+        write!(f, "{}{name}", self.0 / unit)
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde_impls {
+    use super::*;
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::{Deserialize, Serialize, Serializer};
+
+    struct Text<T>(core::marker::PhantomData<T>, &'static str);
+
+    impl<T: FromStr<Err = ParseUnitError>> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.1)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            text.parse()
+                .map_err(|error| E::custom(format_args!("\"{text}\": {error}")))
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Nanos {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+            from.deserialize_str(Text(
+                core::marker::PhantomData,
+                "a duration with its unit in quotes, such as \"30ms\"",
+            ))
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Bytes {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+            from.deserialize_str(Text(
+                core::marker::PhantomData,
+                "a size with its unit in quotes, such as \"4KiB\"",
+            ))
+        }
+    }
+
+    impl Serialize for Nanos {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+
+    impl Serialize for Bytes {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::string::{String, ToString};
+
+    #[test]
+    fn reads_durations() {
+        for (text, nanos) in [
+            ("100us", 100_000),
+            ("1.5ms", 1_500_000),
+            ("30 ms", 30_000_000),
+            ("14d", 1_209_600_000_000_000),
+            ("0ns", 0),
+            ("0.000000001s", 1),
+        ] {
+            assert_eq!(text.parse(), Ok(Nanos::from_nanos(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_sizes() {
+        for (text, bytes) in [
+            ("4KiB", 4096),
+            ("1GB", 1_000_000_000),
+            ("1.5MiB", 1_572_864),
+            ("512B", 512),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        assert_eq!(Bytes(4096).to_string(), "4KiB");
+        assert_eq!(Bytes(1536).to_string(), "1536B");
+        assert_eq!(Bytes(500_000_000_000).to_string(), "500GB");
+        assert_eq!(Bytes(0).to_string(), "0B");
+    }
+
+    #[test]
+    fn refuses_what_is_not_clear() {
+        use ParseUnitError::*;
+        for (text, error) in [
+            ("30", NoDurationUnit),
+            ("", NoNumber),
+            ("ms", NoNumber),
+            ("-3ms", NoNumber),
+            (".5ms", NoNumber),
+            ("1.ms", NoNumber),
+            ("1.2.3ms", NoNumber),
+            ("1 hour", UnknownDurationUnit),
+            ("1.5ns", NotWhole),
+            ("999999999999d", TooLarge),
+        ] {
+            assert_eq!(text.parse::<Nanos>(), Err(error), "{text}");
+        }
+        assert_eq!("4".parse::<Bytes>(), Err(NoSizeUnit));
+        assert_eq!("4k".parse::<Bytes>(), Err(UnknownSizeUnit));
+    }
+
+    proptest! {
+        #[test]
+        fn durations_round_trip(nanos in any::<u64>()) {
+            let span = Nanos::from_nanos(nanos);
+            prop_assert_eq!(span.to_string().parse(), Ok(span));
+        }
+
+        #[test]
+        fn sizes_round_trip(bytes in any::<u64>()) {
+            prop_assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+
+        #[test]
+        fn never_panics(text in any::<String>()) {
+            let _ = text.parse::<Nanos>();
+            let _ = text.parse::<Bytes>();
+        }
+    }
+}
