@@ -24,10 +24,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod lba_index;
 mod positioning;
 mod request;
 mod seam;
 
+pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use positioning::{Positioning, Predicted};
 pub use request::{Class, Flags, Op, Origin, Request, Tag};
 pub use seam::{Candidate, Dispatch, Elevator, Scheduler, WorkConserving};
