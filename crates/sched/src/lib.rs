@@ -27,9 +27,11 @@ extern crate std;
 mod lba_index;
 mod positioning;
 mod request;
+mod requests;
 mod seam;
 
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use positioning::{Positioning, Predicted};
 pub use request::{Class, Flags, Op, Origin, Request, Tag};
+pub use requests::{Age, ListId, Requests};
 pub use seam::{Candidate, Dispatch, Elevator, Scheduler, WorkConserving};

@@ -1,0 +1,454 @@
+//! The queued requests of a policy, by tag and in lists by order of arrival.
+//!
+//! A slot per tag, linked into one of a few lists; nothing is allocated once the highest tag was
+//! seen. Each list is sorted by (arrival, insertion), so its front is the oldest request. A request
+//! usually arrives at the moment it is inserted and goes to the end at once; one that was held back,
+//! or that came over from another scheduler, goes where its arrival puts it.
+
+use crate::{Request, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Time};
+
+/// No slot: the end of a list.
+const NIL: u32 = u32::MAX;
+
+/// Which of the lists of a [`Requests`]; its use is the policy's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListId(pub u8);
+
+impl ListId {
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a request stands among all that were inserted: by arrival time, then by insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Age {
+    /// When it came.
+    pub arrival: Time,
+    /// How many were inserted before it.
+    pub turn: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    request: Option<Request>,
+    turn: u64,
+    list: ListId,
+    prev: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+impl List {
+    const EMPTY: List = List {
+        head: NIL,
+        tail: NIL,
+        len: 0,
+    };
+}
+
+/// Queued requests by tag, each in one of several lists that are in order of arrival.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_sched::{ListId, Op, Request, Requests, Tag};
+/// use headtime_units::{Extent, Time};
+///
+/// const ALL: ListId = ListId(0);
+/// let mut requests = Requests::new(1);
+/// for (tag, arrival) in [(0, 20), (1, 10), (2, 20)] {
+///     let arrival = Time::from_nanos(arrival);
+///     requests.insert(ALL, Request::new(Tag(tag), Op::Read, Extent::at(0, 8), arrival));
+/// }
+/// assert_eq!(requests.oldest(ALL).unwrap().tag, Tag(1));
+/// requests.remove(Tag(1));
+/// assert_eq!(requests.oldest(ALL).unwrap().tag, Tag(0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Requests {
+    slots: Vec<Slot>,
+    lists: Vec<List>,
+    inserted: u64,
+    len: usize,
+}
+
+impl Requests {
+    /// Without requests, with the lists 0 to `lists` − 1.
+    pub fn new(lists: u8) -> Requests {
+        Requests {
+            slots: Vec::new(),
+            lists: alloc::vec![List::EMPTY; usize::from(lists)],
+            inserted: 0,
+            len: 0,
+        }
+    }
+
+    /// How many requests there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no requests.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many requests are in a list.
+    pub fn len_of(&self, list: ListId) -> usize {
+        self.lists[list.index()].len
+    }
+
+    /// Adds a request to a list, at the place that its arrival gives it; at the end if no request of
+    /// the list arrived later.
+    ///
+    /// # Panics
+    ///
+    /// If its tag is queued already.
+    pub fn insert(&mut self, list: ListId, request: Request) {
+        let at = request.tag.index();
+        if at >= self.slots.len() {
+            self.slots.resize(
+                at + 1,
+                Slot {
+                    request: None,
+                    turn: 0,
+                    list,
+                    prev: NIL,
+                    next: NIL,
+                },
+            );
+        }
+        let slot = &mut self.slots[at];
+        assert!(
+            slot.request.is_none(),
+            "tag {} is queued already",
+            request.tag.0
+        );
+        slot.request = Some(request);
+        slot.turn = self.inserted;
+        self.inserted += 1;
+        self.len += 1;
+        self.link(list, request.tag.0);
+    }
+
+    /// Removes a request and returns it.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn remove(&mut self, tag: Tag) -> Request {
+        let request = *self.get(tag);
+        self.unlink(tag.0);
+        self.slots[tag.index()].request = None;
+        self.len -= 1;
+        request
+    }
+
+    /// Whether a request of this tag is queued.
+    pub fn contains(&self, tag: Tag) -> bool {
+        self.find(tag).is_some()
+    }
+
+    /// A queued request, or `None` if there is none of this tag.
+    pub fn find(&self, tag: Tag) -> Option<&Request> {
+        self.slots.get(tag.index())?.request.as_ref()
+    }
+
+    /// A queued request.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn get(&self, tag: Tag) -> &Request {
+        self.find(tag)
+            .unwrap_or_else(|| panic!("tag {} is not queued", tag.0))
+    }
+
+    /// The age of a queued request.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn age(&self, tag: Tag) -> Age {
+        Age {
+            arrival: self.get(tag).arrival,
+            turn: self.slots[tag.index()].turn,
+        }
+    }
+
+    /// In which list a queued request is.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn list_of(&self, tag: Tag) -> ListId {
+        self.get(tag);
+        self.slots[tag.index()].list
+    }
+
+    /// The request of a list that arrived first.
+    pub fn oldest(&self, list: ListId) -> Option<&Request> {
+        self.at(self.lists[list.index()].head)
+    }
+
+    /// The requests of a list, oldest first.
+    pub fn iter(&self, list: ListId) -> impl Iterator<Item = &Request> {
+        let mut at = self.lists[list.index()].head;
+        core::iter::from_fn(move || {
+            let request = self.at(at)?;
+            at = self.slots[at as usize].next;
+            Some(request)
+        })
+    }
+
+    /// The requests that arrived just before and just after this one, of its list.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn neighbours(&self, tag: Tag) -> (Option<&Request>, Option<&Request>) {
+        self.get(tag);
+        let slot = &self.slots[tag.index()];
+        (self.at(slot.prev), self.at(slot.next))
+    }
+
+    /// Changes what a queued request asks for, and returns what it asked for before.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn set_extent(&mut self, tag: Tag, extent: Extent) -> Extent {
+        self.get(tag);
+        let slot = self.slots[tag.index()].request.as_mut();
+        let request = slot.expect("looked up above");
+        core::mem::replace(&mut request.extent, extent)
+    }
+
+    /// Moves a queued request to another list.
+    ///
+    /// # Panics
+    ///
+    /// If it is not queued.
+    pub fn move_to(&mut self, tag: Tag, list: ListId) {
+        self.get(tag);
+        self.unlink(tag.0);
+        self.link(list, tag.0);
+    }
+
+    /// Removes the queued request `gone`, which became part of the queued request `kept`, and
+    /// returns it. If `gone` is the older one, `kept` takes its place: its age, and its list.
+    ///
+    /// # Panics
+    ///
+    /// If either is not queued, or if they differ in operation.
+    pub fn fuse(&mut self, kept: Tag, gone: Tag) -> Request {
+        let (place, list) = (self.age(gone), self.list_of(gone));
+        let older = place < self.age(kept);
+        let gone = self.remove(gone);
+        let slot = &mut self.slots[kept.index()];
+        let request = slot.request.as_mut().expect("its age was looked up above");
+        assert_eq!(
+            request.op, gone.op,
+            "requests {} and {} cannot be one",
+            kept.0, gone.tag.0
+        );
+        if older {
+            request.arrival = place.arrival;
+            slot.turn = place.turn;
+            self.move_to(kept, list);
+        }
+        gone
+    }
+
+    /// Removes all requests and returns them, oldest first.
+    pub fn drain(&mut self) -> Vec<Request> {
+        let mut all: Vec<(Age, Request)> = Vec::with_capacity(self.len);
+        for list in 0..self.lists.len() {
+            let mut at = self.lists[list].head;
+            while at != NIL {
+                let slot = &mut self.slots[at as usize];
+                let request = slot.request.take().expect("slots in lists are full");
+                let age = Age {
+                    arrival: request.arrival,
+                    turn: slot.turn,
+                };
+                all.push((age, request));
+                at = slot.next;
+            }
+            self.lists[list] = List::EMPTY;
+        }
+        self.len = 0;
+        all.sort_unstable_by_key(|(age, _)| *age);
+        all.into_iter().map(|(_, request)| request).collect()
+    }
+
+    fn at(&self, at: u32) -> Option<&Request> {
+        self.slots.get(at as usize)?.request.as_ref()
+    }
+
+    fn age_at(&self, at: u32) -> Age {
+        self.age(Tag(at))
+    }
+
+    /// Puts a slot into a list, behind all that are older.
+    fn link(&mut self, list: ListId, at: u32) {
+        let age = self.age_at(at);
+        let mut prev = self.lists[list.index()].tail;
+        while prev != NIL && self.age_at(prev) > age {
+            prev = self.slots[prev as usize].prev;
+        }
+        let next = match prev {
+            NIL => self.lists[list.index()].head,
+            prev => self.slots[prev as usize].next,
+        };
+        let slot = &mut self.slots[at as usize];
+        (slot.list, slot.prev, slot.next) = (list, prev, next);
+        self.join(list, prev, at);
+        self.join(list, at, next);
+        self.lists[list.index()].len += 1;
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let slot = &self.slots[at as usize];
+        let (list, prev, next) = (slot.list, slot.prev, slot.next);
+        self.join(list, prev, next);
+        self.lists[list.index()].len -= 1;
+    }
+
+    /// Makes two slots neighbours; either may be the end of the list.
+    fn join(&mut self, list: ListId, prev: u32, next: u32) {
+        match prev {
+            NIL => self.lists[list.index()].head = next,
+            prev => self.slots[prev as usize].next = next,
+        }
+        match next {
+            NIL => self.lists[list.index()].tail = prev,
+            next => self.slots[next as usize].prev = prev,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Op;
+    use proptest::prelude::*;
+
+    fn request(tag: u32, arrival: u64) -> Request {
+        Request::new(
+            Tag(tag),
+            Op::Read,
+            Extent::at(u64::from(tag) * 8, 8),
+            Time::from_nanos(arrival),
+        )
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u32, u64, u8),
+        Remove(usize),
+        Fuse(usize, usize),
+        Move(usize, u8),
+        Drain,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..40_u32, 0..8_u64, 0..3_u8).prop_map(|(t, a, l)| Step::Insert(t, a, l)),
+            2 => any::<usize>().prop_map(Step::Remove),
+            2 => (any::<usize>(), any::<usize>()).prop_map(|(k, g)| Step::Fuse(k, g)),
+            1 => (any::<usize>(), 0..3_u8).prop_map(|(t, l)| Step::Move(t, l)),
+            1 => Just(Step::Drain),
+        ]
+    }
+
+    /// A queued request of the obvious store: list, age, request.
+    type Entry = (ListId, Age, Request);
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_list(steps in prop::collection::vec(step(), 0..150)) {
+            let mut requests = Requests::new(3);
+            let mut model: Vec<Entry> = Vec::new();
+            let mut turn = 0;
+            for step in steps {
+                match step {
+                    Step::Insert(tag, arrival, list) => {
+                        if requests.contains(Tag(tag)) {
+                            continue;
+                        }
+                        let request = request(tag, arrival);
+                        requests.insert(ListId(list), request);
+                        let age = Age { arrival: request.arrival, turn };
+                        model.push((ListId(list), age, request));
+                        turn += 1;
+                    }
+                    Step::Remove(which) if !model.is_empty() => {
+                        let (_, _, request) = model.remove(which % model.len());
+                        prop_assert_eq!(requests.remove(request.tag), request);
+                    }
+                    Step::Fuse(kept, gone) if model.len() > 1 => {
+                        let kept = kept % model.len();
+                        let gone = (kept + 1 + gone % (model.len() - 1)) % model.len();
+                        let (list, age, old) = model[gone];
+                        prop_assert_eq!(requests.fuse(model[kept].2.tag, old.tag), old);
+                        if age < model[kept].1 {
+                            model[kept].0 = list;
+                            model[kept].1 = age;
+                            model[kept].2.arrival = age.arrival;
+                        }
+                        model.remove(gone);
+                    }
+                    Step::Move(which, list) if !model.is_empty() => {
+                        let which = which % model.len();
+                        model[which].0 = ListId(list);
+                        requests.move_to(model[which].2.tag, ListId(list));
+                    }
+                    Step::Drain => {
+                        model.sort_by_key(|(_, age, _)| *age);
+                        let all: Vec<Request> = model.drain(..).map(|(_, _, r)| r).collect();
+                        prop_assert_eq!(requests.drain(), all);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(requests.len(), model.len());
+                for list in [0, 1, 2].map(ListId) {
+                    let mut of: Vec<&Entry> = model.iter().filter(|e| e.0 == list).collect();
+                    of.sort_by_key(|(_, age, _)| *age);
+                    prop_assert_eq!(requests.len_of(list), of.len());
+                    prop_assert!(requests.iter(list).eq(of.iter().map(|(_, _, r)| r)));
+                    prop_assert_eq!(requests.oldest(list), of.first().map(|(_, _, r)| r));
+                    for (at, (_, age, request)) in of.iter().enumerate() {
+                        prop_assert_eq!(requests.age(request.tag), *age);
+                        let before = at.checked_sub(1).map(|at| &of[at].2);
+                        let after = of.get(at + 1).map(|(_, _, r)| r);
+                        prop_assert_eq!(requests.neighbours(request.tag), (before, after));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "tag 3 is queued already")]
+    fn a_tag_is_queued_once() {
+        let mut requests = Requests::new(1);
+        requests.insert(ListId(0), request(3, 0));
+        requests.insert(ListId(0), request(3, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "tag 3 is not queued")]
+    fn only_queued_requests_leave() {
+        Requests::new(1).remove(Tag(3));
+    }
+}
