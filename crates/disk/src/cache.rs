@@ -1,0 +1,506 @@
+//! The buffer in the drive: segments, what they hold, and which one serves a command.
+//!
+//! A segment holds one run of consecutive sectors. Reads push sectors into it from the medium, and
+//! go on doing so after the command is done (read-ahead); writes push them in from the bus. Which
+//! segment a command gets, and what counts as a hit, follows the DiskSim 4.0 manual (section on the
+//! disk module) and the behaviour of its disk cache: an exact order of preference, ties going to the
+//! segment that has gone unused for longest.
+//!
+//! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
+
+use crate::profile::{CacheSpec, ReadAhead, RequestedData, WriteBack};
+use headtime_units::{Extent, Lba};
+
+/// A segment, by its place in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentId(u32);
+
+impl SegmentId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is in a segment and what happens to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing of use.
+    Empty,
+    /// Sectors as they are on the medium.
+    Clean,
+    /// The medium is filling it, for a command or ahead of one.
+    Reading,
+    /// Some of the sectors are not on the medium yet, and the arm is not on its way to them.
+    Dirty,
+    /// Dirty, and the arm is writing them.
+    Writing,
+}
+
+/// A run of consecutive sectors in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// First sector held.
+    pub start: u64,
+    /// Behind the last sector held.
+    pub end: u64,
+    /// First sector not yet on the medium, if dirty or being written.
+    pub dirty_start: u64,
+    /// Behind the last of them.
+    pub dirty_end: u64,
+    /// Reading may not be interrupted before it has come here.
+    pub ahead_min: u64,
+    /// Reading ahead ends here.
+    pub ahead_max: u64,
+    /// What happens to it.
+    pub state: State,
+    /// Commands that still need it: it cannot be given away.
+    pub users: u16,
+    /// It was a write that used it last; `None` if it was never used.
+    pub last_was_write: Option<bool>,
+    /// Larger the later it was used.
+    used: u64,
+}
+
+impl Segment {
+    fn is_dirty(&self) -> bool {
+        matches!(self.state, State::Dirty | State::Writing)
+    }
+
+    fn overlaps(&self, extent: Extent) -> bool {
+        self.state != State::Empty
+            && extent.start.get() < self.end
+            && self.start < extent.end().get()
+    }
+
+    /// Whether the first sector of `extent` is here.
+    fn has_first(&self, extent: Extent) -> bool {
+        self.start <= extent.start.get() && extent.start.get() < self.end
+    }
+
+    /// The sectors that are not on the medium yet.
+    pub fn dirty(&self) -> Extent {
+        Extent::at(self.dirty_start, self.dirty_end - self.dirty_start)
+    }
+}
+
+/// How a read finds its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadLookup {
+    /// All of it is here.
+    Whole(SegmentId),
+    /// The beginning is here.
+    Partial(SegmentId),
+    /// Nothing usable is here; a segment to read into, if there is one to be had.
+    Miss(Option<SegmentId>),
+    /// Part of it is dirty and cannot be taken from the buffer: that must reach the medium first.
+    Blocked(SegmentId),
+}
+
+/// Where a write puts its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteLookup {
+    /// Behind (or, before the arm has set out, in front of or over) dirty data of this segment.
+    Join(SegmentId),
+    /// Into a segment of its own.
+    Fresh(SegmentId),
+    /// Sectors of it are dirty and cannot be joined: they must reach the medium first.
+    Blocked(SegmentId),
+    /// No segment may take it now.
+    Full,
+}
+
+/// All segments of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    segments: Vec<Segment>,
+    spec: CacheSpec,
+    ahead_min: u64,
+    ahead_max: u64,
+    capacity: u64,
+    /// Stamp of the segment used last.
+    clock: u64,
+    dirty: u32,
+}
+
+impl Cache {
+    /// An empty buffer for a disk of `capacity` sectors.
+    pub fn new(spec: &CacheSpec, capacity: u64) -> Cache {
+        let segment = Segment {
+            start: 0,
+            end: 0,
+            dirty_start: 0,
+            dirty_end: 0,
+            ahead_min: 0,
+            ahead_max: 0,
+            state: State::Empty,
+            users: 0,
+            last_was_write: None,
+            used: 0,
+        };
+        let mut segments = vec![segment; spec.segments as usize];
+        for (stamp, segment) in segments.iter_mut().enumerate() {
+            segment.used = stamp as u64;
+        }
+        // Limits that contradict each other are settled as DiskSim settles them.
+        let off = spec.read_ahead == ReadAhead::Off;
+        let ahead_min = if off { 0 } else { u64::from(spec.read_ahead_min) };
+        let ahead_max = u64::from(spec.read_ahead_max);
+        Cache {
+            clock: segments.len() as u64 - 1,
+            segments,
+            spec: *spec,
+            ahead_min,
+            ahead_max: if off || ahead_max < ahead_min { ahead_min } else { ahead_max },
+            capacity,
+            dirty: 0,
+        }
+    }
+
+    /// The parameters.
+    pub fn spec(&self) -> &CacheSpec {
+        &self.spec
+    }
+
+    /// A segment.
+    pub fn get(&self, id: SegmentId) -> &Segment {
+        &self.segments[id.index()]
+    }
+
+    /// A segment, to change.
+    pub fn get_mut(&mut self, id: SegmentId) -> &mut Segment {
+        &mut self.segments[id.index()]
+    }
+
+    /// How many segments hold data that is not on the medium.
+    pub fn dirty(&self) -> u32 {
+        self.dirty
+    }
+
+    /// The dirty segments whose writing has not begun.
+    pub fn to_destage(&self) -> impl Iterator<Item = (SegmentId, Extent)> + '_ {
+        self.segments
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| s.state == State::Dirty)
+            .map(|(i, s)| (SegmentId(i as u32), s.dirty()))
+    }
+
+    /// The dirty segment that has gone unused for longest.
+    pub fn oldest_dirty(&self) -> Option<SegmentId> {
+        let mut oldest: Option<(u64, usize)> = None;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.state == State::Dirty && oldest.is_none_or(|(used, _)| segment.used < used) {
+                oldest = Some((segment.used, index));
+            }
+        }
+        oldest.map(|(_, index)| SegmentId(index as u32))
+    }
+
+    /// A dirty segment, not being written, that shares a sector with `extent`.
+    pub fn dirty_overlap(&self, extent: Extent) -> Option<SegmentId> {
+        if self.dirty == 0 {
+            return None;
+        }
+        self.segments
+            .iter()
+            .position(|s| s.is_dirty() && s.dirty().overlaps(extent))
+            .map(|index| SegmentId(index as u32))
+    }
+
+    fn is_dedicated(&self, index: usize) -> bool {
+        self.spec.dedicated_write_segment && index == 0
+    }
+
+    /// What the buffer has for a read.
+    ///
+    /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
+    /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
+    pub fn find_read(&self, extent: Extent) -> ReadLookup {
+        let end = extent.end().get();
+        let mut best = 0_u8;
+        let mut best_used = u64::MAX;
+        let mut best_index = usize::MAX;
+        for (index, s) in self.segments.iter().enumerate() {
+            let value = if self.is_dedicated(index) {
+                if s.is_dirty() && s.overlaps(extent) {
+                    return ReadLookup::Blocked(SegmentId(index as u32));
+                }
+                continue;
+            } else if s.state == State::Empty {
+                3
+            } else if !s.has_first(extent) {
+                match s.state {
+                    State::Clean if s.users == 0 => 2,
+                    State::Reading if s.end == extent.start.get() && self.spec.almost_read_hits => 5,
+                    State::Reading if s.users == 0 => 1,
+                    State::Dirty | State::Writing if s.overlaps(extent) => {
+                        return ReadLookup::Blocked(SegmentId(index as u32));
+                    }
+                    _ => continue,
+                }
+            } else {
+                let whole = match s.state {
+                    State::Dirty | State::Writing => {
+                        if !self.spec.enabled || !self.spec.read_hits_on_write_data {
+                            return ReadLookup::Blocked(SegmentId(index as u32));
+                        }
+                        // What is dirty here is nowhere else; sectors behind it on the medium are
+                        // not read into a segment that is still to be written.
+                        if s.end < end {
+                            return ReadLookup::Blocked(SegmentId(index as u32));
+                        }
+                        11
+                    }
+                    State::Reading if self.spec.enabled => 9,
+                    State::Clean
+                        if self.spec.read_hits_on_write_data
+                            || s.last_was_write == Some(false) =>
+                    {
+                        8
+                    }
+                    _ => continue,
+                };
+                if s.end >= end { whole } else { whole - 4 }
+            };
+            if value > best || (value == best && s.used < best_used) {
+                best = value;
+                best_used = s.used;
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        match best {
+            0 => ReadLookup::Miss(None),
+            1..=3 => ReadLookup::Miss(Some(id)),
+            8.. => ReadLookup::Whole(id),
+            _ => ReadLookup::Partial(id),
+        }
+    }
+
+    /// Where the data of a write go.
+    ///
+    /// Appending to what is being written is preferred to any other joining; then comes a clean
+    /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being
+    /// filled ahead.
+    pub fn find_write(&self, extent: Extent) -> WriteLookup {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let size = u64::from(self.spec.segment_sectors);
+        let may_take = self.dirty < self.spec.write_segments;
+        let mut best = 0_u8;
+        let mut best_used = u64::MAX;
+        let mut best_index = usize::MAX;
+        for (index, s) in self.segments.iter().enumerate() {
+            if self.spec.dedicated_write_segment && index != 0 {
+                continue;
+            }
+            let value = match s.state {
+                State::Empty if may_take => 3,
+                State::Reading if may_take && s.users == 0 => 1,
+                State::Clean if may_take && s.users == 0 => {
+                    if s.overlaps(extent) {
+                        4
+                    } else {
+                        2
+                    }
+                }
+                State::Dirty | State::Writing => {
+                    let writing = s.state == State::Writing;
+                    let combine = self.spec.combine_sequential_writes;
+                    if combine && start == s.end && start == s.dirty_end {
+                        // More may come than fits: the rest waits for the medium.
+                        if s.dirty_end - s.dirty_start >= size {
+                            continue;
+                        }
+                        if writing { 7 } else { 6 }
+                    } else if combine && !writing && end == s.start && s.start == s.dirty_start {
+                        if s.end - start > size {
+                            continue;
+                        }
+                        5
+                    } else if s.overlaps(extent) {
+                        let inside = s.dirty_start <= start && end <= s.dirty_end;
+                        if inside && !writing && self.spec.write_back == WriteBack::Full {
+                            return WriteLookup::Join(SegmentId(index as u32));
+                        }
+                        if !s.dirty().overlaps(extent) && !writing {
+                            continue;
+                        }
+                        return WriteLookup::Blocked(SegmentId(index as u32));
+                    } else {
+                        continue;
+                    }
+                }
+                _ => continue,
+            };
+            if value > best || (value == best && s.used < best_used) {
+                best = value;
+                best_used = s.used;
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        match best {
+            0 => WriteLookup::Full,
+            1..=4 => WriteLookup::Fresh(id),
+            _ => WriteLookup::Join(id),
+        }
+    }
+
+    /// Whether a write into `id` directly follows another write that it does not continue: what
+    /// makes some drives give up the bus before the data have come.
+    pub fn follows_other_write(&self, id: SegmentId, extent: Extent) -> bool {
+        let s = self.get(id);
+        s.used == self.clock && s.last_was_write == Some(true) && extent.start.get() != s.end
+    }
+
+    /// Marks a segment as the one used last, by a read or a write.
+    pub fn touch(&mut self, id: SegmentId, write: bool) {
+        let segment = &mut self.segments[id.index()];
+        segment.last_was_write = Some(write);
+        if segment.used != self.clock {
+            self.clock += 1;
+            segment.used = self.clock;
+        }
+    }
+
+    /// Empties a segment and begins reading into it at `start`.
+    pub fn begin_read(&mut self, id: SegmentId, start: u64) {
+        let segment = &mut self.segments[id.index()];
+        debug_assert!(!segment.is_dirty(), "dirty data would be lost");
+        segment.start = start;
+        segment.end = start;
+        segment.ahead_min = 0;
+        segment.ahead_max = 0;
+        segment.state = State::Reading;
+    }
+
+    /// Notes that a read of `extent` uses the segment, and how far reading goes on behind it.
+    ///
+    /// `track` is the first sector of the track on which the sector behind the request is, the
+    /// sector behind that track's last, and how many sectors the track of the request has; it is
+    /// asked for only if the limit depends on it.
+    pub fn extend_ahead(
+        &mut self,
+        id: SegmentId,
+        extent: Extent,
+        track: impl FnOnce(Lba) -> (u64, u64, u64),
+    ) {
+        let end = extent.end().get();
+        let size = u64::from(self.spec.segment_sectors);
+        let len = extent.len.get();
+        let segment = &mut self.segments[id.index()];
+        let max = match self.spec.read_ahead {
+            ReadAhead::Off => end,
+            ReadAhead::NextTrack if end >= self.capacity => end,
+            ReadAhead::NextTrack => {
+                let (first, behind, sectors) = track(extent.end());
+                if segment.start < first { behind + sectors } else { behind }
+            }
+            _ if self.ahead_max > 0 => end + self.ahead_max,
+            _ if self.spec.requested_data == RequestedData::Kept => {
+                if len >= size || size - len < self.ahead_min {
+                    end + self.ahead_min
+                } else {
+                    extent.start.get() + size
+                }
+            }
+            _ => end + size,
+        };
+        let capacity = self.capacity;
+        segment.ahead_min = segment.ahead_min.max((end + self.ahead_min).min(capacity));
+        segment.ahead_max = segment.ahead_max.max(max.min(capacity));
+    }
+
+    /// Notes that reading into a segment has come to `end`; what no longer fits is pushed out at
+    /// the front.
+    pub fn read_to(&mut self, id: SegmentId, end: u64) {
+        let size = u64::from(self.spec.segment_sectors);
+        let segment = &mut self.segments[id.index()];
+        segment.end = segment.end.max(end);
+        segment.start = segment.start.max(segment.end.saturating_sub(size));
+    }
+
+    /// Ends reading into a segment, complete or not.
+    pub fn end_read(&mut self, id: SegmentId) {
+        let enabled = self.spec.enabled;
+        let segment = &mut self.segments[id.index()];
+        if segment.state == State::Reading {
+            segment.state =
+                if enabled && segment.start < segment.end { State::Clean } else { State::Empty };
+        }
+    }
+
+    /// Puts the data of a write into a segment of its own.
+    pub fn begin_write(&mut self, id: SegmentId, extent: Extent) {
+        let segment = &mut self.segments[id.index()];
+        debug_assert!(!segment.is_dirty(), "dirty data would be lost");
+        segment.start = extent.start.get();
+        segment.end = extent.end().get();
+        segment.dirty_start = segment.start;
+        segment.dirty_end = segment.end;
+        segment.ahead_min = 0;
+        segment.ahead_max = 0;
+        segment.state = State::Dirty;
+        self.dirty += 1;
+        debug_assert!(self.dirty <= self.spec.write_segments);
+    }
+
+    /// Puts the data of a write beside or over dirty data.
+    pub fn join_write(&mut self, id: SegmentId, extent: Extent) {
+        let size = u64::from(self.spec.segment_sectors);
+        let segment = &mut self.segments[id.index()];
+        debug_assert!(segment.is_dirty());
+        segment.dirty_start = segment.dirty_start.min(extent.start.get());
+        segment.dirty_end = segment.dirty_end.max(extent.end().get());
+        segment.start = segment.start.min(segment.dirty_start);
+        segment.end = segment.end.max(segment.dirty_end);
+        // Clean sectors at the front make room; dirty ones never do.
+        let front = segment.end.saturating_sub(size).min(segment.dirty_start);
+        segment.start = segment.start.max(front);
+    }
+
+    /// The arm sets out to write what is dirty in a segment.
+    pub fn begin_destage(&mut self, id: SegmentId) {
+        debug_assert!(self.get(id).is_dirty());
+        self.get_mut(id).state = State::Writing;
+    }
+
+    /// What was dirty up to `written` is on the medium.
+    pub fn end_destage(&mut self, id: SegmentId, written: u64) {
+        let keep = self.spec.enabled && self.spec.read_hits_on_write_data;
+        let segment = &mut self.segments[id.index()];
+        debug_assert_eq!(segment.state, State::Writing);
+        segment.dirty_start = written;
+        if segment.dirty_start >= segment.dirty_end {
+            segment.state = if keep { State::Clean } else { State::Empty };
+            self.dirty -= 1;
+        } else {
+            segment.state = State::Dirty;
+        }
+    }
+
+    /// Drops clean copies that a write of `extent` into `writer` makes stale.
+    ///
+    /// A segment goes as a whole; one that is being filled only loses what it has.
+    pub fn invalidate(&mut self, extent: Extent, writer: Option<SegmentId>) {
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            if writer.is_some_and(|id| id.index() == index) || !segment.overlaps(extent) {
+                continue;
+            }
+            match segment.state {
+                State::Clean => segment.state = State::Empty,
+                State::Reading => segment.start = segment.end,
+                _ => {}
+            }
+        }
+    }
+
+    /// Drops requested data behind which a command has completed, if the drive does not keep it.
+    pub fn completed_read(&mut self, id: SegmentId, extent: Extent) {
+        let dropped = self.spec.requested_data == RequestedData::Dropped;
+        let segment = &mut self.segments[id.index()];
+        if dropped && segment.users == 0 {
+            segment.start = segment.start.max(extent.end().get().min(segment.end));
+        }
+    }
+}

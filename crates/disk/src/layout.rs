@@ -1,0 +1,317 @@
+//! Where each sector is.
+//!
+//! [`Layout`] maps a logical address to a cylinder, a head, a slot on the track and the angle at
+//! which the slot begins, and back, in at most logarithmic time. The mapping goes
+//!
+//! ```text
+//! address ── zone ──► number in the zone ── spares, slips, remaps ──► slot in the zone
+//!                                     ── order of tracks ──► cylinder, head, slot on the track
+//!                                     ── skews ──► angle
+//! ```
+//!
+//! and follows the DiskSim 4.0 manual (`dm_layout_g1`) for everything that can be imported. Skews
+//! add up from the first track of the zone, whose slot 0 begins at the zone's offset; they do not
+//! carry over from one zone to the next. Angle zero is the index mark, the same for all surfaces.
+//!
+//! What is not here: time. An angle becomes a time in [`crate::mechanics`].
+
+mod divider;
+mod zone;
+
+use crate::profile::{Order, Profile, Spec, Zone};
+use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Sectors, Track};
+use zone::ZoneMap;
+
+/// The position of a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The circle it is on.
+    pub track: Track,
+    /// Which slot of the track, counted from the track's own first slot (not from the index mark).
+    pub slot: u32,
+    /// Where the slot begins.
+    pub angle: Angle,
+}
+
+/// Consecutive addresses in consecutive slots of one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first address.
+    pub start: Lba,
+    /// How many addresses. At least 1, at most [`Run::sectors_per_track`].
+    pub len: u32,
+    /// The track.
+    pub track: Track,
+    /// The slot of the first address.
+    pub slot: u32,
+    /// Slots on the track, usable or not.
+    pub sectors_per_track: u32,
+    /// Sectors from the track's zero to the slot of the first address.
+    index: u32,
+    /// The angle of the track's zero.
+    zero: Angle,
+    /// 2^64 / `sectors_per_track`, rounded down.
+    step: u64,
+}
+
+impl Run {
+    /// Where the slot of address `start + sector` begins; `sector` may be `len`, which is where the
+    /// last slot ends.
+    pub fn angle(&self, sector: u32) -> Angle {
+        debug_assert!(sector <= self.len);
+        let mut index = self.index + sector;
+        if index >= self.sectors_per_track {
+            index -= self.sectors_per_track;
+        }
+        self.zero + slot_angle(index, self.step)
+    }
+
+    /// The address behind the last one.
+    pub fn end(&self) -> Lba {
+        self.start + Sectors::new(u64::from(self.len))
+    }
+
+    /// The first `len` addresses of the run.
+    pub(crate) fn truncated(mut self, len: u64) -> Run {
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+        self
+    }
+}
+
+/// The angle of slot `index` counted from a track's zero, rounded up to the next step of an
+/// [`Angle`], where `step` is 2^64 / slots; the same as [`Angle::of_slot`] without a division.
+fn slot_angle(index: u32, step: u64) -> Angle {
+    Angle::from_bits(((u64::from(index) * step).wrapping_add(0xFFFF_FFFF) >> 32) as u32)
+}
+
+/// What is in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The sector of an address.
+    Data(Lba),
+    /// Nothing: a bad place that addresses pass over, or one whose data is elsewhere.
+    Bad,
+    /// Nothing yet: a spare.
+    Spare,
+    /// What the drive keeps for itself.
+    Reserved,
+}
+
+/// A zone as the layout sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// The addresses of the zone.
+    pub extent: Extent,
+    /// The outermost cylinder.
+    pub first_cylinder: Cylinder,
+    /// The innermost cylinder.
+    pub last_cylinder: Cylinder,
+    /// Slots on each track.
+    pub sectors_per_track: u32,
+}
+
+/// Where each sector of a drive is.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    zones: Vec<ZoneMap>,
+    /// For each `1 << bucket_shift` addresses the first zone that has any of them.
+    buckets: Vec<u16>,
+    bucket_shift: u32,
+    capacity: u64,
+    heads: u16,
+    group_cylinders: u32,
+    remapped: bool,
+}
+
+/// Buckets of the table that finds the zone of an address; zones are few, so that nearly every
+/// bucket holds one zone.
+const BUCKETS: u64 = 1024;
+
+impl Layout {
+    /// The layout of a drive.
+    pub fn new(profile: &Profile) -> Layout {
+        Layout::of_spec(profile)
+    }
+
+    fn of_spec(spec: &Spec) -> Layout {
+        let mut first = 0;
+        let zones: Vec<ZoneMap> = spec
+            .layout
+            .zones
+            .iter()
+            .map(|zone| {
+                let map = ZoneMap::new(spec, zone, first);
+                first = map.end;
+                map
+            })
+            .collect();
+        let capacity = first;
+        let bucket_shift = (capacity / BUCKETS).max(1).next_power_of_two().ilog2();
+        let buckets = (0..=capacity >> bucket_shift)
+            .map(|bucket| {
+                let address = bucket << bucket_shift;
+                let zone = zones.partition_point(|zone| zone.end <= address);
+                zone.min(zones.len() - 1) as u16
+            })
+            .collect();
+        let group_cylinders = match spec.layout.order {
+            Order::SurfaceSerpentine { tracks } => tracks,
+            Order::CylinderFirst | Order::Serpentine => 1,
+        };
+        Layout {
+            zones,
+            buckets,
+            bucket_shift,
+            capacity,
+            heads: spec.geometry.heads,
+            group_cylinders,
+            remapped: spec.layout.zones.iter().any(|zone| !zone.remaps.is_empty()),
+        }
+    }
+
+    /// Addresses that a zone yields, as the capacity of the drive counts them.
+    pub(crate) fn zone_capacity(spec: &Spec, zone: &Zone) -> u64 {
+        zone::capacity(spec, zone)
+    }
+
+    /// Whether `slot`, counted in the zone's unit of slips, could hold an address; for checks.
+    pub(crate) fn zone_slot_is_spare(spec: &Spec, zone: &Zone, slot: u64) -> bool {
+        ZoneMap::new(spec, zone, 0).is_spare(slot)
+    }
+
+    /// Addresses of the drive: 0 up to this.
+    pub fn capacity(&self) -> Sectors {
+        Sectors::new(self.capacity)
+    }
+
+    /// Surfaces.
+    pub fn heads(&self) -> u16 {
+        self.heads
+    }
+
+    /// Cylinders within which the order of addresses is not that of cylinders: 1 unless the order is
+    /// by surfaces.
+    pub fn group_cylinders(&self) -> u32 {
+        self.group_cylinders
+    }
+
+    /// Whether any address was moved out of order.
+    pub fn has_remaps(&self) -> bool {
+        self.remapped
+    }
+
+    /// The zones, outermost first.
+    pub fn zones(&self) -> impl ExactSizeIterator<Item = ZoneInfo> + '_ {
+        self.zones.iter().map(ZoneMap::info)
+    }
+
+    /// The zone of an address.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn zone_of(&self, lba: Lba) -> ZoneInfo {
+        self.zone(lba).info()
+    }
+
+    fn zone(&self, lba: Lba) -> &ZoneMap {
+        let address = lba.get();
+        assert!(
+            address < self.capacity,
+            "address {lba} past the end of the disk"
+        );
+        let mut zone = usize::from(self.buckets[(address >> self.bucket_shift) as usize]);
+        while self.zones[zone].end <= address {
+            zone += 1;
+        }
+        &self.zones[zone]
+    }
+
+    fn zone_of_cylinder(&self, cylinder: Cylinder) -> Option<&ZoneMap> {
+        let after = self
+            .zones
+            .partition_point(|zone| zone.first_cylinder <= cylinder.0);
+        let zone = &self.zones[after.checked_sub(1)?];
+        (cylinder.0 <= zone.last_cylinder).then_some(zone)
+    }
+
+    /// Where an address is.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn locate(&self, lba: Lba) -> Place {
+        let run = self.run(lba);
+        Place {
+            track: run.track,
+            slot: run.slot,
+            angle: run.angle(0),
+        }
+    }
+
+    /// The run of addresses that begins at `lba`, up to the end of its track, a slip, a remapped
+    /// sector or the end of the zone. A remapped sector is a run of its own, on the track where its
+    /// data is.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn run(&self, lba: Lba) -> Run {
+        self.zone(lba).run(lba.get())
+    }
+
+    /// The addresses that belong to the track of `lba` in their order, remapped ones included
+    /// although their data is elsewhere: what reading ahead "to the end of the track" means.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn track_extent_of(&self, lba: Lba) -> Extent {
+        self.zone(lba).track_extent_of(lba.get())
+    }
+
+    /// The addresses on a track in the sense of [`Layout::track_extent_of`]; empty for a track
+    /// without any, `None` for one in no zone.
+    pub fn track_extent(&self, track: Track) -> Option<Extent> {
+        let zone = self.zone_of_cylinder(track.cylinder)?;
+        (track.head.0 < self.heads).then(|| zone.track_extent(track))
+    }
+
+    /// The address behind the last one of `lba`'s cylinder in the order of addresses; for an order
+    /// by surfaces, of its track.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn cylinder_end(&self, lba: Lba) -> Lba {
+        Lba::new(self.zone(lba).cylinder_end(lba.get()))
+    }
+
+    /// Slots on the tracks of a cylinder; `None` for one in no zone.
+    pub fn sectors_per_track(&self, cylinder: Cylinder) -> Option<u32> {
+        self.zone_of_cylinder(cylinder)
+            .map(ZoneMap::sectors_per_track)
+    }
+
+    /// What is in a slot; `None` if there is no such slot.
+    pub fn slot(&self, track: Track, slot: u32) -> Option<Slot> {
+        let zone = self.zone_of_cylinder(track.cylinder)?;
+        let exists = track.head.0 < self.heads && slot < zone.sectors_per_track();
+        exists.then(|| zone.slot(track, slot))
+    }
+
+    /// Where a slot begins, whatever is in it; `None` if there is no such slot.
+    pub fn slot_angle(&self, track: Track, slot: u32) -> Option<Angle> {
+        let zone = self.zone_of_cylinder(track.cylinder)?;
+        let exists = track.head.0 < self.heads && slot < zone.sectors_per_track();
+        exists.then(|| zone.angle(track, slot))
+    }
+
+    /// The track on which the arm rests before the first command: cylinder 0, head 0.
+    pub fn home(&self) -> Track {
+        Track {
+            cylinder: Cylinder(0),
+            head: Head(0),
+        }
+    }
+}

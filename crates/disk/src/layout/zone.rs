@@ -1,0 +1,597 @@
+//! The mapping within a zone.
+//!
+//! Three counts occur: a *number* counts the places that could hold an address, from the first one
+//! of the zone; a *place* counts slots from the first slot of the zone along the order of tracks,
+//! bad ones and spares included; an *ordinal* counts tracks in that order.
+
+use super::divider::Divider;
+use super::{Run, Slot, ZoneInfo, slot_angle};
+use crate::profile::{Order, Skew, Sparing, Spec, Zone};
+use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
+
+/// A bad place that addresses pass over.
+#[derive(Clone, Copy, Debug)]
+struct Slip {
+    /// The place (or track).
+    place: u64,
+    /// The number of the address that would be there; that address and all after it in the area
+    /// move on.
+    number: u64,
+    /// The area.
+    area: u64,
+    /// How many slips of the area come before.
+    before: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ZoneMap {
+    pub(super) first: u64,
+    pub(super) end: u64,
+    pub(super) first_cylinder: u32,
+    pub(super) last_cylinder: u32,
+    heads: u32,
+    per_track: u32,
+    reserved: u64,
+    by_track: Divider,
+    by_heads: Divider,
+    order: Order,
+    groups: Groups,
+    areas: Option<Areas>,
+    /// Slips and remaps count tracks.
+    in_tracks: bool,
+    /// Slips turn the tracks that follow.
+    slips_turn: bool,
+    slips: Vec<Slip>,
+    /// From, to; ascending.
+    remaps: Vec<(u64, u64)>,
+    /// To, from; ascending.
+    remapped: Vec<(u64, u64)>,
+    skews: Skews,
+    step: u64,
+}
+
+/// Places in areas with spares at the end of each.
+#[derive(Clone, Copy, Debug)]
+struct Areas {
+    /// Places in an area.
+    places: u64,
+    /// Those that could hold an address.
+    numbers: u64,
+    by_places: Divider,
+    by_numbers: Divider,
+    /// Areas that are complete; what follows them has no spares.
+    complete: u64,
+}
+
+/// Groups of cylinders of an order by surfaces.
+#[derive(Clone, Copy, Debug)]
+struct Groups {
+    /// Cylinders in a group.
+    cylinders: u32,
+    by_cylinders: Divider,
+    by_tracks: Divider,
+    /// Groups that are complete.
+    complete: u64,
+    /// Cylinders of the rest, at least 1 to keep the divider happy.
+    rest: u32,
+    by_rest: Divider,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Skews {
+    offset: Turned,
+    track: Turned,
+    cylinder: Turned,
+    group: Turned,
+    /// Any of them is a part of a turn.
+    any_turns: bool,
+}
+
+/// A skew in whole sectors and a part of a turn, one of which is zero.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turned {
+    sectors: u64,
+    /// In 2^64ths of a turn, since errors add up over many tracks.
+    turns: u64,
+}
+
+impl Turned {
+    fn new(skew: Skew) -> Turned {
+        match skew {
+            Skew::Sectors(sectors) => Turned {
+                sectors: u64::from(sectors),
+                turns: 0,
+            },
+            Skew::Turns(turns) => Turned {
+                sectors: 0,
+                // Saturates for 1.0, which is no turn but for 2^-64 of one.
+                turns: (turns * 18_446_744_073_709_551_616.0) as u64,
+            },
+        }
+    }
+}
+
+/// A track within the zone's order.
+#[derive(Clone, Copy, Debug)]
+struct Circle {
+    cylinder: u32,
+    head: u32,
+    /// Head switches, steps of one cylinder and steps to another group since the first track.
+    switches: u64,
+    steps: u64,
+    group_steps: u64,
+}
+
+/// Addresses that a zone yields: the number of places less what is reserved, spare or slipped.
+pub(super) fn capacity(spec: &Spec, zone: &Zone) -> u64 {
+    let cylinders = u64::from(zone.cylinders());
+    let tracks = cylinders * u64::from(spec.geometry.heads);
+    let per_track = u64::from(zone.sectors_per_track);
+    let slips = zone.slips.len() as u64;
+    let lost = match spec.layout.sparing {
+        Sparing::TracksAtZoneEnd => zone.spares * per_track,
+        Sparing::TrackEnd => zone.spares * tracks,
+        Sparing::DiskEnd => slips,
+        Sparing::RangeEnd { cylinders: range } => zone.spares * (cylinders / u64::from(range)),
+        Sparing::ZoneEnd => zone.spares,
+    };
+    (tracks * per_track).saturating_sub(lost + zone.reserved)
+}
+
+impl ZoneMap {
+    pub(super) fn new(spec: &Spec, zone: &Zone, first: u64) -> ZoneMap {
+        let heads = u32::from(spec.geometry.heads);
+        let per_track = u64::from(zone.sectors_per_track);
+        let cylinders = u64::from(zone.cylinders());
+        let tracks = cylinders * u64::from(heads);
+        let areas = match spec.layout.sparing {
+            Sparing::TrackEnd => Some((per_track, tracks)),
+            Sparing::RangeEnd { cylinders: range } => {
+                let range = u64::from(range);
+                Some((range * u64::from(heads) * per_track, cylinders / range))
+            }
+            Sparing::TracksAtZoneEnd | Sparing::DiskEnd | Sparing::ZoneEnd => None,
+        };
+        let areas = areas.map(|(places, complete)| {
+            let numbers = places - zone.spares;
+            Areas {
+                places,
+                numbers,
+                by_places: Divider::new(places),
+                by_numbers: Divider::new(numbers),
+                complete,
+            }
+        });
+        let group = match spec.layout.order {
+            Order::SurfaceSerpentine { tracks } => tracks,
+            Order::CylinderFirst | Order::Serpentine => 1,
+        };
+        let rest = (zone.cylinders() % group).max(1);
+        let cylinder_skew = zone.cylinder_skew;
+        let mut map = ZoneMap {
+            first,
+            end: first + capacity(spec, zone),
+            first_cylinder: zone.first_cylinder,
+            last_cylinder: zone.last_cylinder,
+            heads,
+            per_track: zone.sectors_per_track,
+            reserved: zone.reserved,
+            by_track: Divider::new(per_track),
+            by_heads: Divider::new(u64::from(heads)),
+            order: spec.layout.order,
+            groups: Groups {
+                cylinders: group,
+                by_cylinders: Divider::new(u64::from(group)),
+                by_tracks: Divider::new(u64::from(group) * u64::from(heads)),
+                complete: u64::from(zone.cylinders() / group),
+                rest,
+                by_rest: Divider::new(u64::from(rest)),
+            },
+            areas,
+            in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
+            slips_turn: spec.layout.sparing == Sparing::TrackEnd,
+            slips: Vec::new(),
+            remaps: zone.remaps.clone(),
+            remapped: zone.remaps.iter().map(|&(from, to)| (to, from)).collect(),
+            skews: Skews {
+                offset: Turned::new(zone.offset),
+                track: Turned::new(zone.track_skew),
+                cylinder: Turned::new(cylinder_skew),
+                group: Turned::new(zone.group_skew.unwrap_or(cylinder_skew)),
+                any_turns: [
+                    Some(zone.offset),
+                    Some(zone.track_skew),
+                    Some(cylinder_skew),
+                    zone.group_skew,
+                ]
+                .iter()
+                .any(|skew| matches!(skew, Some(Skew::Turns(_)))),
+            },
+            step: if per_track == 1 {
+                0
+            } else {
+                ((1_u128 << 64) / u128::from(per_track)) as u64
+            },
+        };
+        map.remapped.sort_unstable();
+        let mut slips: Vec<Slip> = Vec::with_capacity(zone.slips.len());
+        for &place in &zone.slips {
+            let (area, base) = map.area_of_place(place);
+            let before = match slips.last() {
+                Some(last) if last.area == area => last.before + 1,
+                _ => 0,
+            };
+            let within = place - base - before;
+            if map
+                .areas
+                .is_some_and(|areas| area < areas.complete && within >= areas.numbers)
+            {
+                // Among the spares that the area does not use: no address is affected, and its
+                // number would belong to the next area.
+                continue;
+            }
+            let number = area * map.area_numbers() + within;
+            slips.push(Slip {
+                place,
+                number,
+                area,
+                before,
+            });
+        }
+        map.slips = slips;
+        map
+    }
+
+    pub(super) fn info(&self) -> ZoneInfo {
+        ZoneInfo {
+            extent: Extent::at(self.first, self.end - self.first),
+            first_cylinder: Cylinder(self.first_cylinder),
+            last_cylinder: Cylinder(self.last_cylinder),
+            sectors_per_track: self.per_track,
+        }
+    }
+
+    pub(super) fn sectors_per_track(&self) -> u32 {
+        self.per_track
+    }
+
+    /// The area of a place and the first place of it.
+    fn area_of_place(&self, place: u64) -> (u64, u64) {
+        match &self.areas {
+            None => (0, 0),
+            Some(areas) => {
+                let area = areas.by_places.divide(place).0.min(areas.complete);
+                (area, area * areas.places)
+            }
+        }
+    }
+
+    /// Numbers in a complete area; without areas, the only one begins at 0 anyway.
+    fn area_numbers(&self) -> u64 {
+        self.areas.as_ref().map_or(0, |areas| areas.numbers)
+    }
+
+    /// The place of a number, the index of the next slip in the order of numbers, and how many
+    /// numbers from here on are in consecutive places as far as slips and areas go.
+    fn place_of_number(&self, number: u64) -> (u64, u64) {
+        let (area, base, mut room) = match &self.areas {
+            None => (0, number, u64::MAX),
+            Some(areas) => {
+                let (area, within) = areas.by_numbers.divide(number);
+                if area < areas.complete {
+                    let spares = areas.places - areas.numbers;
+                    (area, number + area * spares, areas.numbers - within)
+                } else {
+                    let spares = areas.places - areas.numbers;
+                    (areas.complete, number + areas.complete * spares, u64::MAX)
+                }
+            }
+        };
+        if self.slips.is_empty() {
+            return (base, room);
+        }
+        let next = self.slips.partition_point(|slip| slip.number <= number);
+        let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
+            Some(last) if last.area == area => last.before + 1,
+            _ => 0,
+        };
+        if let Some(next) = self.slips.get(next) {
+            room = room.min(next.number - number);
+        }
+        (base + passed, room)
+    }
+
+    /// The first number whose place is not before `place`, and whether it is at `place` itself.
+    fn number_at(&self, place: u64) -> (u64, Slot) {
+        let (area, base) = self.area_of_place(place);
+        let next = self.slips.partition_point(|slip| slip.place < place);
+        let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
+            Some(last) if last.area == area => last.before + 1,
+            _ => 0,
+        };
+        let within = place - base - passed;
+        let (number, full) = match &self.areas {
+            Some(areas) if area < areas.complete => (
+                area * areas.numbers + within.min(areas.numbers),
+                within >= areas.numbers,
+            ),
+            _ => (area * self.area_numbers() + within, false),
+        };
+        let slot = if self.slips.get(next).is_some_and(|slip| slip.place == place) {
+            Slot::Bad
+        } else if full {
+            Slot::Spare
+        } else {
+            self.slot_of_number(number)
+        };
+        (number, slot)
+    }
+
+    fn slot_of_number(&self, number: u64) -> Slot {
+        match number.checked_sub(self.reserved) {
+            None => Slot::Reserved,
+            Some(address) if self.first + address < self.end => {
+                Slot::Data(Lba::new(self.first + address))
+            }
+            Some(_) => Slot::Spare,
+        }
+    }
+
+    /// Whether nothing is at `place` (a track if slips count tracks) before any remap.
+    pub(super) fn is_spare(&self, place: u64) -> bool {
+        let slot = if self.in_tracks {
+            let (track, slot) = self.number_at(place);
+            if slot == Slot::Bad {
+                slot
+            } else {
+                self.slot_of_number(track * u64::from(self.per_track))
+            }
+        } else {
+            self.number_at(place).1
+        };
+        slot == Slot::Spare
+    }
+
+    /// Place and length of the run of addresses that begins at `address`, tracks apart.
+    fn place(&self, address: u64) -> (u64, u64) {
+        let number = address - self.first + self.reserved;
+        let (mut place, mut room) = if self.in_tracks {
+            let (track, slot) = self.by_track.divide(number);
+            let (mut track, _) = self.place_of_number(track);
+            if !self.remaps.is_empty() {
+                let at = self.remaps.partition_point(|&(from, _)| from < track);
+                if let Some(&(_, to)) = self.remaps.get(at).filter(|(from, _)| *from == track) {
+                    track = to;
+                }
+            }
+            return (track * u64::from(self.per_track) + slot, u64::MAX);
+        } else {
+            self.place_of_number(number)
+        };
+        if !self.remaps.is_empty() {
+            let at = self.remaps.partition_point(|&(from, _)| from < place);
+            match self.remaps.get(at) {
+                Some(&(from, to)) if from == place => (place, room) = (to, 1),
+                Some(&(from, _)) => room = room.min(from - place),
+                None => {}
+            }
+        }
+        (place, room)
+    }
+
+    pub(super) fn run(&self, address: u64) -> Run {
+        let (place, room) = self.place(address);
+        let (ordinal, slot) = self.by_track.divide(place);
+        let circle = self.circle(ordinal);
+        let room = room
+            .min(u64::from(self.per_track) - slot)
+            .min(self.end - address);
+        let slot = slot as u32;
+        let (zero_index, zero) = self.zero(ordinal, &circle);
+        let mut index = zero_index + slot;
+        if index >= self.per_track {
+            index -= self.per_track;
+        }
+        Run {
+            start: Lba::new(address),
+            len: room as u32,
+            track: Track {
+                cylinder: Cylinder(circle.cylinder),
+                head: Head(circle.head as u16),
+            },
+            slot,
+            sectors_per_track: self.per_track,
+            index,
+            zero,
+            step: self.step,
+        }
+    }
+
+    /// The track with this ordinal.
+    fn circle(&self, ordinal: u64) -> Circle {
+        match self.order {
+            Order::CylinderFirst | Order::Serpentine => {
+                let (cylinder, along) = self.by_heads.divide(ordinal);
+                let along = along as u32;
+                let backward = self.order == Order::Serpentine && cylinder % 2 == 1;
+                Circle {
+                    cylinder: self.first_cylinder + cylinder as u32,
+                    head: if backward {
+                        self.heads - 1 - along
+                    } else {
+                        along
+                    },
+                    switches: ordinal - cylinder,
+                    steps: cylinder,
+                    group_steps: 0,
+                }
+            }
+            Order::SurfaceSerpentine { .. } => {
+                let (group, within) = self.groups.by_tracks.divide(ordinal);
+                let (length, (surface, along)) = if group < self.groups.complete {
+                    (
+                        self.groups.cylinders,
+                        self.groups.by_cylinders.divide(within),
+                    )
+                } else {
+                    (self.groups.rest, self.groups.by_rest.divide(within))
+                };
+                let (surface, along) = (surface as u32, along as u32);
+                let cylinder = if surface % 2 == 0 {
+                    along
+                } else {
+                    length - 1 - along
+                };
+                let switches = group * u64::from(self.heads - 1) + u64::from(surface);
+                Circle {
+                    cylinder: self.first_cylinder + group as u32 * self.groups.cylinders + cylinder,
+                    head: if group % 2 == 0 {
+                        surface
+                    } else {
+                        self.heads - 1 - surface
+                    },
+                    switches,
+                    steps: ordinal - switches - group,
+                    group_steps: group,
+                }
+            }
+        }
+    }
+
+    /// The ordinal of a track of the zone.
+    fn ordinal(&self, track: Track) -> u64 {
+        let cylinder = u64::from(track.cylinder.0 - self.first_cylinder);
+        let head = u64::from(track.head.0);
+        let heads = u64::from(self.heads);
+        match self.order {
+            Order::CylinderFirst => cylinder * heads + head,
+            Order::Serpentine if cylinder % 2 == 1 => cylinder * heads + (heads - 1 - head),
+            Order::Serpentine => cylinder * heads + head,
+            Order::SurfaceSerpentine { .. } => {
+                let (group, along) = self.groups.by_cylinders.divide(cylinder);
+                let length = u64::from(if group < self.groups.complete {
+                    self.groups.cylinders
+                } else {
+                    self.groups.rest
+                });
+                let surface = if group % 2 == 0 {
+                    head
+                } else {
+                    heads - 1 - head
+                };
+                let along = if surface % 2 == 0 {
+                    along
+                } else {
+                    length - 1 - along
+                };
+                group * u64::from(self.groups.cylinders) * heads + surface * length + along
+            }
+        }
+    }
+
+    /// Where slot 0 of a track begins: sectors from the track's zero, and the angle of that.
+    fn zero(&self, ordinal: u64, circle: &Circle) -> (u32, Angle) {
+        let skews = &self.skews;
+        let mut sectors = skews.offset.sectors
+            + circle.switches * skews.track.sectors
+            + circle.steps * skews.cylinder.sectors
+            + circle.group_steps * skews.group.sectors;
+        if self.slips_turn {
+            let place = ordinal * u64::from(self.per_track);
+            sectors += self.slips.partition_point(|slip| slip.place < place) as u64;
+        }
+        let index = self.by_track.divide(sectors).1 as u32;
+        if !skews.any_turns {
+            return (index, Angle::ZERO);
+        }
+        let turns = skews
+            .offset
+            .turns
+            .wrapping_add(circle.switches.wrapping_mul(skews.track.turns))
+            .wrapping_add(circle.steps.wrapping_mul(skews.cylinder.turns))
+            .wrapping_add(circle.group_steps.wrapping_mul(skews.group.turns));
+        (index, Angle::from_bits((turns >> 32) as u32))
+    }
+
+    pub(super) fn angle(&self, track: Track, slot: u32) -> Angle {
+        let ordinal = self.ordinal(track);
+        let (index, zero) = self.zero(ordinal, &self.circle(ordinal));
+        zero + slot_angle((index + slot) % self.per_track, self.step)
+    }
+
+    pub(super) fn slot(&self, track: Track, slot: u32) -> Slot {
+        let per_track = u64::from(self.per_track);
+        let ordinal = self.ordinal(track);
+        let mut place = if self.in_tracks {
+            ordinal
+        } else {
+            ordinal * per_track + u64::from(slot)
+        };
+        if self
+            .remaps
+            .binary_search_by_key(&place, |&(from, _)| from)
+            .is_ok()
+        {
+            return Slot::Bad;
+        }
+        if let Ok(at) = self.remapped.binary_search_by_key(&place, |&(to, _)| to) {
+            place = self.remapped[at].1;
+        }
+        match self.number_at(place) {
+            (_, Slot::Bad) => Slot::Bad,
+            (track, _) if self.in_tracks => {
+                self.slot_of_number(track * per_track + u64::from(slot))
+            }
+            (_, slot) => slot,
+        }
+    }
+
+    /// The addresses whose places, before remaps, are on the tracks from one ordinal up to another.
+    fn extent(&self, from: u64, to: u64) -> Extent {
+        let per_track = u64::from(self.per_track);
+        let number = |ordinal: u64| {
+            if self.in_tracks {
+                self.number_at(ordinal).0 * per_track
+            } else {
+                self.number_at(ordinal * per_track).0
+            }
+        };
+        let address = |number: u64| {
+            let address = self.first + number.saturating_sub(self.reserved);
+            address.min(self.end)
+        };
+        let (from, to) = (address(number(from)), address(number(to)));
+        Extent::at(from, to - from)
+    }
+
+    /// The ordinal of the track that an address would be on without remaps.
+    fn ordinal_of(&self, address: u64) -> u64 {
+        let number = address - self.first + self.reserved;
+        if self.in_tracks {
+            self.place_of_number(self.by_track.divide(number).0).0
+        } else {
+            self.by_track.divide(self.place_of_number(number).0).0
+        }
+    }
+
+    pub(super) fn track_extent_of(&self, address: u64) -> Extent {
+        let ordinal = self.ordinal_of(address);
+        self.extent(ordinal, ordinal + 1)
+    }
+
+    pub(super) fn track_extent(&self, track: Track) -> Extent {
+        let ordinal = self.ordinal(track);
+        self.extent(ordinal, ordinal + 1)
+    }
+
+    pub(super) fn cylinder_end(&self, address: u64) -> u64 {
+        let ordinal = self.ordinal_of(address);
+        let to = match self.order {
+            Order::CylinderFirst | Order::Serpentine => {
+                (self.by_heads.divide(ordinal).0 + 1) * u64::from(self.heads)
+            }
+            Order::SurfaceSerpentine { .. } => ordinal + 1,
+        };
+        self.extent(ordinal, to).end().get()
+    }
+}

@@ -1,0 +1,17 @@
+//! What a disk does.
+//!
+//! A [`Profile`] describes a drive; it is read from TOML and checked, so that nothing built on it
+//! can fail. [`Layout`] says where each sector is, [`Mechanics`] how long the arm and the platter
+//! take to reach it. Both are pure: time and the state of the arm are arguments.
+//!
+//! What is not here: a clock, I/O, and any knowledge of who asks.
+
+pub mod layout;
+pub mod mechanics;
+mod positioning;
+pub mod profile;
+
+pub use layout::{Layout, Place, Run};
+pub use mechanics::{Access, Mechanics, Step};
+pub use positioning::{Model, ModelPlace};
+pub use profile::{Profile, ProfileError, Spec};

@@ -1,0 +1,278 @@
+//! How long the arm and the platter take.
+//!
+//! Pure functions of a profile, the track the arm is on, the time, and what is to be accessed. An
+//! access falls into steps, one for each run of sectors in consecutive slots:
+//!
+//! ```text
+//! at ──► seek ──► head switch ──► rotation ──► transfer ──► seek or switch ──► skew ──► transfer ──► end
+//!        └─────── positioning time ───────┘    first track                                next track
+//! ```
+//!
+//! * *seek*: the arm moves and settles; for writes the further settling is part of it.
+//! * *switch*: another head is selected (with its write settling), and the wait for the first sector
+//!   of a track that follows within the same access, which the skew makes long enough to hide the
+//!   switch.
+//! * *rotation*: every other wait for a sector, including the dead time of a zero-latency access.
+//! * *transfer*: sectors pass under the head.
+//!
+//! The platter turns freely: at time t the angle under the heads is (t mod turn) / turn, so that
+//! shifting an access by whole turns changes nothing. Slots begin at whole nanoseconds, and a
+//! transfer ends exactly when the next slot begins, so that the sector after it needs no wait.
+//!
+//! The combination of seek, head switch and write settling is that of DiskSim's `dm_mech_g1`: the
+//! longer of seek and head switch, plus the settling for a write if either was needed. A zero-latency
+//! access takes the sectors of a track in the order in which they pass (DiskSim, "immediate").
+
+mod seek;
+mod walk;
+
+use crate::profile::Profile;
+use headtime_sched::Op;
+use headtime_units::{Angle, Lba, Nanos, Time, Track};
+pub use seek::SeekTimes;
+pub(crate) use seek::evaluate as evaluate_seek;
+pub use walk::{Access, Step, Walk, prefix_available};
+
+/// The mechanics of a drive.
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    turn: Nanos,
+    read: SeekTimes,
+    /// Equal to `read` unless the profile has a curve of its own for writes.
+    write: Option<SeekTimes>,
+    head_switch: Nanos,
+    write_settle: Nanos,
+    zero_latency_read: bool,
+    zero_latency_write: bool,
+}
+
+/// Time to move the heads from one track to another, ready to transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reposition {
+    /// If the arm moves: everything.
+    pub seek: Nanos,
+    /// If only the head changes: everything.
+    pub switch: Nanos,
+}
+
+impl Reposition {
+    /// Seek and switch together; one of them is zero.
+    pub fn total(self) -> Nanos {
+        self.seek + self.switch
+    }
+}
+
+impl Mechanics {
+    /// The mechanics of a drive at its nominal speed.
+    pub fn new(profile: &Profile) -> Mechanics {
+        let cylinders = profile.geometry.cylinders;
+        Mechanics {
+            turn: profile.rotation.turn(),
+            read: SeekTimes::new(&profile.seek.read, cylinders),
+            write: profile
+                .seek
+                .write
+                .as_ref()
+                .map(|curve| SeekTimes::new(curve, cylinders)),
+            head_switch: profile.seek.head_switch,
+            write_settle: profile.seek.write_settle,
+            zero_latency_read: profile.access.zero_latency_read,
+            zero_latency_write: profile.access.zero_latency_write,
+        }
+    }
+
+    /// The same drive, a unit of which turns once in `turn`.
+    ///
+    /// # Panics
+    ///
+    /// If `turn` is zero or 4.29 s and more.
+    pub fn with_turn(mut self, turn: Nanos) -> Mechanics {
+        assert!(!turn.is_zero() && turn.as_nanos() < 1 << 32);
+        self.turn = turn;
+        self
+    }
+
+    /// Time of one revolution.
+    pub fn turn(&self) -> Nanos {
+        self.turn
+    }
+
+    /// Whether the profile lets such an operation take sectors as they pass.
+    pub fn zero_latency(&self, op: Op) -> bool {
+        if op.is_read() {
+            self.zero_latency_read
+        } else {
+            self.zero_latency_write
+        }
+    }
+
+    /// Switching heads, without write settling.
+    pub fn head_switch(&self) -> Nanos {
+        self.head_switch
+    }
+
+    /// Further settling before a write after any move or switch.
+    pub fn write_settle(&self) -> Nanos {
+        self.write_settle
+    }
+
+    /// Time to move the arm over `distance` cylinders, ready to read or, but for
+    /// [`Mechanics::write_settle`], to write. Zero for zero.
+    pub fn seek(&self, distance: u32, op: Op) -> Nanos {
+        match &self.write {
+            Some(write) if !op.is_read() => write.time(distance),
+            _ => self.read.time(distance),
+        }
+    }
+
+    /// At most the time of any seek over `distance` cylinders or more, for reads and writes.
+    ///
+    /// Measured seek times may dip, so that [`Mechanics::seek`] itself is no such bound.
+    pub fn seek_at_least(&self, distance: u32) -> Nanos {
+        let read = self.read.at_least(distance);
+        self.write
+            .as_ref()
+            .map_or(read, |write| read.min(write.at_least(distance)))
+    }
+
+    /// Time to move the heads from one track to another, settled and ready to transfer. Zero if the
+    /// tracks are equal. Rotation is not included.
+    pub fn reposition(&self, from: Track, to: Track, op: Op) -> Reposition {
+        if from == to {
+            return Reposition::default();
+        }
+        let switch = if from.head == to.head {
+            Nanos::ZERO
+        } else {
+            self.head_switch
+        };
+        let settle = |time: Nanos| {
+            // Nothing moved or switched in no time needs no settling.
+            if op.is_read() || time.is_zero() {
+                time
+            } else {
+                time + self.write_settle
+            }
+        };
+        let distance = from.cylinder.distance(to.cylinder);
+        if distance == 0 {
+            Reposition {
+                seek: Nanos::ZERO,
+                switch: settle(switch),
+            }
+        } else {
+            Reposition {
+                seek: settle(self.seek(distance, op).max(switch)),
+                switch: Nanos::ZERO,
+            }
+        }
+    }
+
+    /// The point of a turn at which the heads are over `angle`, counted from angle zero: 0 to less
+    /// than a turn, rounded down.
+    pub fn phase(&self, angle: Angle) -> Nanos {
+        Nanos::from_nanos((u64::from(angle.to_bits()) * self.turn.as_nanos()) >> 32)
+    }
+
+    /// The point of a turn at which the platter is at `now`.
+    pub fn phase_at(&self, now: Time) -> Nanos {
+        Nanos::from_nanos(now.as_nanos() % self.turn.as_nanos())
+    }
+
+    /// The angle under the heads at `now`.
+    pub fn angle_at(&self, now: Time) -> Angle {
+        Angle::turned(self.phase_at(now), self.turn)
+    }
+
+    /// How long the platter takes from one point of a turn to the next time it is at another: less
+    /// than a turn, zero if they are equal.
+    pub fn wait(&self, from: Nanos, to: Nanos) -> Nanos {
+        if to >= from {
+            to - from
+        } else {
+            to + self.turn - from
+        }
+    }
+
+    /// How long after `now` the heads are over `angle` next: less than a turn.
+    pub fn rotation(&self, now: Time, angle: Angle) -> Nanos {
+        self.wait(self.phase_at(now), self.phase(angle))
+    }
+
+    /// The time that `sectors` slots of a track of `per_track` take to pass, rounded up; up to a
+    /// nanosecond more than a transfer of them.
+    ///
+    /// # Panics
+    ///
+    /// If `per_track` is zero.
+    pub fn transfer(&self, sectors: u64, per_track: u32) -> Nanos {
+        Nanos::from_nanos((sectors * self.turn.as_nanos()).div_ceil(u64::from(per_track)))
+    }
+
+    /// How an access goes: the steps from `from` at `at` until the last sector of `extent` has
+    /// passed.
+    ///
+    /// # Panics
+    ///
+    /// When the steps are taken, if the extent leaves the disk.
+    pub fn walk<'a>(
+        &'a self,
+        layout: &'a crate::Layout,
+        from: Track,
+        at: Time,
+        extent: headtime_units::Extent,
+        op: Op,
+        zero_latency: bool,
+    ) -> Walk<'a> {
+        Walk::new(self, layout, from, at, extent, op, zero_latency)
+    }
+
+    /// An access as a whole: how its time divides, and where the heads are left.
+    ///
+    /// # Panics
+    ///
+    /// If the extent leaves the disk.
+    pub fn access(
+        &self,
+        layout: &crate::Layout,
+        from: Track,
+        at: Time,
+        extent: headtime_units::Extent,
+        op: Op,
+        zero_latency: bool,
+    ) -> Access {
+        let mut access = Access {
+            seek: Nanos::ZERO,
+            switch: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            track: from,
+        };
+        for step in self.walk(layout, from, at, extent, op, zero_latency) {
+            access.add(&step);
+        }
+        access
+    }
+
+    /// Seek (or switch) and rotational latency until the head is over the sector at `lba`, for a
+    /// head free to leave `from` at `now`.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn positioning(
+        &self,
+        layout: &crate::Layout,
+        from: Track,
+        now: Time,
+        lba: Lba,
+        op: Op,
+    ) -> headtime_sched::Predicted {
+        let place = layout.locate(lba);
+        let seek = self.reposition(from, place.track, op).total();
+        headtime_sched::Predicted {
+            seek,
+            rotation: self.rotation(now + seek, place.angle),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Seek times, made from a profile's curve when it is loaded.
+
+use crate::profile::{Interpolation, SeekCurve};
+use headtime_units::Nanos;
+
+/// Distances up to this have an entry of their own.
+const DENSE: u32 = 1 << 14;
+/// Farther ones lie between knots, 2^`KNOT_BITS` in each doubling of the distance.
+const KNOT_BITS: u32 = 7;
+
+/// Seek times in nanoseconds by distance, looked up in constant time.
+///
+/// Distances below 16,384 cylinders are exact. Longer ones, on drives that have them, are
+/// interpolated between 128 knots per doubling of the distance.
+#[derive(Clone, Debug)]
+pub struct SeekTimes {
+    dense: Vec<u32>,
+    knots: Vec<u32>,
+    /// For each distance class the shortest seek at least as far: per entry of `dense` and `knots`.
+    dense_at_least: Vec<u32>,
+    knots_at_least: Vec<u32>,
+}
+
+impl SeekTimes {
+    /// The times of a drive of so many cylinders.
+    pub(crate) fn new(curve: &SeekCurve, cylinders: u32) -> SeekTimes {
+        let time = |distance: u32| evaluate(curve, cylinders, distance);
+        let dense: Vec<u32> = (0..cylinders.min(DENSE)).map(time).collect();
+        let mut knots = Vec::new();
+        if cylinders > DENSE {
+            let mut knot = DENSE;
+            knots.push(time(knot));
+            // One knot past the end, to interpolate towards.
+            while knot < cylinders {
+                knot += 1 << (knot.ilog2() - KNOT_BITS);
+                knots.push(time(knot));
+            }
+        }
+        let mut least = u32::MAX;
+        let mut from_right = |times: &[u32]| {
+            let mut bounds: Vec<u32> = times
+                .iter()
+                .rev()
+                .map(|&time| {
+                    least = least.min(time);
+                    least
+                })
+                .collect();
+            bounds.reverse();
+            bounds
+        };
+        let knots_at_least = from_right(&knots);
+        let dense_at_least = from_right(&dense);
+        SeekTimes {
+            dense,
+            knots,
+            dense_at_least,
+            knots_at_least,
+        }
+    }
+
+    /// The time of a seek over `distance` cylinders; zero for zero.
+    ///
+    /// # Panics
+    ///
+    /// If the drive has no two cylinders so far apart.
+    pub fn time(&self, distance: u32) -> Nanos {
+        if let Some(&time) = self.dense.get(distance as usize) {
+            return Nanos::from_nanos(u64::from(time));
+        }
+        let (knot, shift) = knot_of(distance);
+        let (low, high) = (u64::from(self.knots[knot]), u64::from(self.knots[knot + 1]));
+        let along = u64::from(distance & ((1 << shift) - 1));
+        let part = (high.abs_diff(low) * along) >> shift;
+        Nanos::from_nanos(if high >= low { low + part } else { low - part })
+    }
+
+    /// At most the time of any seek over `distance` cylinders or more; zero for zero.
+    ///
+    /// # Panics
+    ///
+    /// If the drive has no two cylinders so far apart.
+    pub fn at_least(&self, distance: u32) -> Nanos {
+        let time = match self.dense_at_least.get(distance as usize) {
+            Some(&time) => time,
+            None => self.knots_at_least[knot_of(distance).0],
+        };
+        Nanos::from_nanos(u64::from(time))
+    }
+}
+
+/// The knot at or before a distance of at least [`DENSE`], and the exponent of its interval.
+fn knot_of(distance: u32) -> (usize, u32) {
+    let exponent = distance.ilog2();
+    let shift = exponent - KNOT_BITS;
+    let doubling = exponent - DENSE.ilog2();
+    let within = (distance >> shift) & ((1 << KNOT_BITS) - 1);
+    (((doubling << KNOT_BITS) + within) as usize, shift)
+}
+
+/// The curve at a distance, in nanoseconds, at least zero and at most what 32 bits hold.
+pub(crate) fn evaluate(curve: &SeekCurve, cylinders: u32, distance: u32) -> u32 {
+    if distance == 0 {
+        return 0;
+    }
+    let nanos = |time: Nanos| time.as_nanos() as f64;
+    let d = f64::from(distance);
+    let time = match curve {
+        SeekCurve::Table {
+            points,
+            interpolation,
+        } => {
+            let after = points.partition_point(|&(at, _)| at < distance);
+            match points.get(after) {
+                Some(&(at, time)) if at == distance => nanos(time),
+                _ => {
+                    let last = points.len() - 1;
+                    let high = after.min(last);
+                    let (d2, t2) = points[high];
+                    let (d1, t1) = if high == 0 {
+                        (0, Nanos::ZERO)
+                    } else {
+                        points[high - 1]
+                    };
+                    let (d1, d2) = (f64::from(d1), f64::from(d2));
+                    // Beyond the last point a line goes on in any case: a logarithm would flatten.
+                    let part = match interpolation {
+                        Interpolation::Log if d1 > 0.0 && after <= last => {
+                            libm::log(d / d1) / libm::log(d2 / d1)
+                        }
+                        _ => (d - d1) / (d2 - d1),
+                    };
+                    nanos(t1) + (nanos(t2) - nanos(t1)) * part
+                }
+            }
+        }
+        SeekCurve::Hpl {
+            split,
+            root_base,
+            root_factor,
+            line_base,
+            line_factor,
+            first,
+        } => match first.get(distance as usize - 1) {
+            Some(&time) => nanos(time),
+            None if distance < *split => nanos(*root_base) + nanos(*root_factor) * libm::sqrt(d),
+            None => nanos(*line_base) + nanos(*line_factor) * d,
+        },
+        SeekCurve::Curve {
+            single,
+            average,
+            full,
+        } => {
+            let (min, avg, max) = (nanos(*single), nanos(*average), nanos(*full));
+            let n = f64::from(cylinders);
+            let root = (-10.0 * min + 15.0 * avg - 5.0 * max) / (3.0 * libm::sqrt(n));
+            let line = (7.0 * min - 15.0 * avg + 8.0 * max) / (3.0 * n);
+            min + root * libm::sqrt(d - 1.0) + line * (d - 1.0)
+        }
+        SeekCurve::Linear {
+            single,
+            average,
+            full,
+        } => {
+            let (min, avg, max) = (nanos(*single), nanos(*average), nanos(*full));
+            let end = f64::from(cylinders - 1).max(1.0);
+            let third = (end / 3.0).max(1.0);
+            if d <= third {
+                let part = if third > 1.0 {
+                    (d - 1.0) / (third - 1.0)
+                } else {
+                    1.0
+                };
+                min + (avg - min) * part
+            } else {
+                avg + (max - avg) * (d - third) / (end - third)
+            }
+        }
+        SeekCurve::Constant(time) => nanos(*time),
+    };
+    // A cast from float saturates.
+    libm::round(time) as u32
+}

@@ -1,0 +1,305 @@
+//! An access, step by step.
+
+use super::Mechanics;
+use crate::layout::{Layout, Run};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+
+/// One run of sectors, and the way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The sectors, and where they are.
+    pub run: Run,
+    /// When the arm leaves for it.
+    pub begin: Time,
+    /// Arm movement, settled.
+    pub seek: Nanos,
+    /// Head switch, and the wait after going on to this track within an access.
+    pub switch: Nanos,
+    /// Every other wait for the first of the sectors.
+    pub rotation: Nanos,
+    /// From the first sector to the last.
+    pub transfer: Nanos,
+    turn: Nanos,
+}
+
+impl Step {
+    /// When the head is over the first sector.
+    pub fn transfer_begin(&self) -> Time {
+        self.begin + self.seek + self.switch + self.rotation
+    }
+
+    /// When the last sector has passed.
+    pub fn end(&self) -> Time {
+        self.transfer_begin() + self.transfer
+    }
+
+    /// The sectors.
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.run.start, Sectors::new(u64::from(self.run.len)))
+    }
+
+    /// When the first `sectors` sectors of the run have passed; `transfer_begin` for none.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if the run has fewer.
+    pub fn sectors_end(&self, sectors: u32) -> Time {
+        self.transfer_begin() + passing(&self.run, sectors, self.turn)
+    }
+}
+
+/// How long the first `sectors` sectors of a run take to pass, exactly from slot to slot.
+fn passing(run: &Run, sectors: u32, turn: Nanos) -> Nanos {
+    if sectors == 0 {
+        return Nanos::ZERO;
+    }
+    let phase = |sector| {
+        Nanos::from_nanos((u64::from(run.angle(sector).to_bits()) * turn.as_nanos()) >> 32)
+    };
+    let (from, to) = (phase(0), phase(sectors));
+    // A whole track ends where it began.
+    if to > from {
+        to - from
+    } else {
+        to + turn - from
+    }
+}
+
+/// An access as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Arm movement, settled.
+    pub seek: Nanos,
+    /// Head switches, and the waits after going from one track to the next.
+    pub switch: Nanos,
+    /// Every other wait for a sector.
+    pub rotation: Nanos,
+    /// Sectors under the head.
+    pub transfer: Nanos,
+    /// Where the heads are left.
+    pub track: Track,
+}
+
+impl Access {
+    /// All of it.
+    pub fn total(&self) -> Nanos {
+        self.seek + self.switch + self.rotation + self.transfer
+    }
+
+    /// Adds a step.
+    pub fn add(&mut self, step: &Step) {
+        self.seek += step.seek;
+        self.switch += step.switch;
+        self.rotation += step.rotation;
+        self.transfer += step.transfer;
+        self.track = step.run.track;
+    }
+}
+
+/// When the first `sectors` sectors of an access have all passed under the head, from its steps;
+/// what a transfer over the bus in order of addresses waits for. `None` if the steps do not have so
+/// many.
+pub fn prefix_available(
+    steps: impl IntoIterator<Item = Step>,
+    start: Lba,
+    sectors: u64,
+) -> Option<Time> {
+    let end = start + Sectors::new(sectors);
+    let (mut seen, mut last) = (0, None);
+    for step in steps {
+        let run = step.extent();
+        let (from, to) = (run.start.max(start), run.end().min(end));
+        if from < to {
+            let sectors = (to - run.start).get() as u32;
+            last = last.max(Some(step.sectors_end(sectors)));
+            seen += (to - from).get();
+        }
+    }
+    last.filter(|_| seen == sectors)
+}
+
+/// The steps of an access, in the order in which they happen.
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    mechanics: &'a Mechanics,
+    layout: &'a Layout,
+    op: Op,
+    zero_latency: bool,
+    track: Track,
+    now: Time,
+    /// The first address not yet given to a part.
+    next: Lba,
+    end: Lba,
+    /// What is left of the current track: first what comes, then what a zero-latency access left
+    /// out at the start of it.
+    part: Extent,
+    left_out: Extent,
+    first: bool,
+    seek_error: i64,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        mechanics: &'a Mechanics,
+        layout: &'a Layout,
+        from: Track,
+        at: Time,
+        extent: Extent,
+        op: Op,
+        zero_latency: bool,
+    ) -> Walk<'a> {
+        Walk {
+            mechanics,
+            layout,
+            op,
+            zero_latency,
+            track: from,
+            now: at,
+            next: extent.start,
+            end: extent.end(),
+            part: Extent::at(0, 0),
+            left_out: Extent::at(0, 0),
+            first: true,
+            seek_error: 0,
+        }
+    }
+
+    /// The same access, whose first movement takes so many nanoseconds more (or less, but not less
+    /// than nothing). No movement, no error.
+    pub fn with_seek_error(mut self, nanos: i64) -> Walk<'a> {
+        self.seek_error = nanos;
+        self
+    }
+
+    /// When the steps taken so far have ended.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Goes to `run` and takes its sectors.
+    fn step(&mut self, run: Run) -> Step {
+        let mechanics = self.mechanics;
+        let begin = self.now;
+        let moved = self.track != run.track;
+        let mut way = mechanics.reposition(self.track, run.track, self.op);
+        if self.seek_error != 0 && moved {
+            let part = if way.seek.is_zero() {
+                &mut way.switch
+            } else {
+                &mut way.seek
+            };
+            *part = Nanos::from_nanos(part.as_nanos().saturating_add_signed(self.seek_error));
+            self.seek_error = 0;
+        }
+        let arrival = begin + way.total();
+        let wait = mechanics.rotation(arrival, run.angle(0));
+        let within = moved && !self.first;
+        let transfer = passing(&run, run.len, mechanics.turn);
+        self.first = false;
+        self.track = run.track;
+        self.now = arrival + wait + transfer;
+        Step {
+            run,
+            begin,
+            seek: way.seek,
+            switch: if within {
+                way.switch + wait
+            } else {
+                way.switch
+            },
+            rotation: if within { Nanos::ZERO } else { wait },
+            transfer,
+            turn: mechanics.turn,
+        }
+    }
+
+    /// Divides the addresses from `self.next` on the track of `run` into what the head reaches
+    /// first and what it left behind.
+    fn divide(&mut self, run: Run) {
+        let end = self.layout.track_extent_of(self.next).end().min(self.end);
+        let start = self.next;
+        self.next = end;
+        self.part = Extent::new(start, end - start);
+        self.left_out = Extent::new(start, Sectors::ZERO);
+        // The head lands somewhere. Sectors that have begun by then are left for the end of the
+        // turn, unless that is all but the last. Slots are counted from the first one wanted.
+        let mut way = self
+            .mechanics
+            .reposition(self.track, run.track, self.op)
+            .total();
+        if self.track != run.track {
+            let nanos = way.as_nanos().saturating_add_signed(self.seek_error);
+            way = Nanos::from_nanos(nanos);
+        }
+        let phase = self.mechanics.phase_at(self.now + way);
+        let origin = self.mechanics.phase(run.angle(0));
+        let landed = self.mechanics.wait(origin, phase);
+        if landed.is_zero() {
+            return;
+        }
+        let mut address = start;
+        let mut last_begin = Nanos::ZERO;
+        let mut first_after = None;
+        while address < end {
+            let piece = self.layout.run(address).truncated((end - address).get());
+            if piece.track == run.track {
+                let begin = |sector: u32| {
+                    let phase = self.mechanics.phase(piece.angle(sector));
+                    self.mechanics.wait(origin, phase)
+                };
+                if first_after.is_none() && begin(piece.len - 1) >= landed {
+                    let (mut low, mut high) = (0, piece.len - 1);
+                    while low < high {
+                        let middle = low + (high - low) / 2;
+                        if begin(middle) >= landed {
+                            high = middle;
+                        } else {
+                            low = middle + 1;
+                        }
+                    }
+                    first_after = Some(address + Sectors::new(u64::from(low)));
+                }
+                last_begin = begin(piece.len - 1);
+            }
+            address = piece.end();
+        }
+        // Within the last sector the head is as good as past all of them.
+        if let Some(after) = first_after.filter(|_| landed < last_begin) {
+            self.part = Extent::new(after, end - after);
+            self.left_out = Extent::new(start, after - start);
+        }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.part.is_empty() {
+            if !self.left_out.is_empty() {
+                self.part = self.left_out;
+                self.left_out.len = Sectors::ZERO;
+            } else if self.next < self.end {
+                let run = self.layout.run(self.next);
+                let wanted = (self.end - self.next).get();
+                if self.zero_latency && wanted > 1 {
+                    self.divide(run);
+                } else {
+                    let run = run.truncated(wanted);
+                    self.next = run.end();
+                    return Some(self.step(run));
+                }
+            } else {
+                return None;
+            }
+        }
+        let run = self
+            .layout
+            .run(self.part.start)
+            .truncated(self.part.len.get());
+        let taken = Sectors::new(u64::from(run.len));
+        self.part = Extent::new(self.part.start + taken, self.part.len - taken);
+        Some(self.step(run))
+    }
+}

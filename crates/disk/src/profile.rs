@@ -1,0 +1,636 @@
+//! The description of a drive.
+//!
+//! [`Spec`] is plain data. [`Profile`] is a spec that passed every check: parse, don't validate.
+//! Read one with [`Profile::from_toml`], take a shipped one with [`by_name`], or change one with
+//! [`Profile::with`], which checks again.
+//!
+//! The text form is TOML; `docs/profile.md` explains a complete one. Keys that end in their unit
+//! (`read_us`) take bare numbers, every other duration is a string with its unit.
+//!
+//! The terms follow the DiskSim 4.0 reference manual (sections on `dm_layout_g1`, `dm_mech_g1` and
+//! the disk module) where it has one; each field of [`CacheSpec`], [`OverheadSpec`] and [`BusSpec`]
+//! names the parameter it stands for.
+
+mod check;
+mod error;
+
+use headtime_units::{Nanos, Sectors};
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use error::{ProfileError, ProfileErrorKind};
+
+/// A checked description of a drive; cheap to clone.
+///
+/// Reads like the [`Spec`] it holds: `profile.geometry.heads`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile(Arc<Spec>);
+
+impl Profile {
+    /// The same profile with something changed, checked again.
+    ///
+    /// # Errors
+    ///
+    /// What no longer fits.
+    pub fn with(&self, change: impl FnOnce(&mut Spec)) -> Result<Profile, ProfileError> {
+        let mut spec = Spec::clone(self);
+        change(&mut spec);
+        spec.check()
+    }
+}
+
+impl Deref for Profile {
+    type Target = Spec;
+
+    fn deref(&self) -> &Spec {
+        &self.0
+    }
+}
+
+impl Spec {
+    /// Checks that everything is in range and fits together.
+    ///
+    /// # Errors
+    ///
+    /// The first field that is not; the error names the key as the text form spells it.
+    pub fn check(self) -> Result<Profile, ProfileError> {
+        check::check(&self)?;
+        Ok(Profile(Arc::new(self)))
+    }
+}
+
+/// Everything that is known about a drive, unchecked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Short name: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// Vendor, model and capacity, for people.
+    pub model: String,
+    /// Where the values come from.
+    pub provenance: Provenance,
+    /// Sizes.
+    pub geometry: Geometry,
+    /// How fast the platters turn.
+    pub rotation: Rotation,
+    /// Where the sectors are.
+    pub layout: LayoutSpec,
+    /// How the arm moves.
+    pub seek: SeekSpec,
+    /// How sectors are taken from a track.
+    pub access: AccessSpec,
+    /// The buffer in the drive.
+    pub cache: CacheSpec,
+    /// Time that commands cost.
+    pub overhead: OverheadSpec,
+    /// The way to the host.
+    pub bus: BusSpec,
+    /// Commands waiting in the drive.
+    pub queue: QueueSpec,
+    /// Random variation.
+    pub noise: NoiseSpec,
+}
+
+/// Where the values of a profile come from and how far to trust them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provenance {
+    /// Sources, in prose.
+    pub text: String,
+    /// A key of the profile (`seek`, `layout.zones`) and the mark that holds for it.
+    pub trust: Vec<(String, Trust)>,
+}
+
+/// How far a value can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Measured on a real unit.
+    Measured,
+    /// Printed by the vendor, a review or a paper.
+    Published,
+    /// Follows from measured or published values by arithmetic that the provenance states.
+    Derived,
+    /// Recalled but not checked against a document, or assumed: a prior, not a fact.
+    Assumed,
+}
+
+/// Sizes of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Logical sectors that the host can address. Must be what the layout yields.
+    pub capacity: Sectors,
+    /// Cylinders, including those that no zone covers. 1 to 2^24.
+    pub cylinders: u32,
+    /// Surfaces with data. 1 to 255.
+    pub heads: u16,
+    /// Bytes in a logical sector: 512 or 4096.
+    pub sector_bytes: u32,
+    /// Bytes in a sector on the medium: the logical size (512n, 4Kn) or 4096 (512e).
+    pub physical_sector_bytes: u32,
+}
+
+impl Geometry {
+    /// Logical sectors in a sector on the medium: 1, or 8 for 512e.
+    pub fn sectors_per_physical(&self) -> u32 {
+        self.physical_sector_bytes / self.sector_bytes
+    }
+}
+
+/// How fast the platters turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rotation {
+    /// Revolutions per minute, 60 to 60,000.
+    pub rpm: f64,
+}
+
+impl Rotation {
+    /// Time of one revolution, rounded to a nanosecond (0.04 parts per million at 7200 rpm).
+    pub fn turn(&self) -> Nanos {
+        Nanos::from_millis_f64(60_000.0 / self.rpm)
+    }
+}
+
+/// Where the sectors of a drive are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutSpec {
+    /// How logical addresses run over tracks.
+    pub order: Order,
+    /// Where spare sectors are.
+    pub sparing: Sparing,
+    /// The zones in order of their cylinders. Cylinders between zones hold no data.
+    pub zones: Vec<Zone>,
+}
+
+/// How logical addresses run over the tracks of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All heads of a cylinder in turn, then the next cylinder, from head 0 again (DiskSim mapping
+    /// scheme 0).
+    CylinderFirst,
+    /// The same, but every other cylinder of a zone from the last head to the first, so that going
+    /// to the next cylinder needs no head switch (DiskSim mapping scheme 1).
+    Serpentine,
+    /// `tracks` tracks on one surface, then as many back on the next surface, through all heads;
+    /// the next group of cylinders in reverse order of heads. What drives do since about 2005.
+    SurfaceSerpentine {
+        /// Tracks on a surface before the next head's turn. At least 1.
+        tracks: u32,
+    },
+}
+
+/// Where a zone keeps the spare sectors that replace bad ones, and so what
+/// [`Zone::spares`] counts and where a slip ends.
+///
+/// A slip moves every later address of its area by one place; a remap moves only the one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sparing {
+    /// Whole tracks at the end of a zone; slips and remaps are counted in tracks (DiskSim
+    /// scheme 1).
+    TracksAtZoneEnd,
+    /// Sectors at the end of each track (scheme 3). Slips of earlier tracks turn a track by as many
+    /// sectors.
+    TrackEnd,
+    /// Sectors at the end of the disk: no zone keeps any, and slips make a zone shorter (scheme 7).
+    DiskEnd,
+    /// Sectors at the end of each range of so many cylinders, counted from the start of the zone
+    /// (scheme 8). A last, shorter range has none.
+    RangeEnd {
+        /// Cylinders in a range. At least 1.
+        cylinders: u32,
+    },
+    /// Sectors at the end of each zone (scheme 9).
+    ZoneEnd,
+}
+
+/// Cylinders with the same number of sectors per track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone {
+    /// The outermost cylinder.
+    pub first_cylinder: u32,
+    /// The innermost cylinder, itself in the zone.
+    pub last_cylinder: u32,
+    /// Logical sectors on each track, usable or not. 1 to 65,535; a multiple of 8 for 512e.
+    pub sectors_per_track: u32,
+    /// Where slot 0 of the zone's first track begins.
+    pub offset: Skew,
+    /// By how much a track is turned against its predecessor on another head.
+    pub track_skew: Skew,
+    /// By how much a track is turned against its predecessor on the next cylinder.
+    pub cylinder_skew: Skew,
+    /// The same for the step to the next group of [`Order::SurfaceSerpentine`], which may be a
+    /// long one; the cylinder skew if absent.
+    pub group_skew: Option<Skew>,
+    /// Places at the front of the zone that the host cannot address, in the unit in which addresses
+    /// are counted before slips (sectors that could hold data).
+    pub reserved: u64,
+    /// Spares per area of the [`Sparing`]: tracks for [`Sparing::TracksAtZoneEnd`], else sectors.
+    pub spares: u64,
+    /// Bad places that addresses pass over, ascending: sectors counted from the first slot of the
+    /// zone in the order of addresses, or tracks for [`Sparing::TracksAtZoneEnd`].
+    pub slips: Vec<u64>,
+    /// Bad places and where their data is instead, ascending, in the unit of the slips.
+    pub remaps: Vec<(u64, u64)>,
+}
+
+impl Zone {
+    /// Cylinders in the zone.
+    pub fn cylinders(&self) -> u32 {
+        self.last_cylinder - self.first_cylinder + 1
+    }
+}
+
+/// An angle between tracks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Skew {
+    /// So many sectors of the zone.
+    Sectors(u32),
+    /// A fraction of a turn, 0 to 1.
+    Turns(f64),
+}
+
+/// How the arm moves and settles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeekSpec {
+    /// Time over distance, settled for reading.
+    pub read: SeekCurve,
+    /// The same for writing; the read curve if absent.
+    pub write: Option<SeekCurve>,
+    /// Switching heads on a cylinder. A move with a switch takes the longer of the two.
+    pub head_switch: Nanos,
+    /// Further settling before a write, after any move or switch.
+    pub write_settle: Nanos,
+}
+
+/// Seek time as a function of distance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeekCurve {
+    /// Points of (cylinders, time) with ascending distances from 1 up; the time may dip, as
+    /// measured tables do. Beyond the last point the line through the last two goes on; before the
+    /// first, the line from (0, 0).
+    Table {
+        /// The points; at least one.
+        points: Vec<(u32, Nanos)>,
+        /// Between points.
+        interpolation: Interpolation,
+    },
+    /// The three-part equation of Ruemmler and Wilkes ("An introduction to disk drive modeling",
+    /// IEEE Computer, March 1994): `root_base + root_factor * sqrt(d)` below `split` cylinders,
+    /// `line_base + line_factor * d` from there.
+    Hpl {
+        /// Distance at which the line begins.
+        split: u32,
+        /// Constant of the root part.
+        root_base: Nanos,
+        /// Factor of the root of the distance.
+        root_factor: Nanos,
+        /// Constant of the line.
+        line_base: Nanos,
+        /// Slope of the line per cylinder.
+        line_factor: Nanos,
+        /// Times of distances 1, 2, .. that replace the equation: none, one, or ten.
+        first: Vec<Nanos>,
+    },
+    /// `single + a * (d - 1) + b * sqrt(d - 1)` through three given times (Lee's equation, DiskSim
+    /// manual, "curve"), `average` being that of random seeks over all cylinders.
+    Curve {
+        /// One cylinder.
+        single: Nanos,
+        /// Mean of random seeks.
+        average: Nanos,
+        /// All cylinders.
+        full: Nanos,
+    },
+    /// Two lines: from `single` at 1 to `average` at a third of the cylinders, then to `full`.
+    Linear {
+        /// One cylinder.
+        single: Nanos,
+        /// A third of the cylinders.
+        average: Nanos,
+        /// All cylinders.
+        full: Nanos,
+    },
+    /// The same for every distance but zero.
+    Constant(Nanos),
+}
+
+/// How a table is read between its points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpolation {
+    /// Along a line over the distance.
+    Linear,
+    /// Along a line over the logarithm of the distance: for tables with few points.
+    Log,
+}
+
+/// How sectors are taken from a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessSpec {
+    /// Reads take sectors in the order in which they pass under the head (`Immediate buffer read`).
+    pub zero_latency_read: bool,
+    /// Writes do (`Immediate buffer write`).
+    pub zero_latency_write: bool,
+}
+
+/// The buffer in the drive. Names in brackets are DiskSim's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CacheSpec {
+    /// Data stay in the buffer for later commands (`Enable caching in buffer`); else it only
+    /// matches the speeds of bus and medium.
+    pub enabled: bool,
+    /// Segments, 1 to 65,535 (`Number of buffer segments`).
+    pub segments: u32,
+    /// Logical sectors in a segment, 1 to the capacity (`Segment size (in blks)`).
+    pub segment_sectors: u32,
+    /// How many of them may hold written data at a time, 1 to `segments`
+    /// (`Maximum number of write segments`).
+    pub write_segments: u32,
+    /// One segment is for writes alone (`Use separate write segment`). Needs two segments.
+    pub dedicated_write_segment: bool,
+    /// How far a read goes on by itself (`Buffer continuous read`).
+    pub read_ahead: ReadAhead,
+    /// Sectors read ahead before another command may interrupt (`Minimum read-ahead (blks)`).
+    pub read_ahead_min: u32,
+    /// Sectors read ahead at most (`Maximum read-ahead (blks)`).
+    pub read_ahead_max: u32,
+    /// What becomes of the data of the command itself (`Read-ahead over requested`).
+    pub requested_data: RequestedData,
+    /// A full hit starts reading ahead if the drive is idle (`Read-ahead on idle hit`).
+    pub read_ahead_on_idle_hit: bool,
+    /// Sectors before the first one wanted are kept if they pass under the head while it waits
+    /// (`Read any free blocks`).
+    pub read_free_sectors: bool,
+    /// A read whose first sector is just being read ahead is a partial hit
+    /// (`Allow almost read hits`).
+    pub almost_read_hits: bool,
+    /// A full hit may use the bus while another command uses the medium
+    /// (`Allow sneaky full read hits`).
+    pub sneaky_full_read_hits: bool,
+    /// A partial hit may (`Allow sneaky partial read hits`).
+    pub sneaky_partial_read_hits: bool,
+    /// Queued reads are searched for hits whenever the bus is free
+    /// (`Allow sneaky intermediate read hits`).
+    pub sneaky_intermediate_read_hits: bool,
+    /// Written data serve later reads (`Allow read hits on write data`).
+    pub read_hits_on_write_data: bool,
+    /// Data of queued writes are fetched while the bus is free (`Allow write prebuffering`).
+    pub write_prebuffering: bool,
+    /// When a write completes (`Fast write level`).
+    pub write_back: WriteBack,
+    /// How long the drive must be idle before it destages what is dirty, where nothing else makes
+    /// it. Not in DiskSim; zero there.
+    pub destage_delay: Nanos,
+    /// Sequential writes share a segment (`Combine seq writes`).
+    pub combine_sequential_writes: bool,
+    /// Reading ahead stops within a sector, not only between two (`Stop prefetch in sector`).
+    pub stop_read_ahead_in_sector: bool,
+    /// The bus is given up if the arm still moves when all data of a write have come
+    /// (`Disconnect write if seek`).
+    pub disconnect_write_in_seek: bool,
+    /// A write hit ends reading ahead (`Write hit stop prefetch`).
+    pub write_hit_stops_read_ahead: bool,
+    /// A sector needs its place in the segment before it is read (`Read directly to buffer`).
+    pub read_direct_to_buffer: bool,
+    /// The cached part of a partial hit is sent at once (`Immed transfer partial hit`); else only
+    /// if there is more than the read water mark.
+    pub send_partial_hit_at_once: bool,
+    /// Part of dirty data below which a disconnected write asks for the bus again, 0 to 1
+    /// (`Low (write) water mark`).
+    pub write_low_water: f64,
+    /// Part of read data from which a disconnected read asks for the bus again, 0 to 1
+    /// (`High (read) water mark`).
+    pub read_high_water: f64,
+    /// The water marks are parts of the request, else of a segment (`Set watermark by reqsize`).
+    pub water_by_request: bool,
+}
+
+/// How far a read goes on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAhead {
+    /// Not at all (0).
+    Off,
+    /// To the end of the track of its last sector (1).
+    TrackEnd,
+    /// To the end of the cylinder of its last sector (2).
+    CylinderEnd,
+    /// Until the segment is full (3).
+    SegmentFull,
+    /// To the end of the next track if the track before was read not long ago, so that a sequential
+    /// reader finds one track ready (4).
+    NextTrack,
+}
+
+/// What becomes of the data that a command asked for, while reading ahead and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestedData {
+    /// Dropped when the command completes (-1).
+    Dropped,
+    /// Kept: reading ahead ends when the segment is full (0).
+    Kept,
+    /// Sectors read ahead may take its place (1).
+    Replaceable,
+}
+
+/// When a write completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteBack {
+    /// When it is on the medium (0).
+    Off,
+    /// When it is in the buffer, as long as each command is a write that appends to the last (1).
+    Appending,
+    /// The same, but other commands may come between; they wait until the dirty data are on the
+    /// medium (2).
+    Flushed,
+    /// When it is in the buffer, whatever it is; dirty segments are destaged while the drive is
+    /// idle or needs room. What drives since about 2000 do. Not in DiskSim.
+    Full,
+}
+
+/// Time that commands cost before, between and after the work of the arm. Names in brackets are
+/// DiskSim's parameters; all zero if not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverheadSpec {
+    /// Any command, on arrival (`Per-request overhead time`).
+    pub per_command: Nanos,
+    /// A read hit after a read (`Read hit over. after read`).
+    pub read_hit_after_read: Nanos,
+    /// A read hit after a write (`Read hit over. after write`).
+    pub read_hit_after_write: Nanos,
+    /// A read miss after a read (`Read miss over. after read`).
+    pub read_miss_after_read: Nanos,
+    /// A read miss after a write (`Read miss over. after write`).
+    pub read_miss_after_write: Nanos,
+    /// A write that completes in the buffer, after a read (`Write hit over. after read`).
+    pub write_hit_after_read: Nanos,
+    /// The same after a write (`Write hit over. after write`).
+    pub write_hit_after_write: Nanos,
+    /// A write that completes on the medium, after a read (`Write miss over. after read`).
+    pub write_miss_after_read: Nanos,
+    /// The same after a write (`Write miss over. after write`).
+    pub write_miss_after_write: Nanos,
+    /// Completing a read (`Read completion overhead`).
+    pub read_completion: Nanos,
+    /// Completing a write (`Write completion overhead`).
+    pub write_completion: Nanos,
+    /// Before data go over the bus (`Data preparation overhead`).
+    pub data_preparation: Nanos,
+    /// Asking for the bus again the first time in a command (`First reselect overhead`).
+    pub first_reselect: Nanos,
+    /// Asking for it again later (`Other reselect overhead`).
+    pub other_reselect: Nanos,
+    /// Giving up the bus in a read after a read (`Read disconnect afterread`).
+    pub read_disconnect_after_read: Nanos,
+    /// Giving up the bus in a read after a write (`Read disconnect afterwrite`).
+    pub read_disconnect_after_write: Nanos,
+    /// Giving up the bus in a write (`Write disconnect overhead`).
+    pub write_disconnect: Nanos,
+    /// At least this passes between a non-sequential write's command processing and the medium
+    /// (`Minimum seek delay`).
+    pub minimum_seek_delay: Nanos,
+    /// The drive gives up the bus before a write's data have come (`Extra write disconnect`), and
+    /// what that costs.
+    pub early_write_disconnect: Option<EarlyDisconnect>,
+}
+
+/// Costs of a drive that gives up the bus after a write command and before its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EarlyDisconnect {
+    /// Processing of such a write, in place of the write overheads (`Extradisc command overhead`).
+    pub command: Nanos,
+    /// Giving up the bus the first time (`Extradisc disconnect overhead`).
+    pub first_disconnect: Nanos,
+    /// From there until the bus is asked for again (`Extradisc inter-disconnect delay`).
+    pub between: Nanos,
+    /// Giving up the bus after the data (`Extradisc 2nd disconnect overhead`).
+    pub second_disconnect: Nanos,
+    /// From the command's processing until the arm may move (`Extradisc seek delta`).
+    pub seek_delay: Nanos,
+}
+
+/// The way between drive and host. All times are per logical sector; all zero if not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusSpec {
+    /// A sector through the drive's own interface (`Bulk sector transfer time`).
+    pub interface_sector: Nanos,
+    /// A sector over the bus toward the host (`Read block transfer time` of the bus; the controller's
+    /// `Bulk sector transfer time` if that is longer).
+    pub read_sector: Nanos,
+    /// A sector over the bus toward the drive (`Write block transfer time`).
+    pub write_sector: Nanos,
+    /// Getting the bus (`Arbitration time`).
+    pub arbitration: Nanos,
+    /// A read keeps the bus from its first data to its last (`Hold bus entire read xfer`).
+    pub hold_for_read: bool,
+    /// A write does (`Hold bus entire write xfer`).
+    pub hold_for_write: bool,
+    /// Every command keeps the bus from arrival to completion (`Never disconnect`).
+    pub never_disconnect: bool,
+}
+
+impl BusSpec {
+    /// Time for a logical sector between drive and host: the slower of interface and bus.
+    pub fn sector(&self, is_read: bool) -> Nanos {
+        let bus = if is_read {
+            self.read_sector
+        } else {
+            self.write_sector
+        };
+        self.interface_sector.max(bus)
+    }
+}
+
+/// Commands waiting in the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// Commands that the drive takes at a time, 1 to 256 (`Max queue length`).
+    pub depth: u32,
+    /// Which of them is next (`Scheduling policy`).
+    pub policy: FirmwarePolicy,
+    /// When the arm may leave for the next command (`Preseeking level`).
+    pub preseek: Preseek,
+}
+
+/// Which waiting command a drive serves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirmwarePolicy {
+    /// The one that came first.
+    Fifo,
+    /// The one with the shortest positioning time.
+    Sptf {
+        /// Added to the estimate of a seek, so that arrivals that are too tight are not tried.
+        margin: Nanos,
+        /// A command that has waited this long in the drive goes first; never if absent.
+        age_cap: Option<Nanos>,
+    },
+}
+
+/// When the arm may leave for the next command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preseek {
+    /// When the host has acknowledged the completion (0).
+    Off,
+    /// When the completion has been prepared (1).
+    AtCompletion,
+    /// When the last sector has left the medium (2).
+    AtMediaEnd,
+}
+
+/// Random variation, drawn from a seed by the drive that is built from the profile. All zero, that
+/// is off, if not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NoiseSpec {
+    /// Standard deviation of a seek is at least this; normal, cut at three deviations.
+    pub seek_sd: Nanos,
+    /// Standard deviation of a seek as a part of its time, 0 to 1; the larger of the two counts.
+    pub seek_sd_relative: f64,
+    /// Standard deviation of a command's overhead.
+    pub overhead_sd: Nanos,
+    /// A unit's speed differs from the nominal one by up to this many parts per million, uniform
+    /// and constant during a run. 0 to 100,000.
+    pub speed_ppm: u32,
+}
+
+impl NoiseSpec {
+    /// Whether anything varies.
+    pub fn is_off(&self) -> bool {
+        *self == NoiseSpec::default()
+    }
+}
+
+/// The plain durations of an [`OverheadSpec`] under the names that the text form gives them.
+pub(crate) fn overhead_fields(overhead: &OverheadSpec) -> [(&'static str, Nanos); 18] {
+    [
+        ("per_command", overhead.per_command),
+        ("read_hit_after_read", overhead.read_hit_after_read),
+        ("read_hit_after_write", overhead.read_hit_after_write),
+        ("read_miss_after_read", overhead.read_miss_after_read),
+        ("read_miss_after_write", overhead.read_miss_after_write),
+        ("write_hit_after_read", overhead.write_hit_after_read),
+        ("write_hit_after_write", overhead.write_hit_after_write),
+        ("write_miss_after_read", overhead.write_miss_after_read),
+        ("write_miss_after_write", overhead.write_miss_after_write),
+        ("read_completion", overhead.read_completion),
+        ("write_completion", overhead.write_completion),
+        ("data_preparation", overhead.data_preparation),
+        ("first_reselect", overhead.first_reselect),
+        ("other_reselect", overhead.other_reselect),
+        (
+            "read_disconnect_after_read",
+            overhead.read_disconnect_after_read,
+        ),
+        (
+            "read_disconnect_after_write",
+            overhead.read_disconnect_after_write,
+        ),
+        ("write_disconnect", overhead.write_disconnect),
+        ("minimum_seek_delay", overhead.minimum_seek_delay),
+    ]
+}
+
+/// The same for an [`EarlyDisconnect`].
+pub(crate) fn early_fields(early: &EarlyDisconnect) -> [(&'static str, Nanos); 5] {
+    [
+        ("command", early.command),
+        ("first_disconnect", early.first_disconnect),
+        ("between", early.between),
+        ("second_disconnect", early.second_disconnect),
+        ("seek_delay", early.seek_delay),
+    ]
+}

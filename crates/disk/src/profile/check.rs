@@ -1,0 +1,537 @@
+//! What must hold of a profile, so that nothing built on it can fail.
+
+use super::{
+    FirmwarePolicy, Order, ProfileError, ReadAhead, SeekCurve, Skew, Sparing, Spec, WriteBack, Zone,
+};
+use crate::layout::Layout;
+use headtime_units::Nanos;
+
+type Check = Result<(), ProfileError>;
+
+/// The longest time that a profile may give for anything the drive does.
+const LONGEST: Nanos = Nanos::from_secs(4);
+/// The largest capacity in sectors; keeps products in 64 bits.
+const MOST_SECTORS: u64 = 1 << 40;
+
+pub(super) fn check(spec: &Spec) -> Check {
+    name(spec)?;
+    geometry(spec)?;
+    zones(spec)?;
+    seek(spec)?;
+    cache(spec)?;
+    times(spec)?;
+    if !(1..=256).contains(&spec.queue.depth) {
+        return Err(ProfileError::range(
+            "queue.depth",
+            spec.queue.depth,
+            "1 to 256",
+        ));
+    }
+    noise(spec)
+}
+
+fn within(key: &str, value: u64, least: u64, most: u64) -> Check {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(ProfileError::range(
+            key,
+            value,
+            format!("{least} to {most}"),
+        ))
+    }
+}
+
+/// A part between 0 and 1; NaN is none.
+fn part(key: &str, value: f64) -> Check {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(ProfileError::range(key, value, "0 to 1"))
+    }
+}
+
+fn time(key: &str, value: Nanos) -> Check {
+    if value <= LONGEST {
+        Ok(())
+    } else {
+        Err(ProfileError::range(key, value, format!("0 to {LONGEST}")))
+    }
+}
+
+fn name(spec: &Spec) -> Check {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if spec.name.is_empty() || !spec.name.chars().all(fits) {
+        return Err(ProfileError::range(
+            "name",
+            format!("\"{}\"", spec.name),
+            "lower-case letters, digits and hyphens",
+        ));
+    }
+    Ok(())
+}
+
+fn geometry(spec: &Spec) -> Check {
+    let geometry = &spec.geometry;
+    within("geometry.heads", u64::from(geometry.heads), 1, 255)?;
+    within(
+        "geometry.cylinders",
+        u64::from(geometry.cylinders),
+        1,
+        1 << 24,
+    )?;
+    if !matches!(geometry.sector_bytes, 512 | 4096) {
+        return Err(ProfileError::range(
+            "geometry.sector",
+            format!("{}B", geometry.sector_bytes),
+            "512B or 4KiB",
+        ));
+    }
+    let physical = geometry.physical_sector_bytes;
+    if physical != 4096 && physical != geometry.sector_bytes {
+        return Err(ProfileError::range(
+            "geometry.physical_sector",
+            format!("{physical}B"),
+            "the size of a logical sector, or 4KiB",
+        ));
+    }
+    let rpm = spec.rotation.rpm;
+    if !(60.0..=60_000.0).contains(&rpm) {
+        return Err(ProfileError::range("rotation.rpm", rpm, "60 to 60000"));
+    }
+    match spec.layout.order {
+        Order::SurfaceSerpentine { tracks } => {
+            within("layout.tracks_per_surface", u64::from(tracks), 1, 1 << 20)?;
+        }
+        Order::CylinderFirst | Order::Serpentine => {}
+    }
+    match spec.layout.sparing {
+        Sparing::RangeEnd { cylinders } => {
+            within("layout.sparing_cylinders", u64::from(cylinders), 1, 1 << 24)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn zones(spec: &Spec) -> Check {
+    if spec.layout.zones.is_empty() {
+        return Err(ProfileError::conflict(
+            "layout.zones",
+            "a drive has at least one zone",
+        ));
+    }
+    within("layout.zones", spec.layout.zones.len() as u64, 1, 10_000)?;
+    let mut free = 0;
+    let mut capacity = 0;
+    for (index, zone) in spec.layout.zones.iter().enumerate() {
+        let key = format!("layout.zones[{index}]");
+        if zone.last_cylinder < zone.first_cylinder {
+            return Err(ProfileError::range(
+                format!("{key}.cylinders"),
+                format!("[{}, {}]", zone.first_cylinder, zone.last_cylinder),
+                "[first, last] with the first not above the last",
+            ));
+        }
+        if zone.first_cylinder < free {
+            return Err(ProfileError::conflict(
+                format!("{key}.cylinders"),
+                format!(
+                    "[{}, {}] overlaps zone {}, which ends at cylinder {}; zones are listed in \
+                     order and share no cylinder",
+                    zone.first_cylinder,
+                    zone.last_cylinder,
+                    index - 1,
+                    free - 1
+                ),
+            ));
+        }
+        if zone.last_cylinder >= spec.geometry.cylinders {
+            return Err(ProfileError::range(
+                format!("{key}.cylinders"),
+                format!("[{}, {}]", zone.first_cylinder, zone.last_cylinder),
+                format!(
+                    "cylinders 0 to {} (geometry.cylinders = {})",
+                    spec.geometry.cylinders - 1,
+                    spec.geometry.cylinders
+                ),
+            ));
+        }
+        free = zone.last_cylinder + 1;
+        check_zone(spec, zone, &key)?;
+        capacity += Layout::zone_capacity(spec, zone);
+    }
+    within(
+        "geometry.capacity_sectors",
+        spec.geometry.capacity.get(),
+        1,
+        MOST_SECTORS,
+    )?;
+    if capacity != spec.geometry.capacity.get() {
+        return Err(ProfileError::conflict(
+            "geometry.capacity_sectors",
+            format!(
+                "{} is not what the zones hold: {capacity}",
+                spec.geometry.capacity
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
+    let per_track = u64::from(zone.sectors_per_track);
+    within(&format!("{key}.sectors_per_track"), per_track, 1, 65_535)?;
+    let aligned = u64::from(spec.geometry.sectors_per_physical());
+    if !per_track.is_multiple_of(aligned) {
+        return Err(ProfileError::range(
+            format!("{key}.sectors_per_track"),
+            per_track,
+            format!("a multiple of {aligned}, since sectors on the medium hold so many"),
+        ));
+    }
+    for (name, skew) in [
+        ("offset", Some(zone.offset)),
+        ("track_skew", Some(zone.track_skew)),
+        ("cylinder_skew", Some(zone.cylinder_skew)),
+        ("group_skew", zone.group_skew),
+    ] {
+        match skew {
+            Some(Skew::Sectors(sectors)) => {
+                within(&format!("{key}.{name}"), u64::from(sectors), 0, 65_535)?;
+            }
+            Some(Skew::Turns(turns)) => part(&format!("{key}.{name}"), turns)?,
+            None => {}
+        }
+    }
+    let cylinders = u64::from(zone.cylinders());
+    let tracks = cylinders * u64::from(spec.geometry.heads);
+    let places = tracks * per_track;
+    within(key, places, 1, MOST_SECTORS)?;
+    let (spared, area) = match spec.layout.sparing {
+        Sparing::TracksAtZoneEnd => (tracks, "tracks in the zone"),
+        Sparing::TrackEnd => (per_track, "sectors on a track"),
+        Sparing::RangeEnd { cylinders: range } => (
+            u64::from(range) * u64::from(spec.geometry.heads) * per_track,
+            "sectors in a range",
+        ),
+        Sparing::ZoneEnd | Sparing::DiskEnd => (places, "sectors in the zone"),
+    };
+    if zone.spares >= spared {
+        return Err(ProfileError::range(
+            format!("{key}.spares"),
+            zone.spares,
+            format!("less than the {spared} {area}"),
+        ));
+    }
+    if spec.layout.sparing == Sparing::DiskEnd && zone.spares != 0 {
+        return Err(ProfileError::range(
+            format!("{key}.spares"),
+            zone.spares,
+            "0, since sparing = \"disk-end\" keeps no spares in a zone",
+        ));
+    }
+    if zone.reserved >= places {
+        return Err(ProfileError::range(
+            format!("{key}.reserved"),
+            zone.reserved,
+            format!("less than the {places} sectors of the zone"),
+        ));
+    }
+    slips(spec, zone, key)?;
+    if Layout::zone_capacity(spec, zone) == 0 {
+        return Err(ProfileError::conflict(
+            key,
+            "no sector of the zone is left for data",
+        ));
+    }
+    remaps(spec, zone, key)
+}
+
+fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
+    let key = format!("{key}.slips");
+    let (in_zone, unit) = slip_units(spec, zone);
+    for pair in zone.slips.windows(2) {
+        if pair[0] >= pair[1] {
+            return Err(ProfileError::range(
+                key,
+                format!("{}, {}", pair[0], pair[1]),
+                "ascending numbers, each once",
+            ));
+        }
+    }
+    if let Some(&last) = zone.slips.last().filter(|&&last| last >= in_zone) {
+        return Err(ProfileError::range(
+            key,
+            last,
+            format!("less than the {in_zone} {unit} of the zone"),
+        ));
+    }
+    let per_area = match spec.layout.sparing {
+        Sparing::TrackEnd => Some(u64::from(zone.sectors_per_track)),
+        Sparing::RangeEnd { cylinders } => Some(
+            u64::from(cylinders)
+                * u64::from(spec.geometry.heads)
+                * u64::from(zone.sectors_per_track),
+        ),
+        Sparing::TracksAtZoneEnd | Sparing::ZoneEnd => Some(in_zone),
+        // Slips make the zone shorter; nothing can run out.
+        Sparing::DiskEnd => None,
+    };
+    let Some(per_area) = per_area else {
+        return Ok(());
+    };
+    let mut rest = zone.slips.as_slice();
+    while let Some(&first) = rest.first() {
+        let area = first / per_area;
+        let count = rest.partition_point(|slip| slip / per_area == area);
+        let whole = (area + 1) * per_area <= in_zone;
+        let spares = if whole { zone.spares } else { 0 };
+        if count as u64 > spares {
+            return Err(ProfileError::conflict(
+                key,
+                format!(
+                    "{count} slips from {first} on share an area of {per_area} {unit} with \
+                     {spares} spares; there cannot be more slips than spares"
+                ),
+            ));
+        }
+        rest = &rest[count..];
+    }
+    Ok(())
+}
+
+/// How many slips a zone could have, and what they count.
+fn slip_units(spec: &Spec, zone: &Zone) -> (u64, &'static str) {
+    let tracks = u64::from(zone.cylinders()) * u64::from(spec.geometry.heads);
+    if spec.layout.sparing == Sparing::TracksAtZoneEnd {
+        (tracks, "tracks")
+    } else {
+        (tracks * u64::from(zone.sectors_per_track), "sectors")
+    }
+}
+
+fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
+    let key = format!("{key}.remaps");
+    let (in_zone, unit) = slip_units(spec, zone);
+    let mut targets: Vec<u64> = zone.remaps.iter().map(|&(_, to)| to).collect();
+    targets.sort_unstable();
+    let ascending = zone.remaps.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if !ascending || targets.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(ProfileError::conflict(
+            key,
+            "pairs [from, to] are listed in ascending order of from, and no place occurs twice",
+        ));
+    }
+    for &(from, to) in &zone.remaps {
+        let pair = format!("[{from}, {to}]");
+        if from >= in_zone || to >= in_zone {
+            return Err(ProfileError::range(
+                key,
+                pair,
+                format!("less than the {in_zone} {unit} of the zone"),
+            ));
+        }
+        if !Layout::zone_slot_is_spare(spec, zone, to) {
+            return Err(ProfileError::range(key, pair, "a move to a spare place"));
+        }
+        if zone.slips.binary_search(&from).is_ok() {
+            return Err(ProfileError::conflict(
+                key,
+                format!("{pair}: {from} is slipped already"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn seek(spec: &Spec) -> Check {
+    curve(spec, &spec.seek.read, "seek.read")?;
+    if let Some(write) = &spec.seek.write {
+        curve(spec, write, "seek.write")?;
+    }
+    time("seek.head_switch", spec.seek.head_switch)?;
+    time("seek.write_settle", spec.seek.write_settle)
+}
+
+fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
+    match curve {
+        SeekCurve::Table { points, .. } => {
+            let key = format!("{key}.table_us");
+            let Some(&(first, _)) = points.first() else {
+                return Err(ProfileError::conflict(
+                    key,
+                    "at least one point [cylinders, us]",
+                ));
+            };
+            if first == 0 {
+                return Err(ProfileError::range(key, 0, "distances from 1 cylinder up"));
+            }
+            for pair in points.windows(2) {
+                if pair[0].0 >= pair[1].0 {
+                    return Err(ProfileError::range(
+                        key,
+                        format!("{}, {}", pair[0].0, pair[1].0),
+                        "ascending distances, each once",
+                    ));
+                }
+            }
+            for &(_, at) in points {
+                time(&key, at)?;
+            }
+        }
+        SeekCurve::Hpl {
+            root_base,
+            root_factor,
+            line_base,
+            line_factor,
+            first,
+            ..
+        } => {
+            for (name, value) in [
+                ("root_base", root_base),
+                ("root_factor", root_factor),
+                ("line_base", line_base),
+                ("line_factor", line_factor),
+            ] {
+                time(&format!("{key}.{name}"), *value)?;
+            }
+            let key = format!("{key}.first_us");
+            if !matches!(first.len(), 0 | 1 | 10) {
+                return Err(ProfileError::range(
+                    key,
+                    format!("{} times", first.len()),
+                    "1 or 10 times, or the key left out",
+                ));
+            }
+            for &at in first {
+                time(&key, at)?;
+            }
+        }
+        SeekCurve::Curve {
+            single,
+            average,
+            full,
+        }
+        | SeekCurve::Linear {
+            single,
+            average,
+            full,
+        } => {
+            for (name, value) in [("single", single), ("average", average), ("full", full)] {
+                time(&format!("{key}.{name}"), *value)?;
+            }
+        }
+        SeekCurve::Constant(value) => time(&format!("{key}.constant"), *value)?,
+    }
+    // Lines may go on past the last point to where no time can be.
+    let cylinders = spec.geometry.cylinders;
+    for distance in [1, cylinders / 2, cylinders.saturating_sub(1)] {
+        let nanos = crate::mechanics::evaluate_seek(curve, cylinders, distance);
+        if distance > 0 && Nanos::from_nanos(u64::from(nanos)) > LONGEST {
+            return Err(ProfileError::conflict(
+                key,
+                format!("a seek over {distance} cylinders would take more than {LONGEST}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn cache(spec: &Spec) -> Check {
+    let cache = &spec.cache;
+    let capacity = spec.geometry.capacity.get();
+    within("cache.segments", u64::from(cache.segments), 1, 65_535)?;
+    within(
+        "cache.segment_sectors",
+        u64::from(cache.segment_sectors),
+        1,
+        capacity.min(u64::from(u32::MAX)),
+    )?;
+    within(
+        "cache.write_segments",
+        u64::from(cache.write_segments),
+        1,
+        u64::from(cache.segments),
+    )?;
+    within(
+        "cache.read_ahead_max",
+        u64::from(cache.read_ahead_max),
+        0,
+        u64::from(cache.segment_sectors),
+    )?;
+    within(
+        "cache.read_ahead_min",
+        u64::from(cache.read_ahead_min),
+        0,
+        u64::from(cache.read_ahead_max),
+    )?;
+    part("cache.write_low_water", cache.write_low_water)?;
+    part("cache.read_high_water", cache.read_high_water)?;
+    if cache.dedicated_write_segment && cache.segments < 2 {
+        return Err(ProfileError::conflict(
+            "cache.dedicated_write_segment",
+            "needs at least two segments (cache.segments)",
+        ));
+    }
+    if !cache.enabled {
+        for (key, used) in [
+            ("cache.read_ahead", cache.read_ahead != ReadAhead::Off),
+            ("cache.write_back", cache.write_back != WriteBack::Off),
+            ("cache.read_free_sectors", cache.read_free_sectors),
+        ] {
+            if used {
+                return Err(ProfileError::conflict(key, "needs cache.enabled = true"));
+            }
+        }
+    }
+    if cache.read_ahead == ReadAhead::Off && cache.read_ahead_max > 0 {
+        return Err(ProfileError::range(
+            "cache.read_ahead_max",
+            cache.read_ahead_max,
+            "0, since cache.read_ahead = \"off\"",
+        ));
+    }
+    let sneaky = cache.sneaky_full_read_hits
+        || cache.sneaky_partial_read_hits
+        || cache.sneaky_intermediate_read_hits;
+    if sneaky && spec.bus.hold_for_read {
+        return Err(ProfileError::conflict(
+            "bus.hold_for_read",
+            "a drive whose hits may use the bus during other commands (cache.sneaky_..) does not \
+             hold it for a whole read",
+        ));
+    }
+    time("cache.destage_delay", cache.destage_delay)
+}
+
+fn times(spec: &Spec) -> Check {
+    for (name, value) in super::overhead_fields(&spec.overhead) {
+        time(&format!("overhead.{name}"), value)?;
+    }
+    if let Some(early) = &spec.overhead.early_write_disconnect {
+        for (name, value) in super::early_fields(early) {
+            time(&format!("overhead.early_write_disconnect.{name}"), value)?;
+        }
+    }
+    let bus = &spec.bus;
+    for (key, value) in [
+        ("bus.interface_sector", bus.interface_sector),
+        ("bus.read_sector", bus.read_sector),
+        ("bus.write_sector", bus.write_sector),
+        ("bus.arbitration", bus.arbitration),
+    ] {
+        time(key, value)?;
+    }
+    match spec.queue.policy {
+        FirmwarePolicy::Fifo => Ok(()),
+        FirmwarePolicy::Sptf { margin, .. } => time("queue.margin", margin),
+    }
+}
+
+fn noise(spec: &Spec) -> Check {
+    let noise = &spec.noise;
+    time("noise.seek_sd", noise.seek_sd)?;
+    part("noise.seek_sd_relative", noise.seek_sd_relative)?;
+    time("noise.overhead_sd", noise.overhead_sd)?;
+    within("noise.speed_ppm", u64::from(noise.speed_ppm), 0, 100_000)
+}
