@@ -1,0 +1,206 @@
+//! What can be wrong with a trace.
+
+use crate::{Compression, Format};
+use headtime_units::{Extent, Sectors};
+use std::io;
+use thiserror::Error;
+
+/// A text that names none of a fixed set of things.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown {what} `{found}`; allowed are {allowed}")]
+pub struct UnknownName {
+    /// What was to be named.
+    pub what: &'static str,
+    /// The text.
+    pub found: String,
+    /// The names that there are, separated by commas.
+    pub allowed: String,
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The file cannot be opened.
+    #[error("{file}: cannot open: {source}")]
+    Open {
+        /// Name of the file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Reading failed midway.
+    #[error("{file}: cannot read on at byte {offset}: {source}")]
+    Read {
+        /// Name of the file.
+        file: String,
+        /// Bytes read before.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The compressed data is damaged or ends too early.
+    #[error(
+        "{file}: {compression} data is {} at byte {offset} of the file (byte {decompressed} of its contents): {source}",
+        if *truncated { "cut off" } else { "damaged" }
+    )]
+    Compressed {
+        /// Name of the file.
+        file: String,
+        /// How it is compressed.
+        compression: Compression,
+        /// Whether the file ended before the data did.
+        truncated: bool,
+        /// Bytes of the file that were read.
+        offset: u64,
+        /// Bytes that came out of them.
+        decompressed: u64,
+        /// What the decompressor said.
+        source: io::Error,
+    },
+    /// A line says something that it must not.
+    #[error("{file}: line {line}, column {column}: {field} is `{found}`; allowed is {allowed}")]
+    Line {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// First byte of the field in the line, counted from 1.
+        column: usize,
+        /// What was expected there.
+        field: String,
+        /// What stands there, shortened if long.
+        found: String,
+        /// What may stand there.
+        allowed: String,
+    },
+    /// A line is longer than [`LINE_MAX`](crate::LINE_MAX).
+    #[error("{file}: line {line} is longer than the {max} bytes allowed; is this a text file?")]
+    LineTooLong {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// How long it may be.
+        max: usize,
+    },
+    /// The format is not one of those that are recognised by content.
+    #[error(
+        "{file}: line {line}: `{found}` is not the beginning of a trace in a known format; recognised are disksim \
+         (arrival device block blocks flags), msr (7 columns, the 4th Read or Write), blkparse \
+         (major,minor cpu sequence ..) and csv with the headings that this program writes; {hint}"
+    )]
+    UnknownFormat {
+        /// Name of the file.
+        file: String,
+        /// The first line that is neither blank nor a comment.
+        line: u64,
+        /// Its beginning.
+        found: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// The file holds no request.
+    #[error("{file}: no request in {lines} lines")]
+    Empty {
+        /// Name of the file.
+        file: String,
+        /// Its lines.
+        lines: u64,
+    },
+    /// An arrival is earlier than the one before it, and the caller wants none of that.
+    #[error(
+        "{file}: line {line}: the request arrives at {found}, before the one ahead of it at {previous}; \
+         allowed are arrivals in order"
+    )]
+    Backwards {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The arrival, as a span from the zero of the file.
+        found: String,
+        /// That of the request ahead.
+        previous: String,
+    },
+    /// The options do not go with the format.
+    #[error("{file}: format {format}: {problem}")]
+    Options {
+        /// Name of the file.
+        file: String,
+        /// The format.
+        format: Format,
+        /// What is missing or too much, and what to give.
+        problem: String,
+    },
+}
+
+/// A request that does not fit the drive.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "request {request} of the trace (device {device}, {extent} in sectors of {sector_bytes} bytes) ends past the last \
+     sector of the drive; allowed are addresses below {capacity}, or wrap them (fit wrap)"
+)]
+pub struct PastTheEnd {
+    /// Which request in order of arrival, counted from 1.
+    pub request: u64,
+    /// The device that it is for.
+    pub device: u32,
+    /// Its sectors, as the drive counts.
+    pub extent: Extent,
+    /// Bytes in one of them.
+    pub sector_bytes: u32,
+    /// How many the drive has.
+    pub capacity: Sectors,
+}
+
+/// A field of a line, found wanting. The reader adds file and line.
+#[derive(Debug)]
+pub(crate) struct FieldError {
+    pub column: usize,
+    pub field: String,
+    pub found: String,
+    pub allowed: String,
+}
+
+impl FieldError {
+    /// `found` starts at byte `at` of the line, counted from 0.
+    #[cold]
+    pub(crate) fn new(at: usize, field: &str, found: &[u8], allowed: &str) -> Box<FieldError> {
+        Box::new(FieldError {
+            column: at + 1,
+            field: field.to_owned(),
+            found: shown(found),
+            allowed: allowed.to_owned(),
+        })
+    }
+
+    #[cold]
+    pub(crate) fn on(self, file: &str, line: u64) -> TraceError {
+        TraceError::Line {
+            file: file.to_owned(),
+            line,
+            column: self.column,
+            field: self.field,
+            found: self.found,
+            allowed: self.allowed,
+        }
+    }
+}
+
+/// Bytes of unknown origin as text for a message: one line, not long, nothing that a terminal acts on.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const SHOWN_MAX: usize = 60;
+    let cut = &bytes[..bytes.len().min(SHOWN_MAX)];
+    let mut text = String::new();
+    for char in String::from_utf8_lossy(cut).chars() {
+        match char {
+            '\'' | '"' | '\\' => text.push(char),
+            _ => text.extend(char.escape_debug()),
+        }
+    }
+    if bytes.len() > SHOWN_MAX {
+        text.push_str("..");
+    }
+    text
+}

@@ -1,0 +1,172 @@
+//! Bringing the addresses of a trace onto a drive.
+
+use crate::trace::{TRACE_SECTOR, names};
+use headtime_units::{Extent, Lba, Sectors};
+use std::fmt;
+
+/// What to do with a request that reaches past the end of the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fit {
+    /// Report an error.
+    #[default]
+    Refuse,
+    /// Take the address modulo the capacity; a request that would then cross the end is moved back
+    /// until it fits.
+    Wrap,
+}
+
+names!(Fit, "way to fit addresses", { Refuse => "error", Wrap => "wrap" });
+
+/// Turns sectors of 512 bytes into the sectors of a drive, and brings them below its end.
+///
+/// On a drive with larger sectors a request that does not begin and end with one of them is widened
+/// until it does. What a real drive would do beyond that (reading before writing) is not modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitter {
+    capacity: Sectors,
+    /// Trace sectors in a sector of the drive.
+    ratio: u64,
+    fit: Fit,
+}
+
+/// An extent on the drive, and what was done to it on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// The sectors of the drive.
+    pub extent: Extent,
+    /// It began or ended inside a sector and covers more than was asked for.
+    pub widened: bool,
+    /// Its address was past the end, or it crossed it.
+    pub moved: bool,
+}
+
+impl Fitter {
+    /// For a drive of `capacity` sectors of `sector_bytes` bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the capacity is zero, or the sector no multiple of 512 bytes.
+    pub fn new(capacity: Sectors, sector_bytes: u32, fit: Fit) -> Fitter {
+        assert!(capacity > Sectors::ZERO, "a drive has sectors");
+        assert!(
+            sector_bytes > 0 && sector_bytes.is_multiple_of(TRACE_SECTOR),
+            "sectors of {sector_bytes} bytes: a multiple of 512 is wanted"
+        );
+        Fitter {
+            capacity,
+            ratio: u64::from(sector_bytes / TRACE_SECTOR),
+            fit,
+        }
+    }
+
+    /// Sectors of the drive.
+    pub fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    /// Bytes in a sector of the drive.
+    pub fn sector_bytes(&self) -> u32 {
+        self.ratio as u32 * TRACE_SECTOR
+    }
+
+    /// The sectors of the drive for these sectors of 512 bytes.
+    ///
+    /// With [`Fit::Wrap`], a request that is longer than the whole drive is cut to it.
+    ///
+    /// # Errors
+    ///
+    /// With [`Fit::Refuse`], the extent as the drive would count it, if it does not lie on the drive.
+    pub fn fit(&self, extent: Extent) -> Result<Fitted, Extent> {
+        let (start, len) = (extent.start.get(), extent.len.get());
+        let first = start / self.ratio;
+        let sectors = (start % self.ratio + len).div_ceil(self.ratio);
+        let widened = sectors * self.ratio != len;
+        let capacity = self.capacity.get();
+        if first < capacity && sectors <= capacity - first {
+            return Ok(Fitted {
+                extent: Extent::at(first, sectors),
+                widened,
+                moved: false,
+            });
+        }
+        match self.fit {
+            Fit::Refuse => Err(Extent::at(first, sectors)),
+            Fit::Wrap => {
+                let len = Sectors::new(sectors.min(capacity));
+                let start = (first % capacity).min(capacity - len.get());
+                Ok(Fitted {
+                    extent: Extent::new(Lba::new(start), len),
+                    widened,
+                    moved: true,
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn wrap(capacity: u64, sector_bytes: u32) -> Fitter {
+        Fitter::new(Sectors::new(capacity), sector_bytes, Fit::Wrap)
+    }
+
+    #[test]
+    fn wrapping_keeps_the_length() {
+        let fitter = wrap(1000, 512);
+        for (from, to, moved) in [
+            (Extent::at(992, 8), Extent::at(992, 8), false),
+            (Extent::at(993, 8), Extent::at(992, 8), true),
+            (Extent::at(1000, 8), Extent::at(0, 8), true),
+            (Extent::at(5_123, 8), Extent::at(123, 8), true),
+            (Extent::at(5_999, 8), Extent::at(992, 8), true),
+            (Extent::at(10, 2000), Extent::at(0, 1000), true),
+        ] {
+            let fitted = fitter.fit(from).unwrap();
+            assert_eq!((fitted.extent, fitted.moved), (to, moved), "{from}");
+        }
+    }
+
+    #[test]
+    fn refusing_names_the_extent() {
+        let fitter = Fitter::new(Sectors::new(1000), 512, Fit::Refuse);
+        assert!(fitter.fit(Extent::at(992, 8)).is_ok());
+        assert_eq!(fitter.fit(Extent::at(993, 8)), Err(Extent::at(993, 8)));
+    }
+
+    #[test]
+    fn large_sectors_cover_what_was_asked() {
+        let fitter = wrap(1000, 4096);
+        for (from, to, widened) in [
+            (Extent::at(8, 8), Extent::at(1, 1), false),
+            (Extent::at(7, 2), Extent::at(0, 2), true),
+            (Extent::at(9, 1), Extent::at(1, 1), true),
+            (Extent::at(8, 9), Extent::at(1, 2), true),
+        ] {
+            let fitted = fitter.fit(from).unwrap();
+            assert_eq!((fitted.extent, fitted.widened), (to, widened), "{from}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn always_on_the_drive(
+            start in 0..crate::ADDRESS_END - crate::LENGTH_MAX,
+            len in 1..=crate::LENGTH_MAX,
+            capacity in 1_u64..1 << 40,
+            sector_bytes in prop::sample::select(vec![512_u32, 1024, 4096]),
+        ) {
+            let fitted = wrap(capacity, sector_bytes).fit(Extent::at(start, len)).unwrap();
+            prop_assert!(fitted.extent.end().get() <= capacity);
+            let bytes = fitted.extent.len.bytes(sector_bytes);
+            prop_assert!(bytes >= len * 512 || fitted.extent.len.get() == capacity);
+            if !fitted.moved {
+                let ratio = u64::from(sector_bytes / 512);
+                let back = Extent::at(fitted.extent.start.get() * ratio, fitted.extent.len.get() * ratio);
+                prop_assert!(back.covers(Extent::at(start, len)));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The formats, and how to tell them apart.
+
+pub(crate) mod disksim;
+mod fields;
+
+use crate::Format;
+use crate::error::TraceError;
+use crate::error::shown;
+use crate::input::Input;
+use crate::lines::Lines;
+use crate::read::{is_ignored, line_error};
+use fields::words;
+use std::io::Read;
+
+/// Recognises the format by the first line that is neither blank nor a comment.
+pub(crate) fn recognise<R: Read>(
+    file: &str,
+    lines: &mut Lines<Input<R>>,
+) -> Result<Format, TraceError> {
+    let sample = match lines.sample() {
+        Ok(sample) => sample.to_vec(),
+        Err(error) => return Err(line_error(file, lines.input(), error)),
+    };
+    for (index, line) in sample.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if !is_ignored(line) {
+            return format_of(line).map_err(|hint| TraceError::UnknownFormat {
+                file: file.to_owned(),
+                line: index as u64 + 1,
+                found: shown(line),
+                hint,
+            });
+        }
+    }
+    // Nothing but blank lines as far as can be seen; the reader will say that there is no request.
+    Ok(Format::DiskSim)
+}
+
+const HINT: &str = "give the format (--trace-format), and the columns if it is csv (--columns)";
+const HINT_VALIDATION: &str = "it looks like a DiskSim validation trace, which holds measured response times of a drive: see `drive validate`";
+
+/// The format of a file that begins with `line`, or a hint if there is none.
+fn format_of(line: &[u8]) -> Result<Format, &'static str> {
+    let is_number = |word: &[u8]| {
+        word.first().is_some_and(u8::is_ascii_digit)
+            && word
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    };
+    let columns: Vec<&[u8]> = words(line).map(|(_, word)| word).collect();
+    if columns.first().is_some_and(|first| is_number(first)) && !line.contains(&b',') {
+        return Ok(Format::DiskSim);
+    }
+    if columns.len() == 6 && matches!(columns[0], b"R" | b"W") && is_number(columns[2]) {
+        return Err(HINT_VALIDATION);
+    }
+    Err(HINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_lines() {
+        assert_eq!(format_of(b"13.191135\t30\t0\t5\t1"), Ok(Format::DiskSim));
+        assert_eq!(format_of(b"  12 0 5 8 0"), Ok(Format::DiskSim));
+        assert_eq!(
+            format_of(b"W Hit 4583176 4 663.0 45422.0"),
+            Err(HINT_VALIDATION)
+        );
+        assert_eq!(format_of(b"hello world"), Err(HINT));
+    }
+}

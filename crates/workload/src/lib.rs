@@ -1,0 +1,40 @@
+//! What programs ask of a disk.
+//!
+//! A [`Trace`] is a recorded sequence of requests, read from any of several formats. A [`Script`] is
+//! a trace made ready for one drive: the chosen devices, their addresses brought onto the drive by a
+//! [`Fitter`]. A [`Source`] is what a simulation takes requests from: a script replayed
+//! ([`OpenReplay`], [`ClosedReplay`]) or made-up programs ([`Synthetic`]).
+//!
+//! What is not here: a clock (time is an argument), the disk, printing. The only I/O is reading the
+//! trace file that a caller names.
+
+mod error;
+mod fit;
+mod format;
+mod input;
+mod lines;
+mod number;
+mod read;
+mod replay;
+mod source;
+mod synthetic;
+mod trace;
+mod write;
+
+pub use error::{PastTheEnd, TraceError, UnknownName};
+pub use fit::{Fit, Fitted, Fitter};
+pub use lines::LINE_MAX;
+pub use read::{Backwards, ReadOptions};
+pub use replay::{
+    ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed, SpeedError, Start,
+};
+pub use source::{NewRequest, Source};
+pub use synthetic::{
+    DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError, Synthetic,
+    SyntheticSpec, TimeDistribution,
+};
+pub use trace::{
+    ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, TRACE_SECTOR, TimeUnit,
+    TimeUnitNote, Trace, TraceRequest, UnitReason,
+};
+pub use write::{WriteError, Written};

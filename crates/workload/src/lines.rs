@@ -1,0 +1,227 @@
+//! Lines of a byte stream, without a copy per line.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Longest line accepted, in bytes without its end.
+pub const LINE_MAX: usize = 64 * 1024;
+
+const BUFFER: usize = 2 * LINE_MAX;
+
+/// Why there is no next line.
+#[derive(Debug)]
+pub(crate) enum LineError {
+    /// Reading failed behind so many bytes.
+    Read {
+        /// Bytes read before.
+        offset: u64,
+        /// What the reader said.
+        source: io::Error,
+    },
+    /// The line with this number is longer than [`LINE_MAX`].
+    TooLong {
+        /// Counted from 1.
+        line: u64,
+    },
+}
+
+/// Splits a stream into lines.
+pub(crate) struct Lines<R> {
+    input: R,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    line: u64,
+    current: Range<usize>,
+    /// Bytes taken from `input`.
+    offset: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(input: R) -> Lines<R> {
+        Lines {
+            input,
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            ended: false,
+            line: 0,
+            current: 0..0,
+            offset: 0,
+        }
+    }
+
+    /// Number of the current line, counted from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.line
+    }
+
+    /// The stream, to ask how far it got.
+    pub(crate) fn input(&self) -> &R {
+        &self.input
+    }
+
+    /// The bytes that come next, at least [`LINE_MAX`] of them or all, without taking them.
+    /// The current line is lost.
+    pub(crate) fn sample(&mut self) -> Result<&[u8], LineError> {
+        while !self.ended && self.end - self.start < LINE_MAX {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Moves to the next line; `false` at the end. The last line may lack its end.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool, LineError> {
+        let mut searched = self.start;
+        let (from, to) = loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
+                let from = self.start;
+                self.start = searched + at + 1;
+                break (from, searched + at);
+            }
+            if self.ended {
+                if self.start == self.end {
+                    return Ok(false);
+                }
+                let from = self.start;
+                self.start = self.end;
+                break (from, self.end);
+            }
+            if self.end - self.start > LINE_MAX + 1 {
+                return Err(LineError::TooLong {
+                    line: self.line + 1,
+                });
+            }
+            let unsearched = self.end - self.start;
+            self.fill()?;
+            searched = self.start + unsearched;
+        };
+        self.line += 1;
+        let line = &self.buffer[from..to];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        self.current = from..from + line.len();
+        if line.len() > LINE_MAX {
+            return Err(LineError::TooLong { line: self.line });
+        }
+        Ok(true)
+    }
+
+    /// The line that [`Lines::advance`] moved to, without its `\n` or `\r\n`.
+    #[inline]
+    pub(crate) fn current(&self) -> &[u8] {
+        &self.buffer[self.current.clone()]
+    }
+
+    /// Reads more, moving what is left to the front when there is no room behind it.
+    fn fill(&mut self) -> Result<(), LineError> {
+        if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(());
+                }
+                Ok(bytes) => {
+                    self.end += bytes;
+                    self.offset += bytes as u64;
+                    return Ok(());
+                }
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(LineError::Read {
+                        offset: self.offset,
+                        source,
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gives at most `step` bytes at a time.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let bytes = self.1.min(into.len()).min(self.0.len());
+            into[..bytes].copy_from_slice(&self.0[..bytes]);
+            self.0 = &self.0[bytes..];
+            Ok(bytes)
+        }
+    }
+
+    fn all(text: &[u8], step: usize) -> Result<Vec<Vec<u8>>, LineError> {
+        let mut lines = Lines::new(Dribble(text, step));
+        let mut out = Vec::new();
+        while lines.advance()? {
+            out.push(lines.current().to_vec());
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn ends_of_lines() {
+        let lines = all(b"a\r\n\nb\n\rc\r\nlast", 1).unwrap();
+        assert_eq!(lines, [&b"a"[..], b"", b"b", b"\rc", b"last"]);
+        assert!(all(b"", 1).unwrap().is_empty());
+        assert_eq!(all(b"\n", 1).unwrap(), [b""]);
+    }
+
+    #[test]
+    fn a_line_may_fill_the_limit_but_not_pass_it() {
+        let mut text = vec![b'x'; LINE_MAX];
+        text.push(b'\n');
+        text.extend_from_slice(b"y\n");
+        assert_eq!(all(&text, usize::MAX).unwrap().len(), 2);
+        text.insert(0, b'x');
+        assert!(matches!(
+            all(&text, usize::MAX),
+            Err(LineError::TooLong { line: 1 })
+        ));
+        // Without an end in sight, memory stays bounded all the same.
+        assert!(matches!(
+            all(&vec![b'x'; 10 * LINE_MAX], 1000),
+            Err(LineError::TooLong { line: 1 })
+        ));
+    }
+
+    #[test]
+    fn sampling_takes_nothing() {
+        let mut lines = Lines::new(Dribble(b"one\ntwo\n", 2));
+        assert_eq!(lines.sample().unwrap(), b"one\ntwo\n");
+        assert!(lines.advance().unwrap());
+        assert_eq!(lines.current(), b"one");
+        assert_eq!(lines.number(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn same_as_splitting(
+            lines in prop::collection::vec("[a-z]{0,200}", 0..50),
+            step in 1_usize..100,
+        ) {
+            let mut text = lines.join("\n").into_bytes();
+            if !text.is_empty() || lines.len() > 1 {
+                text.push(b'\n');
+            }
+            let found = all(&text, step).unwrap();
+            let expected: Vec<Vec<u8>> = if text.is_empty() {
+                Vec::new()
+            } else {
+                lines.iter().map(|line| line.clone().into_bytes()).collect()
+            };
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Reading a trace: options, recognition of the format, and what all formats share.
+
+use crate::error::{FieldError, TraceError};
+use crate::format;
+use crate::input::Input;
+use crate::lines::{LINE_MAX, LineError, Lines};
+use crate::trace::{ADDRESS_END, LENGTH_MAX};
+use crate::{Format, Notes, TimeUnit, Trace, TraceRequest};
+use headtime_sched::Op;
+use headtime_units::{Extent, Time};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// How to read a trace. The default recognises the format by content and takes every file as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; `None` recognises it by content.
+    pub format: Option<Format>,
+    /// Unit of the arrivals of a DiskSim trace; `None` decides by the rule in
+    /// [`Notes::time_unit`].
+    pub time_unit: Option<TimeUnit>,
+    /// What to do with a request that arrives before the one ahead of it.
+    pub backwards: Backwards,
+}
+
+/// What to do with a request that arrives before the one ahead of it in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Backwards {
+    /// Move it to its place, and count it in [`Notes::out_of_order`].
+    #[default]
+    Sort,
+    /// Report an error.
+    Refuse,
+}
+
+impl Trace {
+    /// Reads a file, decompressing it if it is compressed.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened or read, if its format is unknown, at the first line that says
+    /// something that is not allowed, and if it holds no request.
+    pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
+        let file = path.display().to_string();
+        let opened = File::open(path).map_err(|source| TraceError::Open {
+            file: file.clone(),
+            source,
+        })?;
+        Trace::read(&file, opened, options)
+    }
+
+    /// Reads a stream, decompressing it if it is compressed. `file` names it in errors. The reader
+    /// is asked for 4 bytes first and then for large pieces, and needs no buffer of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open`].
+    pub fn read(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, TraceError> {
+        let input = Input::new(input).map_err(|source| TraceError::Read {
+            file: file.to_owned(),
+            offset: 0,
+            source,
+        })?;
+        let mut lines = Lines::new(input);
+        let mut reader = Reader {
+            file,
+            options,
+            requests: Vec::new(),
+            notes: Notes::new(file, Format::DiskSim),
+            latest: Time::ZERO,
+            device_names: Vec::new(),
+        };
+        reader.notes.format = match options.format {
+            Some(format) => format,
+            None => format::recognise(file, &mut lines)?,
+        };
+        match reader.notes.format {
+            Format::DiskSim => format::disksim::read(&mut lines, &mut reader)?,
+            other => {
+                return Err(TraceError::Options {
+                    file: file.to_owned(),
+                    format: other,
+                    problem: "cannot be read yet".to_owned(),
+                });
+            }
+        }
+        reader.notes.lines = lines.number();
+        reader.notes.compression = lines.input().compression();
+        if reader.requests.is_empty() {
+            return Err(TraceError::Empty {
+                file: file.to_owned(),
+                lines: reader.notes.lines,
+            });
+        }
+        let mut trace = Trace {
+            requests: reader.requests,
+            notes: reader.notes,
+            device_names: reader.device_names,
+        };
+        trace.sort();
+        Ok(trace)
+    }
+}
+
+/// What the readers of all formats fill.
+pub(crate) struct Reader<'a> {
+    pub file: &'a str,
+    pub options: &'a ReadOptions,
+    pub requests: Vec<TraceRequest>,
+    pub notes: Notes,
+    /// Latest arrival so far.
+    latest: Time,
+    pub device_names: Vec<(u32, String)>,
+}
+
+impl Reader<'_> {
+    /// Adds the request of a line.
+    #[inline]
+    pub(crate) fn push(&mut self, line: u64, request: TraceRequest) -> Result<(), TraceError> {
+        if let Some(arrival) = request.arrival {
+            if arrival < self.latest && self.options.backwards == Backwards::Refuse {
+                return Err(TraceError::Backwards {
+                    file: self.file.to_owned(),
+                    line,
+                    found: arrival.to_string(),
+                    previous: self.latest.to_string(),
+                });
+            }
+            self.latest = self.latest.max(arrival);
+        }
+        if request.extent.is_empty() && request.op != Op::Flush {
+            self.notes.zero_length += 1;
+            return Ok(());
+        }
+        self.requests.push(request);
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn field_error(&self, line: u64, error: FieldError) -> TraceError {
+        error.on(self.file, line)
+    }
+}
+
+/// Turns an error of the line splitter into one that names the file.
+pub(crate) fn line_error<R: Read>(file: &str, input: &Input<R>, error: LineError) -> TraceError {
+    match error {
+        LineError::TooLong { line } => TraceError::LineTooLong {
+            file: file.to_owned(),
+            line,
+            max: LINE_MAX,
+        },
+        LineError::Read { offset, source } => input.error(file, offset, source),
+    }
+}
+
+/// Moves to the next line that is neither blank nor a comment and counts the others. `false` at the
+/// end of the file.
+#[inline]
+pub(crate) fn advance<R: Read>(
+    lines: &mut Lines<Input<R>>,
+    reader: &mut Reader<'_>,
+) -> Result<bool, TraceError> {
+    loop {
+        match lines.advance() {
+            Ok(false) => return Ok(false),
+            Ok(true) if is_ignored(lines.current()) => reader.notes.lines_ignored += 1,
+            Ok(true) => return Ok(true),
+            Err(error) => return Err(line_error(reader.file, lines.input(), error)),
+        }
+    }
+}
+
+/// Whether a line is blank or a comment (`#`).
+#[inline]
+pub(crate) fn is_ignored(line: &[u8]) -> bool {
+    match line.iter().find(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(byte) => *byte == b'#',
+    }
+}
+
+/// Checks a run of sectors against what a trace may hold.
+#[inline]
+pub(crate) fn extent(start: u64, len: u64) -> Option<Extent> {
+    (len <= LENGTH_MAX && start < ADDRESS_END && len <= ADDRESS_END - start)
+        .then(|| Extent::at(start, len))
+}
+
+/// What [`extent`] wants.
+pub(crate) const EXTENT_ALLOWED: &str = "a run of at most 4294967295 sectors of 512 bytes that ends at sector 36028797018963968 or before";

@@ -1,0 +1,115 @@
+//! A replay that keeps a number of requests outstanding.
+
+use super::Script;
+use crate::{NewRequest, Source};
+use headtime_sched::Class;
+use headtime_units::Time;
+use std::sync::Arc;
+
+/// Hands in the requests in the order of the trace, so that always the same number is outstanding;
+/// every completion is followed at once by the next request. Arrival times do not matter.
+///
+/// A closed replay shows throughput. Its response times are those of a load that waits for the disk,
+/// not of the recorded one.
+#[derive(Clone, Debug)]
+pub struct ClosedReplay {
+    script: Arc<Script>,
+    depth: u32,
+    next: usize,
+    outstanding: u32,
+    /// When the last request completed: since then there is room.
+    room_since: Time,
+}
+
+impl ClosedReplay {
+    /// Replays the script with `depth` requests outstanding, all from time zero on.
+    ///
+    /// # Panics
+    ///
+    /// If `depth` is zero.
+    pub fn new(script: Arc<Script>, depth: u32) -> ClosedReplay {
+        assert!(
+            depth > 0,
+            "a closed replay keeps at least one request outstanding"
+        );
+        ClosedReplay {
+            script,
+            depth,
+            next: 0,
+            outstanding: 0,
+            room_since: Time::ZERO,
+        }
+    }
+}
+
+impl Source for ClosedReplay {
+    fn next_arrival(&self) -> Option<Time> {
+        let waiting = self.outstanding < self.depth && self.next < self.script.requests().len();
+        waiting.then_some(self.room_since)
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        let arrival = self.next_arrival().filter(|arrival| *arrival <= now)?;
+        let request = self.script.requests()[self.next];
+        let cookie = self.next as u64;
+        self.next += 1;
+        self.outstanding += 1;
+        Some(NewRequest {
+            cookie,
+            arrival,
+            op: request.op,
+            extent: request.extent,
+            flags: request.flags,
+            origin: request.origin,
+            class: Class::default(),
+        })
+    }
+
+    fn completed(&mut self, now: Time, cookie: u64) {
+        assert!(
+            cookie < self.next as u64,
+            "completion of a request never made"
+        );
+        self.outstanding = self
+            .outstanding
+            .checked_sub(1)
+            .expect("a completion too many");
+        self.room_since = now;
+    }
+
+    fn done(&self) -> bool {
+        self.outstanding == 0 && self.next == self.script.requests().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::tests::{fitter, trace};
+    use super::*;
+    use crate::Fit;
+
+    #[test]
+    fn a_completion_makes_room_for_one() {
+        let trace = trace(&[(9, 0, 0), (9, 1, 8), (700, 0, 16), (800, 2, 24)]);
+        let script = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
+        let mut replay = ClosedReplay::new(Arc::new(script), 2);
+        let (start, later) = (Time::ZERO, Time::from_nanos(77));
+        assert_eq!(replay.next_arrival(), Some(start));
+        let cookies: Vec<u64> = std::iter::from_fn(|| replay.poll(start))
+            .map(|request| request.cookie)
+            .collect();
+        assert_eq!(cookies, [0, 1]);
+        assert_eq!(replay.next_arrival(), None);
+        replay.completed(later, 1);
+        assert_eq!(replay.next_arrival(), Some(later));
+        let third = replay.poll(later).unwrap();
+        assert_eq!((third.cookie, third.arrival), (2, later));
+        assert_eq!(replay.poll(later), None);
+        replay.completed(later, 0);
+        replay.completed(later, 2);
+        assert_eq!(replay.poll(later).unwrap().extent.start.get(), 24);
+        assert_eq!((replay.poll(later), replay.done()), (None, false));
+        replay.completed(later, 3);
+        assert!(replay.done() && replay.next_arrival().is_none());
+    }
+}

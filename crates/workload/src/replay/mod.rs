@@ -1,0 +1,42 @@
+//! Replaying a trace.
+//!
+//! A [`Script`] is a trace made ready for one drive: the chosen devices, with their addresses on the
+//! drive. It is built once and shared by the replays of a comparison. [`OpenReplay`] keeps the
+//! recorded arrivals, [`ClosedReplay`] keeps a number of requests outstanding.
+
+mod closed;
+mod open;
+mod script;
+
+pub use closed::ClosedReplay;
+pub use open::{OpenReplay, Speed, SpeedError, Start};
+pub use script::{Script, ScriptRequest};
+
+use crate::PastTheEnd;
+use thiserror::Error;
+
+/// Why a trace cannot be replayed as asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A request does not fit the drive.
+    #[error(transparent)]
+    PastTheEnd(#[from] PastTheEnd),
+    /// No request is for a device that was chosen.
+    #[error("no request of the trace is for device {device}; it has requests for {present}")]
+    NoSuchDevice {
+        /// The device.
+        device: u32,
+        /// Those that there are, separated by commas.
+        present: String,
+    },
+    /// A request has no arrival.
+    #[error(
+        "request {request} has no arrival, which an open replay needs; replay it closed, or give the column of the \
+         arrivals"
+    )]
+    NoArrival {
+        /// Which request in order of arrival, counted from 1.
+        request: u64,
+    },
+}

@@ -1,0 +1,218 @@
+//! A replay that keeps the recorded arrivals.
+
+use super::{ReplayError, Script};
+use crate::{NewRequest, Source};
+use headtime_sched::Class;
+use headtime_units::{Nanos, Time};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Hands in every request at its recorded arrival, whatever the disk does.
+///
+/// An open replay shows response times under the recorded load; it cannot show more throughput
+/// than was recorded, and a disk that cannot keep up gathers a queue without bound.
+#[derive(Clone, Debug)]
+pub struct OpenReplay {
+    script: Arc<Script>,
+    speed: Speed,
+    /// The recorded time that is the zero of the run.
+    zero: Time,
+    next: usize,
+    outstanding: u64,
+}
+
+/// When the first request of an open replay arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// At the start of the run.
+    #[default]
+    AtOnce,
+    /// At its recorded time after the zero of the trace.
+    AsRecorded,
+}
+
+/// How much faster than recorded a trace is replayed: 2 halves all times, 0.5 doubles them.
+///
+/// As text, a decimal number. Kept as a fraction over 2³², so that scaling is exact arithmetic and
+/// the same everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed(u64);
+
+/// A text or number that is no [`Speed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("allowed is a speed from 0.0001 to 10000, where 1 is as recorded and 0.5 half as fast")]
+pub struct SpeedError;
+
+impl Speed {
+    /// As recorded.
+    pub const AS_RECORDED: Speed = Speed(1 << 32);
+
+    /// The speed nearest to `factor`.
+    ///
+    /// # Errors
+    ///
+    /// If it is not between 0.0001 and 10,000.
+    pub fn new(factor: f64) -> Result<Speed, SpeedError> {
+        if (1e-4..=1e4).contains(&factor) {
+            Ok(Speed((factor * 4_294_967_296.0 + 0.5) as u64))
+        } else {
+            Err(SpeedError)
+        }
+    }
+
+    /// How long a recorded span takes, rounded down and at most [`Nanos::MAX`].
+    fn scale(self, span: Nanos) -> Nanos {
+        let scaled = (u128::from(span.as_nanos()) << 32) / u128::from(self.0);
+        Nanos::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed::AS_RECORDED
+    }
+}
+
+impl FromStr for Speed {
+    type Err = SpeedError;
+
+    fn from_str(text: &str) -> Result<Speed, SpeedError> {
+        text.parse().map_err(|_| SpeedError).and_then(Speed::new)
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0 as f64 / 4_294_967_296.0).fmt(f)
+    }
+}
+
+impl OpenReplay {
+    /// Replays the script at a speed.
+    ///
+    /// # Errors
+    ///
+    /// If a request has no arrival.
+    pub fn new(script: Arc<Script>, speed: Speed, start: Start) -> Result<OpenReplay, ReplayError> {
+        let requests = script.requests();
+        if let Some(index) = requests
+            .iter()
+            .position(|request| request.arrival.is_none())
+        {
+            return Err(ReplayError::NoArrival {
+                request: index as u64 + 1,
+            });
+        }
+        let zero = match start {
+            Start::AtOnce => requests.first().and_then(|request| request.arrival),
+            Start::AsRecorded => None,
+        };
+        Ok(OpenReplay {
+            speed,
+            zero: zero.unwrap_or(Time::ZERO),
+            script,
+            next: 0,
+            outstanding: 0,
+        })
+    }
+}
+
+impl Source for OpenReplay {
+    fn next_arrival(&self) -> Option<Time> {
+        let recorded = self.script.requests().get(self.next)?.arrival?;
+        Some(Time::ZERO.saturating_add(self.speed.scale(recorded - self.zero)))
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        let arrival = self.next_arrival().filter(|arrival| *arrival <= now)?;
+        let request = self.script.requests()[self.next];
+        let cookie = self.next as u64;
+        self.next += 1;
+        self.outstanding += 1;
+        Some(NewRequest {
+            cookie,
+            arrival,
+            op: request.op,
+            extent: request.extent,
+            flags: request.flags,
+            origin: request.origin,
+            class: Class::default(),
+        })
+    }
+
+    fn completed(&mut self, _now: Time, cookie: u64) {
+        assert!(
+            cookie < self.next as u64,
+            "completion of a request never made"
+        );
+        self.outstanding = self
+            .outstanding
+            .checked_sub(1)
+            .expect("a completion too many");
+    }
+
+    fn done(&self) -> bool {
+        self.outstanding == 0 && self.next == self.script.requests().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::tests::{fitter, trace};
+    use super::*;
+    use crate::Fit;
+
+    fn replay(speed: &str, start: Start) -> OpenReplay {
+        let trace = trace(&[(5, 0, 0), (5, 0, 8), (8, 0, 16)]);
+        let script = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
+        OpenReplay::new(Arc::new(script), speed.parse().unwrap(), start).unwrap()
+    }
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(millis)
+    }
+
+    #[test]
+    fn arrivals_are_kept() {
+        let mut replay = replay("1", Start::AtOnce);
+        assert_eq!(replay.next_arrival(), Some(ms(0)));
+        assert_eq!(replay.poll(ms(0)).unwrap().cookie, 0);
+        assert_eq!(replay.poll(ms(0)).unwrap().cookie, 1);
+        assert_eq!(replay.poll(ms(0)), None);
+        assert_eq!(replay.next_arrival(), Some(ms(3)));
+        assert_eq!(replay.poll(ms(2)), None);
+        // Asked late, it still says when the request was due.
+        let last = replay.poll(ms(10)).unwrap();
+        assert_eq!((last.cookie, last.arrival), (2, ms(3)));
+        assert_eq!((replay.next_arrival(), replay.done()), (None, false));
+        for cookie in [1, 0, 2] {
+            replay.completed(ms(10), cookie);
+        }
+        assert!(replay.done());
+    }
+
+    #[test]
+    fn speed_and_start() {
+        let mut half = replay("0.5", Start::AsRecorded);
+        assert_eq!(half.next_arrival(), Some(ms(10)));
+        half.poll(ms(10)).unwrap();
+        half.poll(ms(10)).unwrap();
+        assert_eq!(half.next_arrival(), Some(ms(16)));
+        assert_eq!(Speed::new(1.0), Ok(Speed::AS_RECORDED));
+        assert_eq!(Speed::AS_RECORDED.scale(Nanos::MAX), Nanos::MAX);
+        assert_eq!(Speed::new(1e-4).unwrap().scale(Nanos::MAX), Nanos::MAX);
+        for bad in ["0", "-1", "nan", "inf", "fast", "1e9"] {
+            assert_eq!(bad.parse::<Speed>(), Err(SpeedError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn arrivals_are_needed() {
+        let mut trace = trace(&[(5, 0, 0), (6, 0, 8)]);
+        trace.requests[1].arrival = None;
+        let script = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
+        let error = OpenReplay::new(Arc::new(script), Speed::default(), Start::AtOnce).unwrap_err();
+        assert_eq!(error, ReplayError::NoArrival { request: 2 });
+    }
+}

@@ -1,0 +1,193 @@
+//! A trace made ready for a drive.
+
+use super::ReplayError;
+use crate::{Fitter, PastTheEnd, Trace};
+use headtime_sched::{Flags, Op, Origin};
+use headtime_units::{Extent, Time};
+
+/// The requests of chosen devices of a trace, on the sectors of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    requests: Vec<ScriptRequest>,
+    devices: Vec<u32>,
+    widened: u64,
+    moved: u64,
+}
+
+/// A request of a [`Script`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptRequest {
+    /// The recorded arrival.
+    pub arrival: Option<Time>,
+    /// The recorded completion.
+    pub completion: Option<Time>,
+    /// What to do.
+    pub op: Op,
+    /// To which sectors of the drive.
+    pub extent: Extent,
+    /// Further properties.
+    pub flags: Flags,
+    /// Who asks: the recorded process, and as export the device, see [`Script::devices`].
+    pub origin: Origin,
+}
+
+impl Script {
+    /// The requests of `devices`, or of all if there are none, in order of arrival. All go to the
+    /// one drive of the `fitter`.
+    ///
+    /// # Errors
+    ///
+    /// If a request does not fit the drive and is not to be wrapped, and if a device has no request.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 65,535 devices.
+    pub fn new(trace: &Trace, devices: &[u32], fitter: &Fitter) -> Result<Script, ReplayError> {
+        let present = trace.devices();
+        if let Some(device) = devices.iter().find(|device| !present.contains(device)) {
+            let present: Vec<String> = present.iter().map(u32::to_string).collect();
+            return Err(ReplayError::NoSuchDevice {
+                device: *device,
+                present: present.join(", "),
+            });
+        }
+        let mut chosen = if devices.is_empty() {
+            present
+        } else {
+            devices.to_vec()
+        };
+        chosen.sort_unstable();
+        chosen.dedup();
+        assert!(
+            chosen.len() <= usize::from(u16::MAX),
+            "at most 65535 devices"
+        );
+        let mut script = Script {
+            requests: Vec::with_capacity(trace.requests.len()),
+            devices: chosen,
+            widened: 0,
+            moved: 0,
+        };
+        for (index, request) in trace.requests.iter().enumerate() {
+            let Ok(rank) = script.devices.binary_search(&request.device) else {
+                continue;
+            };
+            let extent = if request.op == Op::Flush {
+                Extent::default()
+            } else {
+                let fitted = fitter.fit(request.extent).map_err(|extent| PastTheEnd {
+                    request: index as u64 + 1,
+                    device: request.device,
+                    extent,
+                    sector_bytes: fitter.sector_bytes(),
+                    capacity: fitter.capacity(),
+                })?;
+                script.widened += u64::from(fitted.widened);
+                script.moved += u64::from(fitted.moved);
+                fitted.extent
+            };
+            script.requests.push(ScriptRequest {
+                arrival: request.arrival,
+                completion: request.completion,
+                op: request.op,
+                extent,
+                flags: request.flags,
+                origin: Origin {
+                    process: request.process.unwrap_or(0),
+                    program: 0,
+                    export: rank as u16 + 1,
+                },
+            });
+        }
+        Ok(script)
+    }
+
+    /// The requests in order of arrival.
+    pub fn requests(&self) -> &[ScriptRequest] {
+        &self.requests
+    }
+
+    /// The chosen devices, ascending: a request of the first has export 1 in its origin, of the
+    /// second 2. (Export 0 would say that the device is not known.)
+    pub fn devices(&self) -> &[u32] {
+        &self.devices
+    }
+
+    /// How many requests were widened to whole sectors of the drive.
+    pub fn widened(&self) -> u64 {
+        self.widened
+    }
+
+    /// How many requests were moved to fit the drive.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Fit, TraceRequest};
+    use headtime_units::Sectors;
+
+    /// Arrival in ms, device, start.
+    pub(crate) fn trace(requests: &[(u64, u32, u64)]) -> Trace {
+        Trace::new(
+            requests
+                .iter()
+                .map(|(arrival, device, start)| TraceRequest {
+                    arrival: Some(Time::from_nanos(arrival * 1_000_000)),
+                    completion: None,
+                    device: *device,
+                    op: Op::Read,
+                    extent: Extent::at(*start, 8),
+                    process: None,
+                    flags: Flags::NONE,
+                })
+                .collect(),
+        )
+    }
+
+    pub(crate) fn fitter(fit: Fit) -> Fitter {
+        Fitter::new(Sectors::new(1000), 512, fit)
+    }
+
+    #[test]
+    fn devices_become_exports() {
+        let trace = trace(&[(0, 7, 0), (1, 3, 8), (2, 7, 16), (3, 9, 24)]);
+        let all = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
+        let exports = |script: &Script| -> Vec<u16> {
+            script
+                .requests()
+                .iter()
+                .map(|request| request.origin.export)
+                .collect()
+        };
+        assert_eq!(all.devices(), [3, 7, 9]);
+        assert_eq!(exports(&all), [2, 1, 2, 3]);
+        let some = Script::new(&trace, &[9, 7, 9], &fitter(Fit::Refuse)).unwrap();
+        assert_eq!(some.devices(), [7, 9]);
+        assert_eq!(exports(&some), [1, 1, 2]);
+        let error = Script::new(&trace, &[7, 8], &fitter(Fit::Refuse)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no request of the trace is for device 8; it has requests for 3, 7, 9"
+        );
+    }
+
+    #[test]
+    fn the_first_request_past_the_end_is_named() {
+        let trace = trace(&[(0, 0, 0), (1, 5, 995), (2, 5, 2000)]);
+        assert_eq!(
+            Script::new(&trace, &[], &fitter(Fit::Refuse))
+                .unwrap_err()
+                .to_string(),
+            "request 2 of the trace (device 5, 995+8 in sectors of 512 bytes) ends past the last sector of the drive; \
+             allowed are addresses below 1000, or wrap them (fit wrap)"
+        );
+        let wrapped = Script::new(&trace, &[], &fitter(Fit::Wrap)).unwrap();
+        assert_eq!((wrapped.moved(), wrapped.widened()), (2, 0));
+        // A device that is not chosen does not have to fit.
+        assert!(Script::new(&trace, &[0], &fitter(Fit::Refuse)).is_ok());
+    }
+}

@@ -1,0 +1,75 @@
+//! Where a simulation takes its requests from.
+
+use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_units::{Extent, Time};
+
+/// A request that a [`Source`] makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Names the request to its source when it completes; unlike a tag it is never used again. Of a
+    /// replay, the index of the request in its [`Script`](crate::Script).
+    pub cookie: u64,
+    /// When it was due; at most the `now` of the call that returned it. Response times count from
+    /// here.
+    pub arrival: Time,
+    /// What to do.
+    pub op: Op,
+    /// To which sectors, as the drive counts them.
+    pub extent: Extent,
+    /// Further properties.
+    pub flags: Flags,
+    /// Who asks.
+    pub origin: Origin,
+    /// Its rank.
+    pub class: Class,
+}
+
+/// Makes requests, some of them in answer to completions.
+///
+/// A source is a state machine without a clock. Whoever drives it repeats:
+///
+/// ```text
+/// while let Some(request) = source.poll(now) { hand it in }
+/// sleep until source.next_arrival() or until something completes
+/// for each completion: source.completed(now, cookie)
+/// ```
+///
+/// `now` never goes backwards. A source does not depend on how often it is polled, only on when its
+/// requests complete; it does not allocate once it is built.
+pub trait Source {
+    /// When the next request is due if nothing completes before; `None` if none is due until
+    /// something completes, or at all. May lie in the past, which means at once.
+    fn next_arrival(&self) -> Option<Time>;
+
+    /// The next request that is due at `now`; `None` if there is none for the moment. To be called
+    /// until then.
+    fn poll(&mut self, now: Time) -> Option<NewRequest>;
+
+    /// Notes that the request with this cookie has completed.
+    ///
+    /// # Panics
+    ///
+    /// If no such request was made. Naming one twice may go unnoticed.
+    fn completed(&mut self, now: Time, cookie: u64);
+
+    /// Whether every request was made and has completed.
+    fn done(&self) -> bool;
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next_arrival(&self) -> Option<Time> {
+        (**self).next_arrival()
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        (**self).poll(now)
+    }
+
+    fn completed(&mut self, now: Time, cookie: u64) {
+        (**self).completed(now, cookie);
+    }
+
+    fn done(&self) -> bool {
+        (**self).done()
+    }
+}

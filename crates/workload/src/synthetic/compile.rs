@@ -1,0 +1,283 @@
+//! From a specification in bytes to one in sectors of a drive, checked.
+
+use super::random::Stream;
+use super::spec::{Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
+use headtime_units::{Bytes, Nanos, Sectors};
+
+/// A distribution of counts of sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Draw {
+    /// Always this.
+    Constant(u64),
+    /// `step` times a number from `least` to `least + count − 1`.
+    Uniform { step: u64, least: u64, count: u64 },
+    /// `step` times one more than the whole part of `scale` times a unit exponential, but no more
+    /// than `most` steps.
+    Geometric { step: u64, scale: f64, most: u64 },
+}
+
+/// Where a process may go, in sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub start: u64,
+    pub end: u64,
+    pub align: u64,
+}
+
+impl Draw {
+    pub(super) fn sectors(self, stream: &mut Stream) -> u64 {
+        match self {
+            Draw::Constant(sectors) => sectors,
+            Draw::Uniform { step, least, count } => (least + stream.below(count)) * step,
+            Draw::Geometric { step, scale, most } => {
+                // Casting saturates, and the minimum is well inside.
+                let beyond_one = (scale * stream.exponential()) as u64;
+                beyond_one.saturating_add(1).min(most) * step
+            }
+        }
+    }
+}
+
+impl TimeDistribution {
+    pub(super) fn draw(self, stream: &mut Stream) -> Nanos {
+        match self {
+            TimeDistribution::Constant(span) => span,
+            TimeDistribution::Uniform(from, to) => {
+                let width = (to - from).as_nanos();
+                Nanos::from_nanos(from.as_nanos() + stream.below(width.saturating_add(1)))
+            }
+            TimeDistribution::Exponential(mean) => {
+                Nanos::from_nanos((mean.as_nanos() as f64 * stream.exponential() + 0.5) as u64)
+            }
+        }
+    }
+
+    fn is_always_zero(self) -> bool {
+        match self {
+            TimeDistribution::Constant(span)
+            | TimeDistribution::Uniform(_, span)
+            | TimeDistribution::Exponential(span) => span.is_zero(),
+        }
+    }
+
+    fn is_in_order(self) -> bool {
+        !matches!(self, TimeDistribution::Uniform(from, to) if from > to)
+    }
+}
+
+/// Checks one process after another.
+pub(super) struct Check {
+    /// Counted from 1.
+    pub process: usize,
+    pub capacity: Sectors,
+    pub sector_bytes: u32,
+}
+
+impl Check {
+    fn error(
+        &self,
+        key: &'static str,
+        found: impl std::fmt::Display,
+        allowed: impl Into<String>,
+    ) -> SpecError {
+        SpecError {
+            process: self.process,
+            key,
+            found: found.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// Bytes as whole sectors.
+    fn sectors(&self, key: &'static str, bytes: Bytes) -> Result<u64, SpecError> {
+        let sector = u64::from(self.sector_bytes);
+        if bytes.0.is_multiple_of(sector) {
+            Ok(bytes.0 / sector)
+        } else {
+            let allowed = format!("a multiple of the drive's sectors of {sector} bytes");
+            Err(self.error(key, bytes, allowed))
+        }
+    }
+
+    pub(super) fn step(&self, key: &'static str, bytes: Bytes) -> Result<u64, SpecError> {
+        match self.sectors(key, bytes)? {
+            0 => Err(self.error(key, bytes, "at least one sector")),
+            sectors => Ok(sectors),
+        }
+    }
+
+    fn share(&self, key: &'static str, share: f64) -> Result<(), SpecError> {
+        if (0.0..=1.0).contains(&share) {
+            Ok(())
+        } else {
+            Err(self.error(key, share, "a share from 0 to 1"))
+        }
+    }
+
+    pub(super) fn shares(&self, spec: &ProcessSpec) -> Result<(), SpecError> {
+        self.share("read_share", spec.read_share)?;
+        self.share("sequential_share", spec.sequential_share)?;
+        self.share("local_share", spec.local_share)?;
+        let sum = spec.sequential_share + spec.local_share;
+        if sum > 1.0 {
+            let allowed = "at most 1 together with sequential_share";
+            return Err(self.error("local_share", spec.local_share, allowed));
+        }
+        Ok(())
+    }
+
+    pub(super) fn pacing(&self, pacing: Pacing) -> Result<(), SpecError> {
+        let (key, time) = match pacing {
+            Pacing::Closed { think, outstanding } => {
+                if !(1..=65_535).contains(&outstanding) {
+                    return Err(self.error("outstanding", outstanding, "1 to 65535"));
+                }
+                ("think", think)
+            }
+            Pacing::Open { gap } => {
+                if gap.is_always_zero() {
+                    return Err(self.error("gap", gap, "more than no time at all"));
+                }
+                ("gap", gap)
+            }
+        };
+        if !time.is_in_order() {
+            return Err(self.error(key, time, "two ends of which the first is not the larger"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn area(&self, spec: &ProcessSpec) -> Result<Area, SpecError> {
+        let capacity = self.capacity.get();
+        let (start, end) = match spec.range {
+            None => (0, capacity),
+            Some((from, to)) => {
+                let (start, end) = (self.sectors("range", from)?, self.sectors("range", to)?);
+                if start >= end || end > capacity {
+                    let allowed = format!(
+                        "a range that is not empty and ends at {} or before",
+                        Bytes(self.capacity.bytes(self.sector_bytes))
+                    );
+                    return Err(self.error("range", format!("{from}..{to}"), allowed));
+                }
+                (start, end)
+            }
+        };
+        Ok(Area {
+            start,
+            end,
+            align: self.step("align", spec.align)?,
+        })
+    }
+
+    /// A distribution of sizes of at least `least` (0 or 1) steps and at most `most` sectors.
+    pub(super) fn draw(
+        &self,
+        key: &'static str,
+        size: SizeDistribution,
+        step: u64,
+        least: u64,
+        most: u64,
+    ) -> Result<Draw, SpecError> {
+        let error = |allowed: String| Err(self.error(key, size, allowed));
+        let step_bytes = Bytes(step * u64::from(self.sector_bytes));
+        let steps = |bytes: Bytes| {
+            let sectors = self.sectors(key, bytes)?;
+            if !sectors.is_multiple_of(step) || sectors / step < least {
+                return error(format!(
+                    "multiples of {step_bytes}, from {} on",
+                    Bytes(least * step_bytes.0)
+                ))
+                .map(|()| 0);
+            }
+            if sectors > most {
+                let most = Bytes(most * u64::from(self.sector_bytes));
+                return error(format!("at most {most}, the size of the range")).map(|()| 0);
+            }
+            Ok(sectors / step)
+        };
+        match size {
+            SizeDistribution::Constant(bytes) => Ok(Draw::Constant(steps(bytes)? * step)),
+            SizeDistribution::Uniform(from, to) => {
+                let (from, to) = (steps(from)?, steps(to)?);
+                if from > to {
+                    return error("two ends of which the first is not the larger".to_owned())
+                        .map(|()| Draw::Constant(0));
+                }
+                Ok(Draw::Uniform {
+                    step,
+                    least: from,
+                    count: to - from + 1,
+                })
+            }
+            SizeDistribution::Exponential(mean) => {
+                if mean < step_bytes || most < step {
+                    return error(format!("a mean of at least one step of {step_bytes}"))
+                        .map(|()| Draw::Constant(0));
+                }
+                let mean_steps = mean.0 as f64 / step_bytes.0 as f64;
+                Ok(Draw::Geometric {
+                    step,
+                    // P(more than k steps) = exp(−k / scale), so the mean is 1 / (1 − exp(−1 / scale)).
+                    scale: -1.0 / libm::log1p(-1.0 / mean_steps),
+                    most: most / step,
+                })
+            }
+        }
+    }
+}
+
+impl Area {
+    /// Whether a request of `len` sectors may begin at `start`.
+    fn holds(self, start: u64, len: u64) -> bool {
+        self.start <= start && start <= self.end && len <= self.end - start
+    }
+
+    fn first_aligned(self) -> u64 {
+        self.start.next_multiple_of(self.align)
+    }
+
+    /// Anywhere, aligned; where nothing aligned fits, at the beginning.
+    pub(super) fn anywhere(self, len: u64, stream: &mut Stream) -> u64 {
+        let first = self.first_aligned();
+        if self.holds(first, len) {
+            first + stream.below((self.end - len - first) / self.align + 1) * self.align
+        } else {
+            self.start
+        }
+    }
+
+    /// At `from`, or at the beginning if it does not fit there.
+    pub(super) fn onward(self, from: u64, len: u64) -> u64 {
+        if self.holds(from, len) {
+            from
+        } else {
+            self.start
+        }
+    }
+
+    /// About `distance` away from `from`, aligned.
+    pub(super) fn near(self, from: u64, distance: u64, up: bool, len: u64) -> u64 {
+        let toward = |up| {
+            let start = if up {
+                from.checked_add(distance)
+            } else {
+                from.checked_sub(distance)
+            };
+            start
+                .map(|start| start - start % self.align)
+                .filter(|start| self.holds(*start, len))
+        };
+        toward(up).or_else(|| toward(!up)).unwrap_or_else(|| {
+            let first = self.first_aligned();
+            if up && self.holds(first, len) {
+                let last = self.end - len;
+                last - last % self.align
+            } else if self.holds(first, len) {
+                first
+            } else {
+                self.start
+            }
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! What a made-up program does.
+
+use headtime_sched::{Class, Flags, Origin};
+use headtime_units::{Bytes, Nanos, ParseUnitError, Time};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A made-up workload: any number of processes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SyntheticSpec {
+    /// Fixes every random draw. Each process has streams of its own, derived from the seed and its
+    /// place in the list, so adding one at the end does not disturb the others.
+    pub seed: u64,
+    /// Most requests of all processes together; `None` sets no limit.
+    pub count: Option<u64>,
+    /// The processes.
+    pub processes: Vec<ProcessSpec>,
+}
+
+/// A process of a made-up workload. The default makes random reads of 4 KiB over the whole drive,
+/// one at a time, without thinking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessSpec {
+    /// Who it is, to the schedulers.
+    pub origin: Origin,
+    /// Rank of its requests.
+    pub class: Class,
+    /// Flags of its writes. Reads have none.
+    pub write_flags: Flags,
+    /// When it asks.
+    pub pacing: Pacing,
+    /// When it begins.
+    pub start: Time,
+    /// When it asks for nothing more; `None` sets no limit. A request due at this instant is not
+    /// made.
+    pub until: Option<Time>,
+    /// Most requests that it makes; `None` sets no limit.
+    pub count: Option<u64>,
+    /// Share of reads, 0 to 1; the others are writes.
+    pub read_share: f64,
+    /// Share of requests that begin where the process's last one ended, 0 to 1. At the end of the
+    /// range they go on at its beginning.
+    pub sequential_share: f64,
+    /// Share of requests that begin near the beginning of the process's last one, 0 to 1. What the
+    /// two shares leave over goes anywhere in the range.
+    pub local_share: f64,
+    /// How far from it a local request begins, in either direction with equal chance. One that
+    /// would leave the range goes in the other direction, or as far as it can.
+    pub local_distance: SizeDistribution,
+    /// How much a request asks for.
+    pub size: SizeDistribution,
+    /// Sizes are multiples of this.
+    pub size_step: Bytes,
+    /// Random and local requests begin at multiples of this.
+    pub align: Bytes,
+    /// Addresses used, from the first byte to the one behind the last; `None` is the whole drive.
+    pub range: Option<(Bytes, Bytes)>,
+    /// Where the first request goes.
+    pub first: First,
+}
+
+/// When a process asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// It waits for its requests.
+    Closed {
+        /// Time between a completion and the next request. Every request, the first ones too, comes
+        /// after one such time.
+        think: TimeDistribution,
+        /// How many requests it has outstanding, 1 to 65,535.
+        outstanding: u32,
+    },
+    /// It asks whatever the disk does.
+    Open {
+        /// Time between two requests; the first comes after one such time.
+        gap: TimeDistribution,
+    },
+}
+
+/// Where the first request of a process goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum First {
+    /// Anywhere in the range.
+    #[default]
+    Anywhere,
+    /// To the beginning of the range.
+    Beginning,
+}
+
+/// A distribution of durations.
+///
+/// As text: `30ms`, `uniform(10ms..50ms)`, `exponential(30ms)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeDistribution {
+    /// Always the same.
+    Constant(Nanos),
+    /// Every nanosecond between the two, both included, with equal chance.
+    Uniform(Nanos, Nanos),
+    /// Exponential with this mean, cut off at 36.8 times the mean.
+    Exponential(Nanos),
+}
+
+/// A distribution of sizes. What is drawn is a multiple of a step that is given beside it.
+///
+/// As text: `4KiB`, `uniform(4KiB..128KiB)`, `exponential(8KiB)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SizeDistribution {
+    /// Always the same.
+    Constant(Bytes),
+    /// Every multiple of the step between the two, both included, with equal chance.
+    Uniform(Bytes, Bytes),
+    /// The multiples of the step, from one step on, with chances that fall by the same factor from
+    /// each to the next: an exponential distribution rounded up. The mean is that of the rounded
+    /// sizes.
+    Exponential(Bytes),
+}
+
+impl Default for ProcessSpec {
+    fn default() -> ProcessSpec {
+        ProcessSpec {
+            origin: Origin::default(),
+            class: Class::default(),
+            write_flags: Flags::NONE,
+            pacing: Pacing::default(),
+            start: Time::ZERO,
+            until: None,
+            count: None,
+            read_share: 1.0,
+            sequential_share: 0.0,
+            local_share: 0.0,
+            local_distance: SizeDistribution::Constant(Bytes(0)),
+            size: SizeDistribution::Constant(Bytes(4096)),
+            size_step: Bytes(4096),
+            align: Bytes(4096),
+            range: None,
+            first: First::Anywhere,
+        }
+    }
+}
+
+impl Default for Pacing {
+    fn default() -> Pacing {
+        Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding: 1,
+        }
+    }
+}
+
+impl SyntheticSpec {
+    /// `count` processes that are alike but for their number, which counts from 1.
+    pub fn alike(seed: u64, count: u32, process: &ProcessSpec) -> SyntheticSpec {
+        let processes = (1..=count)
+            .map(|number| {
+                let mut process = process.clone();
+                process.origin.process = number;
+                process
+            })
+            .collect();
+        SyntheticSpec {
+            seed,
+            count: None,
+            processes,
+        }
+    }
+
+    /// The synthetic workload of Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk
+    /// Firmware" (FAST 2002): 10 processes, each thinking for 30 ms between its requests, two reads
+    /// to a write, sizes that are multiples of 4 KB with an exponential distribution of mean 8 KB,
+    /// addresses uniform over the drive.
+    ///
+    /// The paper does not say how the think time is distributed; it is constant here. Sizes are
+    /// geometric with a mean of exactly 8 KiB.
+    pub fn freeblock_oltp(seed: u64) -> SyntheticSpec {
+        let process = ProcessSpec {
+            pacing: Pacing::Closed {
+                think: TimeDistribution::Constant(Nanos::from_millis(30)),
+                outstanding: 1,
+            },
+            read_share: 2.0 / 3.0,
+            size: SizeDistribution::Exponential(Bytes(8192)),
+            ..ProcessSpec::default()
+        };
+        SyntheticSpec::alike(seed, 10, &process)
+    }
+}
+
+/// Why a made-up workload cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("process {process}: {key} is {found}; allowed is {allowed}")]
+pub struct SpecError {
+    /// Which process of the list, counted from 1.
+    pub process: usize,
+    /// The field.
+    pub key: &'static str,
+    /// Its value.
+    pub found: String,
+    /// What it may be.
+    pub allowed: String,
+}
+
+/// A text that is no distribution.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{found}` is no distribution: {problem}; allowed are {allowed}")]
+pub struct DistributionError {
+    /// The text.
+    pub found: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+/// A distribution as text, in parts.
+enum Parts<T> {
+    Constant(T),
+    Uniform(T, T),
+    Exponential(T),
+}
+
+fn parts<T>(text: &str, allowed: &'static str) -> Result<Parts<T>, DistributionError>
+where
+    T: FromStr<Err = ParseUnitError> + PartialOrd,
+{
+    let error = |problem: String| DistributionError {
+        found: text.to_owned(),
+        problem,
+        allowed,
+    };
+    let value = |part: &str| {
+        part.parse::<T>()
+            .map_err(|problem| error(problem.to_string()))
+    };
+    let inside = |name: &str| {
+        text.trim()
+            .strip_prefix(name)?
+            .trim_start()
+            .strip_prefix('(')?
+            .strip_suffix(')')
+    };
+    if let Some(inside) = inside("uniform") {
+        let (from, to) = inside
+            .split_once("..")
+            .ok_or_else(|| error("the two ends are not separated by ..".to_owned()))?;
+        let (from, to) = (value(from)?, value(to)?);
+        if from > to {
+            return Err(error("the first end is larger than the second".to_owned()));
+        }
+        Ok(Parts::Uniform(from, to))
+    } else if let Some(inside) = inside("exponential") {
+        Ok(Parts::Exponential(value(inside)?))
+    } else {
+        Ok(Parts::Constant(value(text)?))
+    }
+}
+
+impl FromStr for TimeDistribution {
+    type Err = DistributionError;
+
+    fn from_str(text: &str) -> Result<TimeDistribution, DistributionError> {
+        Ok(
+            match parts(text, "30ms, uniform(10ms..50ms) and exponential(30ms)")? {
+                Parts::Constant(value) => TimeDistribution::Constant(value),
+                Parts::Uniform(from, to) => TimeDistribution::Uniform(from, to),
+                Parts::Exponential(mean) => TimeDistribution::Exponential(mean),
+            },
+        )
+    }
+}
+
+impl FromStr for SizeDistribution {
+    type Err = DistributionError;
+
+    fn from_str(text: &str) -> Result<SizeDistribution, DistributionError> {
+        Ok(
+            match parts(text, "4KiB, uniform(4KiB..128KiB) and exponential(8KiB)")? {
+                Parts::Constant(value) => SizeDistribution::Constant(value),
+                Parts::Uniform(from, to) => SizeDistribution::Uniform(from, to),
+                Parts::Exponential(mean) => SizeDistribution::Exponential(mean),
+            },
+        )
+    }
+}
+
+impl fmt::Display for TimeDistribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimeDistribution::Constant(value) => write!(f, "{value}"),
+            TimeDistribution::Uniform(from, to) => write!(f, "uniform({from}..{to})"),
+            TimeDistribution::Exponential(mean) => write!(f, "exponential({mean})"),
+        }
+    }
+}
+
+impl fmt::Display for SizeDistribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeDistribution::Constant(value) => write!(f, "{value}"),
+            SizeDistribution::Uniform(from, to) => write!(f, "uniform({from}..{to})"),
+            SizeDistribution::Exponential(mean) => write!(f, "exponential({mean})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_as_text() {
+        for text in ["30ms", "uniform(10ms..50ms)", "exponential(1.5s)"] {
+            assert_eq!(text.parse::<TimeDistribution>().unwrap().to_string(), text);
+        }
+        for text in ["4KiB", "uniform(4KiB..128KiB)", "exponential(8KiB)"] {
+            assert_eq!(text.parse::<SizeDistribution>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "uniform(50ms..10ms)"
+                .parse::<TimeDistribution>()
+                .unwrap_err()
+                .to_string(),
+            "`uniform(50ms..10ms)` is no distribution: the first end is larger than the second; \
+             allowed are 30ms, uniform(10ms..50ms) and exponential(30ms)"
+        );
+        assert_eq!(
+            "30".parse::<TimeDistribution>().unwrap_err().problem,
+            "a duration needs its unit: ns, us, ms, s, m, h or d, as in 30ms"
+        );
+        for bad in ["exponential(8KiB", "uniform(1KiB)", "normal(4KiB)", ""] {
+            assert!(bad.parse::<SizeDistribution>().is_err(), "{bad}");
+        }
+    }
+}

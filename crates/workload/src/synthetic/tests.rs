@@ -1,0 +1,361 @@
+use super::*;
+use headtime_units::{Bytes, Nanos};
+
+const CAPACITY: Sectors = Sectors::new(1_000_000);
+
+/// Runs a source on a disk that takes `service` for each request, one at a time in order of arrival.
+fn run(source: &mut Synthetic, service: Nanos, most: usize) -> Vec<NewRequest> {
+    let (mut now, mut made, mut waiting) = (Time::ZERO, Vec::new(), 0);
+    while made.len() < most {
+        while let Some(request) = source.poll(now) {
+            assert!(request.arrival <= now);
+            made.push(request);
+        }
+        if waiting < made.len() {
+            now += service;
+            source.completed(now, made[waiting].cookie);
+            waiting += 1;
+        } else if let Some(next) = source.next_arrival() {
+            assert!(next > now, "what is due is handed out");
+            now = next;
+        } else {
+            assert!(source.done());
+            break;
+        }
+    }
+    made
+}
+
+fn source(spec: &SyntheticSpec) -> Synthetic {
+    Synthetic::new(spec, CAPACITY, 512).unwrap()
+}
+
+fn one(process: ProcessSpec) -> SyntheticSpec {
+    SyntheticSpec {
+        seed: 7,
+        count: None,
+        processes: vec![process],
+    }
+}
+
+const SERVICE: Nanos = Nanos::from_millis(5);
+
+/// If this fails, every simulated result changes; see `random::tests`.
+#[test]
+fn first_requests_are_pinned() {
+    let made = run(&mut source(&SyntheticSpec::freeblock_oltp(1)), SERVICE, 12);
+    let text: Vec<String> = made[..12]
+        .iter()
+        .map(|request| {
+            format!(
+                "{} {} {:?} {}",
+                request.arrival, request.origin.process, request.op, request.extent
+            )
+        })
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "30ms 1 Write 162192+16",
+            "30ms 2 Read 58504+8",
+            "30ms 3 Read 814856+8",
+            "30ms 4 Write 749648+8",
+            "30ms 5 Read 46536+8",
+            "30ms 6 Read 657416+8",
+            "30ms 7 Write 250552+16",
+            "30ms 8 Read 678472+24",
+            "30ms 9 Read 360400+8",
+            "30ms 10 Read 96+16",
+            "65ms 1 Read 791536+8",
+            "70ms 2 Read 726376+16",
+        ]
+    );
+}
+
+#[test]
+fn the_disk_does_not_change_what_is_asked() {
+    let mut spec = SyntheticSpec::freeblock_oltp(3);
+    let of = |made: &[NewRequest], process: u32| -> Vec<(Op, Extent)> {
+        made.iter()
+            .filter(|request| request.origin.process == process)
+            .map(|request| (request.op, request.extent))
+            .take(50)
+            .collect()
+    };
+    let slow = run(&mut source(&spec), Nanos::from_millis(40), 1000);
+    let fast = run(&mut source(&spec), Nanos::from_micros(10), 1000);
+    spec.processes.push(ProcessSpec {
+        read_share: 0.1,
+        ..ProcessSpec::default()
+    });
+    let more = run(&mut source(&spec), Nanos::from_millis(3), 3000);
+    for process in 1..=10 {
+        assert_eq!(of(&slow, process).len(), 50);
+        assert_eq!(of(&slow, process), of(&fast, process));
+        assert_eq!(of(&slow, process), of(&more, process));
+    }
+    assert_ne!(of(&slow, 1), of(&slow, 2));
+}
+
+#[test]
+fn the_freeblock_workload_is_what_the_paper_says() {
+    let made = run(
+        &mut source(&SyntheticSpec::freeblock_oltp(11)),
+        SERVICE,
+        60_000,
+    );
+    let count = made.len() as f64;
+    let reads = made.iter().filter(|request| request.op == Op::Read).count() as f64 / count;
+    assert!(
+        (reads - 2.0 / 3.0).abs() < 5.0 * 0.47 / count.sqrt(),
+        "{reads}"
+    );
+    let mean = made
+        .iter()
+        .map(|request| request.extent.len.get() as f64)
+        .sum::<f64>()
+        / count;
+    // Geometric over steps of 8 sectors with mean 2: standard deviation sqrt(2) steps.
+    assert!(
+        (mean - 16.0).abs() < 5.0 * 8.0 * 1.42 / count.sqrt(),
+        "{mean}"
+    );
+    let middle = made
+        .iter()
+        .map(|request| request.extent.start.get() as f64)
+        .sum::<f64>()
+        / count;
+    assert!(
+        (middle - 500_000.0).abs() < 5.0 * 289_000.0 / count.sqrt(),
+        "{middle}"
+    );
+    assert!(
+        made.iter()
+            .all(|request| request.extent.start.get() % 8 == 0
+                && request.extent.len.get() % 8 == 0
+                && request.extent.end().get() <= CAPACITY.get())
+    );
+}
+
+#[test]
+fn a_closed_process_thinks_and_keeps_its_number_outstanding() {
+    let mut source = source(&one(ProcessSpec {
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::from_millis(10)),
+            outstanding: 2,
+        },
+        ..ProcessSpec::default()
+    }));
+    let ms = |millis| Time::ZERO + Nanos::from_millis(millis);
+    assert_eq!(source.next_arrival(), Some(ms(10)));
+    assert_eq!(source.poll(ms(9)), None);
+    let first = source.poll(ms(10)).unwrap();
+    assert!(source.poll(ms(10)).is_some());
+    assert_eq!((source.poll(ms(10)), source.next_arrival()), (None, None));
+    source.completed(ms(15), first.cookie);
+    assert_eq!(source.next_arrival(), Some(ms(25)));
+    assert!(!source.done());
+}
+
+#[test]
+fn an_open_process_does_not_wait() {
+    let mut source = source(&one(ProcessSpec {
+        pacing: Pacing::Open {
+            gap: TimeDistribution::Exponential(Nanos::from_millis(2)),
+        },
+        count: Some(20_000),
+        ..ProcessSpec::default()
+    }));
+    let mut now = Time::ZERO;
+    let mut made = 0;
+    while let Some(next) = source.next_arrival() {
+        now = next;
+        assert_eq!(source.poll(now).unwrap().arrival, now);
+        made += 1;
+    }
+    assert_eq!(made, 20_000);
+    let mean = now.as_secs_f64() * 1000.0 / 20_000.0;
+    assert!((mean - 2.0).abs() < 5.0 * 2.0 / 20_000_f64.sqrt(), "{mean}");
+    assert!(!source.done());
+    for number in 0..made {
+        source.completed(now, number);
+    }
+    assert!(source.done());
+}
+
+#[test]
+fn limits_of_number_and_time() {
+    let closed = ProcessSpec {
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding: 4,
+        },
+        ..ProcessSpec::default()
+    };
+    let counted = ProcessSpec {
+        count: Some(7),
+        ..closed.clone()
+    };
+    assert_eq!(
+        run(&mut source(&one(counted.clone())), SERVICE, 99).len(),
+        7
+    );
+    let timed = ProcessSpec {
+        until: Some(Time::ZERO + Nanos::from_millis(20)),
+        ..closed.clone()
+    };
+    // Four at the start, one more after 5, 10 and 15 ms.
+    assert_eq!(run(&mut source(&one(timed)), SERVICE, 99).len(), 7);
+    let both = SyntheticSpec {
+        seed: 1,
+        count: Some(10),
+        processes: vec![closed, counted],
+    };
+    assert_eq!(run(&mut source(&both), SERVICE, 99).len(), 10);
+}
+
+#[test]
+fn sequential_local_and_ranges() {
+    let base = ProcessSpec {
+        range: Some((Bytes(512 * 1000), Bytes(512 * 5000))),
+        size: SizeDistribution::Uniform(Bytes(4096), Bytes(16384)),
+        count: Some(5_000),
+        ..ProcessSpec::default()
+    };
+    let inside = |made: &[NewRequest]| {
+        made.iter()
+            .all(|request| request.extent.start.get() >= 1000 && request.extent.end().get() <= 5000)
+    };
+    let sequential = ProcessSpec {
+        sequential_share: 1.0,
+        first: First::Beginning,
+        ..base.clone()
+    };
+    let made = run(&mut source(&one(sequential)), SERVICE, 5_000);
+    assert!(inside(&made) && made[0].extent.start.get() == 1000);
+    for pair in made.windows(2) {
+        let wrapped = pair[1].extent.start.get() == 1000;
+        assert!(wrapped || pair[0].extent.is_followed_by(pair[1].extent));
+    }
+
+    let local = ProcessSpec {
+        local_share: 1.0,
+        local_distance: SizeDistribution::Uniform(Bytes(0), Bytes(64 * 4096)),
+        ..base.clone()
+    };
+    let made = run(&mut source(&one(local)), SERVICE, 5_000);
+    assert!(inside(&made));
+    assert!(
+        made.windows(2)
+            .all(|pair| { pair[0].extent.start.distance(pair[1].extent.start).get() <= 65 * 8 })
+    );
+
+    let mixed = ProcessSpec {
+        sequential_share: 0.5,
+        local_share: 0.25,
+        local_distance: SizeDistribution::Exponential(Bytes(1 << 16)),
+        ..base
+    };
+    let made = run(&mut source(&one(mixed)), SERVICE, 5_000);
+    assert!(inside(&made));
+    let followed = made
+        .windows(2)
+        .filter(|pair| pair[0].extent.is_followed_by(pair[1].extent))
+        .count() as f64
+        / 5_000.0;
+    // Half, less the wraps at the end of the range, more the odd chance hit.
+    assert!((followed - 0.5).abs() < 0.04, "{followed}");
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    let base = ProcessSpec::default();
+    for (process, message) in [
+        (
+            ProcessSpec {
+                read_share: 1.5,
+                ..base.clone()
+            },
+            "process 1: read_share is 1.5; allowed is a share from 0 to 1",
+        ),
+        (
+            ProcessSpec {
+                read_share: f64::NAN,
+                ..base.clone()
+            },
+            "process 1: read_share is NaN; allowed is a share from 0 to 1",
+        ),
+        (
+            ProcessSpec {
+                sequential_share: 0.75,
+                local_share: 0.5,
+                ..base.clone()
+            },
+            "process 1: local_share is 0.5; allowed is at most 1 together with sequential_share",
+        ),
+        (
+            ProcessSpec {
+                size: SizeDistribution::Constant(Bytes(1000)),
+                ..base.clone()
+            },
+            "process 1: size is 1kB; allowed is a multiple of the drive's sectors of 512 bytes",
+        ),
+        (
+            ProcessSpec {
+                size: SizeDistribution::Constant(Bytes(2048)),
+                ..base.clone()
+            },
+            "process 1: size is 2KiB; allowed is multiples of 4KiB, from 4KiB on",
+        ),
+        (
+            ProcessSpec {
+                size: SizeDistribution::Exponential(Bytes(2048)),
+                ..base.clone()
+            },
+            "process 1: size is exponential(2KiB); allowed is a mean of at least one step of 4KiB",
+        ),
+        (
+            ProcessSpec {
+                range: Some((Bytes(0), Bytes(1 << 40))),
+                ..base.clone()
+            },
+            "process 1: range is 0B..1TiB; allowed is a range that is not empty and ends at 512MB or before",
+        ),
+        (
+            ProcessSpec {
+                range: Some((Bytes(0), Bytes(2048))),
+                ..base.clone()
+            },
+            "process 1: size is 4KiB; allowed is at most 2KiB, the size of the range",
+        ),
+        (
+            ProcessSpec {
+                pacing: Pacing::Open {
+                    gap: TimeDistribution::Constant(Nanos::ZERO),
+                },
+                ..base.clone()
+            },
+            "process 1: gap is 0ns; allowed is more than no time at all",
+        ),
+        (
+            ProcessSpec {
+                pacing: Pacing::Closed {
+                    think: TimeDistribution::Constant(SERVICE),
+                    outstanding: 0,
+                },
+                ..base.clone()
+            },
+            "process 1: outstanding is 0; allowed is 1 to 65535",
+        ),
+        (
+            ProcessSpec {
+                align: Bytes(0),
+                ..base
+            },
+            "process 1: align is 0B; allowed is at least one sector",
+        ),
+    ] {
+        let error = Synthetic::new(&one(process), CAPACITY, 512).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
