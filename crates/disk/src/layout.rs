@@ -134,18 +134,20 @@ impl Layout {
     }
 
     fn of_spec(spec: &Spec) -> Layout {
+        let capacity = spec.geometry.capacity.get();
         let mut first = 0;
         let zones: Vec<ZoneMap> = spec
             .layout
             .zones
             .iter()
             .map(|zone| {
-                let map = ZoneMap::new(spec, zone, first);
+                let mut map = ZoneMap::new(spec, zone, first);
+                // A drive may offer less than its zones hold; the rest stays unused.
+                map.end = map.end.min(capacity);
                 first = map.end;
                 map
             })
             .collect();
-        let capacity = first;
         let bucket_shift = (capacity / BUCKETS).max(1).next_power_of_two().ilog2();
         let buckets = (0..=capacity >> bucket_shift)
             .map(|bucket| {
@@ -169,7 +171,7 @@ impl Layout {
         }
     }
 
-    /// Addresses that a zone yields, as the capacity of the drive counts them.
+    /// Addresses that a zone has room for.
     pub(crate) fn zone_capacity(spec: &Spec, zone: &Zone) -> u64 {
         zone::capacity(spec, zone)
     }

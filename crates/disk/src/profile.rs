@@ -115,7 +115,8 @@ pub enum Trust {
 /// Sizes of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Logical sectors that the host can address. Must be what the layout yields.
+    /// Logical sectors that the host can address; at most what the zones have room for. What they
+    /// have room for beyond it stays unused.
     pub capacity: Sectors,
     /// Cylinders, including those that no zone covers. 1 to 2^24.
     pub cylinders: u32,

@@ -166,11 +166,11 @@ fn zones(spec: &Spec) -> Check {
         1,
         MOST_SECTORS,
     )?;
-    if capacity != spec.geometry.capacity.get() {
+    if spec.geometry.capacity.get() > capacity {
         return Err(ProfileError::conflict(
             "geometry.capacity_sectors",
             format!(
-                "{} is not what the zones hold: {capacity}",
+                "{} is more than the zones have room for, which is {capacity}",
                 spec.geometry.capacity
             ),
         ));

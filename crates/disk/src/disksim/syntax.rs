@@ -1,0 +1,363 @@
+//! The form of parameter files.
+//!
+//! ```text
+//! file    = { block | "source" WORD | "instantiate" list "as" WORD | "topology" tree }
+//! block   = WORD [ WORD ] "{" [ param { "," param } [ "," ] ] "}"
+//! param   = WORDS "=" value
+//! value   = WORDS | "source" WORD | list | block
+//! list    = "[" [ value { "," value } [ "," ] ] "]"
+//! tree    = WORD WORD "[" { tree [ "," ] } "]"
+//! ```
+//!
+//! `#` begins a comment that lasts to the end of the line.
+
+use super::ImportError;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Blocks, lists and trees may be nested this deep; real ones are four deep.
+const DEEPEST: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) file: Rc<str>,
+    pub(super) line: usize,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) params: Vec<Param>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Param {
+    pub(super) line: usize,
+    pub(super) key: String,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    /// The file that holds the value.
+    Source(String),
+    /// Items with their lines.
+    List(Vec<(usize, Value)>),
+    Block(Block),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Block(Block),
+    /// A file to read in place, and where it is named.
+    Source(String, usize),
+    Instantiate {
+        instances: Vec<String>,
+        of: String,
+    },
+    Topology(Tree),
+}
+
+/// A component and what hangs below it.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) instance: String,
+    pub(super) below: Vec<Tree>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    /// One of `{ } [ ] = ,`.
+    Mark(char),
+}
+
+struct Parser {
+    file: Rc<str>,
+    tokens: Vec<(usize, Token)>,
+    at: usize,
+    /// The line of the end, for errors there.
+    last_line: usize,
+}
+
+pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Item>, ImportError> {
+    let mut parser = Parser {
+        file: file.into(),
+        tokens: tokens(text),
+        at: 0,
+        last_line: text.lines().count().max(1),
+    };
+    let mut items = Vec::new();
+    while let Some((line, token)) = parser.next() {
+        match token {
+            Token::Mark(mark) => {
+                let expected = "a block, source, instantiate or topology";
+                return Err(parser.unexpected(line, &Token::Mark(mark), expected));
+            }
+            Token::Word(word) => items.push(parser.item(line, word)?),
+        }
+    }
+    Ok(items)
+}
+
+fn tokens(text: &str) -> Vec<(usize, Token)> {
+    let mut tokens = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line_number = index + 1;
+        let code = line.split('#').next().unwrap_or_default();
+        let mut word = String::new();
+        let mut quoted = false;
+        for c in code.chars() {
+            let marks = matches!(c, '{' | '}' | '[' | ']' | '=' | ',') && !quoted;
+            if c == '"' {
+                quoted = !quoted;
+            } else if !marks && (quoted || !c.is_whitespace()) {
+                word.push(c);
+                continue;
+            }
+            if !word.is_empty() {
+                tokens.push((line_number, Token::Word(std::mem::take(&mut word))));
+            }
+            if marks {
+                tokens.push((line_number, Token::Mark(c)));
+            }
+        }
+        if !word.is_empty() {
+            tokens.push((line_number, Token::Word(word)));
+        }
+    }
+    tokens
+}
+
+impl Parser {
+    fn next(&mut self) -> Option<(usize, Token)> {
+        let token = self.tokens.get(self.at).cloned();
+        self.at += 1;
+        token
+    }
+
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(_, token)| token)
+    }
+
+    fn line(&self) -> usize {
+        self.tokens
+            .get(self.at)
+            .map_or(self.last_line, |(line, _)| *line)
+    }
+
+    fn error(&self, line: usize, message: impl Into<String>) -> ImportError {
+        ImportError::Syntax {
+            file: self.file.to_string(),
+            line,
+            message: message.into(),
+        }
+    }
+
+    fn unexpected(&self, line: usize, found: &Token, expected: &str) -> ImportError {
+        let found = match found {
+            Token::Word(word) => format!("`{word}`"),
+            Token::Mark(mark) => format!("`{mark}`"),
+        };
+        self.error(line, format!("found {found}, expected {expected}"))
+    }
+
+    /// Takes the mark, or says what stands there.
+    fn expect(&mut self, mark: char, after: &str) -> Result<(), ImportError> {
+        let expected = format!("`{mark}` after {after}");
+        match self.next() {
+            Some((_, Token::Mark(found))) if found == mark => Ok(()),
+            Some((line, found)) => Err(self.unexpected(line, &found, &expected)),
+            None => Err(self.end(&expected)),
+        }
+    }
+
+    fn end(&self, expected: &str) -> ImportError {
+        self.error(
+            self.last_line,
+            format!("the file ends where it needs {expected}"),
+        )
+    }
+
+    fn word(&mut self, expected: &str) -> Result<String, ImportError> {
+        match self.next() {
+            Some((_, Token::Word(word))) => Ok(word),
+            Some((line, found)) => Err(self.unexpected(line, &found, expected)),
+            None => Err(self.end(expected)),
+        }
+    }
+
+    fn item(&mut self, line: usize, word: String) -> Result<Item, ImportError> {
+        match word.as_str() {
+            "source" => Ok(Item::Source(self.word("the name of a file")?, line)),
+            "instantiate" => self.instantiate(),
+            "topology" => {
+                self.word("the kind of the topmost component")?;
+                let instance = self.word("the name of the topmost component")?;
+                Ok(Item::Topology(self.tree(instance, 0)?))
+            }
+            _ => {
+                let name = match self.peek() {
+                    Some(Token::Word(_)) => self.word("the name of a block")?,
+                    _ => String::new(),
+                };
+                Ok(Item::Block(self.block(line, word, name, 0)?))
+            }
+        }
+    }
+
+    fn instantiate(&mut self) -> Result<Item, ImportError> {
+        self.expect('[', "instantiate")?;
+        let mut instances = Vec::new();
+        loop {
+            match self.next() {
+                Some((_, Token::Word(word))) => instances.push(word),
+                Some((_, Token::Mark(','))) => {}
+                Some((_, Token::Mark(']'))) => break,
+                Some((line, found)) => {
+                    return Err(self.unexpected(line, &found, "the name of an instance or `]`"));
+                }
+                None => return Err(self.end("`]`")),
+            }
+        }
+        let line = self.line();
+        match self.word("`as`")?.as_str() {
+            "as" => {}
+            word => return Err(self.unexpected(line, &Token::Word(word.into()), "`as`")),
+        }
+        let of = self.word("the name of a block")?;
+        Ok(Item::Instantiate { instances, of })
+    }
+
+    fn tree(&mut self, instance: String, depth: usize) -> Result<Tree, ImportError> {
+        self.shallow(depth)?;
+        self.expect('[', "the name of a component")?;
+        let mut below = Vec::new();
+        loop {
+            match self.next() {
+                Some((_, Token::Mark(']'))) => return Ok(Tree { instance, below }),
+                Some((_, Token::Mark(','))) => {}
+                Some((_, Token::Word(_))) => {
+                    let instance = self.word("the name of a component")?;
+                    below.push(self.tree(instance, depth + 1)?);
+                }
+                Some((line, found)) => {
+                    return Err(self.unexpected(line, &found, "a component or `]`"));
+                }
+                None => return Err(self.end("`]`")),
+            }
+        }
+    }
+
+    fn shallow(&self, depth: usize) -> Result<(), ImportError> {
+        if depth < DEEPEST {
+            Ok(())
+        } else {
+            Err(self.error(self.line(), format!("nested more than {DEEPEST} deep")))
+        }
+    }
+
+    fn block(
+        &mut self,
+        line: usize,
+        kind: String,
+        name: String,
+        depth: usize,
+    ) -> Result<Block, ImportError> {
+        self.shallow(depth)?;
+        self.expect('{', &format!("`{kind}`"))?;
+        let mut params = Vec::new();
+        let mut lines = BTreeMap::new();
+        loop {
+            if self.peek() == Some(&Token::Mark('}')) {
+                self.at += 1;
+                break;
+            }
+            let line = self.line();
+            let key = self.words("a parameter or `}`")?;
+            self.expect('=', &format!("`{key}`"))?;
+            let value = self.value(&key, depth + 1)?;
+            if let Some(before) = lines.insert(key.clone(), line) {
+                let message = format!("`{key}` was given before, on line {before}");
+                return Err(self.error(line, message));
+            }
+            params.push(Param { line, key, value });
+            match self.next() {
+                Some((_, Token::Mark(','))) => {}
+                Some((_, Token::Mark('}'))) => break,
+                Some((line, found)) => {
+                    return Err(self.unexpected(line, &found, "`,` or `}` after a value"));
+                }
+                None => return Err(self.end("`}`")),
+            }
+        }
+        Ok(Block {
+            file: Rc::clone(&self.file),
+            line,
+            kind,
+            name,
+            params,
+        })
+    }
+
+    /// One word and all that follow it.
+    fn words(&mut self, expected: &str) -> Result<String, ImportError> {
+        let mut words = self.word(expected)?;
+        while let Some(Token::Word(word)) = self.peek() {
+            words.push(' ');
+            words.push_str(word);
+            self.at += 1;
+        }
+        Ok(words)
+    }
+
+    fn value(&mut self, key: &str, depth: usize) -> Result<Value, ImportError> {
+        self.shallow(depth)?;
+        let line = self.line();
+        let expected = format!("the value of `{key}`");
+        match self.peek() {
+            Some(Token::Mark('[')) => {
+                self.at += 1;
+                self.list(key, depth)
+            }
+            Some(Token::Word(word)) if word == "source" => {
+                self.at += 1;
+                Ok(Value::Source(self.word("the name of a file")?))
+            }
+            _ => {
+                let mut words = self.words(&expected)?;
+                if self.peek() != Some(&Token::Mark('{')) {
+                    return Ok(Value::Text(words));
+                }
+                let name = match words.split_once(' ') {
+                    Some((kind, name)) => {
+                        let name = name.to_string();
+                        words = kind.to_string();
+                        name
+                    }
+                    None => String::new(),
+                };
+                Ok(Value::Block(self.block(line, words, name, depth)?))
+            }
+        }
+    }
+
+    fn list(&mut self, key: &str, depth: usize) -> Result<Value, ImportError> {
+        let mut items = Vec::new();
+        loop {
+            if self.peek() == Some(&Token::Mark(']')) {
+                self.at += 1;
+                break;
+            }
+            let line = self.line();
+            items.push((line, self.value(key, depth + 1)?));
+            match self.next() {
+                Some((_, Token::Mark(','))) => {}
+                Some((_, Token::Mark(']'))) => break,
+                Some((line, found)) => {
+                    return Err(self.unexpected(line, &found, "`,` or `]` after an item"));
+                }
+                None => return Err(self.end("`]`")),
+            }
+        }
+        Ok(Value::List(items))
+    }
+}
