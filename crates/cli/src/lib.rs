@@ -1,0 +1,4 @@
+//! The command `headtime`.
+
+pub mod plot;
+pub mod scenario;

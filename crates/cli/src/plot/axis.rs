@@ -1,0 +1,131 @@
+//! Axes: from values to pixels, and where the ticks are.
+
+/// From a range of values to a range of pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    low: f64,
+    high: f64,
+    start: f64,
+    end: f64,
+    log: bool,
+}
+
+impl Axis {
+    /// Evenly from `low` at pixel `start` to `high` at pixel `end`.
+    pub fn linear(low: f64, high: f64, start: f64, end: f64) -> Axis {
+        Axis {
+            low,
+            high: if high > low { high } else { low + 1.0 },
+            start,
+            end,
+            log: false,
+        }
+    }
+
+    /// Evenly in the logarithm; `low` is above zero.
+    pub fn log(low: f64, high: f64, start: f64, end: f64) -> Axis {
+        assert!(low > 0.0, "a logarithmic axis begins above zero");
+        Axis {
+            low,
+            high: if high > low { high } else { low * 10.0 },
+            start,
+            end,
+            log: true,
+        }
+    }
+
+    /// The pixel of a value; values outside the range are at its ends.
+    pub fn at(&self, value: f64) -> f64 {
+        let value = value.clamp(self.low, self.high);
+        let part = if self.log {
+            libm::log10(value / self.low) / libm::log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.start + part * (self.end - self.start)
+    }
+
+    /// Round values within the range, about `count` of them on a linear axis; 1, 2, 5, 10, .. on a
+    /// logarithmic one.
+    pub fn ticks(&self, count: usize) -> Vec<f64> {
+        if self.log {
+            return self.log_ticks(count);
+        }
+        let step = round_step((self.high - self.low) / count as f64);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step * (1.0 + 1e-12)).floor() as i64;
+        (first..=last).map(|number| number as f64 * step).collect()
+    }
+
+    fn log_ticks(&self, count: usize) -> Vec<f64> {
+        let (low, high) = (self.low * (1.0 - 1e-9), self.high * (1.0 + 1e-9));
+        let first = libm::floor(libm::log10(self.low)) as i32;
+        let last = libm::ceil(libm::log10(self.high)) as i32;
+        let within = |factors: &[f64]| -> Vec<f64> {
+            (first..=last)
+                .flat_map(|power| factors.iter().map(move |factor| factor * ten_to(power)))
+                .filter(|value| (low..=high).contains(value))
+                .collect()
+        };
+        let fine = within(&[1.0, 2.0, 5.0]);
+        if fine.len() <= count {
+            fine
+        } else {
+            within(&[1.0])
+        }
+    }
+}
+
+/// A power of ten, exact where a float can be.
+fn ten_to(power: i32) -> f64 {
+    let size: f64 = (0..power.unsigned_abs()).fold(1.0, |size, _| size * 10.0);
+    if power < 0 { 1.0 / size } else { size }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
+fn round_step(step: f64) -> f64 {
+    let power = ten_to(libm::floor(libm::log10(step)) as i32);
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let factor = factors
+        .into_iter()
+        .find(|factor| factor * power >= step * (1.0 - 1e-12));
+    factor.unwrap_or(10.0) * power
+}
+
+/// A tick's label: no more digits than needed.
+pub fn label(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let text = format!("{value:.9}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_ticks_are_round() {
+        let axis = Axis::linear(0.0, 1.7, 0.0, 100.0);
+        let labels: Vec<String> = axis.ticks(8).into_iter().map(label).collect();
+        assert_eq!(labels, ["0", "0.5", "1", "1.5"]);
+        let axis = Axis::linear(0.0, 500.1, 100.0, 0.0);
+        assert_eq!(axis.ticks(5).len(), 3);
+        assert_eq!(axis.at(0.0), 100.0);
+        assert_eq!(axis.at(1e9), 0.0);
+        // An empty range still has an axis.
+        assert_eq!(Axis::linear(3.0, 3.0, 0.0, 10.0).at(3.0), 0.0);
+    }
+
+    #[test]
+    fn log_ticks_thin_out() {
+        let axis = Axis::log(0.5, 100.0, 0.0, 100.0);
+        let labels: Vec<String> = axis.ticks(12).into_iter().map(label).collect();
+        assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
+        let labels: Vec<String> = axis.ticks(4).into_iter().map(label).collect();
+        assert_eq!(labels, ["1", "10", "100"]);
+        assert!((axis.at(0.5 * 200_f64.sqrt()) - 50.0).abs() < 1e-9);
+    }
+}

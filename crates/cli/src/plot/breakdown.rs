@@ -1,0 +1,90 @@
+//! Where the head time went: one bar per run, as long as the time per request.
+
+use super::axis::{Axis, label};
+use super::svg::{Anchor, FAINT, GRID, INK, Style, Svg};
+use super::{EDGE, PARTS, Run, WIDTH, frame, label_width, legend};
+
+const BAR: f64 = 20.0;
+const PITCH: f64 = 30.0;
+
+pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
+    svg.text(
+        EDGE,
+        top,
+        Anchor::Start,
+        Style::HEADING,
+        "Where the head time went",
+    );
+    let note = "all of the time divided by the number of requests; numbers in the bars are its shares in %";
+    let beside = EDGE + Style::HEADING.width("Where the head time went") + 14.0;
+    svg.text(beside, top, Anchor::Start, Style::SMALL, note);
+    let mut used = [false; PARTS.len()];
+    for run in runs {
+        for (used, time) in used.iter_mut().zip(run.parts) {
+            *used |= time > 0.0;
+        }
+    }
+    let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
+    let left = EDGE + label_width(runs.iter().map(|run| run.label.as_str())) + 10.0;
+    let total = |run: &Run| run.parts.iter().sum::<f64>();
+    let longest = runs.iter().map(total).fold(0.0, f64::max);
+    // Room for the sum behind the longest bar.
+    let x = Axis::linear(0.0, longest, left, WIDTH - EDGE - 64.0);
+    let bottom = y + PITCH * runs.len() as f64 + 4.0;
+    for tick in x.ticks(10) {
+        svg.line((x.at(tick), y), (x.at(tick), bottom), GRID, 1.0);
+        svg.text(
+            x.at(tick),
+            bottom + 16.0,
+            Anchor::Middle,
+            Style::SMALL,
+            &label(tick),
+        );
+    }
+    frame(svg, left, y, WIDTH - EDGE - 64.0, bottom);
+    y += (PITCH - BAR) / 2.0 + 2.0;
+    for run in runs {
+        let base = y + BAR / 2.0 + 4.0;
+        svg.text(left - 8.0, base, Anchor::End, Style::PLAIN, &run.label);
+        let (sum, mut before) = (total(run), 0.0);
+        for ((name, colour), time) in PARTS.iter().zip(run.parts) {
+            let (from, to) = (x.at(before), x.at(before + time));
+            before += time;
+            if to - from < 0.05 {
+                continue;
+            }
+            svg.rect(from, y, to - from, BAR, colour);
+            let share = format!("{:.0}", 100.0 * time / sum);
+            if to - from > Style::SMALL.width(&share) + 4.0 {
+                let dark = matches!(*name, "seek" | "transfer" | "read-ahead" | "destage");
+                let fill = if dark { "#ffffff" } else { INK };
+                let style = Style {
+                    fill,
+                    ..Style::SMALL
+                };
+                svg.text((from + to) / 2.0, base, Anchor::Middle, style, &share);
+            }
+        }
+        let style = Style {
+            fill: FAINT,
+            ..Style::SMALL
+        };
+        svg.text(
+            x.at(sum) + 6.0,
+            base,
+            Anchor::Start,
+            style,
+            &format!("{sum:.2} ms"),
+        );
+        y += PITCH;
+    }
+    let middle = (left + WIDTH - EDGE - 64.0) / 2.0;
+    svg.text(
+        middle,
+        bottom + 36.0,
+        Anchor::Middle,
+        Style::PLAIN,
+        "head time per request (ms)",
+    );
+    bottom + 36.0
+}

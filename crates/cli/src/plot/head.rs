@@ -1,0 +1,164 @@
+//! Where the head was: address over time, coloured by what it did, one panel per run.
+
+use super::axis::{Axis, label};
+use super::svg::{Anchor, GRID, Path, Style, Svg};
+use super::{EDGE, PARTS, Picture, Run, WIDTH, frame, legend};
+use std::collections::BTreeSet;
+
+const PANEL: f64 = 96.0;
+const GAP: f64 = 26.0;
+const LEFT: f64 = 84.0;
+
+/// Which unit a span of seconds is shown in, and how many there are to the second.
+fn time_unit(span: f64) -> (&'static str, f64) {
+    match span {
+        span if span < 0.002 => ("us", 1e6),
+        span if span < 2.0 => ("ms", 1e3),
+        span if span < 7200.0 => ("s", 1.0),
+        _ => ("h", 1.0 / 3600.0),
+    }
+}
+
+/// Which unit addresses are shown in, and how many bytes it has.
+fn size_unit(bytes: f64) -> (&'static str, f64) {
+    match bytes {
+        bytes if bytes < 2e9 => ("MB", 1e6),
+        bytes if bytes < 2e12 => ("GB", 1e9),
+        _ => ("TB", 1e12),
+    }
+}
+
+pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
+    let (from, to) = picture.window;
+    let (unit, per_second) = time_unit(to - from);
+    let (size, bytes) = size_unit(picture.capacity);
+    svg.text(
+        EDGE,
+        top,
+        Anchor::Start,
+        Style::HEADING,
+        "Where the head was, and what it did there",
+    );
+    let shown = |run: &Run| -> [bool; PARTS.len()] {
+        let mut used = [false; PARTS.len()];
+        for mark in run
+            .marks
+            .iter()
+            .filter(|mark| mark.to > from && mark.from < to)
+        {
+            used[mark.part] = true;
+        }
+        used
+    };
+    let mut used = [false; PARTS.len()];
+    for run in &picture.runs {
+        for (used, shown) in used.iter_mut().zip(shown(run)) {
+            *used |= shown;
+        }
+    }
+    let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
+    let x = Axis::linear(from * per_second, to * per_second, LEFT, WIDTH - EDGE);
+    let ticks = x.ticks(10);
+    let panels = picture.runs.len();
+    for (number, run) in picture.runs.iter().enumerate() {
+        y += GAP;
+        let bottom = y + PANEL;
+        svg.text(LEFT, y - 7.0, Anchor::Start, Style::STRONG, &run.label);
+        let beside = LEFT + Style::STRONG.width(&run.label) + 12.0;
+        svg.text(beside, y - 7.0, Anchor::Start, Style::SMALL, &run.note);
+        let scale = Axis::linear(0.0, picture.capacity / bytes, bottom, y);
+        for tick in &ticks {
+            svg.line((x.at(*tick), y), (x.at(*tick), bottom), GRID, 1.0);
+        }
+        for tick in scale.ticks(4) {
+            svg.line(
+                (LEFT, scale.at(tick)),
+                (WIDTH - EDGE, scale.at(tick)),
+                GRID,
+                1.0,
+            );
+            svg.text(
+                LEFT - 6.0,
+                scale.at(tick) + 4.0,
+                Anchor::End,
+                Style::SMALL,
+                &label(tick),
+            );
+        }
+        let place = |mark_time: f64, address: f64| {
+            (x.at(mark_time * per_second), scale.at(address / bytes))
+        };
+        strokes(svg, run, picture.window, place);
+        frame(svg, LEFT, y, WIDTH - EDGE, bottom);
+        svg.upward(
+            EDGE + 12.0,
+            (y + bottom) / 2.0,
+            Anchor::Middle,
+            Style::SMALL,
+            &format!("address ({size})"),
+        );
+        y = bottom;
+        if number + 1 == panels {
+            for tick in &ticks {
+                svg.text(
+                    x.at(*tick),
+                    y + 16.0,
+                    Anchor::Middle,
+                    Style::SMALL,
+                    &label(*tick),
+                );
+            }
+            y += 34.0;
+            let middle = (LEFT + WIDTH - EDGE) / 2.0;
+            svg.text(
+                middle,
+                y,
+                Anchor::Middle,
+                Style::PLAIN,
+                &format!("simulated time ({unit})"),
+            );
+        }
+    }
+    y
+}
+
+/// The strokes of a panel, one path per activity. Strokes that would fall on the same pixels are
+/// drawn once, so that the picture stays small however long the run.
+fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64) -> (f64, f64)) {
+    let mut paths: [Path; PARTS.len()] = Default::default();
+    let mut drawn = BTreeSet::new();
+    let mut head = run.marks.first().map_or(0.0, |mark| mark.address);
+    for mark in &run.marks {
+        let came_from = head;
+        // A command is processed before the arm moves, and an arm at rest is where it was.
+        if !matches!(PARTS[mark.part].0, "overhead" | "waiting" | "idle") {
+            head = mark.address;
+        }
+        if mark.to <= window.0 || mark.from >= window.1 {
+            continue;
+        }
+        let moves = matches!(PARTS[mark.part].0, "seek" | "destage");
+        let start = if moves { came_from } else { head };
+        let (from, to) = (mark.from.max(window.0), mark.to.min(window.1));
+        let (begin, mut end) = (place(from, start), place(to, head));
+        // Too short to see otherwise.
+        if end.0 - begin.0 < 0.8 && start == head {
+            end.0 = begin.0 + 0.8;
+        }
+        let pixel = |(x, y): (f64, f64)| ((x * 2.0) as i32, (y * 2.0) as i32);
+        if drawn.insert((mark.part, pixel(begin), pixel(end))) {
+            paths[mark.part].move_to(begin.0, begin.1);
+            paths[mark.part].line_to(end.0, end.1);
+        }
+    }
+    // What matters most comes last, so that it lies on top.
+    for part in [8, 7, 0, 5, 6, 4, 1, 2, 3] {
+        let (name, colour) = PARTS[part];
+        let width = match name {
+            "seek" => 0.9,
+            "idle" | "waiting" => 2.0,
+            _ => 4.0,
+        };
+        svg.path(&paths[part], colour, width, "");
+    }
+}

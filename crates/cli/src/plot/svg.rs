@@ -1,0 +1,272 @@
+//! A picture as SVG text.
+//!
+//! Written by hand rather than through a plotting library: ten thousand strokes of one colour are
+//! one path here, which keeps a plot of a whole run small, and text needs no font at the time of
+//! writing, only an upper bound of its width.
+
+use std::fmt::Write;
+
+/// Fonts in order of preference; every viewer has the last.
+const FONTS: &str =
+    "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
+
+/// Colour of text and axes.
+pub const INK: &str = "#222222";
+/// Colour of text that matters less.
+pub const FAINT: &str = "#666666";
+/// Colour of grid lines.
+pub const GRID: &str = "#e2e2e2";
+
+/// Where a text is fastened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// Its beginning.
+    Start,
+    /// Its middle.
+    Middle,
+    /// Its end.
+    End,
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Style {
+    /// Height of the letters in pixels.
+    pub size: f64,
+    /// Whether they are bold.
+    pub bold: bool,
+    /// Their colour.
+    pub fill: &'static str,
+}
+
+impl Style {
+    /// Axis labels, legends.
+    pub const PLAIN: Style = Style {
+        size: 12.0,
+        bold: false,
+        fill: INK,
+    };
+    /// Tick labels, notes.
+    pub const SMALL: Style = Style {
+        size: 11.0,
+        bold: false,
+        fill: FAINT,
+    };
+    /// Panel names.
+    pub const STRONG: Style = Style {
+        size: 12.0,
+        bold: true,
+        fill: INK,
+    };
+    /// The heading of a part.
+    pub const HEADING: Style = Style {
+        size: 14.0,
+        bold: true,
+        fill: INK,
+    };
+    /// The title of the picture.
+    pub const TITLE: Style = Style {
+        size: 17.0,
+        bold: true,
+        fill: INK,
+    };
+
+    /// At least the width of a text in any of the fonts, in pixels; DejaVu Sans is the widest.
+    pub fn width(&self, text: &str) -> f64 {
+        let em: f64 = text
+            .chars()
+            .map(|letter| match letter {
+                'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | ' ' | '(' | ')' => 0.40,
+                'm' | 'w' | 'M' | 'W' | '%' => 0.98,
+                letter if letter.is_uppercase() => 0.76,
+                _ => 0.64,
+            })
+            .sum();
+        em * self.size * if self.bold { 1.1 } else { 1.0 }
+    }
+}
+
+/// A picture under way.
+#[derive(Clone, Debug)]
+pub struct Svg {
+    width: f64,
+    body: String,
+}
+
+impl Svg {
+    /// An empty picture, so many pixels wide.
+    pub fn new(width: f64) -> Svg {
+        Svg {
+            width,
+            body: String::new(),
+        }
+    }
+
+    /// A filled rectangle.
+    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, fill: &str) {
+        let (x, y, width, height) = (Short(x), Short(y), Short(width), Short(height));
+        self.push(format_args!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>"
+        ));
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        let mut stroke = Path::default();
+        stroke.move_to(from.0, from.1);
+        stroke.line_to(to.0, to.1);
+        self.path(&stroke, colour, width, "");
+    }
+
+    /// A path. `dash` is a pattern of dashes and gaps in pixels, or empty.
+    pub fn path(&mut self, path: &Path, colour: &str, width: f64, dash: &str) {
+        if path.0.is_empty() {
+            return;
+        }
+        let dash = match dash {
+            "" => String::new(),
+            dash => format!(" stroke-dasharray=\"{dash}\""),
+        };
+        let (width, data) = (Short(width), &path.0);
+        self.push(format_args!(
+            "<path d=\"{data}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\"{dash}/>"
+        ));
+    }
+
+    /// A text on the base line `y`.
+    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, style: Style, text: &str) {
+        self.placed_text(
+            &format!("x=\"{}\" y=\"{}\"", Short(x), Short(y)),
+            anchor,
+            style,
+            text,
+        );
+    }
+
+    /// A text that runs upward along `x`.
+    pub fn upward(&mut self, x: f64, y: f64, anchor: Anchor, style: Style, text: &str) {
+        let place = format!(
+            "transform=\"translate({} {}) rotate(-90)\"",
+            Short(x),
+            Short(y)
+        );
+        self.placed_text(&place, anchor, style, text);
+    }
+
+    fn placed_text(&mut self, place: &str, anchor: Anchor, style: Style, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let weight = if style.bold {
+            " font-weight=\"bold\""
+        } else {
+            ""
+        };
+        let (size, fill, text) = (Short(style.size), style.fill, Escaped(text));
+        self.push(format_args!(
+            "<text {place} font-size=\"{size}\" fill=\"{fill}\"{anchor}{weight}>{text}</text>"
+        ));
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        self.body
+            .write_fmt(element)
+            .and_then(|()| self.body.write_char('\n'))
+            .expect("a string takes everything");
+    }
+
+    /// The whole text, for a picture so many pixels high.
+    pub fn finish(self, height: f64) -> String {
+        let (width, height, body) = (Short(self.width), Short(height), self.body);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n"
+        )
+    }
+}
+
+/// A stroke under way.
+#[derive(Clone, Debug, Default)]
+pub struct Path(String);
+
+impl Path {
+    /// Lifts the pen and puts it down here.
+    pub fn move_to(&mut self, x: f64, y: f64) {
+        self.step('M', x, y);
+    }
+
+    /// Draws up to here.
+    pub fn line_to(&mut self, x: f64, y: f64) {
+        self.step('L', x, y);
+    }
+
+    fn step(&mut self, kind: char, x: f64, y: f64) {
+        let (x, y) = (Short(x), Short(y));
+        write!(self.0, "{kind}{x} {y}").expect("a string takes everything");
+    }
+}
+
+/// A coordinate with at most one digit behind the point: finer than a screen shows.
+struct Short(f64);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let tenths = (self.0 * 10.0).round() as i64;
+        let sign = if tenths < 0 { "-" } else { "" };
+        let tenths = tenths.unsigned_abs();
+        match tenths % 10 {
+            0 => write!(f, "{sign}{}", tenths / 10),
+            part => write!(f, "{sign}{}.{part}", tenths / 10),
+        }
+    }
+}
+
+struct Escaped<'a>(&'a str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for letter in self.0.chars() {
+            match letter {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                letter if letter.is_control() => f.write_char(' ')?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        for (value, text) in [
+            (1.0, "1"),
+            (1.26, "1.3"),
+            (-0.04, "0"),
+            (-2.55, "-2.6"),
+            (0.1, "0.1"),
+        ] {
+            assert_eq!(Short(value).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let mut svg = Svg::new(10.0);
+        svg.text(1.0, 2.0, Anchor::End, Style::PLAIN, "a<b & \u{7}c");
+        let text = svg.finish(5.0);
+        assert!(
+            text.contains("text-anchor=\"end\">a&lt;b &amp;  c</text>"),
+            "{text}"
+        );
+    }
+}
