@@ -24,14 +24,81 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bound;
+pub mod clook;
+pub mod deadline;
 mod lba_index;
+pub mod mq_deadline;
+pub mod noop;
+mod policy;
 mod positioning;
+mod registry;
 mod request;
 mod requests;
 mod seam;
+mod sorted;
+mod spec;
+pub mod sptf;
+pub mod sstf;
+mod suggest;
 
+pub use bound::{BoundsWaits, WaitBound};
+pub use clook::Clook;
+pub use deadline::{Deadline, DeadlineConfig};
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
+pub use mq_deadline::MqDeadline;
+pub use noop::Noop;
+pub use policy::{Built, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Value};
 pub use positioning::{Positioning, Predicted};
+pub use registry::{NoPositioning, policies};
 pub use request::{Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{Age, ListId, Requests};
 pub use seam::{Candidate, Dispatch, Elevator, Scheduler, WorkConserving};
+pub use spec::{Spec, SpecError, SpecErrorKind};
+pub use sptf::Sptf;
+pub use sstf::Sstf;
+
+#[cfg(test)]
+mod tests {
+    //! Helpers of the policies' tests.
+
+    use super::*;
+    use headtime_units::{Extent, Lba, Nanos, Time};
+    use std::vec::Vec;
+
+    /// So many milliseconds after the start.
+    pub fn at(ms: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(ms)
+    }
+
+    /// A read of 8 sectors that arrives at `ms`.
+    pub fn read(tag: u32, lba: u64, ms: u64) -> Request {
+        Request::new(Tag(tag), Op::Read, Extent::at(lba, 8), at(ms))
+    }
+
+    /// A write of 8 sectors that arrives at `ms`.
+    pub fn write(tag: u32, lba: u64, ms: u64) -> Request {
+        Request {
+            op: Op::Write,
+            ..read(tag, lba, ms)
+        }
+    }
+
+    /// Inserts a read per address, all at time 0, with tags from 0.
+    pub fn insert_all<const N: usize>(elevator: &mut impl Elevator, lbas: [u64; N]) {
+        for (tag, lba) in lbas.into_iter().enumerate() {
+            elevator.insert(at(0), read(tag as u32, lba, 0));
+        }
+    }
+
+    /// Takes all requests, one after the other without time passing, and says where they start.
+    pub fn order(elevator: &mut impl Elevator, now: Time) -> Vec<u64> {
+        let mut head = Lba::ZERO;
+        core::iter::from_fn(|| {
+            let request = elevator.take(now, head)?;
+            head = request.extent.end();
+            Some(request.extent.start.get())
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! The circular elevator: upward sweeps, and back to the lowest request.
+//!
+//! # Rule
+//!
+//! The request with the lowest start at or after the head goes next; if there is none, the lowest
+//! of all. Ties go to the one inserted first. With `batch=N` a sweep is closed: once N requests were
+//! admitted, later ones wait until all N were served, then the oldest N are admitted. Within a batch
+//! the rule is the same.
+//!
+//! # Bound
+//!
+//! With `batch=0` there is none worth the name: requests that arrive just ahead of the head join the
+//! sweep, which ends only at the end of the disk. With `batch=N` a request is overtaken by the later
+//! ones of its own batch, at most N − 1; one that was held back before it was inserted finds in
+//! addition up to N later arrivals already admitted, so the bound is 2·N − 1.
+//!
+//! # Tunables
+//!
+//! - `batch` (requests; default 0): how many are served before later arrivals may join. Raising it
+//!   makes sweeps longer and seeks shorter; lowering it bounds waiting more tightly; 1 is first
+//!   come, first served, and 0 admits everybody at once.
+//!
+//! # Source
+//!
+//! Worthington, Ganger and Patt, "Scheduling Algorithms for Modern Disk Drives", SIGMETRICS 1994, for
+//! C-LOOK; closing the batch is the N-step scan of Teorey and Pinkerton, "A comparative analysis of
+//! disk scheduling policies", CACM 1972.
+//!
+//! # When not to use it
+//!
+//! When a steady writer runs ahead of the head and somebody waits behind it (take `batch`, or
+//! `deadline`), or when rotation matters more than seeks (short seeks, deep queues: take `sptf`).
+
+use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
+use crate::sorted::Sorted;
+use crate::{Candidate, Elevator, ListId, Request, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Time};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "clook",
+    aliases: &["c-look", "cscan"],
+    idea: "upward sweeps, back to the lowest",
+    bound: "overtaken at most 2·batch − 1 times; none with batch=0",
+    source: "Worthington, Ganger, Patt, SIGMETRICS 1994; Teorey, Pinkerton, CACM 1972",
+    avoid: "requests keep arriving just ahead of the head and others must not wait",
+    options: &[OptionInfo::count(
+        "batch",
+        0,
+        (0, 1_000_000),
+        "requests that are served before later ones may join the sweep; higher saves more seeking, \
+         lower bounds waiting more tightly, 1 is first come first served; 0 lets everybody join at \
+         once",
+    )],
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
+    Built::elevator(Clook::new(parts.options.count("batch") as usize))
+}
+
+/// In the batch that is being served.
+const ADMITTED: ListId = ListId(0);
+/// For the batches after it.
+const WAITING: ListId = ListId(1);
+
+/// The circular elevator; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Clook {
+    batch: usize,
+    sorted: Sorted,
+    /// How many requests the running batch has admitted, served ones included.
+    admitted: usize,
+}
+
+impl Clook {
+    /// Without requests; `batch` is how many are served before later ones may join, 0 for no limit.
+    pub fn new(batch: usize) -> Clook {
+        Clook {
+            batch,
+            sorted: Sorted::new(2),
+            admitted: 0,
+        }
+    }
+
+    fn next(&self, head: Lba) -> Option<Tag> {
+        let admitted = self.sorted.by_lba(ADMITTED);
+        let next = admitted
+            .first_at_or_after(head)
+            .or_else(|| admitted.first())?;
+        Some(next.tag)
+    }
+
+    fn has_room(&self) -> bool {
+        self.batch == 0 || self.admitted < self.batch
+    }
+
+    /// Begins the next batch if the running one is served.
+    fn turn_over(&mut self) {
+        if !self.sorted.by_lba(ADMITTED).is_empty() {
+            return;
+        }
+        self.admitted = 0;
+        while self.has_room()
+            && let Some(oldest) = self.sorted.requests().oldest(WAITING)
+        {
+            self.sorted.move_to(oldest.tag, ADMITTED);
+            self.admitted += 1;
+        }
+    }
+}
+
+impl Elevator for Clook {
+    fn insert(&mut self, _: Time, request: Request) {
+        if self.has_room() {
+            self.sorted.insert(ADMITTED, request);
+            self.admitted += 1;
+        } else {
+            self.sorted.insert(WAITING, request);
+        }
+    }
+
+    fn peek(&self, _: Time, head: Lba) -> Option<Candidate> {
+        let request = *self.sorted.requests().get(self.next(head)?);
+        Some(Candidate {
+            request,
+            urgent: false,
+        })
+    }
+
+    fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
+        let request = self.sorted.remove(self.next(head)?);
+        self.turn_over();
+        Some(request)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.sorted.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.sorted.fused(kept, gone);
+        // The batch may have consisted of `gone`, and `kept` may be waiting.
+        self.turn_over();
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        (self.batch > 0).then(|| 2 * self.batch - 1)
+    }
+
+    fn queued(&self) -> usize {
+        self.sorted.requests().len()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.admitted = 0;
+        self.sorted.drain()
+    }
+}

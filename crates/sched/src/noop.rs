@@ -1,0 +1,119 @@
+//! First come, first served.
+//!
+//! # Rule
+//!
+//! The oldest request goes first: by arrival, then by insertion. Merging is as usual, except that
+//! two queued requests are fused only if they are neighbours in the order of arrival, since Linux's
+//! noop knows no other neighbours.
+//!
+//! # Bound
+//!
+//! No request is overtaken. What is merged into an older request goes with it and overtakes nobody
+//! as a request of its own.
+//!
+//! # Tunables
+//!
+//! None.
+//!
+//! # Source
+//!
+//! Linux 2.6, `block/noop-iosched.c`.
+//!
+//! # When not to use it
+//!
+//! In front of a single arm with more than one request pending: every other policy here moves it
+//! less. It is the right choice where something below orders better, such as a drive's own queue or
+//! a remote array, and the baseline that others are compared with.
+
+use crate::policy::{Built, Parts, PolicyInfo};
+use crate::{Candidate, Elevator, ListId, Request, Requests, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Time};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "noop",
+    aliases: &["fcfs", "fifo"],
+    idea: "first come, first served",
+    bound: "never overtaken",
+    source: "Linux 2.6 block/noop-iosched.c",
+    avoid: "a disk that orders nothing itself has several requests pending",
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(_: Parts<'_, P>) -> Built {
+    Built::elevator(Noop::new())
+}
+
+const ALL: ListId = ListId(0);
+
+/// First come, first served; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Noop {
+    requests: Requests,
+}
+
+impl Noop {
+    /// Without requests.
+    pub fn new() -> Noop {
+        Noop {
+            requests: Requests::new(1),
+        }
+    }
+}
+
+impl Default for Noop {
+    fn default() -> Noop {
+        Noop::new()
+    }
+}
+
+impl Elevator for Noop {
+    fn insert(&mut self, _: Time, request: Request) {
+        self.requests.insert(ALL, request);
+    }
+
+    fn peek(&self, _: Time, _: Lba) -> Option<Candidate> {
+        let request = *self.requests.oldest(ALL)?;
+        Some(Candidate {
+            request,
+            urgent: false,
+        })
+    }
+
+    fn take(&mut self, _: Time, _: Lba) -> Option<Request> {
+        let tag = self.requests.oldest(ALL)?.tag;
+        Some(self.requests.remove(tag))
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        if !self.requests.contains(new.tag) {
+            return true;
+        }
+        let (before, after) = self.requests.neighbours(queued);
+        [before, after]
+            .into_iter()
+            .flatten()
+            .any(|near| near.tag == new.tag)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.requests.set_extent(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.requests.fuse(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn queued(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.requests.drain()
+    }
+}

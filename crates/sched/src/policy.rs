@@ -1,0 +1,277 @@
+//! What is known of a policy before one is built: names, options, bound, source.
+//!
+//! Help texts, the documentation's table and the parser of [`Spec`](crate::Spec) all read these
+//! records, so that they cannot disagree. A new policy is a file with its [`PolicyInfo`] and its
+//! builder, and one line in the registration table (`registry.rs`).
+
+use crate::{Elevator, Scheduler};
+use alloc::boxed::Box;
+use core::fmt;
+use headtime_units::Nanos;
+
+/// The value of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// How many of something.
+    Count(u64),
+    /// How long.
+    Duration(Nanos),
+    /// Whether.
+    Flag(bool),
+}
+
+/// Writes the value as it is read: `16`, `500ms`, `true`.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Count(count) => count.fmt(f),
+            Value::Duration(span) => span.fmt(f),
+            Value::Flag(flag) => flag.fmt(f),
+        }
+    }
+}
+
+/// A tunable of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionInfo {
+    /// Its name, as in `fifo_batch=8`.
+    pub key: &'static str,
+    /// What it is when nothing is said. Its variant is the type of the option.
+    pub default: Value,
+    /// The lowest and the highest value allowed, of the same variant as the default.
+    pub range: (Value, Value),
+    /// What it means, its unit, the effect of raising and of lowering it, and what 0 means.
+    pub help: &'static str,
+}
+
+impl OptionInfo {
+    /// A count, from `range.0` to `range.1`.
+    pub const fn count(
+        key: &'static str,
+        default: u64,
+        range: (u64, u64),
+        help: &'static str,
+    ) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Count(default),
+            range: (Value::Count(range.0), Value::Count(range.1)),
+            help,
+        }
+    }
+
+    /// A duration, up to a day.
+    pub const fn duration(key: &'static str, default: Nanos, help: &'static str) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Duration(default),
+            range: (
+                Value::Duration(Nanos::ZERO),
+                Value::Duration(Nanos::from_secs(86_400)),
+            ),
+            help,
+        }
+    }
+
+    /// `true` or `false`.
+    pub const fn flag(key: &'static str, default: bool, help: &'static str) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Flag(default),
+            range: (Value::Flag(false), Value::Flag(true)),
+            help,
+        }
+    }
+}
+
+/// A number that ends a policy's name, such as the 60 of `sptf-sw60`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberInfo {
+    /// The lowest allowed.
+    pub min: u64,
+    /// The highest allowed.
+    pub max: u64,
+    /// A customary one, for examples.
+    pub example: u64,
+    /// What it means, in what unit.
+    pub help: &'static str,
+}
+
+/// What is known of a policy before one is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyInfo {
+    /// Its name; without the number if it has one.
+    pub name: &'static str,
+    /// Further names, read but never written.
+    pub aliases: &'static [&'static str],
+    /// The number that must follow the name directly.
+    pub number: Option<NumberInfo>,
+    /// What it does, in six words or less.
+    pub idea: &'static str,
+    /// How long a request may wait, in words.
+    pub bound: &'static str,
+    /// Where the rule is from.
+    pub source: &'static str,
+    /// When something else is the better choice.
+    pub avoid: &'static str,
+    /// Its tunables.
+    pub options: &'static [OptionInfo],
+    /// Whether it can be built only with a [`Positioning`](crate::Positioning).
+    pub needs_positioning: bool,
+    /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
+    pub inner: Option<&'static str>,
+    /// Whether it may wait although requests are queued, and so cannot be wrapped itself.
+    pub waits: bool,
+}
+
+impl PolicyInfo {
+    /// A policy without aliases, number, options, inner elevator, or need for positions, which
+    /// never waits: the start of a record.
+    pub const PLAIN: PolicyInfo = PolicyInfo {
+        name: "",
+        aliases: &[],
+        number: None,
+        idea: "",
+        bound: "",
+        source: "",
+        avoid: "",
+        options: &[],
+        needs_positioning: false,
+        inner: None,
+        waits: false,
+    };
+
+    /// The name as help texts show it: `deadline`, `sptf-swN`.
+    pub fn title(&self) -> impl fmt::Display {
+        Title(*self)
+    }
+
+    /// The tunable of this name.
+    pub fn option(&self, key: &str) -> Option<&'static OptionInfo> {
+        self.options.iter().find(|option| option.key == key)
+    }
+}
+
+struct Title(PolicyInfo);
+
+impl fmt::Display for Title {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)?;
+        f.write_str(if self.0.number.is_some() { "N" } else { "" })
+    }
+}
+
+/// The options that a policy is built with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    info: &'static PolicyInfo,
+    number: Option<u64>,
+    given: &'a [(&'static str, Value)],
+}
+
+impl<'a> Options<'a> {
+    pub(crate) fn new(
+        info: &'static PolicyInfo,
+        number: Option<u64>,
+        given: &'a [(&'static str, Value)],
+    ) -> Options<'a> {
+        Options {
+            info,
+            number,
+            given,
+        }
+    }
+
+    /// The number that ends the policy's name.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has none.
+    pub fn number(&self) -> u64 {
+        self.number.expect("the policy's name ends in a number")
+    }
+
+    /// The value of an option, given or default.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option.
+    pub fn value(&self, key: &str) -> Value {
+        let given = self.given.iter().find(|(name, _)| *name == key);
+        match given {
+            Some((_, value)) => *value,
+            None => {
+                let option = self.info.option(key);
+                option
+                    .unwrap_or_else(|| panic!("{} has no option {key}", self.info.name))
+                    .default
+            }
+        }
+    }
+
+    /// The value of an option that is a count.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn count(&self, key: &str) -> u64 {
+        match self.value(key) {
+            Value::Count(count) => count,
+            other => panic!("{key} is {other:?}, not a count"),
+        }
+    }
+
+    /// The value of an option that is a duration.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn duration(&self, key: &str) -> Nanos {
+        match self.value(key) {
+            Value::Duration(span) => span,
+            other => panic!("{key} is {other:?}, not a duration"),
+        }
+    }
+
+    /// The value of an option that is true or false.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn flag(&self, key: &str) -> bool {
+        match self.value(key) {
+            Value::Flag(flag) => flag,
+            other => panic!("{key} is {other:?}, not a flag"),
+        }
+    }
+}
+
+/// What a policy is built from.
+pub struct Parts<'a, P> {
+    /// Its options.
+    pub options: Options<'a>,
+    /// Where sectors are; there if the policy needs it.
+    pub positioning: Option<P>,
+    /// The elevator to wrap; there if the policy wraps one.
+    pub inner: Option<Box<dyn Elevator>>,
+}
+
+/// What a builder gives.
+pub enum Built {
+    /// A policy that never waits.
+    Elevator(Box<dyn Elevator>),
+    /// A policy that may wait.
+    Scheduler(Box<dyn Scheduler>),
+}
+
+impl Built {
+    /// Of an elevator.
+    pub fn elevator(elevator: impl Elevator + 'static) -> Built {
+        Built::Elevator(Box::new(elevator))
+    }
+
+    /// Of a scheduler that may wait.
+    pub fn scheduler(scheduler: impl Scheduler + 'static) -> Built {
+        Built::Scheduler(Box::new(scheduler))
+    }
+}

@@ -1,0 +1,839 @@
+//! One text for a scheduler everywhere: flag, scenario, configuration, table.
+//!
+//! ```text
+//! list    = spec *( "," spec )
+//! spec    = name [ "(" spec ")" ] *( ":" key "=" value )
+//! ```
+//!
+//! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
+//! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
+
+use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo, Value};
+use crate::registry::{Table, policies};
+use crate::suggest::nearest;
+use crate::{Elevator, Positioning, Scheduler, WorkConserving};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+use headtime_units::Nanos;
+
+/// How deep policies may wrap each other, so that no text can exhaust the stack.
+const NESTING_MAX: usize = 4;
+
+/// A scheduler as somebody asked for it: a policy, what it wraps, and its options.
+///
+/// Written out, it reads as it was given, with options in the policy's order and the elevator that it
+/// wraps always named.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_sched::{NoPositioning, Spec};
+///
+/// let spec: Spec = "deadline:fifo_batch=8:read_expire=250ms".parse()?;
+/// assert_eq!(spec.to_string(), "deadline:read_expire=250ms:fifo_batch=8");
+/// let scheduler = spec.build(None::<NoPositioning>)?;
+/// assert_eq!(scheduler.queued(), 0);
+///
+/// let error = "dedline".parse::<Spec>().unwrap_err();
+/// assert!(error.to_string().contains("did you mean \"deadline\"?"));
+/// # Ok::<(), headtime_sched::SpecError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    info: &'static PolicyInfo,
+    number: Option<u64>,
+    inner: Option<Box<Spec>>,
+    /// In the order of the policy's options.
+    given: Vec<(&'static str, Value)>,
+}
+
+/// Why a text names no scheduler, or none that can be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The text of the scheduler, without the others of its list.
+    pub text: String,
+    /// What is wrong with it.
+    pub kind: SpecErrorKind,
+}
+
+/// What is wrong with the text of a scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpecErrorKind {
+    /// There is no name.
+    Empty,
+    /// No policy has this name.
+    UnknownPolicy {
+        /// The name.
+        name: String,
+        /// The most similar name there is.
+        suggestion: Option<String>,
+        /// All names there are.
+        known: String,
+    },
+    /// The policy's name must end in a number.
+    Number {
+        /// The policy.
+        policy: &'static str,
+        /// What is there instead.
+        found: String,
+        /// Which numbers are allowed.
+        expected: String,
+    },
+    /// The policy has no option of this name.
+    UnknownOption {
+        /// The policy.
+        policy: &'static str,
+        /// The name.
+        key: String,
+        /// The most similar option of the policy.
+        suggestion: Option<String>,
+        /// All options of the policy.
+        known: String,
+    },
+    /// An option is not of the form `key=value`.
+    NoValue {
+        /// What is there instead.
+        found: String,
+    },
+    /// An option has a value that is not allowed.
+    Value {
+        /// The option.
+        key: &'static str,
+        /// The value.
+        found: String,
+        /// What is allowed.
+        expected: String,
+    },
+    /// An option is given twice.
+    Repeated {
+        /// The option.
+        key: &'static str,
+    },
+    /// A parenthesis has no partner.
+    Parenthesis,
+    /// Policies wrap each other more than four deep.
+    Nesting,
+    /// Something other than an option follows a closing parenthesis.
+    Trailing {
+        /// What follows.
+        found: String,
+    },
+    /// The policy wraps nothing, and something stands in parentheses behind its name.
+    WrapsNothing {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// Only a policy that never waits can be wrapped.
+    InnerWaits {
+        /// The one in parentheses.
+        inner: &'static str,
+    },
+    /// The policy decides by the position of sectors, and there is nothing that knows them.
+    NeedsPositioning {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// An elevator is wanted, and the policy may wait.
+    Waits {
+        /// The policy.
+        policy: &'static str,
+    },
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scheduler \"{}\": {}", self.text, self.kind)
+    }
+}
+
+impl fmt::Display for SpecErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use SpecErrorKind::*;
+        let meant = |suggestion: &Option<String>| match suggestion {
+            Some(name) => format!("; did you mean \"{name}\"?"),
+            None => String::from("."),
+        };
+        match self {
+            Empty => f.write_str("a scheduler has a name, as in \"deadline\""),
+            UnknownPolicy {
+                name,
+                suggestion,
+                known,
+            } => write!(
+                f,
+                "there is no policy \"{name}\"{} Known are {known}",
+                meant(suggestion)
+            ),
+            Number {
+                policy,
+                found,
+                expected,
+            } => write!(f, "{policy} is followed by {expected}, not by \"{found}\""),
+            UnknownOption {
+                policy,
+                key,
+                suggestion,
+                known,
+            } => write!(
+                f,
+                "{policy} has no option \"{key}\"{} {known}",
+                meant(suggestion)
+            ),
+            NoValue { found } => {
+                write!(
+                    f,
+                    "\"{found}\" is not an option; write key=value after each colon"
+                )
+            }
+            Value {
+                key,
+                found,
+                expected,
+            } => write!(f, "{key} is \"{found}\"; {expected}"),
+            Repeated { key } => write!(f, "{key} is given twice"),
+            Parenthesis => f.write_str("a parenthesis has no partner"),
+            Nesting => write!(f, "policies may wrap each other {NESTING_MAX} deep"),
+            Trailing { found } => write!(
+                f,
+                "\"{found}\" follows a closing parenthesis; only options can, as in \":key=value\""
+            ),
+            WrapsNothing { policy } => write!(f, "{policy} wraps no other policy"),
+            InnerWaits { inner } => write!(
+                f,
+                "{inner} may wait, and only a policy that never waits can be wrapped"
+            ),
+            NeedsPositioning { policy } => write!(
+                f,
+                "{policy} decides by where sectors are and needs a drive profile to know that"
+            ),
+            Waits { policy } => write!(f, "{policy} may wait, and an elevator is wanted here"),
+        }
+    }
+}
+
+impl core::error::Error for SpecError {}
+
+impl Spec {
+    /// Reads a list, separated by commas outside parentheses.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is no scheduler, or if there is none.
+    pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
+        let mut rest = Some(text);
+        core::iter::from_fn(|| {
+            let (first, after) = split_top(rest?, ',');
+            rest = after;
+            Some(first.parse())
+        })
+        .collect()
+    }
+
+    /// What is known of the policy.
+    pub fn info(&self) -> &'static PolicyInfo {
+        self.info
+    }
+
+    /// The elevator that it wraps.
+    pub fn inner(&self) -> Option<&Spec> {
+        self.inner.as_deref()
+    }
+
+    /// All options of the policy with their values, given or default; not those of the inner one.
+    pub fn options(&self) -> impl Iterator<Item = (&'static OptionInfo, Value)> + '_ {
+        let options = Options::new(self.info, self.number, &self.given);
+        self.info
+            .options
+            .iter()
+            .map(move |option| (option, options.value(option.key)))
+    }
+
+    /// Whether it, or what it wraps, can be built only with a [`Positioning`].
+    pub fn needs_positioning(&self) -> bool {
+        self.info.needs_positioning || self.inner().is_some_and(Spec::needs_positioning)
+    }
+
+    /// Builds the scheduler; one that never waits is driven by [`WorkConserving`].
+    ///
+    /// `positioning` is what a position-aware policy decides by;
+    /// [`NoPositioning`](crate::NoPositioning) names a type where there is none.
+    ///
+    /// # Errors
+    ///
+    /// If a policy needs a positioning and there is none.
+    pub fn build<P>(&self, positioning: Option<P>) -> Result<Box<dyn Scheduler>, SpecError>
+    where
+        P: Positioning + Clone + 'static,
+    {
+        Ok(match self.build_any(positioning)? {
+            Built::Elevator(elevator) => Box::new(WorkConserving::new(elevator)),
+            Built::Scheduler(scheduler) => scheduler,
+        })
+    }
+
+    /// Builds the elevator, for something that drives one itself.
+    ///
+    /// # Errors
+    ///
+    /// If the policy may wait, or if it needs a positioning and there is none.
+    pub fn build_elevator<P>(&self, positioning: Option<P>) -> Result<Box<dyn Elevator>, SpecError>
+    where
+        P: Positioning + Clone + 'static,
+    {
+        match self.build_any(positioning)? {
+            Built::Elevator(elevator) => Ok(elevator),
+            Built::Scheduler(_) => Err(self.error(SpecErrorKind::Waits {
+                policy: self.info.name,
+            })),
+        }
+    }
+
+    fn build_any<P>(&self, positioning: Option<P>) -> Result<Built, SpecError>
+    where
+        P: Positioning + Clone + 'static,
+    {
+        if self.info.needs_positioning && positioning.is_none() {
+            return Err(self.error(SpecErrorKind::NeedsPositioning {
+                policy: self.info.name,
+            }));
+        }
+        let inner = match &self.inner {
+            Some(inner) => Some(inner.build_elevator(positioning.clone())?),
+            None => None,
+        };
+        let entry = Table::<P>::ALL
+            .iter()
+            .find(|entry| entry.info.name == self.info.name)
+            .expect("policies are read from the same table");
+        Ok((entry.build)(Parts {
+            options: Options::new(self.info, self.number, &self.given),
+            positioning,
+            inner,
+        }))
+    }
+
+    fn error(&self, kind: SpecErrorKind) -> SpecError {
+        SpecError {
+            text: self.to_string(),
+            kind,
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Spec, SpecError> {
+        let table: Vec<&'static PolicyInfo> = policies().collect();
+        parse(text, &table)
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        if let Some(number) = self.number {
+            number.fmt(f)?;
+        }
+        if let Some(inner) = &self.inner {
+            write!(f, "({inner})")?;
+        }
+        for (key, value) in &self.given {
+            write!(f, ":{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str, table: &[&'static PolicyInfo]) -> Result<Spec, SpecError> {
+    parse_level(text, table, 0).map_err(|kind| SpecError {
+        text: text.trim().to_string(),
+        kind,
+    })
+}
+
+fn parse_level(
+    text: &str,
+    table: &[&'static PolicyInfo],
+    depth: usize,
+) -> Result<Spec, SpecErrorKind> {
+    let (head, mut rest) = split_top(text, ':');
+    let (name, inside) = split_inner(head)?;
+    let (info, number) = find(name, table)?;
+    if depth > 0 && info.waits {
+        return Err(SpecErrorKind::InnerWaits { inner: info.name });
+    }
+    if depth > NESTING_MAX {
+        return Err(SpecErrorKind::Nesting);
+    }
+    let inner = match (info.inner, inside) {
+        (None, None) => None,
+        (None, Some(_)) => return Err(SpecErrorKind::WrapsNothing { policy: info.name }),
+        (Some(default), inside) => {
+            let inside = inside.unwrap_or(default);
+            Some(Box::new(parse_level(inside, table, depth + 1)?))
+        }
+    };
+    let mut given: Vec<(&'static str, Value)> = Vec::new();
+    while let Some(options) = rest {
+        let (option, after) = split_top(options, ':');
+        rest = after;
+        let (key, value) = read_option(info, option)?;
+        if given.iter().any(|(other, _)| *other == key) {
+            return Err(SpecErrorKind::Repeated { key });
+        }
+        given.push((key, value));
+    }
+    let place = |key: &str| info.options.iter().position(|option| option.key == key);
+    given.sort_by_key(|(key, _)| place(key));
+    Ok(Spec {
+        info,
+        number,
+        inner,
+        given,
+    })
+}
+
+/// What stands before and after the first `separator` outside parentheses.
+fn split_top(text: &str, separator: char) -> (&str, Option<&str>) {
+    let mut depth = 0_usize;
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            sign if sign == separator && depth == 0 => {
+                return (&text[..at], Some(&text[at + sign.len_utf8()..]));
+            }
+            _ => {}
+        }
+    }
+    (text, None)
+}
+
+/// The name, and what stands in parentheses behind it.
+fn split_inner(text: &str) -> Result<(&str, Option<&str>), SpecErrorKind> {
+    let text = text.trim();
+    let Some(open) = text.find('(') else {
+        return match text.find(')') {
+            Some(_) => Err(SpecErrorKind::Parenthesis),
+            None => Ok((text, None)),
+        };
+    };
+    let mut depth = 0_usize;
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1).ok_or(SpecErrorKind::Parenthesis)?,
+            _ => continue,
+        }
+        if depth == 0 {
+            let after = text[at + 1..].trim();
+            return match after {
+                "" => Ok((text[..open].trim(), Some(&text[open + 1..at]))),
+                after if after.contains(['(', ')']) => Err(SpecErrorKind::Parenthesis),
+                after => Err(SpecErrorKind::Trailing {
+                    found: after.to_string(),
+                }),
+            };
+        }
+    }
+    Err(SpecErrorKind::Parenthesis)
+}
+
+/// The policy of this name, and the number that the name ends in.
+fn find(
+    name: &str,
+    table: &[&'static PolicyInfo],
+) -> Result<(&'static PolicyInfo, Option<u64>), SpecErrorKind> {
+    if name.is_empty() {
+        return Err(SpecErrorKind::Empty);
+    }
+    let named = |name: &str| {
+        let found = |info: &&&PolicyInfo| info.name == name || info.aliases.contains(&name);
+        table.iter().find(found).copied()
+    };
+    if let Some(info) = named(name).filter(|info| info.number.is_none()) {
+        return Ok((info, None));
+    }
+    let base = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    let digits = &name[base.len()..];
+    if let Some(info) = named(base)
+        && let Some(number) = info.number
+    {
+        let expected = || SpecErrorKind::Number {
+            policy: info.name,
+            found: digits.to_string(),
+            expected: format!(
+                "a number from {} to {}, as in \"{}{}\"",
+                number.min, number.max, info.name, number.example
+            ),
+        };
+        let value = digits.parse().map_err(|_| expected())?;
+        if !(number.min..=number.max).contains(&value) {
+            return Err(expected());
+        }
+        return Ok((info, Some(value)));
+    }
+    let names = |info: &&'static PolicyInfo| {
+        let title = match info.number {
+            Some(number) => format!("{}{}", info.name, number.example),
+            None => info.name.to_string(),
+        };
+        let aliases = info.aliases.iter().map(|alias| alias.to_string());
+        core::iter::once(title).chain(aliases).collect::<Vec<_>>()
+    };
+    let known: Vec<String> = table.iter().map(|info| info.title().to_string()).collect();
+    Err(SpecErrorKind::UnknownPolicy {
+        name: name.to_string(),
+        suggestion: nearest(name, table.iter().flat_map(names)),
+        known: known.join(", "),
+    })
+}
+
+/// Reads `key=value`.
+fn read_option(
+    info: &'static PolicyInfo,
+    text: &str,
+) -> Result<(&'static str, Value), SpecErrorKind> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(SpecErrorKind::NoValue {
+            found: text.trim().to_string(),
+        });
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let Some(option) = info.option(key) else {
+        let keys = || info.options.iter().map(|option| option.key.to_string());
+        let known = match keys().collect::<Vec<_>>() {
+            keys if keys.is_empty() => "It has none".to_string(),
+            keys => format!("Known are {}", keys.join(", ")),
+        };
+        return Err(SpecErrorKind::UnknownOption {
+            policy: info.name,
+            key: key.to_string(),
+            suggestion: nearest(key, keys()),
+            known,
+        });
+    };
+    let refused = |expected: String| SpecErrorKind::Value {
+        key: option.key,
+        found: value.to_string(),
+        expected,
+    };
+    let (low, high) = option.range;
+    let allowed = || format!("allowed is {low} to {high}");
+    let read = match (option.default, low, high) {
+        (Value::Count(_), Value::Count(low), Value::Count(high)) => value
+            .parse()
+            .ok()
+            .filter(|count| (low..=high).contains(count))
+            .map(Value::Count)
+            .ok_or_else(|| refused(allowed()))?,
+        (Value::Duration(_), Value::Duration(low), Value::Duration(high)) => {
+            let span: Nanos = value.parse().map_err(|error| refused(format!("{error}")))?;
+            if !(low..=high).contains(&span) {
+                return Err(refused(allowed()));
+            }
+            Value::Duration(span)
+        }
+        (Value::Flag(_), ..) => match value {
+            "true" | "on" | "yes" => Value::Flag(true),
+            "false" | "off" | "no" => Value::Flag(false),
+            _ => return Err(refused("allowed is true or false".to_string())),
+        },
+        (default, ..) => unreachable!("{key} is {default:?} and its range is of another type"),
+    };
+    Ok((option.key, read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeadlineConfig, NoPositioning};
+    use proptest::prelude::*;
+    use std::vec;
+
+    fn spec(text: &str) -> Spec {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn error(text: &str) -> String {
+        text.parse::<Spec>().expect_err(text).to_string()
+    }
+
+    #[test]
+    fn writes_what_it_read() {
+        for (text, written) in [
+            ("noop", "noop"),
+            (" deadline ", "deadline"),
+            ("fcfs", "noop"),
+            ("sptf-sw60", "sptf-sw60"),
+            ("sptf-sw0", "sptf-sw0"),
+            (
+                "deadline:fifo_batch=8:read_expire=250ms",
+                "deadline:read_expire=250ms:fifo_batch=8",
+            ),
+            (
+                "mq-deadline : front_merges = off : write_expire = 1.5 s",
+                "mq-deadline:write_expire=1.5s:front_merges=false",
+            ),
+            ("clook:batch=16", "clook:batch=16"),
+        ] {
+            assert_eq!(spec(text).to_string(), written);
+            assert_eq!(spec(written), spec(text));
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_what_is_allowed() {
+        for (text, message) in [
+            (
+                "",
+                "scheduler \"\": a scheduler has a name, as in \"deadline\"",
+            ),
+            (
+                ":batch=1",
+                "scheduler \":batch=1\": a scheduler has a name, as in \"deadline\"",
+            ),
+            (
+                "bfq",
+                "scheduler \"bfq\": there is no policy \"bfq\". Known are noop, deadline, \
+                 mq-deadline, clook, sstf, sptf, sptf-swN",
+            ),
+            (
+                "dedline:fifo_batch=8",
+                "scheduler \"dedline:fifo_batch=8\": there is no policy \"dedline\"; did you mean \
+                 \"deadline\"? Known are noop, deadline, mq-deadline, clook, sstf, sptf, sptf-swN",
+            ),
+            (
+                "sptf-sw",
+                "scheduler \"sptf-sw\": sptf-sw is followed by a number from 0 to 10000, as in \
+                 \"sptf-sw60\", not by \"\"",
+            ),
+            (
+                "sptf-sw99999999999999999999",
+                "scheduler \"sptf-sw99999999999999999999\": sptf-sw is followed by a number from 0 \
+                 to 10000, as in \"sptf-sw60\", not by \"99999999999999999999\"",
+            ),
+            (
+                "clook:bacth=1",
+                "scheduler \"clook:bacth=1\": clook has no option \"bacth\"; did you mean \
+                 \"batch\"? Known are batch",
+            ),
+            (
+                "noop:batch=1",
+                "scheduler \"noop:batch=1\": noop has no option \"batch\". It has none",
+            ),
+            (
+                "clook:batch",
+                "scheduler \"clook:batch\": \"batch\" is not an option; write key=value after each \
+                 colon",
+            ),
+            (
+                "clook:",
+                "scheduler \"clook:\": \"\" is not an option; write key=value after each colon",
+            ),
+            (
+                "clook:batch=-1",
+                "scheduler \"clook:batch=-1\": batch is \"-1\"; allowed is 0 to 1000000",
+            ),
+            (
+                "deadline:read_expire=250",
+                "scheduler \"deadline:read_expire=250\": read_expire is \"250\"; a duration needs \
+                 its unit: ns, us, ms, s, m, h or d, as in 30ms",
+            ),
+            (
+                "deadline:read_expire=2d",
+                "scheduler \"deadline:read_expire=2d\": read_expire is \"2d\"; allowed is 0ns to \
+                 86400s",
+            ),
+            (
+                "deadline:front_merges=1",
+                "scheduler \"deadline:front_merges=1\": front_merges is \"1\"; allowed is true or \
+                 false",
+            ),
+            (
+                "clook:batch=1:batch=1",
+                "scheduler \"clook:batch=1:batch=1\": batch is given twice",
+            ),
+            (
+                "noop(sstf)",
+                "scheduler \"noop(sstf)\": noop wraps no other policy",
+            ),
+            ("noop(", "scheduler \"noop(\": a parenthesis has no partner"),
+            ("noop)", "scheduler \"noop)\": a parenthesis has no partner"),
+            (
+                "noop(a)b)",
+                "scheduler \"noop(a)b)\": a parenthesis has no partner",
+            ),
+            (
+                "noop(sstf)x",
+                "scheduler \"noop(sstf)x\": \"x\" follows a closing parenthesis; only options can, \
+                 as in \":key=value\"",
+            ),
+        ] {
+            assert_eq!(error(text), message);
+        }
+    }
+
+    #[test]
+    fn a_policy_that_needs_positions_says_so() {
+        let refused = |text: &str| match spec(text).build(None::<NoPositioning>) {
+            Ok(_) => panic!("{text} was built without positions"),
+            Err(error) => error.to_string(),
+        };
+        assert!(spec("sptf").needs_positioning() && !spec("sstf").needs_positioning());
+        assert_eq!(
+            refused("sptf-sw60"),
+            "scheduler \"sptf-sw60\": sptf-sw decides by where sectors are and needs a drive \
+             profile to know that"
+        );
+    }
+
+    #[test]
+    fn lists_are_split_at_the_top_level_only() {
+        let list = Spec::parse_list("noop, deadline:fifo_batch=8,sptf-sw60").unwrap();
+        assert_eq!(
+            list,
+            ["noop", "deadline:fifo_batch=8", "sptf-sw60"].map(spec)
+        );
+        assert_eq!(split_top("a(b,c:d),e", ','), ("a(b,c:d)", Some("e")));
+        assert_eq!(split_top("a(b,c:d):e", ':'), ("a(b,c:d)", Some("e")));
+        for text in ["", "noop,", ",noop", "noop,,sstf"] {
+            let error = Spec::parse_list(text).unwrap_err();
+            assert_eq!(error.kind, SpecErrorKind::Empty, "{text}");
+        }
+    }
+
+    /// Policies that wrap, for the parser: there is none yet to build.
+    mod wrapping {
+        use super::*;
+
+        static STREAM: PolicyInfo = PolicyInfo {
+            name: "stream",
+            inner: Some("deadline"),
+            waits: true,
+            options: &[OptionInfo::count("threshold", 4, (1, 100), "")],
+            ..PolicyInfo::PLAIN
+        };
+        static FAIR: PolicyInfo = PolicyInfo {
+            name: "fair",
+            inner: Some("noop"),
+            ..PolicyInfo::PLAIN
+        };
+
+        fn read(text: &str) -> Result<Spec, SpecErrorKind> {
+            let mut table: Vec<&'static PolicyInfo> = policies().collect();
+            table.extend([&STREAM, &FAIR]);
+            parse(text, &table).map_err(|error| error.kind)
+        }
+
+        #[test]
+        fn the_inner_policy_is_read_and_written() {
+            for (text, written) in [
+                ("stream", "stream(deadline)"),
+                ("stream(sstf):threshold=5", "stream(sstf):threshold=5"),
+                (
+                    "stream( deadline : fifo_batch=8 ) : threshold=5",
+                    "stream(deadline:fifo_batch=8):threshold=5",
+                ),
+                ("stream(fair(sptf))", "stream(fair(sptf))"),
+            ] {
+                let spec = read(text).unwrap();
+                assert_eq!(spec.to_string(), written);
+                assert_eq!(read(written), Ok(spec));
+            }
+            assert!(read("stream(fair(sptf))").unwrap().needs_positioning());
+        }
+
+        #[test]
+        fn what_waits_is_not_wrapped_and_nesting_has_an_end() {
+            let waits = SpecErrorKind::InnerWaits { inner: "stream" };
+            assert_eq!(read("stream(stream)"), Err(waits.clone()));
+            assert_eq!(read("fair(stream(noop))"), Err(waits));
+            assert!(matches!(read("stream()"), Err(SpecErrorKind::Empty)));
+            let deep = format!("{}noop{}", "fair(".repeat(100_000), ")".repeat(100_000));
+            assert_eq!(read(&deep), Err(SpecErrorKind::Nesting));
+        }
+    }
+
+    #[test]
+    fn records_are_complete_and_consistent() {
+        let mut names = vec![];
+        for info in policies() {
+            names.push(info.name);
+            names.extend(info.aliases);
+            let words = info.idea.split_whitespace().count();
+            assert!((1..=6).contains(&words), "{}: {words} words", info.name);
+            for text in [info.bound, info.source, info.avoid] {
+                assert!(!text.is_empty(), "{}", info.name);
+            }
+            for option in info.options {
+                assert!(!option.help.is_empty());
+                let repeated = info.options.iter().filter(|other| other.key == option.key);
+                assert_eq!(repeated.count(), 1, "{}: {}", info.name, option.key);
+                // The default is read back, so it is in its range and of its type.
+                let text = format!("{}={}", option.key, option.default);
+                assert_eq!(read_option(info, &text), Ok((option.key, option.default)));
+            }
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a name is taken twice");
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_policy() {
+        let options =
+            |text: &str| -> Vec<Value> { spec(text).options().map(|(_, value)| value).collect() };
+        let info = spec("deadline").info();
+        let built = DeadlineConfig::from_options(&Options::new(info, None, &[]));
+        assert_eq!(built, DeadlineConfig::DEFAULT);
+        assert_eq!(options("clook:batch=3"), [Value::Count(3)]);
+        assert_eq!(options("deadline:fifo_batch=8")[2], Value::Count(8));
+        assert_eq!(options("deadline")[2], Value::Count(16));
+    }
+
+    /// Texts that are nearly right.
+    fn texts() -> impl Strategy<Value = String> {
+        let word = prop::sample::select(vec![
+            "noop",
+            "deadline",
+            "sptf-sw",
+            "60",
+            "(",
+            ")",
+            ":",
+            ",",
+            "=",
+            " ",
+            "fifo_batch",
+            "8",
+            "read_expire",
+            "250ms",
+            "true",
+            "front_merges",
+            "é",
+            "-",
+        ]);
+        prop::collection::vec(word, 0..12).prop_map(|words| words.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_round_trips(text in prop_oneof![texts(), any::<String>()]) {
+            if let Ok(spec) = text.parse::<Spec>() {
+                prop_assert_eq!(spec.to_string().parse(), Ok(spec));
+            }
+            if let Ok(list) = Spec::parse_list(&text) {
+                let written: Vec<String> = list.iter().map(Spec::to_string).collect();
+                prop_assert_eq!(Spec::parse_list(&written.join(",")), Ok(list));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Shortest seek time first, by distance in addresses.
+//!
+//! # Rule
+//!
+//! The request that starts nearest to the head goes next; of two at the same distance the higher
+//! address, of two at the same address the one inserted first. Distance in addresses stands for seek
+//! time, as it must in a scheduler that knows no geometry: it grows with seek time but for zones and
+//! for the two sides of a track end.
+//!
+//! # Bound
+//!
+//! None: a steady stream near the head starves everything else.
+//!
+//! # Tunables
+//!
+//! None.
+//!
+//! # Source
+//!
+//! Denning, "Effects of scheduling on file memory operations", AFIPS 1967; Lumb, Schindler and
+//! Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002, take it as representative of
+//! the seek-reducing schedulers of hosts.
+//!
+//! # When not to use it
+//!
+//! Wherever anybody waits for a request, unless something above bounds waiting. It leaves much
+//! rotational latency, which is what freeblock scheduling wants.
+
+use crate::policy::{Built, Parts, PolicyInfo};
+use crate::sorted::Sorted;
+use crate::{Candidate, Elevator, ListId, Request, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Time};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "sstf",
+    idea: "the nearest address goes next",
+    bound: "none: can starve",
+    source: "Denning, AFIPS 1967; Lumb et al., FAST 2002",
+    avoid: "anybody waits for requests far from where the others are",
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(_: Parts<'_, P>) -> Built {
+    Built::elevator(Sstf::new())
+}
+
+const ALL: ListId = ListId(0);
+
+/// Shortest seek first, by distance in addresses; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Sstf {
+    sorted: Sorted,
+}
+
+impl Sstf {
+    /// Without requests.
+    pub fn new() -> Sstf {
+        Sstf {
+            sorted: Sorted::new(1),
+        }
+    }
+
+    fn next(&self, head: Lba) -> Option<Tag> {
+        let index = self.sorted.by_lba(ALL);
+        let (above, below) = (index.first_at_or_after(head), index.last_before(head));
+        let nearest = match (above, below) {
+            (Some(above), Some(below)) if head.distance(below.lba) < head.distance(above.lba) => {
+                below
+            }
+            (above, below) => above.or(below)?,
+        };
+        // Seen from above, the last of several at one address comes first.
+        Some(index.first_at_or_after(nearest.lba)?.tag)
+    }
+}
+
+impl Default for Sstf {
+    fn default() -> Sstf {
+        Sstf::new()
+    }
+}
+
+impl Elevator for Sstf {
+    fn insert(&mut self, _: Time, request: Request) {
+        self.sorted.insert(ALL, request);
+    }
+
+    fn peek(&self, _: Time, head: Lba) -> Option<Candidate> {
+        let request = *self.sorted.requests().get(self.next(head)?);
+        Some(Candidate {
+            request,
+            urgent: false,
+        })
+    }
+
+    fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
+        let tag = self.next(head)?;
+        Some(self.sorted.remove(tag))
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.sorted.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.sorted.fused(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn queued(&self) -> usize {
+        self.sorted.requests().len()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.sorted.drain()
+    }
+}
