@@ -1,0 +1,276 @@
+//! Checks the promises of an engine against what passes through it.
+//!
+//! An [`Audit`] is told of every event and command, and keeps a disk of its own that remembers for
+//! each sector who wrote it last. It finds a request that is lost, finished twice, passed by one that
+//! it conflicts with or that passes a flush, and a merged command whose parts do not tile it.
+//!
+//! It remembers every sector ever written, so it is for tests and fuzzing.
+
+use crate::{Command, Engine, Event, Outcome};
+use headtime_sched::{Flags, Op, Request, Scheduler};
+use headtime_units::Extent;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A broken promise, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Violation(String);
+
+/// Who wrote a sector last; `None` if nobody did, or if that write failed and may have done anything.
+type Writer = Option<u64>;
+
+#[derive(Clone, Debug)]
+struct Pending {
+    sequence: u64,
+    op: Op,
+    extent: Extent,
+    /// A flush, or a write with a flush before it, whose flush is not complete.
+    flush_due: bool,
+    /// What a read must find: sector and its writer in order of arrival.
+    expects: Vec<(u64, Writer)>,
+}
+
+/// An engine's conscience; see the module's page.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    arrived: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// Sequence numbers of requests whose flush is due.
+    flushes: BTreeSet<u64>,
+    in_drive: BTreeMap<u32, (Request, Vec<u64>)>,
+    /// The last writer of each sector in order of arrival, and on the disk.
+    wanted: BTreeMap<u64, Writer>,
+    disk: BTreeMap<u64, Writer>,
+    failed: BTreeSet<u64>,
+}
+
+macro_rules! ensure {
+    ($holds:expr, $($message:tt)+) => {
+        if !$holds {
+            return Err(Violation(format!($($message)+)));
+        }
+    };
+}
+
+fn sectors(extent: Extent) -> core::ops::Range<u64> {
+    extent.start.get()..extent.end().get()
+}
+
+impl Audit {
+    /// An audit of an engine that is new.
+    pub fn new() -> Audit {
+        Audit::default()
+    }
+
+    /// Requests that are not finished.
+    pub fn unfinished(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Takes note of an event, before or after the engine does.
+    ///
+    /// # Errors
+    ///
+    /// If the event cannot be, or shows that a read was served out of order.
+    pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
+        match event {
+            Event::Woke => Ok(()),
+            Event::Arrived(new) => {
+                ensure!(
+                    !self.pending.contains_key(&new.id),
+                    "{} arrives twice",
+                    new.id
+                );
+                let sequence = self.arrived;
+                self.arrived += 1;
+                let flush_due = new.op == Op::Flush || new.flags.has(Flags::PREFLUSH);
+                if flush_due {
+                    self.flushes.insert(sequence);
+                }
+                let mut expects = Vec::new();
+                for sector in sectors(new.extent) {
+                    if new.op.changes() {
+                        self.wanted.insert(sector, Some(new.id));
+                    } else {
+                        expects.push((sector, self.wanted.get(&sector).copied().flatten()));
+                    }
+                }
+                let (op, extent) = (new.op, new.extent);
+                let pending = Pending {
+                    sequence,
+                    op,
+                    extent,
+                    flush_due,
+                    expects,
+                };
+                self.pending.insert(new.id, pending);
+                Ok(())
+            }
+            Event::Completed { tag, outcome } => {
+                let Some((request, parts)) = self.in_drive.remove(&tag.0) else {
+                    return Err(Violation(format!(
+                        "{tag:?} completes and is not in the drive"
+                    )));
+                };
+                self.completed(&request, &parts, *outcome)
+            }
+        }
+    }
+
+    fn completed(
+        &mut self,
+        request: &Request,
+        parts: &[u64],
+        outcome: Outcome,
+    ) -> Result<(), Violation> {
+        if request.op == Op::Flush {
+            for id in parts {
+                if let Some(pending) = self.pending.get_mut(id) {
+                    pending.flush_due = false;
+                    self.flushes.remove(&pending.sequence);
+                }
+            }
+            return Ok(());
+        }
+        if request.op.changes() {
+            // A write that failed may have changed some of its sectors.
+            self.write(parts, outcome == Outcome::Done);
+            return Ok(());
+        }
+        if outcome != Outcome::Done {
+            return Ok(());
+        }
+        for id in parts {
+            for (sector, expected) in &self.pending[id].expects {
+                let Some(expected) = expected else { continue };
+                if self.failed.contains(expected) {
+                    continue;
+                }
+                let found = self.disk.get(sector).copied().flatten();
+                ensure!(
+                    found == Some(*expected),
+                    "{id} reads sector {sector} and finds what {found:?} wrote, not {expected}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, parts: &[u64], good: bool) {
+        for id in parts {
+            for sector in sectors(self.pending[id].extent) {
+                self.disk.insert(sector, good.then_some(*id));
+            }
+        }
+    }
+
+    /// Takes note of a command that `engine` just returned.
+    ///
+    /// # Errors
+    ///
+    /// If the command breaks a promise.
+    pub fn command<S: Scheduler>(
+        &mut self,
+        engine: &Engine<S>,
+        command: &Command,
+    ) -> Result<(), Violation> {
+        match command {
+            Command::Issue(request) => {
+                self.issued(request, engine.parts(request.tag).collect())?;
+                ensure!(
+                    self.in_drive.len() == engine.in_flight() as usize
+                        && engine.in_flight() <= engine.config().depth,
+                    "{} commands in the drive, the engine counts {}, allowed are {}",
+                    self.in_drive.len(),
+                    engine.in_flight(),
+                    engine.config().depth
+                );
+                Ok(())
+            }
+            Command::Finish(done) => {
+                let Some(pending) = self.pending.remove(&done.id) else {
+                    return Err(Violation(format!(
+                        "{} finishes and is not pending",
+                        done.id
+                    )));
+                };
+                ensure!(
+                    done.request.extent == pending.extent && done.request.op == pending.op,
+                    "{} finishes as something else: {:?}",
+                    done.id,
+                    done.request
+                );
+                if done.outcome != Outcome::Done {
+                    self.failed.insert(done.id);
+                } else {
+                    ensure!(!pending.flush_due, "{} finishes without its flush", done.id);
+                }
+                self.flushes.remove(&pending.sequence);
+                Ok(())
+            }
+        }
+    }
+
+    fn issued(&mut self, request: &Request, parts: Vec<(u64, Extent)>) -> Result<(), Violation> {
+        ensure!(!parts.is_empty(), "{request:?} serves nobody");
+        let mut ids: Vec<u64> = parts.iter().map(|(id, _)| *id).collect();
+        for id in &ids {
+            ensure!(
+                self.pending.contains_key(id),
+                "{id} is issued and not pending"
+            );
+        }
+        ids.sort_by_key(|id| self.pending[id].extent.start);
+        let mut next = request.extent.start;
+        for id in &ids {
+            let pending = &self.pending[id];
+            if request.op == Op::Flush {
+                ensure!(pending.flush_due, "{id} has no flush due");
+                let first = self.pending.values().map(|other| other.sequence).min();
+                ensure!(
+                    first == Some(pending.sequence),
+                    "the flush {id} passes what came before"
+                );
+                ensure!(
+                    self.in_drive.is_empty(),
+                    "the flush {id} is not alone in the drive"
+                );
+                continue;
+            }
+            ensure!(
+                request.op == pending.op,
+                "{id} is issued as {:?}",
+                request.op
+            );
+            ensure!(
+                pending.extent.start == next,
+                "the parts of {request:?} do not tile it"
+            );
+            next = pending.extent.end();
+            if let Some(flush) = self.flushes.first() {
+                ensure!(*flush > pending.sequence, "{id} passes a flush");
+            }
+        }
+        ensure!(
+            next == request.extent.end(),
+            "the parts of {request:?} do not tile it"
+        );
+        for (other, _) in self.in_drive.values() {
+            ensure!(
+                other.op != Op::Flush,
+                "{request:?} is in the drive with a flush"
+            );
+            ensure!(
+                !(other.op.changes() || request.op.changes())
+                    || !other.extent.overlaps(request.extent),
+                "{request:?} and {other:?} overlap in the drive"
+            );
+        }
+        // A write takes effect between issue and completion; of half the tags as early as it may.
+        if request.op.changes() && request.tag.0.is_multiple_of(2) {
+            self.write(&ids, true);
+        }
+        self.in_drive.insert(request.tag.0, (*request, ids));
+        Ok(())
+    }
+}

@@ -1,0 +1,635 @@
+//! The state machine between those who ask and the drive.
+
+use crate::merge::{Touching, alike};
+use crate::order::{Overlaps, conflict};
+use crate::slots::{Slots, Stage};
+use headtime_sched::{Class, Dispatch, Flags, Op, Origin, Request, Scheduler, Tag};
+use headtime_units::{Extent, Sectors, Time};
+use std::collections::VecDeque;
+
+/// What the engine may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Requests in the drive at once, 1 to 256.
+    pub depth: u32,
+    /// Whether requests that touch become one.
+    pub merge: bool,
+    /// The most sectors of a merged request; 1024 of 512 bytes are Linux's 512 KiB of the SATA era.
+    /// A single request may be larger.
+    pub merge_sectors_max: Sectors,
+    /// Whether the driver asks for one request more than the drive has room for and commits to it,
+    /// as the request function of Linux 2.6 did. It leaves the scheduler one step early.
+    pub commit_ahead: bool,
+}
+
+impl Default for Config {
+    /// Depth 1, merging up to 1024 sectors, nothing committed ahead.
+    fn default() -> Config {
+        Config {
+            depth: 1,
+            merge: true,
+            merge_sectors_max: Sectors::new(1024),
+            commit_ahead: false,
+        }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The depth is out of range.
+    #[error("depth {0} is out of range; allowed is 1 to 256")]
+    Depth(u32),
+    /// Merging is on, and no merged request could be as large as one sector.
+    #[error("merge_sectors_max is 0; allowed is 1 and more, or merging off")]
+    MergeSectorsMax,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// As asked.
+    Done,
+    /// The medium could not be read or written.
+    MediumError,
+    /// The drive did not answer in time.
+    TimedOut,
+    /// The drive, or the path to it, failed.
+    DeviceError,
+}
+
+/// A request as it comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The caller's name for it, returned in [`Finished`]. Unique among the unfinished.
+    pub id: u64,
+    /// What to do.
+    pub op: Op,
+    /// To which sectors; empty for a flush, and only for it.
+    pub extent: Extent,
+    /// Further properties.
+    pub flags: Flags,
+    /// Who asks.
+    pub origin: Origin,
+    /// Its rank.
+    pub class: Class,
+}
+
+/// What happens to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody asks for something.
+    Arrived(Arrival),
+    /// The drive is done with a command.
+    Completed {
+        /// Which, as named in [`Command::Issue`].
+        tag: Tag,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The time that [`Engine::next_wakeup`] named has come. Harmless at any other time.
+    Woke,
+}
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The caller's name for it.
+    pub id: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The request as it arrived; its tag is no longer its own.
+    pub request: Request,
+    /// When the command that carried it went to the drive, the last time if it was retried.
+    pub issued: Time,
+}
+
+/// What the engine wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Hand this to the drive; answer with [`Event::Completed`].
+    Issue(Request),
+    /// Tell whoever asked.
+    Finish(Finished),
+}
+
+/// What the engine did so far, as counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Requests that came.
+    pub arrived: u64,
+    /// Requests that finished.
+    pub finished: u64,
+    /// Commands given to the drive.
+    pub issued: u64,
+    /// Requests appended to a queued one.
+    pub merged_back: u64,
+    /// Requests put in front of a queued one.
+    pub merged_front: u64,
+    /// Queued requests that grew together.
+    pub fused: u64,
+    /// Requests that waited for one they overlap.
+    pub held_overlap: u64,
+    /// Requests that waited for a flush.
+    pub held_flush: u64,
+    /// Times that the scheduler chose to wait.
+    pub idled: u64,
+    /// Merged requests that failed and were tried again part by part.
+    pub split: u64,
+    /// The most requests with the scheduler at once.
+    pub queued_max: u64,
+}
+
+/// Merges, orders, dispatches; see the crate's page for the loop that drives it.
+///
+/// # Order
+///
+/// A request that shares a sector with an earlier one, where either changes it, starts when the
+/// earlier is complete. A flush starts when everything before it is complete, and everything after
+/// it starts when the flush is complete; on SATA the link drains around a flush in any case. A
+/// write with [`Flags::PREFLUSH`] is a flush followed by the write.
+///
+/// # Errors of the drive
+///
+/// If a merged command fails, its parts are issued again alone, so that the error reaches only the
+/// request it belongs to.
+#[derive(Debug)]
+pub struct Engine<S = Box<dyn Scheduler>> {
+    config: Config,
+    scheduler: S,
+    slots: Slots,
+    overlaps: Overlaps,
+    touching: Touching,
+    /// Requests that wait for one they overlap, in order of arrival.
+    blocked: Vec<Tag>,
+    /// A flush and what came after it, in order of arrival.
+    behind_flush: VecDeque<Tag>,
+    /// Live requests that are not behind a flush.
+    live: usize,
+    in_flight: u32,
+    committed: Option<Tag>,
+    outbox: VecDeque<Command>,
+    /// The scheduler need not be asked before this, unless something happens.
+    idle_until: Option<Time>,
+    /// Whether anything happened since the scheduler was last asked.
+    ask: bool,
+    now: Time,
+    stats: Stats,
+}
+
+impl<S: Scheduler> Engine<S> {
+    /// An engine with nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is out of range.
+    pub fn new(config: Config, scheduler: S) -> Result<Engine<S>, ConfigError> {
+        if !(1..=256).contains(&config.depth) {
+            return Err(ConfigError::Depth(config.depth));
+        }
+        if config.merge && config.merge_sectors_max == Sectors::ZERO {
+            return Err(ConfigError::MergeSectorsMax);
+        }
+        Ok(Engine {
+            config,
+            scheduler,
+            slots: Slots::default(),
+            overlaps: Overlaps::default(),
+            touching: Touching::default(),
+            blocked: Vec::new(),
+            behind_flush: VecDeque::new(),
+            live: 0,
+            in_flight: 0,
+            committed: None,
+            outbox: VecDeque::new(),
+            idle_until: None,
+            ask: false,
+            now: Time::ZERO,
+            stats: Stats::default(),
+        })
+    }
+
+    /// Takes note of an event. Afterwards [`Engine::poll`] is to be called with the same `now` until
+    /// it returns `None`.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards, if a tag completes that is not in the drive, or if a request without
+    /// sectors is not a flush (or the reverse).
+    pub fn handle(&mut self, now: Time, event: Event) {
+        assert!(
+            now >= self.now,
+            "time went backwards: from {} to {now}",
+            self.now
+        );
+        self.now = now;
+        match event {
+            Event::Arrived(arrival) => self.arrived(now, arrival),
+            Event::Completed { tag, outcome } => self.completed(now, tag, outcome),
+            Event::Woke => self.ask |= self.idle_until.is_some_and(|until| now >= until),
+        }
+    }
+
+    /// The next command, or `None` when there is nothing to do at `now`.
+    pub fn poll(&mut self, now: Time) -> Option<Command> {
+        if let Some(command) = self.outbox.pop_front() {
+            return Some(command);
+        }
+        let room = self.in_flight < self.config.depth;
+        if room && let Some(tag) = self.committed.take() {
+            self.ask = true;
+            return Some(self.issue(now, tag));
+        }
+        let may_take = room || (self.config.commit_ahead && self.committed.is_none());
+        if !self.ask || !may_take {
+            return None;
+        }
+        match self.scheduler.dispatch(now) {
+            Dispatch::Request(request) => {
+                self.idle_until = None;
+                let tag = request.tag;
+                let slot = &mut self.slots[tag];
+                assert!(
+                    slot.stage == Stage::Queued,
+                    "request {} was not queued",
+                    tag.0
+                );
+                assert!(
+                    slot.merged.extent == request.extent,
+                    "request {} was altered",
+                    tag.0
+                );
+                slot.stage = Stage::Committed;
+                if self.config.merge {
+                    self.touching.remove(tag, request.extent);
+                }
+                if room {
+                    return Some(self.issue(now, tag));
+                }
+                self.committed = Some(tag);
+            }
+            Dispatch::IdleUntil(until) => {
+                assert!(until > now, "a scheduler may not wait for the past");
+                self.stats.idled += u64::from(self.idle_until.is_none());
+                self.idle_until = Some(until);
+                self.ask = false;
+            }
+            Dispatch::Empty => {
+                debug_assert_eq!(self.scheduler.queued(), 0);
+                self.idle_until = None;
+                self.ask = false;
+            }
+        }
+        None
+    }
+
+    /// When to come back with [`Event::Woke`] if nothing else happens before.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        self.idle_until
+    }
+
+    /// Requests in the drive.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Requests that are not in the drive: with the scheduler, committed, or held back.
+    pub fn waiting(&self) -> usize {
+        self.scheduler.queued()
+            + usize::from(self.committed.is_some())
+            + self.blocked.len()
+            + self.behind_flush.len()
+    }
+
+    /// Whether nothing is queued, held or in flight.
+    pub fn is_idle(&self) -> bool {
+        self.live == 0 && self.behind_flush.is_empty() && self.outbox.is_empty()
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &S {
+        &self.scheduler
+    }
+
+    /// Swaps the scheduler in flight: what is queued moves to the new one in order of arrival.
+    ///
+    /// Returns the old one, empty. [`Engine::poll`] is to be called afterwards.
+    pub fn replace_scheduler(&mut self, now: Time, scheduler: S) -> S {
+        assert!(scheduler.queued() == 0, "the new scheduler must be empty");
+        let mut old = core::mem::replace(&mut self.scheduler, scheduler);
+        for request in old.drain() {
+            self.scheduler.insert(now, request);
+        }
+        self.idle_until = None;
+        self.ask = true;
+        old
+    }
+
+    /// The requests that a command carries, as id and extent, the first one first: merging appends,
+    /// so they are in order of merging and not of address. Each is as it arrived.
+    ///
+    /// Valid from [`Command::Issue`] until [`Event::Completed`] for its tag; empty otherwise.
+    pub fn parts(&self, tag: Tag) -> impl Iterator<Item = (u64, Extent)> {
+        let first = self
+            .slots
+            .get(tag)
+            .filter(|slot| slot.stage == Stage::InFlight)
+            .map(|_| tag);
+        core::iter::successors(first, |tag| self.slots[*tag].next)
+            .map(|tag| (self.slots[tag].id, self.slots[tag].own.extent))
+    }
+
+    /// Whether a request with this id is unfinished; for checks, since it looks at all of them.
+    pub fn is_unfinished(&self, id: u64) -> bool {
+        self.slots.live().any(|slot| slot.id == id)
+    }
+
+    fn arrived(&mut self, now: Time, arrival: Arrival) {
+        let Arrival {
+            id,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+        } = arrival;
+        assert!(
+            extent.is_empty() == (op == Op::Flush),
+            "a request has sectors unless it is a flush: {op:?} {extent}"
+        );
+        self.stats.arrived += 1;
+        let request = Request {
+            tag: Tag::default(),
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrival: now,
+        };
+        let tag = self.slots.add(id, request);
+        let barrier = op == Op::Flush || flags.has(Flags::PREFLUSH);
+        if barrier || !self.behind_flush.is_empty() {
+            self.stats.held_flush += 1;
+            self.behind_flush.push_back(tag);
+            self.advance_flush(now);
+        } else {
+            self.admit(now, tag);
+        }
+    }
+
+    /// Lets in what is not behind a flush; starts the flush once all before it is complete.
+    fn advance_flush(&mut self, now: Time) {
+        while let Some(&tag) = self.behind_flush.front() {
+            let own = self.slots[tag].own;
+            let flushes = own.op == Op::Flush
+                || (own.flags.has(Flags::PREFLUSH) && self.slots[tag].preflush.is_none());
+            if flushes && self.live > 0 {
+                return;
+            }
+            if flushes {
+                if self.slots[tag].stage == Stage::Held {
+                    let slot = &mut self.slots[tag];
+                    slot.stage = Stage::Committed;
+                    slot.merged.op = Op::Flush;
+                    slot.merged.extent.len = Sectors::ZERO;
+                    let command = self.issue(now, tag);
+                    self.outbox.push_back(command);
+                }
+                return;
+            }
+            self.behind_flush.pop_front();
+            self.admit(now, tag);
+        }
+    }
+
+    /// Lets a request in, unless it must wait for one it overlaps.
+    fn admit(&mut self, now: Time, tag: Tag) {
+        self.live += 1;
+        let own = self.slots[tag].own;
+        let mut blockers = 0;
+        let slots = &self.slots;
+        self.overlaps.each_overlapping(
+            &own,
+            |tag| slots[tag].own,
+            |other| {
+                blockers += u32::from(conflict(&own, other));
+            },
+        );
+        self.overlaps.insert(&own);
+        if blockers > 0 {
+            self.stats.held_overlap += 1;
+            self.slots[tag].blockers = blockers;
+            self.blocked.push(tag);
+        } else {
+            self.enqueue(now, tag);
+        }
+    }
+
+    /// Gives a request to the scheduler, merged with a queued one if it touches one.
+    fn enqueue(&mut self, now: Time, tag: Tag) {
+        self.ask = true;
+        if self.config.merge && !self.slots[tag].alone && self.try_merge(tag) {
+            return;
+        }
+        let slot = &mut self.slots[tag];
+        slot.stage = Stage::Queued;
+        let request = slot.merged;
+        if self.config.merge {
+            self.touching.insert(tag, request.extent);
+        }
+        self.scheduler.insert(now, request);
+        self.stats.queued_max = self.stats.queued_max.max(self.scheduler.queued() as u64);
+    }
+
+    fn try_merge(&mut self, tag: Tag) -> bool {
+        let new = self.slots[tag].merged;
+        if !matches!(new.op, Op::Read | Op::Write) {
+            return false;
+        }
+        let may = |queued: &Tag| {
+            let slot = &self.slots[*queued];
+            !slot.alone
+                && alike(&slot.merged, &new, self.config.merge_sectors_max)
+                && self.scheduler.may_merge(*queued, &new)
+        };
+        let back = self.touching.ending_at(new.extent.start).find(may);
+        let front = match back {
+            Some(_) => None,
+            None => self.touching.starting_at(new.extent.end()).find(may),
+        };
+        let Some(kept) = back.or(front) else {
+            return false;
+        };
+        self.slots[tag].stage = Stage::Part;
+        self.append_parts(kept, tag);
+        let mut extent = self.slots[kept].merged.extent;
+        self.touching.remove(kept, extent);
+        extent.len += new.extent.len;
+        if back.is_some() {
+            self.stats.merged_back += 1;
+        } else {
+            self.stats.merged_front += 1;
+            extent.start = new.extent.start;
+        }
+        self.slots[kept].merged.extent = extent;
+        let fused = self.try_fuse(kept, back.is_some());
+        let extent = self.slots[kept].merged.extent;
+        self.touching.insert(kept, extent);
+        if let Some(gone) = fused {
+            self.scheduler.fused(kept, gone);
+        }
+        self.scheduler.merged(kept, extent);
+        true
+    }
+
+    /// Takes the queued neighbour that `kept` has grown up to into it. `kept` is not in the index.
+    fn try_fuse(&mut self, kept: Tag, at_end: bool) -> Option<Tag> {
+        let grown = self.slots[kept].merged;
+        let may = |queued: &Tag| {
+            let slot = &self.slots[*queued];
+            !slot.alone
+                && alike(&grown, &slot.merged, self.config.merge_sectors_max)
+                && self.scheduler.may_merge(kept, &slot.merged)
+        };
+        let gone = if at_end {
+            self.touching.starting_at(grown.extent.end()).find(may)
+        } else {
+            self.touching.ending_at(grown.extent.start).find(may)
+        }?;
+        let other = self.slots[gone].merged;
+        self.touching.remove(gone, other.extent);
+        self.slots[gone].stage = Stage::Part;
+        self.append_parts(kept, gone);
+        let kept = &mut self.slots[kept].merged;
+        kept.extent.len += other.extent.len;
+        kept.extent.start = kept.extent.start.min(other.extent.start);
+        kept.arrival = kept.arrival.min(other.arrival);
+        self.stats.fused += 1;
+        Some(gone)
+    }
+
+    fn append_parts(&mut self, kept: Tag, gone: Tag) {
+        let tail = self.slots[kept].last;
+        self.slots[tail].next = Some(gone);
+        self.slots[kept].last = self.slots[gone].last;
+    }
+
+    fn issue(&mut self, now: Time, tag: Tag) -> Command {
+        let slot = &mut self.slots[tag];
+        slot.stage = Stage::InFlight;
+        slot.issued = now;
+        let request = slot.merged;
+        self.in_flight += 1;
+        self.stats.issued += 1;
+        if request.op != Op::Flush {
+            self.scheduler.dispatched(now, &request);
+        }
+        Command::Issue(request)
+    }
+
+    fn completed(&mut self, now: Time, tag: Tag, outcome: Outcome) {
+        let Some(slot) = self
+            .slots
+            .get(tag)
+            .filter(|slot| slot.stage == Stage::InFlight)
+        else {
+            panic!("request {} completed and is not in the drive", tag.0)
+        };
+        let (merged, issued) = (slot.merged, slot.issued);
+        self.in_flight -= 1;
+        self.ask = true;
+        if merged.op == Op::Flush {
+            self.flushed(now, tag, outcome);
+            return;
+        }
+        self.scheduler.completed(now, &merged);
+        let split = outcome != Outcome::Done && self.slots[tag].next.is_some();
+        self.stats.split += u64::from(split);
+        let mut part = Some(tag);
+        while let Some(tag) = part {
+            part = self.slots[tag].next.take();
+            if split {
+                let slot = &mut self.slots[tag];
+                slot.merged = slot.own;
+                slot.last = tag;
+                slot.alone = true;
+                self.enqueue(now, tag);
+            } else {
+                self.finish(now, tag, outcome, issued);
+            }
+        }
+    }
+
+    fn flushed(&mut self, now: Time, tag: Tag, outcome: Outcome) {
+        let slot = &mut self.slots[tag];
+        if slot.own.op == Op::Flush || outcome != Outcome::Done {
+            // A write whose flush failed must not be taken for durable: it fails with its flush.
+            let done = Finished {
+                id: slot.id,
+                outcome,
+                request: slot.own,
+                issued: slot.issued,
+            };
+            self.behind_flush.pop_front();
+            self.slots.remove(tag);
+            self.report(done);
+        } else {
+            slot.merged = slot.own;
+            slot.stage = Stage::Held;
+            slot.preflush = Some(outcome);
+        }
+        self.advance_flush(now);
+    }
+
+    fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
+        let (id, own) = (self.slots[tag].id, self.slots[tag].own);
+        self.overlaps.remove(&own);
+        self.slots.remove(tag);
+        self.live -= 1;
+        self.report(Finished {
+            id,
+            outcome,
+            request: own,
+            issued,
+        });
+        if !self.blocked.is_empty() {
+            self.unblock(now, &own);
+        }
+        if self.live == 0 {
+            self.advance_flush(now);
+        }
+    }
+
+    /// Lets in the requests for which `done` was the last one to wait for.
+    fn unblock(&mut self, now: Time, done: &Request) {
+        let mut at = 0;
+        while at < self.blocked.len() {
+            let tag = self.blocked[at];
+            let slot = &mut self.slots[tag];
+            slot.blockers -= u32::from(conflict(done, &slot.own));
+            if slot.blockers == 0 {
+                self.blocked.remove(at);
+                self.enqueue(now, tag);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn report(&mut self, done: Finished) {
+        self.stats.finished += 1;
+        self.outbox.push_back(Command::Finish(done));
+    }
+}

@@ -1,0 +1,32 @@
+//! The driver's half of a disk scheduler.
+//!
+//! Between whoever asks for sectors and the drive stands the [`Engine`]. It merges requests that
+//! touch, keeps overlapping requests in order, lets nothing pass a flush, hands out the drive's
+//! tags, and asks its [`Scheduler`](headtime_sched::Scheduler) what to do next. It is a function of
+//! (time, event): the same events at the same times give the same commands, which is what
+//! [`log::replay`] checks.
+//!
+//! # The loop
+//!
+//! A simulator and a live server drive it alike:
+//!
+//! ```text
+//! loop {
+//!     let (now, event) = next();              // an arrival, a completion, or the time waited for
+//!     engine.handle(now, event);
+//!     while let Some(command) = engine.poll(now) { .. }
+//!     // sleep until engine.next_wakeup() or the next event
+//! }
+//! ```
+//!
+//! What is not here: a clock, I/O, the disk. Time is an argument.
+
+pub mod audit;
+pub mod log;
+
+mod engine;
+mod merge;
+mod order;
+mod slots;
+
+pub use engine::{Arrival, Command, Config, ConfigError, Engine, Event, Finished, Outcome, Stats};

@@ -1,0 +1,109 @@
+//! What the engine knows of each request, by tag.
+
+use crate::Outcome;
+use headtime_sched::{Request, Tag};
+use headtime_units::Time;
+
+/// Where a request is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The slot is free.
+    Free,
+    /// Waits for earlier requests that overlap it, or for a flush.
+    Held,
+    /// With the scheduler.
+    Queued,
+    /// Part of another request.
+    Part,
+    /// Handed out by the scheduler, waiting for a place in the drive.
+    Committed,
+    /// In the drive.
+    InFlight,
+}
+
+/// One request that somebody waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// The caller's name for it.
+    pub id: u64,
+    /// As it arrived; its extent never changes.
+    pub own: Request,
+    /// As the scheduler and the drive see it: with the parts that were merged into it.
+    pub merged: Request,
+    pub stage: Stage,
+    /// Earlier live requests that overlap it and must finish first.
+    pub blockers: u32,
+    /// Whether it must go alone: after an error of the request it was part of.
+    pub alone: bool,
+    /// The next part of the merged request that it belongs to.
+    pub next: Option<Tag>,
+    /// The last part of this merged request.
+    pub last: Tag,
+    pub issued: Time,
+    /// How the flush that precedes it ended, if one did.
+    pub preflush: Option<Outcome>,
+}
+
+/// A slab of slots: tags are dense, and the one freed last is used first.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<Tag>,
+}
+
+impl Slots {
+    pub fn add(&mut self, id: u64, mut request: Request) -> Tag {
+        let tag = self.free.pop().unwrap_or(Tag(self.slots.len() as u32));
+        request.tag = tag;
+        let slot = Slot {
+            id,
+            own: request,
+            merged: request,
+            stage: Stage::Held,
+            blockers: 0,
+            alone: false,
+            next: None,
+            last: tag,
+            issued: request.arrival,
+            preflush: None,
+        };
+        match self.slots.get_mut(tag.index()) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
+        tag
+    }
+
+    pub fn remove(&mut self, tag: Tag) {
+        let slot = &mut self.slots[tag.index()];
+        assert!(slot.stage != Stage::Free, "tag {} freed twice", tag.0);
+        slot.stage = Stage::Free;
+        self.free.push(tag);
+    }
+
+    /// The slot of `tag`, unless it is free.
+    pub fn get(&self, tag: Tag) -> Option<&Slot> {
+        self.slots
+            .get(tag.index())
+            .filter(|slot| slot.stage != Stage::Free)
+    }
+
+    /// The slots of all live requests.
+    pub fn live(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.stage != Stage::Free)
+    }
+}
+
+impl core::ops::Index<Tag> for Slots {
+    type Output = Slot;
+
+    fn index(&self, tag: Tag) -> &Slot {
+        &self.slots[tag.index()]
+    }
+}
+
+impl core::ops::IndexMut<Tag> for Slots {
+    fn index_mut(&mut self, tag: Tag) -> &mut Slot {
+        &mut self.slots[tag.index()]
+    }
+}

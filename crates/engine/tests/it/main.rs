@@ -1,0 +1,6 @@
+//! Tests of the engine from outside.
+
+mod merging;
+mod order;
+mod seam;
+mod world;

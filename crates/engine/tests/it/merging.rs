@@ -1,0 +1,268 @@
+//! Merging, committing ahead, errors and swaps, step by step.
+
+use crate::world::arrival;
+use headtime_engine::{Command, Config, ConfigError, Engine, Event, Outcome};
+use headtime_sched::{
+    Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, Tag, WorkConserving,
+};
+use headtime_units::{Sectors, Time};
+
+const T: Time = Time::from_nanos(1);
+
+/// An engine with one request in the drive, so that what follows is queued.
+fn busy(config: Config) -> Engine<WorkConserving<Noop>> {
+    let mut engine = Engine::new(config, WorkConserving::new(Noop::new())).expect("valid");
+    engine.handle(
+        Time::ZERO,
+        Event::Arrived(arrival(0, Op::Read, 100_000, 1, 0)),
+    );
+    assert_eq!(issued(&mut engine, Time::ZERO), ["0 R 100000+1"]);
+    engine
+}
+
+fn add<S: Scheduler>(engine: &mut Engine<S>, id: u64, op: Op, start: u64, len: u64) {
+    engine.handle(T, Event::Arrived(arrival(id, op, start, len, 0)));
+}
+
+/// What the engine wants done, as text; `!` marks an error.
+fn issued<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(command) = engine.poll(now) {
+        all.push(match command {
+            Command::Issue(Request {
+                tag, op, extent, ..
+            }) => {
+                let op = format!("{op:?}");
+                format!("{} {} {extent}", tag.0, &op[..1])
+            }
+            Command::Finish(done) if done.outcome == Outcome::Done => format!("done {}", done.id),
+            Command::Finish(done) => format!("done {}!", done.id),
+        });
+    }
+    all
+}
+
+fn complete<S: Scheduler>(engine: &mut Engine<S>, tag: u32, outcome: Outcome) -> Vec<String> {
+    engine.handle(
+        T,
+        Event::Completed {
+            tag: Tag(tag),
+            outcome,
+        },
+    );
+    issued(engine, T)
+}
+
+#[test]
+fn back_front_and_fusion() {
+    let mut engine = busy(Config::default());
+    add(&mut engine, 1, Op::Read, 8, 8);
+    add(&mut engine, 2, Op::Read, 16, 8); // Back of 1.
+    add(&mut engine, 3, Op::Read, 0, 8); // Front of 1.
+    add(&mut engine, 4, Op::Read, 32, 8); // Touches nothing.
+    add(&mut engine, 5, Op::Read, 24, 8); // Back of 1, and now 1 and 4 touch.
+    let stats = engine.stats();
+    assert_eq!(
+        (stats.merged_back, stats.merged_front, stats.fused),
+        (2, 1, 1)
+    );
+    assert_eq!(engine.waiting(), 1);
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 R 0+40"]
+    );
+    let parts: Vec<u64> = engine.parts(Tag(1)).map(|(id, _)| id).collect();
+    assert_eq!(parts, [1, 2, 3, 5, 4]);
+    let done = ["done 1", "done 2", "done 3", "done 5", "done 4"];
+    assert_eq!(complete(&mut engine, 1, Outcome::Done), done);
+    assert!(engine.is_idle());
+}
+
+#[test]
+fn only_what_is_alike_merges() {
+    let mut engine = busy(Config {
+        merge_sectors_max: Sectors::new(16),
+        ..Config::default()
+    });
+    add(&mut engine, 1, Op::Read, 0, 8);
+    add(&mut engine, 2, Op::Write, 8, 8); // Another direction.
+    add(&mut engine, 3, Op::Discard, 16, 8); // Discards do not merge.
+    add(&mut engine, 4, Op::Discard, 24, 8);
+    let mut fua = arrival(5, Op::Write, 32, 8, 0);
+    fua.flags = Flags::FUA;
+    engine.handle(T, Event::Arrived(fua));
+    add(&mut engine, 6, Op::Write, 40, 8); // Without FUA.
+    add(&mut engine, 7, Op::Write, 48, 8); // Fills 6.
+    add(&mut engine, 8, Op::Write, 56, 8); // Would be too large.
+    assert_eq!(engine.waiting(), 7);
+    assert_eq!(engine.stats().merged_back, 1);
+}
+
+#[test]
+fn no_merging_when_off() {
+    let mut engine = busy(Config {
+        merge: false,
+        ..Config::default()
+    });
+    add(&mut engine, 1, Op::Read, 0, 8);
+    add(&mut engine, 2, Op::Read, 8, 8);
+    assert_eq!(engine.waiting(), 2);
+}
+
+#[test]
+fn a_request_in_the_drive_is_not_merged_with() {
+    let mut engine = busy(Config::default());
+    add(&mut engine, 1, Op::Read, 100_001, 8);
+    assert_eq!(engine.waiting(), 1);
+    assert_eq!(engine.stats().merged_back, 0);
+}
+
+#[test]
+fn an_overlapping_write_waits_and_then_goes() {
+    let mut engine = busy(Config {
+        depth: 4,
+        ..Config::default()
+    });
+    add(&mut engine, 1, Op::Write, 100_000, 4);
+    add(&mut engine, 2, Op::Read, 100_002, 1);
+    add(&mut engine, 3, Op::Read, 7, 1);
+    assert_eq!(issued(&mut engine, T), ["3 R 7+1"]);
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 W 100000+4"]
+    );
+    assert_eq!(
+        complete(&mut engine, 1, Outcome::Done),
+        ["done 1", "2 R 100002+1"]
+    );
+    assert_eq!(engine.stats().held_overlap, 2);
+}
+
+#[test]
+fn nothing_passes_a_flush() {
+    let mut engine = busy(Config {
+        depth: 4,
+        ..Config::default()
+    });
+    add(&mut engine, 1, Op::Flush, 0, 0);
+    add(&mut engine, 2, Op::Read, 7, 1);
+    assert_eq!(issued(&mut engine, T), [""; 0]);
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 F 0+0"]
+    );
+    assert_eq!(
+        complete(&mut engine, 1, Outcome::Done),
+        ["done 1", "2 R 7+1"]
+    );
+}
+
+#[test]
+fn a_write_with_preflush_fails_with_its_flush() {
+    let mut engine = busy(Config::default());
+    let mut write = arrival(1, Op::Write, 8, 8, 0);
+    write.flags = Flags::PREFLUSH;
+    engine.handle(T, Event::Arrived(write));
+    let again = headtime_engine::Arrival { id: 2, ..write };
+    engine.handle(T, Event::Arrived(again));
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 F 8+0"]
+    );
+    assert_eq!(
+        complete(&mut engine, 1, Outcome::DeviceError),
+        ["done 1!", "2 F 8+0"]
+    );
+    assert_eq!(complete(&mut engine, 2, Outcome::Done), ["2 W 8+8"]);
+    assert_eq!(complete(&mut engine, 2, Outcome::Done), ["done 2"]);
+}
+
+#[test]
+fn an_error_reaches_only_its_own_request() {
+    let mut engine = busy(Config::default());
+    add(&mut engine, 1, Op::Read, 0, 8);
+    add(&mut engine, 2, Op::Read, 8, 8);
+    add(&mut engine, 3, Op::Read, 16, 8);
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 R 0+24"]
+    );
+    assert_eq!(complete(&mut engine, 1, Outcome::MediumError), ["1 R 0+8"]);
+    assert_eq!(
+        complete(&mut engine, 1, Outcome::Done),
+        ["done 1", "2 R 8+8"]
+    );
+    assert_eq!(
+        complete(&mut engine, 2, Outcome::MediumError),
+        ["done 2!", "3 R 16+8"]
+    );
+    assert_eq!(complete(&mut engine, 3, Outcome::Done), ["done 3"]);
+    assert_eq!(engine.stats().split, 1);
+}
+
+/// Linux 2.6 asks for the successor while the drive is full; a later and better one comes too late.
+#[test]
+fn committing_ahead_leaves_the_scheduler_early() {
+    for (commit_ahead, second) in [(true, "1 R 5000+1"), (false, "2 R 120+1")] {
+        let config = Config {
+            commit_ahead,
+            merge: false,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, WorkConserving::new(Sstf::new())).expect("valid");
+        engine.handle(T, Event::Arrived(arrival(0, Op::Read, 100, 1, 0)));
+        assert_eq!(issued(&mut engine, T), ["0 R 100+1"]);
+        add(&mut engine, 1, Op::Read, 5000, 1);
+        assert_eq!(issued(&mut engine, T), [""; 0]);
+        add(&mut engine, 2, Op::Read, 120, 1);
+        assert_eq!(issued(&mut engine, T), [""; 0]);
+        assert_eq!(complete(&mut engine, 0, Outcome::Done), ["done 0", second]);
+    }
+}
+
+#[test]
+fn schedulers_swap_in_flight() {
+    let scheduler: Box<dyn Scheduler> = Box::new(WorkConserving::new(Noop::new()));
+    let config = Config {
+        merge: false,
+        ..Config::default()
+    };
+    let mut engine = Engine::new(config, scheduler).expect("valid");
+    for (id, start) in [(0, 50), (1, 90), (2, 10), (3, 60)] {
+        engine.handle(T, Event::Arrived(arrival(id, Op::Read, start, 1, 0)));
+    }
+    assert_eq!(issued(&mut engine, T), ["0 R 50+1"]);
+    let deadline = Deadline::new(DeadlineConfig::default());
+    let old = engine.replace_scheduler(T, Box::new(WorkConserving::new(deadline)));
+    assert_eq!(old.queued(), 0);
+    assert_eq!(engine.waiting(), 3);
+    // Deadline begins with the oldest and goes up from there.
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 0", "1 R 90+1"]
+    );
+}
+
+#[test]
+fn bad_configurations_are_refused() {
+    let new = |config| Engine::new(config, WorkConserving::new(Noop::new())).map(|_| ());
+    for depth in [0, 257] {
+        let config = Config {
+            depth,
+            ..Config::default()
+        };
+        assert_eq!(new(config), Err(ConfigError::Depth(depth)));
+    }
+    let config = Config {
+        merge_sectors_max: Sectors::ZERO,
+        ..Config::default()
+    };
+    assert_eq!(new(config), Err(ConfigError::MergeSectorsMax));
+}
+
+#[test]
+#[should_panic(expected = "is not in the drive")]
+fn a_completion_out_of_nowhere_is_a_bug() {
+    let mut engine = busy(Config::default());
+    complete(&mut engine, 5, Outcome::Done);
+}

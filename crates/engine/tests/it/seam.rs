@@ -1,0 +1,120 @@
+//! The seam under a real clock: a log made there replays with identical decisions.
+
+use crate::world::{Clock, Timed, ToyDrive, arrival, run};
+use headtime_engine::{Config, Engine, log};
+use headtime_sched::{Deadline, DeadlineConfig, Noop, Op, Scheduler, WorkConserving};
+use headtime_units::{Nanos, Time};
+
+/// The time of this machine.
+#[expect(clippy::disallowed_types, reason = "what this test is about")]
+struct Real(std::time::Instant);
+
+impl Clock for Real {
+    fn wait(&mut self, until: Time) -> Time {
+        loop {
+            let now = Time::from_nanos(self.0.elapsed().as_nanos() as u64);
+            if now >= until {
+                return now;
+            }
+            std::thread::sleep(std::time::Duration::from_nanos((until - now).as_nanos()));
+        }
+    }
+}
+
+/// Two sequential readers, a random reader and a writer, about 60 ms in all.
+fn mixed() -> Vec<Timed> {
+    let mut all = Vec::new();
+    let mut random = 12345_u64;
+    for n in 0..400_u64 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let at = Time::ZERO + Nanos::from_micros(n * 150);
+        let step = n / 4;
+        let new = match n % 4 {
+            0 => arrival(n, Op::Read, 10_000 + step * 8, 8, 1),
+            1 => arrival(n, Op::Read, 90_000 + step * 8, 8, 2),
+            2 => arrival(n, Op::Read, (random >> 33) % 100_000, 8, 3),
+            _ => arrival(n, Op::Write, 50_000 + step * 4, 4, 4),
+        };
+        all.push((at, new));
+    }
+    all
+}
+
+fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) {
+    let config = Config {
+        depth,
+        ..Config::default()
+    };
+    let mut clock = Real(std::time::Instant::now());
+    let arrivals = mixed();
+    let live = run(
+        config,
+        new(),
+        &arrivals,
+        ToyDrive::new(Vec::new()),
+        &mut clock,
+    );
+    let mut engine = Engine::new(config, new()).expect("the same configuration");
+    let replayed = log::replay(&live.log, &mut engine).expect("the same decisions");
+    assert!(replayed.decisions > 400, "{replayed:?}");
+    assert_eq!(engine.stats().finished, 400);
+}
+
+#[test]
+fn noop_replays() {
+    replays(|| WorkConserving::new(Noop::new()), 1);
+}
+
+#[test]
+fn deadline_replays() {
+    replays(
+        || WorkConserving::new(Deadline::new(DeadlineConfig::default())),
+        4,
+    );
+}
+
+/// A log with one decision changed is caught, at its line.
+#[test]
+fn a_changed_decision_is_caught() {
+    let arrivals = mixed();
+    let config = Config::default();
+    let new = || WorkConserving::new(Noop::new());
+    let done = run(
+        config,
+        new(),
+        &arrivals,
+        ToyDrive::new(Vec::new()),
+        &mut crate::world::Virtual,
+    );
+    let issue = done
+        .log
+        .lines()
+        .position(|line| line.starts_with("I "))
+        .expect("an issue");
+    let changed: Vec<String> = done
+        .log
+        .lines()
+        .enumerate()
+        .map(|(n, line)| {
+            if n == issue {
+                line.replace(" R ", " W ")
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    let mut engine = Engine::new(config, new()).expect("the same configuration");
+    match log::replay(&changed.join("\n"), &mut engine) {
+        Err(log::ReplayError::Differs { line, .. }) => assert_eq!(line, issue + 1),
+        other => panic!("the change went unnoticed: {other:?}"),
+    }
+    // So is a log that lacks the last decision.
+    let cut = done.log.trim_end().rsplit_once('\n').expect("lines").0;
+    let mut engine = Engine::new(config, new()).expect("the same configuration");
+    assert!(matches!(
+        log::replay(cut, &mut engine),
+        Err(log::ReplayError::Differs { logged: None, .. })
+    ));
+}

@@ -1,0 +1,158 @@
+//! A world for the engine: callers, a toy drive, and either a virtual or a real clock.
+
+use headtime_engine::audit::Audit;
+use headtime_engine::{Arrival, Command, Config, Engine, Event, Outcome, log};
+use headtime_sched::{Flags, Op, Request, Scheduler};
+use headtime_units::{Extent, Lba, Nanos, Time};
+
+/// A request and when it is made.
+pub(crate) type Timed = (Time, Arrival);
+
+/// What passed through the engine.
+pub(crate) struct Run {
+    /// The log, as text.
+    pub log: String,
+    /// When the last request finished.
+    pub end: Time,
+}
+
+/// A drive that serves each of its commands in a time that depends on the distance from the one
+/// before and on its tag, so that completions come out of order; sectors in `bad` cannot be accessed.
+pub(crate) struct ToyDrive {
+    pub bad: Vec<u64>,
+    in_service: Vec<(Time, Request)>,
+    last: u64,
+}
+
+impl ToyDrive {
+    pub fn new(bad: Vec<u64>) -> ToyDrive {
+        ToyDrive {
+            bad,
+            in_service: Vec::new(),
+            last: 0,
+        }
+    }
+
+    fn submit(&mut self, now: Time, request: Request) {
+        let start = request.extent.start.get();
+        let distance = start.abs_diff(self.last);
+        self.last = start + request.extent.len.get();
+        let micros = 20 + distance % 97 + 13 * (u64::from(request.tag.0) % 3);
+        self.in_service
+            .push((now + Nanos::from_micros(micros), request));
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.in_service.iter().map(|(at, _)| *at).min()
+    }
+
+    fn complete(&mut self, now: Time) -> Option<(Request, Outcome)> {
+        let at = self.in_service.iter().position(|(at, _)| *at <= now)?;
+        let (_, request) = self.in_service.swap_remove(at);
+        let bad = touches(request.extent, &self.bad);
+        Some((
+            request,
+            if bad {
+                Outcome::MediumError
+            } else {
+                Outcome::Done
+            },
+        ))
+    }
+}
+
+/// Where the time comes from.
+pub(crate) trait Clock {
+    /// Waits until `until` or a little later, and returns the time it then is.
+    fn wait(&mut self, until: Time) -> Time;
+}
+
+/// Time that jumps.
+pub(crate) struct Virtual;
+
+impl Clock for Virtual {
+    fn wait(&mut self, until: Time) -> Time {
+        until
+    }
+}
+
+/// Runs `arrivals`, sorted by time, to the end.
+pub(crate) fn run<S: Scheduler>(
+    config: Config,
+    scheduler: S,
+    arrivals: &[Timed],
+    mut drive: ToyDrive,
+    clock: &mut impl Clock,
+) -> Run {
+    let mut engine = Engine::new(config, scheduler).expect("a valid configuration");
+    let mut audit = Audit::new();
+    let mut run = Run {
+        log: String::new(),
+        end: Time::ZERO,
+    };
+    log::write_header(&mut run.log);
+    let mut arrivals = arrivals.iter().peekable();
+    loop {
+        let next = [
+            arrivals.peek().map(|(at, _)| *at),
+            drive.next(),
+            engine.next_wakeup(),
+        ];
+        let Some(next) = next.into_iter().flatten().min() else {
+            break;
+        };
+        let now = clock.wait(next.max(run.end));
+        run.end = now;
+        let event = if let Some((request, outcome)) = drive.complete(now) {
+            Event::Completed {
+                tag: request.tag,
+                outcome,
+            }
+        } else if let Some((_, arrival)) = arrivals.next_if(|(at, _)| *at <= now) {
+            Event::Arrived(*arrival)
+        } else {
+            Event::Woke
+        };
+        log::write_event(&mut run.log, now, &event);
+        audit.event(&event).expect("an event that can be");
+        engine.handle(now, event);
+        while let Some(command) = engine.poll(now) {
+            audit
+                .command(&engine, &command)
+                .expect("the engine's promises");
+            log::write_decision(&mut run.log, now, &(&command).into());
+            match command {
+                Command::Issue(request) => drive.submit(now, request),
+                Command::Finish(done) => {
+                    let failed = touches(done.request.extent, &drive.bad);
+                    assert_eq!(done.outcome != Outcome::Done, failed, "{done:?}");
+                }
+            }
+        }
+    }
+    assert!(engine.is_idle(), "the queue drains: {:?}", engine.stats());
+    assert_eq!(engine.stats().arrived, engine.stats().finished);
+    assert_eq!(audit.unfinished(), 0, "everything finishes");
+    assert_eq!(engine.waiting(), 0);
+    run
+}
+
+/// A best-effort request.
+pub(crate) fn arrival(id: u64, op: Op, start: u64, len: u64, process: u32) -> Arrival {
+    Arrival {
+        id,
+        op,
+        extent: Extent::at(start, len),
+        flags: Flags::NONE,
+        origin: headtime_sched::Origin {
+            process,
+            ..Default::default()
+        },
+        class: Default::default(),
+    }
+}
+
+/// Whether a request touches a sector of `bad`.
+pub(crate) fn touches(extent: Extent, bad: &[u64]) -> bool {
+    bad.iter().any(|bad| extent.contains(Lba::new(*bad)))
+}
