@@ -143,14 +143,22 @@ impl Cache {
         }
         // Limits that contradict each other are settled as DiskSim settles them.
         let off = spec.read_ahead == ReadAhead::Off;
-        let ahead_min = if off { 0 } else { u64::from(spec.read_ahead_min) };
+        let ahead_min = if off {
+            0
+        } else {
+            u64::from(spec.read_ahead_min)
+        };
         let ahead_max = u64::from(spec.read_ahead_max);
         Cache {
             clock: segments.len() as u64 - 1,
             segments,
             spec: *spec,
             ahead_min,
-            ahead_max: if off || ahead_max < ahead_min { ahead_min } else { ahead_max },
+            ahead_max: if off || ahead_max < ahead_min {
+                ahead_min
+            } else {
+                ahead_max
+            },
             capacity,
             dirty: 0,
         }
@@ -231,7 +239,9 @@ impl Cache {
             } else if !s.has_first(extent) {
                 match s.state {
                     State::Clean if s.users == 0 => 2,
-                    State::Reading if s.end == extent.start.get() && self.spec.almost_read_hits => 5,
+                    State::Reading if s.end == extent.start.get() && self.spec.almost_read_hits => {
+                        5
+                    }
                     State::Reading if s.users == 0 => 1,
                     State::Dirty | State::Writing if s.overlaps(extent) => {
                         return ReadLookup::Blocked(SegmentId(index as u32));
@@ -253,8 +263,7 @@ impl Cache {
                     }
                     State::Reading if self.spec.enabled => 9,
                     State::Clean
-                        if self.spec.read_hits_on_write_data
-                            || s.last_was_write == Some(false) =>
+                        if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
                     {
                         8
                     }
@@ -394,7 +403,11 @@ impl Cache {
             ReadAhead::NextTrack if end >= self.capacity => end,
             ReadAhead::NextTrack => {
                 let (first, behind, sectors) = track(extent.end());
-                if segment.start < first { behind + sectors } else { behind }
+                if segment.start < first {
+                    behind + sectors
+                } else {
+                    behind
+                }
             }
             _ if self.ahead_max > 0 => end + self.ahead_max,
             _ if self.spec.requested_data == RequestedData::Kept => {
@@ -425,8 +438,11 @@ impl Cache {
         let enabled = self.spec.enabled;
         let segment = &mut self.segments[id.index()];
         if segment.state == State::Reading {
-            segment.state =
-                if enabled && segment.start < segment.end { State::Clean } else { State::Empty };
+            segment.state = if enabled && segment.start < segment.end {
+                State::Clean
+            } else {
+                State::Empty
+            };
         }
     }
 

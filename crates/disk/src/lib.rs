@@ -14,7 +14,17 @@ mod positioning;
 pub mod profile;
 mod suggest;
 
+mod cache;
+pub mod drive;
+pub mod ledger;
+mod queue;
+pub mod validate;
+
 pub use layout::{Layout, Place, Run};
 pub use mechanics::{Access, Mechanics, Step};
 pub use positioning::{Model, ModelPlace};
 pub use profile::{Profile, ProfileError, Spec};
+
+pub use drive::{Breakdown, Command, Completion, Drive, Fault, Hit, MediumError};
+pub use ledger::{HeadTime, Part, Span};
+pub use validate::{Measured, TraceError, Validation};

@@ -1,0 +1,416 @@
+//! A disk: commands in, completions out.
+//!
+//! [`Drive`] puts together where sectors are ([`crate::layout`]), how the arm gets there
+//! ([`crate::mechanics`]), the buffer, the bus and the firmware's queue. It has no clock: time is an
+//! argument, and never goes backwards. What happens between two calls is worked out when the later
+//! one comes, so that an idle drive costs nothing, however long it reads ahead or destages.
+//!
+//! ```text
+//! submit(now, command) ──► next_event() ──► poll(next) = Some(completion)
+//!                                                      = None: ask for the next event again
+//! ```
+//!
+//! Behaviour follows the disk module of DiskSim 4.0 as its manual describes it, for every parameter
+//! it has; for what drives have learned since (write-back that outlasts other commands, reordering)
+//! see `docs/design/2026-11-21-drive-model.md`.
+
+mod ahead;
+mod bus;
+mod event;
+mod fault;
+mod media;
+mod noise;
+mod read;
+mod write;
+
+use crate::cache::{Cache, SegmentId};
+use crate::layout::Layout;
+use crate::ledger::{HeadTime, Ledger, Span};
+use crate::mechanics::Mechanics;
+use crate::profile::{Profile, Spec};
+use crate::queue::Queue;
+use ahead::Ahead;
+use bus::{Bus, Piece};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use noise::Noise;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+pub use fault::{Fault, MediumError};
+
+/// The most commands that a drive takes at a time.
+pub const TAGS_MAX: u32 = 256;
+
+/// What a drive is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The host's name for it; not that of another command in the drive.
+    pub tag: u32,
+    /// The operation.
+    pub op: Op,
+    /// The sectors; ignored by a flush.
+    pub extent: Extent,
+    /// Force unit access: a write completes when it is on the medium, a read comes from there.
+    pub fua: bool,
+}
+
+/// Where a command found its data, or left them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hit {
+    /// Read from the medium.
+    Miss,
+    /// Read partly from the buffer.
+    Partial,
+    /// Read from the buffer.
+    Full,
+    /// Written into the buffer.
+    Buffered,
+    /// Written to the medium.
+    Through,
+    /// A command without data.
+    NoData,
+}
+
+/// Where the time between submission and completion went. The parts sum to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Breakdown {
+    /// Waiting in the drive for other commands or destaging.
+    pub queue: Nanos,
+    /// Command processing before the arm moves or data are sent, as far as it is not hidden.
+    pub overhead: Nanos,
+    /// Arm movement, settled.
+    pub seek: Nanos,
+    /// Head switches and the skew that hides them.
+    pub switch: Nanos,
+    /// Waiting for sectors.
+    pub rotation: Nanos,
+    /// Sectors pass under the head.
+    pub transfer: Nanos,
+    /// The bus, as far as it is not hidden behind the arm, and the completion.
+    pub bus: Nanos,
+}
+
+impl Breakdown {
+    /// All of it: the response time.
+    pub fn total(&self) -> Nanos {
+        self.queue
+            + self.overhead
+            + self.seek
+            + self.switch
+            + self.rotation
+            + self.transfer
+            + self.bus
+    }
+}
+
+/// A command is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The host's name for it.
+    pub tag: u32,
+    /// When it completed.
+    pub at: Time,
+    /// Whether it succeeded.
+    pub result: Result<(), MediumError>,
+    /// Where its time went.
+    pub breakdown: Breakdown,
+    /// How the buffer served it.
+    pub hit: Hit,
+}
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    command: Command,
+    submitted: Time,
+    /// When the drive has received it.
+    arrived: Time,
+    /// When it has been processed far enough for the arm to move.
+    ready: Time,
+    /// When it is off the bus, if it had to disconnect.
+    disconnected: Time,
+    /// When the data of a write that waits for the arm have come, if they were fetched.
+    fetched: Option<Time>,
+    /// It never completes.
+    lost: bool,
+    /// The segment that it uses until it completes.
+    segment: Option<SegmentId>,
+    breakdown: Breakdown,
+    hit: Hit,
+    result: Result<(), MediumError>,
+}
+
+/// The arm writes what is in a segment.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    segment: SegmentId,
+    /// Behind the last sector that is on the medium then.
+    written: u64,
+    until: Time,
+}
+
+/// A simulated disk.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    profile: Profile,
+    layout: Arc<Layout>,
+    mechanics: Mechanics,
+    cache: Cache,
+    queue: Queue,
+    bus: Bus,
+    noise: Noise,
+    faults: fault::Faults,
+    ledger: Ledger,
+    slots: Vec<Slot>,
+    free_slots: Vec<u16>,
+    /// Commands whose completion is planned, the earliest last.
+    planned: Vec<(Time, u16)>,
+    /// Commands that have completed and not been polled.
+    finished: VecDeque<(Time, u16)>,
+    /// Time of the last call.
+    now: Time,
+    /// Where the arm is, or goes with what it does.
+    track: Track,
+    /// When it can begin something else; what it reads ahead can be interrupted.
+    arm_free: Time,
+    /// When it has last been given something else than destaging to do.
+    idle_since: Time,
+    ahead: Option<Ahead>,
+    writing: Option<Writing>,
+    last_was_read: bool,
+    pending: bool,
+    /// Flushes that wait: nothing new gets into the buffer before them.
+    flushes: u32,
+    /// Scratch, to save allocations.
+    pieces: Vec<Piece>,
+}
+
+impl Drive {
+    /// A drive at rest, heads over cylinder 0, head 0, angle zero at time zero, its buffer empty.
+    /// What varies between units and from command to command is drawn from `seed`.
+    pub fn new(profile: &Profile, seed: u64) -> Drive {
+        let layout = Arc::new(Layout::new(profile));
+        Drive::with_layout(profile, layout, seed)
+    }
+
+    /// The same, with a layout that is shared between drives.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is of another capacity.
+    pub fn with_layout(profile: &Profile, layout: Arc<Layout>, seed: u64) -> Drive {
+        assert_eq!(
+            layout.capacity(),
+            profile.geometry.capacity,
+            "layout of another drive"
+        );
+        let mut noise = Noise::new(&profile.noise, seed);
+        let turn = noise.turn(profile.rotation.turn());
+        let depth = profile.queue.depth.min(TAGS_MAX);
+        Drive {
+            mechanics: Mechanics::new(profile).with_turn(turn),
+            cache: Cache::new(&profile.cache, layout.capacity().get()),
+            queue: Queue::new(profile.queue.policy, depth),
+            bus: Bus::default(),
+            noise,
+            faults: fault::Faults::default(),
+            ledger: Ledger::default(),
+            slots: Vec::with_capacity(depth as usize),
+            free_slots: Vec::with_capacity(depth as usize),
+            planned: Vec::with_capacity(depth as usize),
+            finished: VecDeque::with_capacity(depth as usize),
+            now: Time::ZERO,
+            track: layout.home(),
+            arm_free: Time::ZERO,
+            idle_since: Time::ZERO,
+            ahead: None,
+            writing: None,
+            last_was_read: true,
+            pending: false,
+            flushes: 0,
+            pieces: Vec::new(),
+            layout,
+            profile: profile.clone(),
+        }
+    }
+
+    /// The description of the drive.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Where its sectors are.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Addresses of the drive: 0 up to this.
+    pub fn capacity(&self) -> Sectors {
+        self.layout.capacity()
+    }
+
+    /// Commands that the drive takes at a time.
+    pub fn depth(&self) -> u32 {
+        self.profile.queue.depth.min(TAGS_MAX)
+    }
+
+    /// Commands in the drive: submitted and not polled.
+    pub fn in_flight(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// One revolution of this unit.
+    pub fn turn(&self) -> Nanos {
+        self.mechanics.turn()
+    }
+
+    fn spec(&self) -> &Spec {
+        &self.profile
+    }
+
+    /// Takes a command.
+    ///
+    /// # Panics
+    ///
+    /// If the drive holds [`Drive::depth`] commands already, the extent is empty (but for a flush)
+    /// or leaves the disk, or time goes backwards.
+    pub fn submit(&mut self, now: Time, command: Command) {
+        assert!(
+            command.op == Op::Flush
+                || (!command.extent.is_empty()
+                    && command.extent.end() <= Lba::ZERO + self.layout.capacity()),
+            "extent {} not on the disk",
+            command.extent
+        );
+        assert!(
+            self.in_flight() < self.depth() as usize,
+            "more commands than the drive takes"
+        );
+        self.advance(now);
+        let arrived = self.faults.after_stall(now) + self.spec().overhead.per_command;
+        let slot = Slot {
+            command,
+            submitted: now,
+            arrived,
+            ready: arrived,
+            disconnected: arrived,
+            fetched: None,
+            lost: false,
+            segment: None,
+            breakdown: Breakdown::default(),
+            hit: Hit::NoData,
+            result: Ok(()),
+        };
+        let index = match self.free_slots.pop() {
+            Some(index) => {
+                self.slots[usize::from(index)] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u16
+            }
+        };
+        if self.faults.loses_next() {
+            self.slots[usize::from(index)].lost = true;
+            return;
+        }
+        self.receive(index);
+    }
+
+    /// The next time at which something may come out of [`Drive::poll`], if no command comes
+    /// before. `None` if nothing will.
+    pub fn next_event(&self) -> Option<Time> {
+        if let Some(&(at, _)) = self.finished.front() {
+            return Some(at);
+        }
+        let planned = self.planned.last().map(|&(at, _)| at);
+        let arm = (!self.queue.is_empty()).then_some(self.arm_free.max(self.now));
+        match (planned, arm) {
+            (Some(planned), Some(arm)) => Some(planned.min(arm)),
+            (planned, arm) => planned.or(arm),
+        }
+    }
+
+    /// A command that has completed by `now`, the earliest first.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn poll(&mut self, now: Time) -> Option<Completion> {
+        self.advance(now);
+        let (at, index) = self.finished.pop_front()?;
+        self.free_slots.push(index);
+        let slot = &self.slots[usize::from(index)];
+        debug_assert_eq!(slot.breakdown.total(), at - slot.submitted, "{slot:?}");
+        Some(Completion {
+            tag: slot.command.tag,
+            at,
+            result: slot.result,
+            breakdown: slot.breakdown,
+            hit: slot.hit,
+        })
+    }
+
+    /// Tells the drive whether the host holds requests back, for the account of the arm's time: an
+    /// arm at rest is then waiting, not idle.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn note_pending(&mut self, now: Time, pending: bool) {
+        if pending != self.pending {
+            self.advance(now);
+            self.settle(now);
+            self.pending = pending;
+        }
+    }
+
+    /// Where the arm's time went since time zero.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn head_time(&mut self, now: Time) -> HeadTime {
+        self.advance(now);
+        self.settle(now);
+        self.ledger.total()
+    }
+
+    /// Records what the arm does from now on, for plots; off at first, as it takes memory.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn record_spans(&mut self, now: Time, on: bool) {
+        self.advance(now);
+        self.settle(now);
+        self.ledger.record(on);
+    }
+
+    /// The stretches recorded up to `now` since the last call, without gaps between them.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn take_spans(&mut self, now: Time) -> Vec<Span> {
+        self.advance(now);
+        self.settle(now);
+        self.ledger.take_spans()
+    }
+
+    /// Whether everything that was written is on the medium.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn is_clean(&mut self, now: Time) -> bool {
+        self.advance(now);
+        self.cache.dirty() == 0
+    }
+
+    fn slot(&mut self, index: u16) -> &mut Slot {
+        &mut self.slots[usize::from(index)]
+    }
+}

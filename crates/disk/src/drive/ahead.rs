@@ -1,0 +1,153 @@
+//! Reading ahead, worked out when somebody asks how far it has come.
+
+use super::Drive;
+use crate::cache::SegmentId;
+use crate::profile::ReadAhead;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Time, Track};
+
+/// The arm goes on reading behind a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// Into this segment.
+    pub segment: SegmentId,
+    /// Where it was last known to be, at the beginning of a run of sectors or the end of one.
+    pub track: Track,
+    pub at: Time,
+    /// The first sector not read then.
+    pub next: Lba,
+    /// Not beyond this, whatever the limits of the segment.
+    pub stop: Lba,
+}
+
+/// How far reading ahead has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It ended at this time.
+    Finished(Time),
+    /// The arm or the heads move until then.
+    Moving(Time),
+    /// The next sector comes round then.
+    Rotating(Time),
+    /// A sector passes under the head; it ends then.
+    Reading(Time),
+}
+
+impl Drive {
+    /// Where reading behind `last`, the last sector of a request, has to stop for reasons of its
+    /// position.
+    pub(super) fn ahead_stop(&self, last: Lba) -> Lba {
+        match self.cache.spec().read_ahead {
+            ReadAhead::TrackEnd => self.layout.track_extent_of(last).end(),
+            ReadAhead::CylinderEnd => self.layout.cylinder_end(last),
+            ReadAhead::Off | ReadAhead::SegmentFull | ReadAhead::NextTrack => {
+                Lba::ZERO + self.layout.capacity()
+            }
+        }
+    }
+
+    /// Where reading ahead ends.
+    fn ahead_limit(&self, ahead: &Ahead) -> Lba {
+        Lba::new(self.cache.get(ahead.segment).ahead_max).min(ahead.stop)
+    }
+
+    /// Works out reading ahead up to `now`: its state then, and the sectors that have come in.
+    fn ahead_at(&self, ahead: &mut Ahead, now: Time) -> (Progress, Lba) {
+        let limit = self.ahead_limit(ahead);
+        if ahead.next >= limit {
+            return (Progress::Finished(ahead.at), ahead.next);
+        }
+        let extent = Extent::new(ahead.next, limit - ahead.next);
+        let (track, at) = (ahead.track, ahead.at);
+        for step in self
+            .mechanics
+            .walk(&self.layout, track, at, extent, Op::Read, false)
+        {
+            let end = step.end();
+            if now >= end {
+                ahead.track = step.run.track;
+                ahead.at = end;
+                ahead.next = step.extent().end();
+                continue;
+            }
+            if now >= step.transfer_begin() {
+                let span = step.transfer.as_nanos();
+                let passed = (now - step.transfer_begin()).as_nanos();
+                let mut done = (passed * u64::from(step.run.len) / span) as u32;
+                // Slots begin at whole nanoseconds, so that the division may be off by one.
+                while step.sectors_end(done) > now {
+                    done -= 1;
+                }
+                while step.sectors_end(done + 1) <= now {
+                    done += 1;
+                }
+                let read = step.run.start + headtime_units::Sectors::new(u64::from(done));
+                return (Progress::Reading(step.sectors_end(done + 1)), read);
+            }
+            let way = self
+                .mechanics
+                .reposition(ahead.track, step.run.track, Op::Read);
+            let landed = step.begin + way.total();
+            let progress = if now < landed {
+                Progress::Moving(landed)
+            } else {
+                Progress::Rotating(step.transfer_begin())
+            };
+            return (progress, ahead.next);
+        }
+        (Progress::Finished(ahead.at), ahead.next)
+    }
+
+    /// Brings the buffer up to date with what was read ahead by `now`.
+    ///
+    /// Reading ahead that has come to its end is over: the segment is clean.
+    pub(super) fn bring_ahead(&mut self, now: Time) -> Option<Progress> {
+        let mut ahead = self.ahead?;
+        if now < ahead.at {
+            // The command behind which it begins is not done reading.
+            return Some(Progress::Reading(ahead.at));
+        }
+        let (progress, read) = self.ahead_at(&mut ahead, now);
+        self.cache.read_to(ahead.segment, read.get());
+        self.ahead = Some(ahead);
+        if let Progress::Finished(_) = progress {
+            self.track = ahead.track;
+        }
+        Some(progress)
+    }
+
+    /// When reading ahead has come to the least that it must reach, if that is after `now`.
+    pub(super) fn ahead_bound_until(&mut self, now: Time) -> Option<Time> {
+        let ahead = self.ahead?;
+        let segment = *self.cache.get(ahead.segment);
+        let least = Lba::new(segment.ahead_min).min(self.ahead_limit(&ahead));
+        if ahead.next >= least {
+            return None;
+        }
+        let extent = Extent::new(ahead.next, least - ahead.next);
+        let walk =
+            self.mechanics
+                .walk(&self.layout, ahead.track, ahead.at, extent, Op::Read, false);
+        let end = walk.last().map(|step| step.end())?;
+        (end > now).then_some(end)
+    }
+
+    /// Ends reading ahead at `now`; when the arm can leave.
+    pub(super) fn end_ahead(&mut self, now: Time) -> Time {
+        let progress = self.bring_ahead(now);
+        let Some(ahead) = self.ahead.take() else {
+            return now;
+        };
+        self.cache.end_read(ahead.segment);
+        self.track = ahead.track;
+        match progress {
+            Some(Progress::Moving(until)) => {
+                // The arm ends up where it was going.
+                self.track = self.layout.run(ahead.next).track;
+                until
+            }
+            Some(Progress::Reading(until)) if !self.cache.spec().stop_read_ahead_in_sector => until,
+            _ => now,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What happens by itself between two calls, in the order in which it happens.
+
+use super::{Drive, Hit, Slot};
+use crate::cache::SegmentId;
+use crate::ledger::Part;
+use crate::profile::{FirmwarePolicy, WriteBack};
+use crate::queue::{Target, Waiting};
+use ahead::Progress;
+use headtime_sched::Op;
+use headtime_units::{Nanos, Time};
+
+use super::ahead;
+
+/// The next thing that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A segment is on the medium.
+    Written,
+    /// A command completes.
+    Completed,
+    /// The arm is free for a waiting command.
+    ArmFree,
+    /// The drive has been idle for long enough to destage.
+    Idle,
+}
+
+impl Drive {
+    /// Lets everything happen that happens by `now`.
+    pub(super) fn advance(&mut self, now: Time) {
+        assert!(now >= self.now, "time went backwards");
+        while let Some((at, event)) = self.upcoming().filter(|&(at, _)| at <= now) {
+            self.now = at;
+            match event {
+                Event::Written => self.written(at),
+                Event::Completed => self.completed(),
+                Event::ArmFree => self.dispatch(at),
+                Event::Idle => {
+                    if let Some(segment) = self.next_destage(at) {
+                        self.destage(segment, at);
+                    }
+                }
+            }
+        }
+        self.now = now;
+    }
+
+    /// What happens next, and when; of things at the same time, the first of [`Event`].
+    fn upcoming(&self) -> Option<(Time, Event)> {
+        let mut next = (Time::NEVER, Event::Idle);
+        if let Some(&(at, _)) = self.planned.last() {
+            next = (at, Event::Completed);
+        }
+        if let Some(writing) = &self.writing {
+            next = next.min((writing.until, Event::Written));
+        }
+        if !self.queue.is_empty() {
+            next = next.min((self.arm_free.max(self.now), Event::ArmFree));
+        } else if self.writing.is_none() && self.cache.dirty() > 0 {
+            let quiet = self
+                .idle_since
+                .saturating_add(self.cache.spec().destage_delay);
+            next = next.min((quiet.max(self.arm_free).max(self.now), Event::Idle));
+        }
+        (next.0 < Time::NEVER).then_some(next)
+    }
+
+    /// Accounts for the time up to `now`.
+    pub(super) fn settle(&mut self, now: Time) {
+        self.ledger.settle(now);
+        if self.ledger.settled() >= now {
+            return;
+        }
+        match self.bring_ahead(now) {
+            Some(Progress::Finished(at)) => self.ledger.rest(at.min(now), Part::ReadAhead),
+            Some(_) => self.ledger.rest(now, Part::ReadAhead),
+            None => {}
+        }
+        self.ledger.rest(
+            now,
+            if self.pending {
+                Part::Waiting
+            } else {
+                Part::Idle
+            },
+        );
+    }
+
+    /// Accounts for the time up to `now` and drops what was planned from there.
+    pub(super) fn replan(&mut self, now: Time) {
+        self.settle(now);
+        self.ledger.replan();
+    }
+
+    /// Plans that a command completes.
+    pub(super) fn complete(&mut self, index: u16, at: Time) {
+        let place = self.planned.partition_point(|&(other, _)| other > at);
+        self.planned.insert(place, (at, index));
+    }
+
+    fn completed(&mut self) {
+        let (at, index) = self.planned.pop().expect("a command completes");
+        let slot = self.slot(index);
+        let (segment, extent) = (slot.segment.take(), slot.command.extent);
+        let is_read = slot.command.op.is_read();
+        if let Some(id) = segment {
+            let segment = self.cache.get_mut(id);
+            segment.users -= 1;
+            if is_read {
+                self.cache.completed_read(id, extent);
+            }
+        }
+        self.finished.push_back((at, index));
+    }
+
+    fn written(&mut self, at: Time) {
+        let writing = self.writing.take().expect("a segment is written");
+        self.cache.end_destage(writing.segment, writing.written);
+        self.admit(at);
+    }
+
+    /// Whether a write need not wait for the arm.
+    pub(super) fn is_buffered(&self, slot: &Slot) -> bool {
+        let spec = self.cache.spec();
+        spec.write_back == WriteBack::Full
+            && slot.command.op == Op::Write
+            && !slot.command.fua
+            && slot.command.extent.len.get() <= u64::from(spec.segment_sectors)
+    }
+
+    /// A command has come.
+    pub(super) fn receive(&mut self, index: u16) {
+        let slot = self.slots[usize::from(index)];
+        let now = slot.arrived;
+        match slot.command.op {
+            Op::Flush => {
+                if self.queue.is_empty() && self.cache.dirty() == 0 {
+                    self.finish_without_data(index, now);
+                } else {
+                    self.flushes += 1;
+                    self.wait(index, None);
+                }
+            }
+            Op::Discard => {
+                self.cache.invalidate(slot.command.extent, None);
+                self.finish_without_data(index, now);
+            }
+            Op::Read => {
+                if self.is_free_for(&slot, now) {
+                    if !self.serve_read(index, now, true) {
+                        self.wait_for_arm(index);
+                    }
+                } else if !self.serve_hit(index, now) {
+                    self.wait_for_arm(index);
+                }
+            }
+            Op::Write => {
+                if self.is_buffered(&slot) {
+                    if self.flushes > 0 || !self.buffer_write(index, now) {
+                        self.wait_for_arm(index);
+                    }
+                } else if self.append_write(index, now) {
+                    // It goes on behind what the arm is writing.
+                } else if self.is_free_for(&slot, now) {
+                    if !self.serve_write(index, now, true) {
+                        self.wait_for_arm(index);
+                    }
+                } else {
+                    self.wait_for_arm(index);
+                    self.prebuffer_write(index, now);
+                }
+            }
+        }
+    }
+
+    /// Whether the arm and the bus can take up a command at once.
+    fn is_free_for(&mut self, slot: &Slot, now: Time) -> bool {
+        if !self.queue.is_empty() || self.arm_free > now || self.bus.free() > now {
+            return false;
+        }
+        if self.ahead.is_none() {
+            return true;
+        }
+        let progress = self.bring_ahead(now);
+        let extent = slot.command.extent;
+        let continues = slot.command.op.is_read()
+            && !slot.command.fua
+            && self.ahead.is_some_and(|ahead| {
+                let segment = self.cache.get(ahead.segment);
+                segment.start <= extent.start.get() && extent.start.get() < segment.end
+            });
+        if continues {
+            return true;
+        }
+        if let Some(until) = self.ahead_bound_until(now) {
+            self.arm_free = until;
+            return false;
+        }
+        // Some drives do not take up a command until the arm or the sector has come to its end.
+        let spec = self.cache.spec();
+        if spec.disconnect_write_in_seek {
+            let until = match progress {
+                Some(Progress::Moving(until)) => until,
+                Some(Progress::Reading(until)) if !spec.stop_read_ahead_in_sector => until,
+                _ => return true,
+            };
+            self.arm_free = until;
+            return until <= now;
+        }
+        true
+    }
+
+    /// Lets a command wait for the arm, off the bus.
+    fn wait_for_arm(&mut self, index: u16) {
+        let slot = self.slots[usize::from(index)];
+        let (overhead, disconnect) = self.waiting_overheads(&slot);
+        let slot = self.slot(index);
+        slot.ready = slot.arrived + overhead;
+        slot.disconnected = slot.ready + disconnect;
+        let lba = slot.command.extent.start;
+        let target = Target::new(&self.layout, &self.mechanics, lba);
+        self.wait(index, Some(target));
+    }
+
+    fn wait(&mut self, index: u16, target: Option<Target>) {
+        let slot = &self.slots[usize::from(index)];
+        self.queue.push(Waiting {
+            slot: index,
+            op: slot.command.op,
+            arrived: slot.arrived,
+            target,
+        });
+    }
+
+    fn finish_without_data(&mut self, index: u16, now: Time) {
+        let at = now + self.spec().overhead.write_completion;
+        let slot = self.slot(index);
+        slot.hit = Hit::NoData;
+        slot.breakdown.queue = now.saturating_since(slot.arrived);
+        slot.breakdown.overhead = at - slot.submitted - slot.breakdown.queue;
+        self.complete(index, at);
+    }
+
+    /// The arm is free and commands wait: serves one, or destages what they wait for.
+    fn dispatch(&mut self, now: Time) {
+        let now = self.faults.after_stall(now);
+        if now > self.now {
+            self.arm_free = now;
+            return;
+        }
+        self.bring_ahead(now);
+        if let Some(until) = self.ahead_bound_until(now) {
+            self.arm_free = until;
+            return;
+        }
+        if self.flushes > 0 && self.cache.dirty() == 0 {
+            let place = self
+                .queue
+                .iter()
+                .position(|waiting| waiting.op == Op::Flush);
+            let waiting = self.queue.take(place.expect("a flush waits"));
+            self.flushes -= 1;
+            self.finish_without_data(waiting.slot, now);
+            if self.flushes == 0 {
+                self.admit(now);
+            }
+            return;
+        }
+        let needs_arm = |drive: &Drive, waiting: &Waiting| {
+            waiting.op != Op::Flush && !drive.is_buffered(&drive.slots[usize::from(waiting.slot)])
+        };
+        let choice = self
+            .queue
+            .choose(&self.mechanics, self.track, now, |waiting| {
+                needs_arm(self, waiting)
+            });
+        let blocked = self
+            .queue
+            .iter()
+            .find(|waiting| !needs_arm(self, waiting))
+            .copied();
+        if let Some(blocked) = blocked {
+            let segment = self.next_destage(now);
+            let first = match (segment, choice) {
+                (None, _) => None,
+                (Some(segment), None) => Some(segment),
+                (Some(segment), Some((place, time))) => {
+                    let before = if self.queue.is_by_position() {
+                        let target = self.destage_target(segment);
+                        self.queue
+                            .estimate(&self.mechanics, self.track, now, target, time)
+                            < time
+                    } else {
+                        self.queue
+                            .iter()
+                            .nth(place)
+                            .is_some_and(|w| blocked.arrived < w.arrived)
+                    };
+                    before.then_some(segment)
+                }
+            };
+            if let Some(segment) = first {
+                self.destage(segment, now);
+                return;
+            }
+        }
+        let Some((place, _)) = choice else {
+            // Only writes wait for which there is no room until a read has left its segment.
+            let next = self.planned.last().map(|&(at, _)| at);
+            self.arm_free = next.expect("something has to happen first").max(now);
+            if self.arm_free == now {
+                self.arm_free = now + Nanos::from_nanos(1);
+            }
+            return;
+        };
+        let waiting = self.queue.take(place);
+        let served = match waiting.op {
+            Op::Read => self.serve_read(waiting.slot, now, false),
+            _ => self.serve_write(waiting.slot, now, false),
+        };
+        if !served {
+            self.queue.put_back(place, waiting);
+        }
+    }
+
+    /// Takes writes into the buffer that found no room when they came.
+    fn admit(&mut self, now: Time) {
+        if self.flushes > 0 {
+            return;
+        }
+        loop {
+            let next = self
+                .queue
+                .iter()
+                .position(|waiting| self.is_buffered(&self.slots[usize::from(waiting.slot)]));
+            let Some(place) = next else { return };
+            let waiting = self.queue.take(place);
+            if !self.buffer_write(waiting.slot, now) {
+                self.queue.put_back(place, waiting);
+                return;
+            }
+        }
+    }
+
+    fn destage_target(&self, segment: SegmentId) -> Target {
+        Target::new(
+            &self.layout,
+            &self.mechanics,
+            self.cache.get(segment).dirty().start,
+        )
+    }
+
+    /// The dirty segment to write next: the nearest for firmware that looks at positions, else the
+    /// one unused for longest.
+    fn next_destage(&self, now: Time) -> Option<SegmentId> {
+        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
+            return self.cache.oldest_dirty();
+        }
+        let mut best = (Nanos::MAX, None);
+        for (segment, _) in self.cache.to_destage() {
+            let target = self.destage_target(segment);
+            let time = self
+                .queue
+                .estimate(&self.mechanics, self.track, now, target, best.0);
+            if time < best.0 {
+                best = (time, Some(segment));
+            }
+        }
+        best.1
+    }
+}

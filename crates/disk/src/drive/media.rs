@@ -1,0 +1,299 @@
+//! The arm at work: accesses to the medium, entered into the account.
+
+use super::{Drive, Piece};
+use crate::ledger::{Ledger, Part};
+use crate::mechanics::Step;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+
+/// What an access to the medium took, and where it left the arm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Motion {
+    pub seek: Nanos,
+    pub switch: Nanos,
+    pub rotation: Nanos,
+    pub transfer: Nanos,
+    pub track: Track,
+    pub end: Time,
+    /// How long the head waited for the first sector of the extent, wherever that came in the
+    /// course of the access, and how many sectors are on that track.
+    pub waited: Nanos,
+    pub sectors_per_track: u32,
+}
+
+impl Motion {
+    fn new(track: Track, begin: Time) -> Motion {
+        Motion {
+            seek: Nanos::ZERO,
+            switch: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            track,
+            end: begin,
+            waited: Nanos::ZERO,
+            sectors_per_track: 1,
+        }
+    }
+
+    fn add(&mut self, step: &Taken) {
+        self.seek += step.seek;
+        self.switch += step.switch;
+        self.rotation += step.rotation;
+        self.transfer += step.transfer;
+        self.track = step.track;
+        self.end = step.begin + step.seek + step.switch + step.rotation + step.transfer;
+    }
+}
+
+/// The data of a write as they come over the bus.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feed {
+    /// When the first sector is in the buffer.
+    pub first: Time,
+    /// From each sector to the next.
+    pub sector: Nanos,
+    /// Sectors that must be there before the first is written; at least 1.
+    pub lead: u64,
+}
+
+impl Feed {
+    /// When the first `count` sectors are in the buffer.
+    fn when(&self, count: u64) -> Time {
+        self.first + self.sector * count.saturating_sub(1)
+    }
+}
+
+impl Drive {
+    /// By how much the first movement to `lba` differs from what the mechanics say.
+    fn seek_error(&mut self, from: Track, lba: Lba, op: Op) -> i64 {
+        if !self.noise.seeks_vary() {
+            return 0;
+        }
+        let to = self.layout.run(lba).track;
+        let seek = self.mechanics.reposition(from, to, op).total();
+        self.noise.seek(seek)
+    }
+
+    /// Reads `extent`, whose sectors from `wanted` on are taken down in `self.pieces` as they become
+    /// available in order of addresses. Sectors before `wanted` were read before.
+    ///
+    /// `fresh` says that the arm sets out for it; else it is in the middle of it.
+    pub(super) fn read_media(
+        &mut self,
+        from: Track,
+        begin: Time,
+        extent: Extent,
+        wanted: Lba,
+        fresh: bool,
+    ) -> Motion {
+        let zero_latency = fresh && self.mechanics.zero_latency(Op::Read);
+        let error = if fresh {
+            self.seek_error(from, extent.start, Op::Read)
+        } else {
+            0
+        };
+        let mut motion = Motion::new(from, begin);
+        self.pieces.clear();
+        let mut next = extent.start;
+        // Sectors that a zero-latency access has taken before those in front of them.
+        let mut early = Extent::new(next, Sectors::ZERO);
+        let walk = self
+            .mechanics
+            .walk(&self.layout, from, begin, extent, Op::Read, zero_latency)
+            .with_seek_error(error);
+        for step in walk {
+            let run = step.extent();
+            if run.start == extent.start {
+                motion.waited = step.rotation;
+                motion.sectors_per_track = step.run.sectors_per_track;
+            }
+            motion.add(&Taken::of(&step));
+            Taken::of(&step).enter(&mut self.ledger, false);
+            if run.start != next {
+                if early.is_empty() {
+                    early = run;
+                } else {
+                    early.len += run.len;
+                }
+                continue;
+            }
+            next = run.end();
+            if next <= wanted {
+                continue;
+            }
+            let skipped = if run.start < wanted {
+                (wanted - run.start).get() as u32
+            } else {
+                0
+            };
+            self.pieces.push(Piece {
+                count: u64::from(step.run.len - skipped),
+                first: step.sectors_end(skipped + 1),
+                last: step.end(),
+            });
+            if !early.is_empty() && next == early.start {
+                next = early.end();
+                self.pieces.push(Piece {
+                    count: early.len.get(),
+                    first: step.end(),
+                    last: step.end(),
+                });
+                early.len = Sectors::ZERO;
+            }
+        }
+        debug_assert!(early.is_empty() && next == extent.end());
+        motion
+    }
+
+    /// Writes `extent`; `destage` if no command waits for it.
+    ///
+    /// Where the medium has larger sectors than the host and the extent does not cover them, the
+    /// rest of them is read first, which takes another turn.
+    pub(super) fn write_media(
+        &mut self,
+        from: Track,
+        begin: Time,
+        extent: Extent,
+        feed: Option<Feed>,
+        destage: bool,
+    ) -> Motion {
+        let whole = self.physical(extent);
+        let mut motion = Motion::new(from, begin);
+        let error = self.seek_error(from, whole.start, Op::Write);
+        if whole != extent {
+            // The arm stays where it has read; the write of the same sectors comes a turn later.
+            let walk = self
+                .mechanics
+                .walk(&self.layout, from, begin, whole, Op::Read, false);
+            for step in walk.with_seek_error(error) {
+                motion.add(&Taken::of(&step));
+                Taken::of(&step).enter(&mut self.ledger, destage);
+            }
+            let from = motion.track;
+            self.write_fed(&mut motion, from, whole, feed, 0, destage);
+        } else {
+            self.write_fed(&mut motion, from, whole, feed, error, destage);
+        }
+        motion
+    }
+
+    /// The sectors of the medium that `extent` touches.
+    fn physical(&self, extent: Extent) -> Extent {
+        let per = u64::from(self.profile.geometry.sectors_per_physical());
+        if per == 1 {
+            return extent;
+        }
+        let start = extent.start.get() / per * per;
+        let end = extent.end().get().div_ceil(per) * per;
+        Extent::at(start, end.min(self.layout.capacity().get()) - start)
+    }
+
+    /// Writes from where `motion` has come to, each sector when it has come over the bus.
+    fn write_fed(
+        &mut self,
+        motion: &mut Motion,
+        from: Track,
+        extent: Extent,
+        feed: Option<Feed>,
+        error: i64,
+        destage: bool,
+    ) {
+        let begin = motion.end;
+        let count = extent.len.get();
+        let late = feed.filter(|feed| feed.when(count.max(feed.lead)) > begin);
+        let zero_latency = self.mechanics.zero_latency(Op::Write) && late.is_none();
+        let Some(feed) = late else {
+            let walk =
+                self.mechanics
+                    .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
+            for step in walk.with_seek_error(error) {
+                motion.add(&Taken::of(&step));
+                Taken::of(&step).enter(&mut self.ledger, destage);
+            }
+            return;
+        };
+        let turn = self.mechanics.turn();
+        let end = extent.end();
+        let (mut next, mut now, mut track, mut error) = (extent.start, begin, from, error);
+        while next < end {
+            let here = Extent::new(next, end - next);
+            let mut walk = self
+                .mechanics
+                .walk(&self.layout, track, now, here, Op::Write, false)
+                .with_seek_error(error);
+            error = 0;
+            let step = walk.next().expect("a write of at least one sector");
+            let done = (next - extent.start).get();
+            let needed = feed.when((done + 1).max(feed.lead.min(count)));
+            let due = step.transfer_begin();
+            // A sector that comes under the head before its data have come waits for whole turns.
+            let late = needed.saturating_since(due);
+            let wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
+            let fits = in_time(&step, done, due + wait, &feed);
+            let taken = Taken {
+                rotation: step.rotation + wait,
+                transfer: step.sectors_end(fits) - step.transfer_begin(),
+                ..Taken::of(&step)
+            };
+            motion.add(&taken);
+            taken.enter(&mut self.ledger, destage);
+            next = step.run.start + Sectors::new(u64::from(fits));
+            now = motion.end;
+            track = step.run.track;
+        }
+    }
+}
+
+/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
+/// when they come under the head, the first of them at `due`. At least 1.
+fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
+    let len = step.run.len;
+    if feed.when(done + u64::from(len)) <= due || len == 1 {
+        return len;
+    }
+    let slot = step.transfer.as_nanos() / u64::from(len);
+    let behind = feed.sector.as_nanos().saturating_sub(slot);
+    if behind == 0 {
+        return len;
+    }
+    let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
+    (lead / behind + 1).min(u64::from(len)) as u32
+}
+
+/// The times of a step, as they were.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    lba: Lba,
+    track: Track,
+    begin: Time,
+    seek: Nanos,
+    switch: Nanos,
+    rotation: Nanos,
+    transfer: Nanos,
+}
+
+impl Taken {
+    fn of(step: &Step) -> Taken {
+        Taken {
+            lba: step.run.start,
+            track: step.run.track,
+            begin: step.begin,
+            seek: step.seek,
+            switch: step.switch,
+            rotation: step.rotation,
+            transfer: step.transfer,
+        }
+    }
+
+    /// Plans it in the account.
+    fn enter(&self, ledger: &mut Ledger, destage: bool) {
+        let part = |part| if destage { Part::Destage } else { part };
+        let seek = self.begin + self.seek;
+        let switch = seek + self.switch;
+        let rotation = switch + self.rotation;
+        ledger.plan(seek, self.lba, part(Part::Seek));
+        ledger.plan(switch, self.lba, part(Part::Switch));
+        ledger.plan(rotation, self.lba, part(Part::Rotation));
+        ledger.plan(rotation + self.transfer, self.lba, part(Part::Transfer));
+    }
+}

@@ -1,0 +1,359 @@
+//! Writes: into the buffer, to the medium, and from the one to the other.
+
+use super::media::Feed;
+use super::{Breakdown, Drive, Hit, Slot, Writing};
+use crate::cache::{SegmentId, State, WriteLookup};
+use crate::ledger::Part;
+use crate::profile::{Preseek, WriteBack};
+use headtime_sched::Op;
+use headtime_units::{Nanos, Time};
+
+impl Drive {
+    /// Whether a write completes in the buffer, although the arm sets out with it.
+    fn is_fast(&self, slot: &Slot) -> bool {
+        let level = self.cache.spec().write_back;
+        !slot.command.fua && matches!(level, WriteBack::Appending | WriteBack::Flushed)
+    }
+
+    /// Processing of a write that completes in the buffer (`hit`) or on the medium.
+    fn write_overhead(&mut self, hit: bool) -> Nanos {
+        let spec = &self.profile.overhead;
+        let overhead = match (hit, self.last_was_read) {
+            (true, true) => spec.write_hit_after_read,
+            (true, false) => spec.write_hit_after_write,
+            (false, true) => spec.write_miss_after_read,
+            (false, false) => spec.write_miss_after_write,
+        };
+        self.noise.overhead(overhead)
+    }
+
+    /// Processing, and giving up the bus, for a write that has to wait.
+    pub(super) fn write_waiting_overheads(&mut self, slot: &Slot) -> (Nanos, Nanos) {
+        let buffered = self.is_fast(slot) || self.is_buffered(slot);
+        let overhead = self.write_overhead(buffered);
+        // A drive that writes through does not charge for giving up the bus here, since it charges
+        // for that after the data.
+        let disconnect = if buffered {
+            self.profile.overhead.write_disconnect
+        } else {
+            Nanos::ZERO
+        };
+        (overhead, disconnect)
+    }
+
+    /// When a write that was off the bus from `at` on can have its data sent.
+    fn reconnected(&self, at: Time) -> Time {
+        let spec = &self.profile.overhead;
+        at + spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration
+    }
+
+    fn sector(&self) -> Nanos {
+        self.profile.bus.sector(false)
+    }
+
+    /// Takes a write into the buffer without the arm. False if there is no room.
+    pub(super) fn buffer_write(&mut self, index: u16, now: Time) -> bool {
+        let slot = self.slots[usize::from(index)];
+        let extent = slot.command.extent;
+        let id = match self.cache.find_write(extent) {
+            WriteLookup::Fresh(id) => {
+                if self.ahead.is_some_and(|ahead| ahead.segment == id) {
+                    self.replan_ahead(now);
+                }
+                self.cache.begin_write(id, extent);
+                id
+            }
+            WriteLookup::Join(id) => {
+                let segment = self.cache.get(id);
+                let joined = segment.dirty_end.max(extent.end().get())
+                    - segment.dirty_start.min(extent.start.get());
+                if joined > u64::from(self.cache.spec().segment_sectors) {
+                    return false;
+                }
+                self.cache.join_write(id, extent);
+                id
+            }
+            WriteLookup::Blocked(_) | WriteLookup::Full => return false,
+        };
+        self.cache.touch(id, true);
+        self.cache.invalidate(extent, Some(id));
+        let overhead = self.profile.overhead;
+        let waited = now.saturating_since(slot.arrived);
+        let ready = if waited.is_zero() {
+            slot.arrived + self.write_overhead(true) + overhead.data_preparation
+        } else {
+            self.reconnected(slot.disconnected.max(now))
+        };
+        let length = self.sector() * extent.len.get();
+        let begin = self.bus.squeeze(ready, length);
+        let at = begin + length + overhead.write_completion;
+        self.last_was_read = false;
+        self.idle_since = self.idle_since.max(at);
+        let slot = self.slot(index);
+        slot.hit = Hit::Buffered;
+        slot.breakdown = Breakdown {
+            queue: waited,
+            overhead: ready - slot.submitted - waited,
+            bus: at - ready,
+            ..Breakdown::default()
+        };
+        self.complete(index, at);
+        true
+    }
+
+    /// The segment into which the arm reads ahead is needed.
+    fn replan_ahead(&mut self, now: Time) {
+        self.settle(now);
+        let leave = self.end_ahead(now);
+        self.arm_free = self.arm_free.max(leave);
+    }
+
+    /// Takes the data of a write that has to wait for the arm, for drives that do so.
+    pub(super) fn prebuffer_write(&mut self, index: u16, now: Time) {
+        let slot = self.slots[usize::from(index)];
+        if !self.cache.spec().write_prebuffering {
+            return;
+        }
+        let length = self.sector() * slot.command.extent.len.get();
+        let ready = slot.ready.max(now) + self.profile.overhead.data_preparation;
+        let begin = self.bus.squeeze(ready, length);
+        self.slot(index).fetched = Some(begin + length);
+    }
+
+    /// Adds a write behind the one that the arm is writing. False if it does not continue that, or
+    /// others wait.
+    pub(super) fn append_write(&mut self, index: u16, now: Time) -> bool {
+        let slot = self.slots[usize::from(index)];
+        let extent = slot.command.extent;
+        let Some(writing) = self.writing else {
+            return false;
+        };
+        if !self.is_fast(&slot) || !self.queue.is_empty() || self.bus.free() > now {
+            return false;
+        }
+        if self.cache.find_write(extent) != WriteLookup::Join(writing.segment) {
+            return false;
+        }
+        let segment = *self.cache.get(writing.segment);
+        if segment.state != State::Writing || segment.dirty_end != writing.written {
+            return false;
+        }
+        let id = writing.segment;
+        let overhead = self.profile.overhead;
+        let processed = slot.arrived + self.write_overhead(true);
+        let begin = processed + overhead.data_preparation;
+        let len = extent.len.get();
+        let mut sent = begin + self.sector() * len;
+        if segment.dirty_end - segment.dirty_start + len
+            > u64::from(self.cache.spec().segment_sectors)
+        {
+            // The rest finds room when what is before it has been written.
+            sent = sent.max(writing.until);
+        }
+        self.bus.plan(begin, sent);
+        self.cache.join_write(id, extent);
+        self.cache.touch(id, true);
+        self.cache.invalidate(extent, Some(id));
+        self.faults.written(extent);
+        let depart = processed.max(writing.until);
+        let feed = Feed {
+            first: begin + self.sector(),
+            sector: self.sector(),
+            lead: 1,
+        };
+        self.ledger.settle(now);
+        let motion = self.write_media(self.track, depart, extent, Some(feed), true);
+        self.track = motion.track;
+        self.writing = Some(Writing {
+            segment: id,
+            written: extent.end().get(),
+            until: motion.end,
+        });
+        let at = sent + overhead.write_completion;
+        self.last_was_read = false;
+        self.finish_write(index, Hit::Buffered, begin, sent, at, motion.end);
+        true
+    }
+
+    /// Serves a write with an arm that is free at `now`. If it is `connected`, it has just come and
+    /// still has the bus. False if other data must reach the medium first; the arm has then set out
+    /// to write them.
+    pub(super) fn serve_write(&mut self, index: u16, now: Time, connected: bool) -> bool {
+        let slot = self.slots[usize::from(index)];
+        let extent = slot.command.extent;
+        let len = extent.len.get();
+        self.bring_ahead(now);
+        let segment = match self.cache.find_write(extent) {
+            WriteLookup::Fresh(id) => Some(id),
+            WriteLookup::Join(id) | WriteLookup::Blocked(id) => {
+                self.destage(id, now);
+                return false;
+            }
+            WriteLookup::Full => match self.cache.oldest_dirty() {
+                Some(id) if self.cache.dirty() >= self.cache.spec().write_segments => {
+                    self.destage(id, now);
+                    return false;
+                }
+                // All are in use: the data go past the buffer.
+                _ => None,
+            },
+        };
+        self.replan(now);
+        let fast = self.is_fast(&slot);
+        let overhead = self.profile.overhead;
+        let bus = self.profile.bus;
+        let early = overhead.early_write_disconnect.filter(|_| {
+            connected
+                && !bus.never_disconnect
+                && segment.is_some_and(|id| self.cache.follows_other_write(id, extent))
+        });
+        let (processed, data) = match early {
+            Some(early) => {
+                let given_up = slot.arrived + early.command + early.first_disconnect;
+                (
+                    slot.arrived + early.command + early.seek_delay,
+                    self.reconnected(given_up + early.between),
+                )
+            }
+            None if connected => {
+                let processed = slot.arrived + self.write_overhead(fast);
+                (processed, processed + overhead.data_preparation)
+            }
+            None => (slot.ready, self.reconnected(slot.disconnected.max(now))),
+        };
+        let data = data.max(self.bus.free());
+        let leave = self.end_ahead(now);
+        if let Some(id) = segment {
+            self.cache.begin_write(id, extent);
+            self.cache.touch(id, true);
+            self.cache.begin_destage(id);
+        }
+        self.cache.invalidate(extent, segment);
+        self.faults.written(extent);
+
+        // The arm.
+        let mut depart = processed.max(leave).max(now);
+        if !overhead.minimum_seek_delay.is_zero() {
+            let to = self.layout.run(extent.start).track;
+            let seek = self.mechanics.reposition(self.track, to, Op::Write).total();
+            depart += overhead.minimum_seek_delay.saturating_sub(seek);
+        }
+        let sector = self.sector();
+        let mut sent = data + sector * len;
+        let feed = Feed {
+            first: data + sector,
+            sector,
+            lead: self.write_lead(len),
+        };
+        self.ledger.plan(depart, extent.start, Part::Overhead);
+        let motion = self.write_media(self.track, depart, extent, Some(feed), fast);
+        self.track = motion.track;
+        if len > u64::from(self.cache.spec().segment_sectors) {
+            // More than the buffer holds: the last of it comes when the rest is on the medium.
+            sent = sent.max(motion.end);
+        }
+        self.bus.plan(data, sent);
+        if let Some(id) = segment {
+            self.writing = Some(Writing {
+                segment: id,
+                written: extent.end().get(),
+                until: motion.end,
+            });
+        }
+        self.last_was_read = false;
+        if fast {
+            let at = sent + overhead.write_completion;
+            self.finish_write(index, Hit::Buffered, data, sent, at, motion.end);
+            return true;
+        }
+        let on_medium = if bus.never_disconnect {
+            sent.max(motion.end)
+        } else {
+            let (disconnect, reselect) = match early {
+                Some(early) => (early.second_disconnect, overhead.other_reselect),
+                None => (overhead.write_disconnect, overhead.first_reselect),
+            };
+            (sent + disconnect).max(motion.end) + reselect + bus.arbitration
+        };
+        let at = on_medium + overhead.write_completion;
+        self.ledger.plan(at, extent.start, Part::Overhead);
+        let slot = self.slot(index);
+        slot.hit = Hit::Through;
+        let queue = now.saturating_since(slot.arrived);
+        let arm = motion.seek + motion.switch + motion.rotation + motion.transfer;
+        slot.breakdown = Breakdown {
+            queue,
+            overhead: motion.end - slot.submitted - queue - arm,
+            seek: motion.seek,
+            switch: motion.switch,
+            rotation: motion.rotation,
+            transfer: motion.transfer,
+            bus: at - motion.end,
+        };
+        self.complete(index, at);
+        self.arm_free = match self.profile.queue.preseek {
+            Preseek::Off => at,
+            Preseek::AtCompletion => on_medium,
+            Preseek::AtMediaEnd => motion.end,
+        };
+        self.idle_since = self.arm_free.max(at);
+        true
+    }
+
+    /// Sectors of a write of `len` that have to be in the buffer before a drive that gives up the bus
+    /// early begins to write them: ten, or fifteen of a long write (as DiskSim has it for the one
+    /// drive on which this was seen).
+    fn write_lead(&self, len: u64) -> u64 {
+        match self.profile.overhead.early_write_disconnect {
+            None => 1,
+            Some(_) if len < 45 => len.min(10),
+            Some(_) => 15,
+        }
+    }
+
+    /// A write completes at `at` in the buffer, where its data came from `data` to `sent`; the arm is
+    /// done with it at `media_end`.
+    fn finish_write(
+        &mut self,
+        index: u16,
+        hit: Hit,
+        data: Time,
+        sent: Time,
+        at: Time,
+        media_end: Time,
+    ) {
+        let slot = self.slot(index);
+        slot.hit = hit;
+        slot.breakdown = Breakdown {
+            overhead: data - slot.submitted,
+            bus: at - data,
+            ..Breakdown::default()
+        };
+        self.complete(index, at);
+        self.arm_free = match self.profile.queue.preseek {
+            Preseek::Off => media_end.max(at),
+            Preseek::AtCompletion => media_end.max(sent),
+            Preseek::AtMediaEnd => media_end,
+        };
+        self.idle_since = self.arm_free.max(at);
+    }
+
+    /// The arm, free at `now`, sets out to write what is dirty in a segment.
+    pub(super) fn destage(&mut self, id: SegmentId, now: Time) {
+        debug_assert!(self.writing.is_none());
+        self.replan(now);
+        let depart = self.end_ahead(now).max(self.faults.after_stall(now));
+        let extent = self.cache.get(id).dirty();
+        self.cache.begin_destage(id);
+        self.faults.written(extent);
+        self.ledger.plan(depart, extent.start, Part::Overhead);
+        let motion = self.write_media(self.track, depart, extent, None, true);
+        self.track = motion.track;
+        self.arm_free = motion.end;
+        self.writing = Some(Writing {
+            segment: id,
+            written: extent.end().get(),
+            until: motion.end,
+        });
+    }
+}

@@ -1,0 +1,366 @@
+//! Comparing the model with a real drive.
+//!
+//! A validation trace is a list of requests that were issued to a real drive one at a time, each
+//! with its measured response time and the pause before the next. The model runs it *closed*: the
+//! next request is issued that pause after the modelled completion of this one. Requests cannot be
+//! compared one by one, since the rotation phase at which each was issued is not known; the two
+//! distributions can: sorted, paired rank by rank, the root mean square of the differences is the
+//! *demerit* (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer, March
+//! 1994).
+
+use crate::drive::{Command, Drive};
+use crate::profile::{NoiseSpec, Profile, ProfileError};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+
+/// Bytes in a block of a validation trace.
+const BLOCK_BYTES: u64 = 512;
+
+/// A request as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Read or write.
+    pub op: Op,
+    /// What was asked for, in blocks of 512 bytes.
+    pub blocks: Extent,
+    /// How long the real drive took.
+    pub response: Nanos,
+    /// From its completion to the next request.
+    pub gap: Nanos,
+    /// Where it stands in the trace, from 1.
+    pub line: usize,
+}
+
+/// What is wrong with a validation trace, or with the drive for it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// A line does not have the form of a request.
+    #[error("{file}, line {line}: {what}; a line is `R|W action block count response-us gap-us`")]
+    Line {
+        /// The name of the trace.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There is no request.
+    #[error("{file}: no requests; a line is `R|W action block count response-us gap-us`")]
+    Empty {
+        /// The name of the trace.
+        file: String,
+    },
+    /// A request does not fit the drive.
+    #[error("{file}, line {line}: blocks {blocks} (of 512 bytes) {what}")]
+    Unfit {
+        /// The name of the trace.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The blocks.
+        blocks: Extent,
+        /// Why not.
+        what: String,
+    },
+    /// The profile without its noise does not pass its checks.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// How well a model agrees with a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// Requests compared.
+    pub requests: usize,
+    /// Mean measured response time, ms.
+    pub measured_ms: f64,
+    /// Mean modelled response time, ms.
+    pub modelled_ms: f64,
+    /// Root mean square distance of the distributions, ms.
+    pub demerit_ms: f64,
+    /// The modelled response times, in the order of the trace.
+    pub modelled: Vec<Nanos>,
+}
+
+/// Reads a validation trace; `file` is the name that errors give.
+///
+/// One request a line: `R` or `W`, what the drive's buffer was thought to do (not used), the first
+/// block, the number of blocks, the measured response time and the pause after it, both in
+/// microseconds with up to a billion. Empty lines and those that begin with `#` are passed over.
+///
+/// # Errors
+///
+/// The first line that is not like that, or that there is none.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Measured>, TraceError> {
+    let mut requests = Vec::new();
+    for (index, text) in text.lines().enumerate() {
+        let trimmed = text.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        let line = index + 1;
+        let request = parse_line(trimmed, line).map_err(|what| TraceError::Line {
+            file: file.to_owned(),
+            line,
+            what,
+        })?;
+        requests.push(request);
+    }
+    if requests.is_empty() {
+        return Err(TraceError::Empty {
+            file: file.to_owned(),
+        });
+    }
+    Ok(requests)
+}
+
+fn parse_line(text: &str, line: usize) -> Result<Measured, String> {
+    let mut fields = text.split_whitespace();
+    let mut field = |name: &str| {
+        fields
+            .next()
+            .ok_or_else(|| format!("the {name} is missing"))
+    };
+    let op = match field("operation")? {
+        "R" => Op::Read,
+        "W" => Op::Write,
+        other => return Err(format!("operation `{}` is neither R nor W", shown(other))),
+    };
+    field("buffer action")?;
+    let block = whole("first block", field("first block")?, 0, 1 << 55)?;
+    let count = whole("block count", field("block count")?, 1, 1 << 24)?;
+    let response = micros("response time", field("response time")?)?;
+    let gap = micros("gap", field("gap")?)?;
+    if let Some(more) = fields.next() {
+        return Err(format!("`{}` is one field too many", shown(more)));
+    }
+    Ok(Measured {
+        op,
+        blocks: Extent::at(block, count),
+        response,
+        gap,
+        line,
+    })
+}
+
+/// The beginning of a field, for an error.
+fn shown(field: &str) -> String {
+    field.chars().take(40).collect()
+}
+
+fn whole(name: &str, field: &str, least: u64, most: u64) -> Result<u64, String> {
+    field
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| {
+            format!(
+                "{name} `{}` is not a whole number {least} to {most}",
+                shown(field)
+            )
+        })
+}
+
+fn micros(name: &str, field: &str) -> Result<Nanos, String> {
+    field
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=1e9).contains(number))
+        .map(|micros: f64| Nanos::from_millis_f64(micros / 1e3))
+        .ok_or_else(|| {
+            format!(
+                "{name} `{}` is not a number of microseconds 0 to 1000000000",
+                shown(field)
+            )
+        })
+}
+
+/// Runs a trace against a drive and compares; `file` is the name that errors give.
+///
+/// The heads start over cylinder 0 at angle 0 at time zero, with an empty buffer and no noise, and
+/// every request counts.
+///
+/// # Errors
+///
+/// A request that does not lie on the drive, or not on whole sectors of it.
+pub fn validate(
+    profile: &Profile,
+    file: &str,
+    trace: &[Measured],
+) -> Result<Validation, TraceError> {
+    if trace.is_empty() {
+        return Err(TraceError::Empty {
+            file: file.to_owned(),
+        });
+    }
+    let profile = profile.with(|spec| spec.noise = NoiseSpec::default())?;
+    let mut drive = Drive::new(&profile, 0);
+    let per = u64::from(profile.geometry.sector_bytes) / BLOCK_BYTES;
+    let mut now = Time::ZERO;
+    let mut modelled = Vec::with_capacity(trace.len());
+    for (tag, request) in (0..).zip(trace) {
+        let extent =
+            on_drive(request, per, drive.capacity().get()).map_err(|what| TraceError::Unfit {
+                file: file.to_owned(),
+                line: request.line,
+                blocks: request.blocks,
+                what,
+            })?;
+        drive.submit(
+            now,
+            Command {
+                tag,
+                op: request.op,
+                extent,
+                fua: false,
+            },
+        );
+        let at = loop {
+            let next = drive.next_event().expect("a command completes");
+            if let Some(completion) = drive.poll(next) {
+                break completion.at;
+            }
+        };
+        modelled.push(at - now);
+        now = at + request.gap;
+    }
+    let measured: Vec<Nanos> = trace.iter().map(|request| request.response).collect();
+    Ok(Validation {
+        requests: trace.len(),
+        measured_ms: mean_ms(&measured),
+        modelled_ms: mean_ms(&modelled),
+        demerit_ms: demerit_ms(&measured, &modelled),
+        modelled,
+    })
+}
+
+/// The sectors of a drive with `per` blocks each that a request asks for.
+fn on_drive(request: &Measured, per: u64, capacity: u64) -> Result<Extent, String> {
+    let (block, count) = (request.blocks.start.get(), request.blocks.len.get());
+    if block % per != 0 || count % per != 0 {
+        return Err(format!(
+            "are not whole sectors of {} bytes",
+            per * BLOCK_BYTES
+        ));
+    }
+    let extent = Extent::at(block / per, count / per);
+    if extent.end().get() > capacity {
+        return Err(format!(
+            "reach past the end of the drive, which has {}",
+            capacity * per
+        ));
+    }
+    Ok(extent)
+}
+
+fn mean_ms(times: &[Nanos]) -> f64 {
+    times.iter().map(|time| time.as_millis_f64()).sum::<f64>() / times.len() as f64
+}
+
+/// Root mean square of the differences between two sets of response times, paired by rank, ms.
+///
+/// # Panics
+///
+/// If they are not equally many, or none.
+pub fn demerit_ms(measured: &[Nanos], modelled: &[Nanos]) -> f64 {
+    assert_eq!(
+        measured.len(),
+        modelled.len(),
+        "as many measured as modelled times"
+    );
+    assert!(!measured.is_empty(), "something to compare");
+    let sorted = |times: &[Nanos]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        times
+    };
+    let squares: f64 = sorted(measured)
+        .iter()
+        .zip(sorted(modelled))
+        .map(|(a, b)| {
+            let difference = a.as_millis_f64() - b.as_millis_f64();
+            difference * difference
+        })
+        .sum();
+    libm::sqrt(squares / measured.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_read() {
+        let trace = parse(
+            "t",
+            "R Hit 10 4 13661.0 26658.00\n\n# x\nW Miss 0 1 1e3 0\n",
+        )
+        .unwrap();
+        assert_eq!(trace.len(), 2);
+        assert_eq!(trace[0].blocks, Extent::at(10, 4));
+        assert_eq!(trace[0].response, Nanos::from_micros(13_661));
+        assert_eq!(trace[0].gap, Nanos::from_micros(26_658));
+        assert_eq!((trace[1].op, trace[1].line), (Op::Write, 4));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, what) in [
+            ("X Hit 1 1 1 1", "operation `X` is neither R nor W"),
+            ("R Hit", "the first block is missing"),
+            (
+                "R Hit -1 1 1 1",
+                "first block `-1` is not a whole number 0 to 36028797018963968",
+            ),
+            (
+                "R Hit 1 0 1 1",
+                "block count `0` is not a whole number 1 to 16777216",
+            ),
+            (
+                "R Hit 1 1 nan 1",
+                "response time `nan` is not a number of microseconds 0 to 1000000000",
+            ),
+            (
+                "R Hit 1 1 1 -2",
+                "gap `-2` is not a number of microseconds 0 to 1000000000",
+            ),
+            ("R Hit 1 1 1", "the gap is missing"),
+            ("R Hit 1 1 1 1 7", "`7` is one field too many"),
+        ] {
+            let text = format!("R Hit 1 1 1 1\n{line}\n");
+            let error = parse("t", &text).unwrap_err();
+            let TraceError::Line {
+                line: 2,
+                what: said,
+                ..
+            } = &error
+            else {
+                panic!("{error}")
+            };
+            assert_eq!(said, what);
+        }
+        assert_eq!(
+            parse("t", "\n").unwrap_err(),
+            TraceError::Empty { file: "t".into() }
+        );
+    }
+
+    #[test]
+    fn truncated_lines_are_errors_not_panics() {
+        let text = "W Doub 1194877    15     17221.000     21894.380";
+        for cut in 0..text.len() - 1 {
+            // Some beginnings are whole lines with shorter numbers.
+            let _ = parse("t", &text[..cut]);
+        }
+        assert!(parse("t", "W Doub 1194877    15     17221.000").is_err());
+    }
+
+    #[test]
+    fn demerit_pairs_by_rank() {
+        let ms = Nanos::from_millis;
+        let measured = [ms(3), ms(1), ms(2)];
+        assert_eq!(demerit_ms(&measured, &[ms(2), ms(3), ms(1)]), 0.0);
+        assert_eq!(demerit_ms(&measured, &[ms(4), ms(3), ms(2)]), 1.0);
+    }
+}
