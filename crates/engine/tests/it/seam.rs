@@ -1,12 +1,17 @@
 //! The seam under a real clock: a log made there replays with identical decisions.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a real clock is the point"
+)]
+
 use crate::world::{Clock, Timed, ToyDrive, arrival, run};
 use headtime_engine::{Config, Engine, log};
 use headtime_sched::{Deadline, DeadlineConfig, Noop, Op, Scheduler, WorkConserving};
 use headtime_units::{Nanos, Time};
 
 /// The time of this machine.
-#[expect(clippy::disallowed_types, reason = "what this test is about")]
 struct Real(std::time::Instant);
 
 impl Clock for Real {
