@@ -2,6 +2,7 @@
 
 use super::Drive;
 use crate::cache::SegmentId;
+use crate::ledger::Part;
 use crate::profile::ReadAhead;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Time, Track};
@@ -110,8 +111,13 @@ impl Drive {
         let (progress, read) = self.ahead_at(&mut ahead, now);
         self.cache.read_to(ahead.segment, read.get());
         self.ahead = Some(ahead);
-        if let Progress::Finished(_) = progress {
+        if let Progress::Finished(at) = progress {
+            self.ledger.settle(at);
+            self.ledger.rest(at, Part::ReadAhead);
+            self.cache.end_read(ahead.segment);
             self.track = ahead.track;
+            self.ahead = None;
+            return None;
         }
         Some(progress)
     }

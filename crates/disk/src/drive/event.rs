@@ -70,10 +70,8 @@ impl Drive {
         if self.ledger.settled() >= now {
             return;
         }
-        match self.bring_ahead(now) {
-            Some(Progress::Finished(at)) => self.ledger.rest(at.min(now), Part::ReadAhead),
-            Some(_) => self.ledger.rest(now, Part::ReadAhead),
-            None => {}
+        if self.bring_ahead(now).is_some() {
+            self.ledger.rest(now, Part::ReadAhead);
         }
         self.ledger.rest(
             now,
