@@ -13,12 +13,20 @@
 
 mod check;
 mod error;
+mod read;
+mod shipped;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+mod write;
 
 use headtime_units::{Nanos, Sectors};
 use std::ops::Deref;
 use std::sync::Arc;
 
 pub use error::{ProfileError, ProfileErrorKind};
+pub use shipped::{Shipped, by_name, shipped};
 
 /// A checked description of a drive; cheap to clone.
 ///
@@ -27,11 +35,34 @@ pub use error::{ProfileError, ProfileErrorKind};
 pub struct Profile(Arc<Spec>);
 
 impl Profile {
+    /// Reads a profile. `file` is the name that errors give.
+    ///
+    /// # Errors
+    ///
+    /// The first key that is unknown, missing, of the wrong kind or outside its range, with the
+    /// line where it stands; or what does not fit together, such as zones that overlap.
+    pub fn from_toml(file: &str, text: &str) -> Result<Profile, ProfileError> {
+        read::read(file, text)
+    }
+
+    /// The profile as text that [`Profile::from_toml`] reads back to an equal profile.
+    pub fn to_toml(&self) -> String {
+        write::write(self)
+    }
+
     /// The same profile with something changed, checked again.
     ///
     /// # Errors
     ///
     /// What no longer fits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let drive = headtime_disk::profile::by_name("atlas10k").unwrap();
+    /// let plain = drive.with(|spec| spec.access.zero_latency_read = false).unwrap();
+    /// assert!(!plain.access.zero_latency_read);
+    /// ```
     pub fn with(&self, change: impl FnOnce(&mut Spec)) -> Result<Profile, ProfileError> {
         let mut spec = Spec::clone(self);
         change(&mut spec);
@@ -321,8 +352,8 @@ pub enum Interpolation {
     Log,
 }
 
-/// How sectors are taken from a track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How sectors are taken from a track; in order of addresses if not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessSpec {
     /// Reads take sectors in the order in which they pass under the head (`Immediate buffer read`).
     pub zero_latency_read: bool,
@@ -400,6 +431,53 @@ pub struct CacheSpec {
     pub read_high_water: f64,
     /// The water marks are parts of the request, else of a segment (`Set watermark by reqsize`).
     pub water_by_request: bool,
+}
+
+impl CacheSpec {
+    /// One small segment that does what most drives do, and no read-ahead or write-back.
+    const fn plain() -> CacheSpec {
+        CacheSpec {
+            enabled: true,
+            segments: 1,
+            segment_sectors: 1,
+            write_segments: 1,
+            dedicated_write_segment: false,
+            read_ahead: ReadAhead::Off,
+            read_ahead_min: 0,
+            read_ahead_max: 0,
+            requested_data: RequestedData::Kept,
+            read_ahead_on_idle_hit: false,
+            read_free_sectors: false,
+            almost_read_hits: false,
+            sneaky_full_read_hits: false,
+            sneaky_partial_read_hits: false,
+            sneaky_intermediate_read_hits: false,
+            read_hits_on_write_data: true,
+            write_prebuffering: false,
+            write_back: WriteBack::Off,
+            destage_delay: Nanos::ZERO,
+            combine_sequential_writes: true,
+            stop_read_ahead_in_sector: false,
+            disconnect_write_in_seek: false,
+            write_hit_stops_read_ahead: true,
+            read_direct_to_buffer: true,
+            send_partial_hit_at_once: true,
+            write_low_water: 0.0,
+            read_high_water: 0.0,
+            water_by_request: true,
+        }
+    }
+}
+
+impl Default for CacheSpec {
+    /// No cache: one buffer as large as a command may need.
+    fn default() -> CacheSpec {
+        CacheSpec {
+            enabled: false,
+            segment_sectors: 1024,
+            ..CacheSpec::plain()
+        }
+    }
 }
 
 /// How far a read goes on by itself.
@@ -546,6 +624,17 @@ pub struct QueueSpec {
     pub policy: FirmwarePolicy,
     /// When the arm may leave for the next command (`Preseeking level`).
     pub preseek: Preseek,
+}
+
+impl Default for QueueSpec {
+    /// One command at a time.
+    fn default() -> QueueSpec {
+        QueueSpec {
+            depth: 1,
+            policy: FirmwarePolicy::Fifo,
+            preseek: Preseek::Off,
+        }
+    }
 }
 
 /// Which waiting command a drive serves next.

@@ -445,7 +445,12 @@ fn cache(spec: &Spec) -> Check {
         "cache.segment_sectors",
         u64::from(cache.segment_sectors),
         1,
-        capacity.min(u64::from(u32::MAX)),
+        // Without a cache the segment is as large as commands need.
+        if cache.enabled {
+            capacity.min(u64::from(u32::MAX))
+        } else {
+            u64::from(u32::MAX)
+        },
     )?;
     within(
         "cache.write_segments",

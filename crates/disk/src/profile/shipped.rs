@@ -1,0 +1,64 @@
+//! The profiles that come with the program.
+
+use super::Profile;
+
+/// A profile that comes with the program, as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text form.
+    pub text: &'static str,
+}
+
+const SHIPPED: [Shipped; 7] = [
+    Shipped {
+        name: "atlas10k",
+        text: include_str!("../../../../profiles/atlas10k.toml"),
+    },
+    Shipped {
+        name: "cheetah9lp",
+        text: include_str!("../../../../profiles/cheetah9lp.toml"),
+    },
+    Shipped {
+        name: "barracuda-st32171w",
+        text: include_str!("../../../../profiles/barracuda-st32171w.toml"),
+    },
+    Shipped {
+        name: "ibm18es",
+        text: include_str!("../../../../profiles/ibm18es.toml"),
+    },
+    Shipped {
+        name: "hp-c2247a",
+        text: include_str!("../../../../profiles/hp-c2247a.toml"),
+    },
+    Shipped {
+        name: "wd5000aaks",
+        text: include_str!("../../../../profiles/wd5000aaks.toml"),
+    },
+    Shipped {
+        name: "exos-x18",
+        text: include_str!("../../../../profiles/exos-x18.toml"),
+    },
+];
+
+impl Shipped {
+    /// The profile.
+    pub fn profile(&self) -> Profile {
+        Profile::from_toml(&format!("{}.toml", self.name), self.text)
+            .unwrap_or_else(|error| panic!("a shipped profile is in order: {error}"))
+    }
+}
+
+/// The profiles that come with the program: real drives, old ones first.
+pub fn shipped() -> &'static [Shipped] {
+    &SHIPPED
+}
+
+/// The shipped profile of this name.
+pub fn by_name(name: &str) -> Option<Profile> {
+    SHIPPED
+        .iter()
+        .find(|shipped| shipped.name == name)
+        .map(Shipped::profile)
+}
