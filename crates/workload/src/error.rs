@@ -123,6 +123,21 @@ pub enum TraceError {
         /// That of the request ahead.
         previous: String,
     },
+    /// An arrival is too far from the first.
+    #[error(
+        "{file}: line {line}: the request arrives at {found}, more than 292 years from the first one at {first}; \
+         allowed are arrivals nearer to each other"
+    )]
+    TooFar {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The arrival, as a span from the zero of the file.
+        found: String,
+        /// That of the first request.
+        first: String,
+    },
     /// The options do not go with the format.
     #[error("{file}: format {format}: {problem}")]
     Options {

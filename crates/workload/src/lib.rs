@@ -23,6 +23,7 @@ mod write;
 
 pub use error::{PastTheEnd, TraceError, UnknownName};
 pub use fit::{Fit, Fitted, Fitter};
+pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
 pub use lines::LINE_MAX;
 pub use read::{Backwards, ReadOptions};
 pub use replay::{

@@ -5,9 +5,13 @@
 
 use headtime_units::Nanos;
 
-/// Largest time that a trace may hold, in nanoseconds: 2⁶³ − 1, about 292 years. The other half of
+/// Largest span that a trace may hold, in nanoseconds: 2⁶³ − 1, about 292 years. The other half of
 /// the range is room for sums.
 pub(crate) const TIME_MAX: u64 = i64::MAX as u64;
+
+/// Largest time from an unknown zero, in nanoseconds: about 584 years, so that dates of any calendar
+/// fit until the distance to the first of them is taken.
+pub(crate) const DATE_MAX: u64 = u64::MAX - 1;
 
 /// What is wrong with a number: what would have been allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +20,7 @@ pub(crate) struct Allowed(pub &'static str);
 const UNSIGNED: Allowed = Allowed("a whole number from 0 to 18446744073709551615");
 const DECIMAL: Allowed = Allowed("a decimal number such as 12, 12.5 or 1.25e3");
 const NOT_NEGATIVE: Allowed = Allowed("a number of 0 or more");
-const TIME_RANGE: Allowed = Allowed("a time of at most 292 years");
+const TIME_RANGE: Allowed = Allowed("a time of at most 292 years (584 for a date)");
 
 /// A whole number in decimal digits.
 pub(crate) fn unsigned(text: &[u8]) -> Result<u64, Allowed> {
@@ -58,9 +62,19 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Result<u32, Allowed> {
     })
 }
 
-/// `text` units of `unit` nanoseconds each, rounded to the nearest nanosecond, half up.
-pub(crate) fn time(text: &[u8], unit: u64) -> Result<u64, Allowed> {
-    quick_time(text, unit).map_or_else(|| slow_time(text, unit), Ok)
+/// `text` units of `unit` nanoseconds each, rounded to the nearest nanosecond, half up; at most
+/// `most` nanoseconds.
+#[inline]
+pub(crate) fn time(text: &[u8], unit: u64, most: u64) -> Result<u64, Allowed> {
+    quick_time(text, unit)
+        .map_or_else(|| slow_time(text, unit), Ok)
+        .and_then(|nanos| {
+            if nanos <= most {
+                Ok(nanos)
+            } else {
+                Err(TIME_RANGE)
+            }
+        })
 }
 
 /// Whether a number that [`time`] accepts is written as an integer.
@@ -108,9 +122,7 @@ fn quick_time(text: &[u8], unit: u64) -> Option<u64> {
     if text.is_empty() || !unit.is_multiple_of(scale) {
         return None;
     }
-    digits
-        .checked_mul(unit / scale)
-        .filter(|nanos| *nanos <= TIME_MAX)
+    digits.checked_mul(unit / scale)
 }
 
 /// Any decimal number, with sign and exponent.
@@ -170,10 +182,7 @@ fn slow_time(text: &[u8], unit: u64) -> Result<u64, Allowed> {
             .and_then(|exponent| 10_u128.checked_pow(exponent))
             .map_or(0, |scale| (value + scale / 2) / scale)
     };
-    u64::try_from(nanos)
-        .ok()
-        .filter(|nanos| *nanos <= TIME_MAX)
-        .ok_or(TIME_RANGE)
+    u64::try_from(nanos).map_err(|_| TIME_RANGE)
 }
 
 /// A whole number with a sign, small enough for an exponent.
@@ -250,9 +259,11 @@ mod tests {
                 12_500_000,
             ),
         ] {
-            assert_eq!(time(text.as_bytes(), unit), Ok(nanos), "{text}");
+            assert_eq!(time(text.as_bytes(), unit, TIME_MAX), Ok(nanos), "{text}");
         }
-        assert_eq!(time(b"9223372036854775807", 1), Ok(TIME_MAX));
+        assert_eq!(time(b"9223372036854775807", 1, TIME_MAX), Ok(TIME_MAX));
+        let date = time(b"128166372003061629", 100, DATE_MAX);
+        assert_eq!(date, Ok(12_816_637_200_306_162_900));
     }
 
     #[test]
@@ -276,7 +287,7 @@ mod tests {
                 TIME_RANGE,
             ),
         ] {
-            assert_eq!(time(text.as_bytes(), 1), Err(allowed), "{text}");
+            assert_eq!(time(text.as_bytes(), 1, TIME_MAX), Err(allowed), "{text}");
         }
     }
 
@@ -296,7 +307,7 @@ mod tests {
         fn milliseconds_round_trip(nanos in 0..=TIME_MAX) {
             let mut text = Vec::new();
             write_millis(Nanos::from_nanos(nanos), &mut text);
-            prop_assert_eq!(time(&text, MS), Ok(nanos));
+            prop_assert_eq!(time(&text, MS, TIME_MAX), Ok(nanos));
         }
 
         #[test]
@@ -318,7 +329,7 @@ mod tests {
 
         #[test]
         fn nothing_panics(text in prop::collection::vec(any::<u8>(), 0..60), unit in 1..=1_000_000_000_u64) {
-            let _ = time(&text, unit);
+            let _ = time(&text, unit, TIME_MAX);
             let _ = unsigned(&text);
             let _ = hexadecimal(&text);
         }

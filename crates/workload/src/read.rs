@@ -4,8 +4,9 @@ use crate::error::{FieldError, TraceError};
 use crate::format;
 use crate::input::Input;
 use crate::lines::{LINE_MAX, LineError, Lines};
-use crate::trace::{ADDRESS_END, LENGTH_MAX};
-use crate::{Format, Notes, TimeUnit, Trace, TraceRequest};
+use crate::number::TIME_MAX;
+use crate::trace::{ADDRESS_END, LENGTH_MAX, TRACE_SECTOR};
+use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, Trace, TraceRequest};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fs::File;
@@ -22,6 +23,11 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// What to do with a request that arrives before the one ahead of it.
     pub backwards: Backwards,
+    /// Which event of a blkparse trace is a request's arrival; `None` takes `Q` if there are such
+    /// events, else `D`.
+    pub arrival_event: Option<ArrivalEvent>,
+    /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`] writes.
+    pub columns: Option<CsvColumns>,
 }
 
 /// What to do with a request that arrives before the one ahead of it in the file.
@@ -68,6 +74,7 @@ impl Trace {
             options,
             requests: Vec::new(),
             notes: Notes::new(file, Format::DiskSim),
+            first: None,
             latest: Time::ZERO,
             device_names: Vec::new(),
         };
@@ -77,13 +84,9 @@ impl Trace {
         };
         match reader.notes.format {
             Format::DiskSim => format::disksim::read(&mut lines, &mut reader)?,
-            other => {
-                return Err(TraceError::Options {
-                    file: file.to_owned(),
-                    format: other,
-                    problem: "cannot be read yet".to_owned(),
-                });
-            }
+            Format::Msr => format::msr::read(&mut lines, &mut reader)?,
+            Format::Blkparse => format::blkparse::read(&mut lines, &mut reader)?,
+            Format::Csv => format::csv::read(&mut lines, &mut reader)?,
         }
         reader.notes.lines = lines.number();
         reader.notes.compression = lines.input().compression();
@@ -93,6 +96,7 @@ impl Trace {
                 lines: reader.notes.lines,
             });
         }
+        reader.device_names.sort_unstable();
         let mut trace = Trace {
             requests: reader.requests,
             notes: reader.notes,
@@ -103,12 +107,16 @@ impl Trace {
     }
 }
 
+/// First arrival that is a date and not a time since some start: ten years.
+const DATE_MIN: Time = Time::from_nanos(10 * 365 * 86_400 * 1_000_000_000);
+
 /// What the readers of all formats fill.
 pub(crate) struct Reader<'a> {
     pub file: &'a str,
     pub options: &'a ReadOptions,
     pub requests: Vec<TraceRequest>,
     pub notes: Notes,
+    first: Option<Time>,
     /// Latest arrival so far.
     latest: Time,
     pub device_names: Vec<(u32, String)>,
@@ -117,8 +125,17 @@ pub(crate) struct Reader<'a> {
 impl Reader<'_> {
     /// Adds the request of a line.
     #[inline]
-    pub(crate) fn push(&mut self, line: u64, request: TraceRequest) -> Result<(), TraceError> {
+    pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {
         if let Some(arrival) = request.arrival {
+            let first = *self.first.get_or_insert(arrival);
+            if arrival.as_nanos().abs_diff(first.as_nanos()) > TIME_MAX {
+                return Err(TraceError::TooFar {
+                    file: self.file.to_owned(),
+                    line,
+                    found: arrival.to_string(),
+                    first: first.to_string(),
+                });
+            }
             if arrival < self.latest && self.options.backwards == Backwards::Refuse {
                 return Err(TraceError::Backwards {
                     file: self.file.to_owned(),
@@ -129,12 +146,34 @@ impl Reader<'_> {
             }
             self.latest = self.latest.max(arrival);
         }
-        if request.extent.is_empty() && request.op != Op::Flush {
+        if request.op == Op::Flush {
+            request.extent = Extent::default();
+        } else if request.extent.is_empty() {
             self.notes.zero_length += 1;
             return Ok(());
         }
         self.requests.push(request);
         Ok(())
+    }
+
+    /// Makes the first arrival the zero of all times, if they count from a calendar's.
+    pub(crate) fn subtract_date(&mut self) {
+        let first = self
+            .requests
+            .iter()
+            .filter_map(|request| request.arrival)
+            .min();
+        let Some(first) = first.filter(|first| *first >= DATE_MIN) else {
+            return;
+        };
+        let base = first - Time::ZERO;
+        self.notes.base = base;
+        for request in &mut self.requests {
+            for time in [&mut request.arrival, &mut request.completion] {
+                // A completion may be all that a request has, and earlier.
+                *time = time.map(|time| time.saturating_sub(base));
+            }
+        }
     }
 
     #[cold]
@@ -186,6 +225,22 @@ pub(crate) fn is_ignored(line: &[u8]) -> bool {
 pub(crate) fn extent(start: u64, len: u64) -> Option<Extent> {
     (len <= LENGTH_MAX && start < ADDRESS_END && len <= ADDRESS_END - start)
         .then(|| Extent::at(start, len))
+}
+
+/// The sectors that these bytes touch, and whether they touch no other byte.
+#[inline]
+pub(crate) fn extent_of_bytes(offset: u64, size: u64) -> Option<(Extent, bool)> {
+    const SECTOR: u64 = TRACE_SECTOR as u64;
+    let end = offset.checked_add(size)?;
+    let start = offset / SECTOR;
+    // A request of no bytes is one of no sectors, wherever it is.
+    let len = if size == 0 {
+        0
+    } else {
+        end.div_ceil(SECTOR) - start
+    };
+    let aligned = size == 0 || (offset.is_multiple_of(SECTOR) && end.is_multiple_of(SECTOR));
+    extent(start, len).map(|extent| (extent, aligned))
 }
 
 /// What [`extent`] wants.

@@ -121,7 +121,7 @@ impl Trace {
 }
 
 /// Headings of the columns that [`Trace::write_csv`] writes.
-const CSV_HEADINGS: &str =
+pub(crate) const CSV_HEADINGS: &str =
     "arrival_ns,completion_ns,device,op,address_sectors,size_sectors,process,flags";
 
 /// The word for an operation in a CSV trace.

@@ -1,7 +1,7 @@
 //! Fields of a line.
 
 use crate::error::FieldError;
-use crate::number::{self, Allowed};
+use crate::number::{self, Allowed, DATE_MAX, TIME_MAX};
 
 /// A line that is taken apart from left to right at blanks.
 pub(crate) struct Fields<'a> {
@@ -83,9 +83,115 @@ impl Field<'_> {
         number::hexadecimal(self.text).map_err(|Allowed(allowed)| self.error(name, allowed))
     }
 
+    /// A time from the zero of the trace.
     #[inline]
     pub(crate) fn time(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
-        number::time(self.text, unit).map_err(|Allowed(allowed)| self.error(name, allowed))
+        number::time(self.text, unit, TIME_MAX)
+            .map_err(|Allowed(allowed)| self.error(name, allowed))
+    }
+
+    /// A time from any zero, such as that of a calendar.
+    #[inline]
+    pub(crate) fn date(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
+        number::time(self.text, unit, DATE_MAX)
+            .map_err(|Allowed(allowed)| self.error(name, allowed))
+    }
+}
+
+/// The columns of a line between separators, without the blanks and quotes around them.
+///
+/// A column in quotes may contain the separator; a quote inside is doubled, and left so. With a blank
+/// as separator, any run of blanks is one.
+pub(crate) struct Columns<'a> {
+    line: &'a [u8],
+    at: usize,
+    separator: u8,
+    ended: bool,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn new(line: &'a [u8], separator: u8) -> Columns<'a> {
+        Columns {
+            line,
+            at: 0,
+            separator,
+            ended: false,
+        }
+    }
+
+    /// The next column; `None` behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If a quote is not closed, or something follows it.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Box<FieldError>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let mut from = self.at;
+        while from < self.line.len()
+            && is_blank(self.line[from])
+            && (self.line[from] != self.separator || self.separator == b' ')
+        {
+            from += 1;
+        }
+        if self.line.get(from) == Some(&b'"') {
+            return self.quoted(from).map(Some);
+        }
+        if self.separator == b' ' && from == self.line.len() && self.at > 0 {
+            self.ended = true;
+            return Ok(None);
+        }
+        let rest = &self.line[from..];
+        let separator = self.separator;
+        let len = rest
+            .iter()
+            .position(|byte| *byte == separator || (separator == b' ' && *byte == b'\t'));
+        self.ended = len.is_none();
+        let to = from + len.unwrap_or(rest.len());
+        self.at = to + 1;
+        let mut text = &self.line[from..to];
+        while let Some((last, others)) = text.split_last() {
+            if !is_blank(*last) {
+                break;
+            }
+            text = others;
+        }
+        Ok(Some(Field { at: from, text }))
+    }
+
+    /// The column whose opening quote is at `from`.
+    #[cold]
+    fn quoted(&mut self, from: usize) -> Result<Field<'a>, Box<FieldError>> {
+        let open = Field {
+            at: from,
+            text: &self.line[from..],
+        };
+        let mut to = from + 1;
+        loop {
+            match self.line.get(to) {
+                None => return Err(open.error("a quoted column", "a quote at its end")),
+                Some(b'"') if self.line.get(to + 1) == Some(&b'"') => to += 2,
+                Some(b'"') => break,
+                Some(_) => to += 1,
+            }
+        }
+        let field = Field {
+            at: from + 1,
+            text: &self.line[from + 1..to],
+        };
+        let behind = self.line[to + 1..]
+            .iter()
+            .position(|byte| *byte == self.separator || !is_blank(*byte));
+        match behind.map(|behind| to + 1 + behind) {
+            None => self.ended = true,
+            Some(at) if self.line[at] == self.separator => self.at = at + 1,
+            Some(_) => {
+                return Err(open.error("a quoted column", "a separator behind the closing quote"));
+            }
+        }
+        Ok(field)
     }
 }
 
@@ -96,4 +202,59 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         let field = fields.next();
         (!field.text.is_empty()).then_some((field.at, field.text))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn columns(line: &str, separator: u8) -> Result<Vec<String>, String> {
+        let mut columns = Columns::new(line.as_bytes(), separator);
+        let mut found = Vec::new();
+        while let Some(field) = columns
+            .next()
+            .map_err(|error| format!("{} {} {}", error.column, error.found, error.allowed))?
+        {
+            found.push(String::from_utf8_lossy(field.text).into_owned());
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn separators_blanks_and_quotes() {
+        for (line, separator, expected) in [
+            ("a,b,,c", b',', vec!["a", "b", "", "c"]),
+            (" a , b ,", b',', vec!["a", "b", ""]),
+            ("", b',', vec![""]),
+            ("a\t\tb", b'\t', vec!["a", "", "b"]),
+            ("  a \t b  c ", b' ', vec!["a", "b", "c"]),
+            ("\"a,b\" ,\"c\"\"d\",e", b',', vec!["a,b", "c\"\"d", "e"]),
+            ("\"a\"", b',', vec!["a"]),
+            ("x,\"\"", b',', vec!["x", ""]),
+        ] {
+            assert_eq!(columns(line, separator).unwrap(), expected, "{line:?}");
+        }
+        assert_eq!(
+            columns("a,\"b", b',').unwrap_err(),
+            "3 \"b a quote at its end"
+        );
+        assert_eq!(
+            columns("\"b\"c,d", b',').unwrap_err(),
+            "1 \"b\"c,d a separator behind the closing quote"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn always_ends(line in prop::collection::vec(any::<u8>(), 0..40), separator in any::<u8>()) {
+            let mut columns = Columns::new(&line, separator);
+            let mut count = 0;
+            while let Ok(Some(field)) = columns.next() {
+                prop_assert!(field.at + field.text.len() <= line.len());
+                count += 1;
+                prop_assert!(count <= line.len() + 1);
+            }
+        }
+    }
 }

@@ -1,7 +1,11 @@
 //! The formats, and how to tell them apart.
 
+pub(crate) mod blkparse;
+pub(crate) mod csv;
 pub(crate) mod disksim;
 mod fields;
+pub(crate) mod msr;
+mod rwbs;
 
 use crate::Format;
 use crate::error::TraceError;
@@ -47,7 +51,16 @@ fn format_of(line: &[u8]) -> Result<Format, &'static str> {
                 .iter()
                 .all(|byte| byte.is_ascii_digit() || *byte == b'.')
     };
+    if csv::recognise(line) {
+        return Ok(Format::Csv);
+    }
+    if msr::recognise(line) {
+        return Ok(Format::Msr);
+    }
     let columns: Vec<&[u8]> = words(line).map(|(_, word)| word).collect();
+    if blkparse::recognise(line) && columns.len() >= 6 {
+        return Ok(Format::Blkparse);
+    }
     if columns.first().is_some_and(|first| is_number(first)) && !line.contains(&b',') {
         return Ok(Format::DiskSim);
     }
@@ -69,6 +82,19 @@ mod tests {
             format_of(b"W Hit 4583176 4 663.0 45422.0"),
             Err(HINT_VALIDATION)
         );
+        assert_eq!(
+            format_of(b"128166372003061629,hm,1,Read,383496192,32768,413"),
+            Ok(Format::Msr)
+        );
+        assert_eq!(
+            format_of(b"  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]"),
+            Ok(Format::Blkparse)
+        );
+        assert_eq!(
+            format_of(crate::write::CSV_HEADINGS.as_bytes()),
+            Ok(Format::Csv)
+        );
+        assert_eq!(format_of(b"time,address,size"), Err(HINT));
         assert_eq!(format_of(b"hello world"), Err(HINT));
     }
 }

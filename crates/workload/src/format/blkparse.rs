@@ -1,0 +1,515 @@
+//! Text output of blkparse in its default format.
+//!
+//! ```text
+//!   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
+//!   device cpu sequence   seconds       pid  action, letters, sector + sectors [process]
+//! ```
+//!
+//! Three actions matter (blkparse(1), "trace actions"): `Q`, a request enters the block layer; `D`,
+//! it goes to the driver, by now perhaps merged with others; `C`, it is complete. `R` puts an issued
+//! request back. All other actions are ignored, and so are the summary at the end and commands that
+//! are not for sectors.
+//!
+//! The requests of the trace are the `Q` events, which is what a scheduler has to work on; if there
+//! are none, the `D` events. [`ReadOptions::arrival_event`](crate::ReadOptions) chooses otherwise.
+//! A completion is paired by device, operation and sectors: with the oldest request that begins
+//! where it begins, and the following ones if it is longer (they were merged), or a part of a
+//! request if it is shorter (it was split).
+//!
+//! Devices are numbered from 0 in the order in which they appear and named `major,minor`.
+
+use super::fields::{Field, Fields};
+use super::rwbs;
+use crate::error::{FieldError, TraceError};
+use crate::input::Input;
+use crate::lines::Lines;
+use crate::number;
+use crate::read::{self, Reader};
+use crate::trace::{ArrivalEvent, TraceRequest};
+use headtime_sched::{Flags, Op};
+use headtime_units::{Extent, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// An event of a request for sectors.
+struct Event {
+    action: Action,
+    request: TraceRequest,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Queue,
+    Issue,
+    Requeue,
+    Complete,
+}
+
+/// What a line says.
+enum Said {
+    Event(Event),
+    /// Nothing of interest.
+    Other,
+}
+
+/// Requests by one kind of event, with their completions.
+#[derive(Default)]
+struct Requests {
+    /// In order of the events, with the line and the sectors that are not complete.
+    list: Vec<(u64, TraceRequest, u64)>,
+    /// Places in the list of those that are not complete, oldest first.
+    open: BTreeMap<Key, VecDeque<usize>>,
+    /// Issued requests that were put back and will be issued again.
+    requeued: BTreeMap<Key, u32>,
+    /// Completions without a request.
+    unpaired: u64,
+}
+
+/// Device, operation, first sector.
+type Key = (u32, Op, u64);
+
+fn key(request: &TraceRequest) -> Key {
+    (request.device, request.op, request.extent.start.get())
+}
+
+impl Requests {
+    fn begin(&mut self, line: u64, request: TraceRequest) {
+        let key = key(&request);
+        if let Some(again) = self.requeued.get_mut(&key) {
+            *again -= 1;
+            if *again == 0 {
+                self.requeued.remove(&key);
+            }
+            return;
+        }
+        self.open.entry(key).or_default().push_back(self.list.len());
+        self.list.push((line, request, request.extent.len.get()));
+    }
+
+    fn put_back(&mut self, request: &TraceRequest) {
+        let key = key(request);
+        if self.open.contains_key(&key) {
+            *self.requeued.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Completes what the extent of `done` covers.
+    fn complete(&mut self, done: &TraceRequest) {
+        let mut at = done.extent.start.get();
+        let end = done.extent.end().get();
+        let mut paired = false;
+        while let Some((start, index)) = self.open_at(done, at, end) {
+            paired = true;
+            let (_, request, left) = &mut self.list[index];
+            let part = (request.extent.end().get().min(end)).saturating_sub(at);
+            *left = left.saturating_sub(part);
+            if *left == 0 {
+                request.completion = done.arrival;
+                self.close((done.device, done.op, start), index);
+            }
+            at += part;
+            if at >= end || part == 0 {
+                break;
+            }
+        }
+        self.unpaired += u64::from(!paired);
+    }
+
+    /// The open request that covers sector `at`: the oldest that begins there, best one that does
+    /// not reach past `end`, else the nearest below. With where it begins.
+    fn open_at(&self, done: &TraceRequest, at: u64, end: u64) -> Option<(u64, usize)> {
+        let fits = |index: &&usize| self.list[**index].1.extent.end().get() <= end;
+        let here = self.open.get(&(done.device, done.op, at));
+        if let Some(queue) = here {
+            let index = queue.iter().find(fits).or_else(|| queue.front())?;
+            return Some((at, *index));
+        }
+        let below = (done.device, done.op, 0)..(done.device, done.op, at);
+        let ((_, _, start), queue) = self.open.range(below).next_back()?;
+        let covers = |index: &&usize| self.list[**index].1.extent.end().get() > at;
+        queue.iter().find(covers).map(|index| (*start, *index))
+    }
+
+    fn close(&mut self, key: Key, index: usize) {
+        let Some(queue) = self.open.get_mut(&key) else {
+            return;
+        };
+        queue.retain(|other| *other != index);
+        if queue.is_empty() {
+            self.open.remove(&key);
+        }
+    }
+}
+
+pub(crate) fn read<R: Read>(
+    lines: &mut Lines<Input<R>>,
+    reader: &mut Reader<'_>,
+) -> Result<(), TraceError> {
+    let wanted = reader.options.arrival_event;
+    let mut devices: Vec<(u32, u32)> = Vec::new();
+    let mut queued = Requests::default();
+    let mut issued = Requests::default();
+    let mut summary = false;
+    while read::advance(lines, reader)? {
+        let (number, line) = (lines.number(), lines.current());
+        if !recognise(line) {
+            summary |= is_summary(line);
+            if summary {
+                reader.notes.lines_ignored += 1;
+                continue;
+            }
+        }
+        let event = match parse(line, &mut devices) {
+            Ok(Said::Event(event)) => event,
+            Ok(Said::Other) => {
+                reader.notes.lines_ignored += 1;
+                continue;
+            }
+            Err(error) => return Err(reader.field_error(number, *error)),
+        };
+        let request = event.request;
+        match event.action {
+            Action::Queue if wanted != Some(ArrivalEvent::Issue) => queued.begin(number, request),
+            Action::Issue if wanted != Some(ArrivalEvent::Queue) => issued.begin(number, request),
+            Action::Queue | Action::Issue => {}
+            Action::Requeue => issued.put_back(&request),
+            Action::Complete => {
+                queued.complete(&request);
+                issued.complete(&request);
+            }
+        }
+    }
+    let event = wanted.unwrap_or(if queued.list.is_empty() {
+        ArrivalEvent::Issue
+    } else {
+        ArrivalEvent::Queue
+    });
+    reader.notes.arrival_event = Some(event);
+    let requests = match event {
+        ArrivalEvent::Queue => queued,
+        ArrivalEvent::Issue => issued,
+    };
+    reader.notes.unpaired = requests.unpaired;
+    for (line, request, _) in requests.list {
+        reader.push(line, request)?;
+    }
+    reader.device_names = devices
+        .iter()
+        .enumerate()
+        .map(|(index, (major, minor))| (index as u32, format!("{major},{minor}")))
+        .collect();
+    Ok(())
+}
+
+/// Whether a line is an event, right or wrong: it begins with `major,minor`.
+pub(crate) fn recognise(line: &[u8]) -> bool {
+    device(Fields::new(line).next()).is_ok()
+}
+
+/// Whether a line begins what blkparse writes beside the events.
+fn is_summary(line: &[u8]) -> bool {
+    let word = Fields::new(line).next().text;
+    [
+        &b"CPU"[..],
+        b"Total",
+        b"Throughput",
+        b"Events",
+        b"Skips",
+        b"Input",
+    ]
+    .iter()
+    .any(|start| word.starts_with(start))
+}
+
+fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
+    let number = |text: &[u8]| {
+        number::unsigned(text)
+            .ok()
+            .and_then(|number| u32::try_from(number).ok())
+    };
+    memchr::memchr(b',', field.text)
+        .and_then(|comma| {
+            let (major, minor) = (&field.text[..comma], &field.text[comma + 1..]);
+            Some((number(major)?, number(minor)?))
+        })
+        .ok_or_else(|| field.error("the device", "major,minor such as 8,0"))
+}
+
+fn parse(line: &[u8], devices: &mut Vec<(u32, u32)>) -> Result<Said, Box<FieldError>> {
+    let mut fields = Fields::new(line);
+    let device = device(fields.next())?;
+    fields.next().unsigned("the processor")?;
+    fields.next().unsigned("the sequence number")?;
+    let time = fields.next().time("the time", SECOND)?;
+    let process = fields.next().unsigned_32("the process")?;
+    let action = fields.next();
+    let action = match action.text {
+        b"Q" => Action::Queue,
+        b"D" => Action::Issue,
+        b"R" => Action::Requeue,
+        b"C" => Action::Complete,
+        b"" => return Err(action.error("the action", "a letter such as Q, D or C")),
+        _ => return Ok(Said::Other),
+    };
+    let letters = fields.next();
+    let Some((mut op, flags)) = rwbs::read(letters.text) else {
+        // Commands that are not for sectors have letters too.
+        return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
+            Ok(Said::Other)
+        } else {
+            Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
+        };
+    };
+    let extent = extent(&mut fields)?;
+    let mut flags = flags;
+    if extent.is_empty() && flags.has(Flags::PREFLUSH) {
+        // What begins as an empty write with a flush before is the flush.
+        op = Op::Flush;
+        flags = Flags::NONE;
+    }
+    let index = devices
+        .iter()
+        .position(|other| *other == device)
+        .unwrap_or_else(|| {
+            devices.push(device);
+            devices.len() - 1
+        });
+    Ok(Said::Event(Event {
+        action,
+        request: TraceRequest {
+            arrival: Some(Time::from_nanos(time)),
+            completion: None,
+            device: index as u32,
+            op,
+            extent: if op == Op::Flush {
+                Extent::default()
+            } else {
+                extent
+            },
+            process: Some(process),
+            flags,
+        },
+    }))
+}
+
+/// `sector + sectors`; nothing, or a sector alone, is no sectors.
+fn extent(fields: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
+    let sector = fields.next();
+    if sector.text.is_empty() || matches!(sector.text[0], b'[' | b'(') {
+        return Ok(Extent::default());
+    }
+    let start = sector.unsigned("the sector")?;
+    let plus = fields.next();
+    if plus.text != b"+" {
+        let ends = plus.text.is_empty() || matches!(plus.text[0], b'[' | b'(');
+        return if ends {
+            Ok(Extent::default())
+        } else {
+            Err(plus.error("what is behind the sector", "+ and the number of sectors"))
+        };
+    }
+    let len = fields.next().unsigned("the number of sectors")?;
+    read::extent(start, len).ok_or_else(|| {
+        sector.error(
+            "the sector with the number of sectors",
+            read::EXTENT_ALLOWED,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ArrivalEvent, Format, ReadOptions, Trace, TraceError};
+    use headtime_sched::{Flags, Op};
+    use headtime_units::{Extent, Time};
+
+    fn read(text: &str, arrival_event: Option<ArrivalEvent>) -> Result<Trace, TraceError> {
+        let options = ReadOptions {
+            arrival_event,
+            ..ReadOptions::default()
+        };
+        Trace::read("b.txt", text.as_bytes(), &options)
+    }
+
+    /// Arrival and completion in us, device, extent.
+    fn all(trace: &Trace) -> Vec<(u64, Option<u64>, u32, Extent)> {
+        let us = |time: Time| time.as_nanos() / 1000;
+        trace
+            .requests
+            .iter()
+            .map(|r| {
+                (
+                    us(r.arrival.unwrap()),
+                    r.completion.map(us),
+                    r.device,
+                    r.extent,
+                )
+            })
+            .collect()
+    }
+
+    const MERGED: &str = "
+  8,0    1        1     0.000010000   100  Q   R 1000 + 8 [cat]
+  8,0    1        2     0.000011000   100  G   R 1000 + 8 [cat]
+  8,0    1        3     0.000012000   100  P   N [cat]
+  8,0    1        4     0.000020000   100  Q   R 1008 + 16 [cat]
+  8,0    1        5     0.000021000   100  M   R 1008 + 16 [cat]
+  8,0    1        6     0.000022000   100  U   N [cat] 1
+  8,16   1        7     0.000025000   101  Q  WS 5000 + 8 [sync]
+  8,0    1        8     0.000030000   100  D   R 1000 + 24 [cat]
+  8,16   1        9     0.000031000   101  D  WS 5000 + 8 [sync]
+  8,0    0        1     0.005000000     0  C   R 1000 + 24 [0]
+  8,16   0        2     0.006000000     0  C  WS 5000 + 8 [0]
+CPU0 (8,0):
+ Reads Queued:           2,       12KiB\t Writes Queued:           0,        0KiB
+ Read depth:             1        \t Write depth:             0
+
+Total (8,0):
+ Reads Queued:           2,       12KiB
+Throughput (R/W): 2,400KiB/s / 0KiB/s
+Events (8,0): 9 entries
+Skips: 0 forward (0 -   0.0%)
+";
+
+    #[test]
+    fn queued_requests_and_their_common_completion() {
+        let trace = read(MERGED, None).unwrap();
+        assert_eq!(trace.notes.format, Format::Blkparse);
+        assert_eq!(trace.notes.arrival_event, Some(ArrivalEvent::Queue));
+        assert_eq!(
+            all(&trace),
+            [
+                (10, Some(5000), 0, Extent::at(1000, 8)),
+                (20, Some(5000), 0, Extent::at(1008, 16)),
+                (25, Some(6000), 1, Extent::at(5000, 8)),
+            ]
+        );
+        assert_eq!(trace.requests[0].process, Some(100));
+        assert_eq!(trace.requests[2].flags, Flags::SYNC);
+        assert_eq!(trace.device_name(1), Some("8,16"));
+        assert_eq!(trace.notes.unpaired, 0);
+    }
+
+    #[test]
+    fn issued_requests() {
+        let expected = [
+            (30, Some(5000), 0, Extent::at(1000, 24)),
+            (31, Some(6000), 1, Extent::at(5000, 8)),
+        ];
+        assert_eq!(
+            all(&read(MERGED, Some(ArrivalEvent::Issue)).unwrap()),
+            expected
+        );
+        let without: String = MERGED
+            .lines()
+            .filter(|line| !line.contains(" Q "))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let trace = read(&without, None).unwrap();
+        assert_eq!(trace.notes.arrival_event, Some(ArrivalEvent::Issue));
+        assert_eq!(all(&trace), expected);
+    }
+
+    #[test]
+    fn split_twin_requeued_and_stray() {
+        // One request is completed in two parts.
+        let split = "\
+8,0 1 1 0.000001000 9 Q R 100 + 16 [x]
+8,0 1 2 0.000002000 9 C R 108 + 8 [0]
+8,0 1 3 0.000003000 9 C R 100 + 8 [0]
+";
+        assert_eq!(
+            all(&read(split, None).unwrap()),
+            [(1, Some(3), 0, Extent::at(100, 16))]
+        );
+        // Two alike complete in order; a third completion belongs to none.
+        let twins = "\
+8,0 1 1 0.000001000 9 Q R 100 + 8 [x]
+8,0 1 1 0.000002000 9 Q R 100 + 8 [y]
+8,0 1 2 0.000003000 9 C R 100 + 8 [0]
+8,0 1 3 0.000004000 9 C R 100 + 8 [0]
+8,0 1 3 0.000005000 9 C R 100 + 8 [0]
+8,0 1 3 0.000005000 9 Q W 100 + 8 [0]
+";
+        let trace = read(twins, None).unwrap();
+        assert_eq!(
+            all(&trace),
+            [
+                (1, Some(3), 0, Extent::at(100, 8)),
+                (2, Some(4), 0, Extent::at(100, 8)),
+                (5, None, 0, Extent::at(100, 8)),
+            ]
+        );
+        assert_eq!(trace.notes.unpaired, 1);
+        // Put back and issued again, it is still one request.
+        let requeued = "\
+8,0 1 1 0.000001000 9 D R 100 + 8 [x]
+8,0 1 1 0.000002000 9 R R 100 + 8 [0]
+8,0 1 2 0.000003000 9 D R 100 + 8 [x]
+8,0 1 3 0.000004000 9 C R 100 + 8 [0]
+";
+        assert_eq!(
+            all(&read(requeued, None).unwrap()),
+            [(1, Some(4), 0, Extent::at(100, 8))]
+        );
+    }
+
+    #[test]
+    fn flushes_discards_and_commands() {
+        let text = "\
+8,0 1 1 0.000001000 9 Q FWS [fsync]
+8,0 1 2 0.000002000 9 Q FWFS 64 + 8 [jbd2]
+8,0 1 3 0.000003000 9 Q DS 1024 + 2048 [fstrim]
+8,0 1 4 0.000004000 9 D N 36 (12 00 00 00 24 00 ..) [smartd]
+8,0 1 5 0.000005000 9 C FWS 0 [0]
+8,0 1 6 0.000006000 9 C FWFS 64 + 8 [0]
+8,0 1 7 0.000007000 9 C DS 1024 + 2048 [0]
+8,0 1 0 0.000007000 9 m N cfq expired
+";
+        let trace = read(text, None).unwrap();
+        let ops: Vec<(Op, Flags)> = trace.requests.iter().map(|r| (r.op, r.flags)).collect();
+        let strong = Flags::PREFLUSH.with(Flags::FUA).with(Flags::SYNC);
+        assert_eq!(
+            ops,
+            [
+                (Op::Flush, Flags::NONE),
+                (Op::Write, strong),
+                (Op::Discard, Flags::SYNC),
+            ]
+        );
+        let completions: Vec<Option<u64>> = all(&trace).iter().map(|r| r.1).collect();
+        assert_eq!(completions, [Some(5), Some(6), Some(7)]);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        for (line, message) in [
+            (
+                "8,0 1 1 -0.5 9 Q R 1 + 8 [x]",
+                "line 2, column 9: the time is `-0.5`; allowed is a number of 0 or more",
+            ),
+            (
+                "8,0 1 1 0.5 9 Q R 1 + [x]",
+                "line 2, column 23: the number of sectors is `[x]`; allowed is a whole number from 0 to 18446744073709551615",
+            ),
+            (
+                "8,0 1 1 0.5 9 Q q 1 + 8 [x]",
+                "line 2, column 17: the operation is `q`; allowed is letters such as R, WS, FWFS or D",
+            ),
+            (
+                "8,0 1 1 0.5",
+                "line 2, column 12: the process is `(nothing, the line ends)`; allowed is a whole number from 0 to 18446744073709551615",
+            ),
+            (
+                "sda 1 1 0.5 9 Q R 1 + 8",
+                "line 2, column 1: the device is `sda`; allowed is major,minor such as 8,0",
+            ),
+        ] {
+            let text = format!("8,0 1 1 0.1 9 Q R 1 + 8 [x]\n{line}\n");
+            let error = read(&text, None).unwrap_err();
+            assert_eq!(error.to_string(), format!("b.txt: {message}"));
+        }
+    }
+}

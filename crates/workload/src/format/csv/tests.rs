@@ -1,0 +1,235 @@
+use super::*;
+use crate::{ReadOptions, Trace};
+use headtime_units::Nanos;
+
+fn read(text: &str, columns: &str) -> Result<Trace, TraceError> {
+    let options = ReadOptions {
+        format: Some(Format::Csv),
+        columns: Some(columns.parse().unwrap()),
+        ..ReadOptions::default()
+    };
+    Trace::read("c.csv", text.as_bytes(), &options)
+}
+
+/// Arrival, completion, device, operation, extent, process, flags.
+fn all(trace: &Trace) -> Vec<String> {
+    trace
+        .requests
+        .iter()
+        .map(|r| {
+            format!(
+                "{:?} {:?} {} {:?} {} {:?} {}",
+                r.arrival.map(Time::as_nanos),
+                r.completion.map(Time::as_nanos),
+                r.device,
+                r.op,
+                r.extent,
+                r.process,
+                r.flags.bits()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn columns_by_heading() {
+    let text = "Time;Type; Offset;\"Size; bytes\";Disk;Pid\n\
+                1.5;R;4096;8192;sdb;17\n\
+                2,5;R;0;512;sdb;17\n";
+    let columns = "time=Time:s,op=Type,address=Offset:bytes,size=Size; bytes:bytes,device=Disk:name,process=Pid";
+    let error = read(text, columns).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "c.csv: line 3, column 1: the time is `2,5`; allowed is a decimal number such as 12, 12.5 or 1.25e3"
+    );
+    let text = text.replace("2,5;R;0;512;sdb;17", "2.5;ws;1;512;sda;");
+    let trace = read(&text, columns).unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "Some(1500000000) None 0 Read 8+16 Some(17) 0",
+            "Some(2500000000) None 1 Write 0+2 None 4",
+        ]
+    );
+    assert_eq!(trace.notes.unaligned, 1);
+    assert_eq!(trace.device_name(0), Some("sdb"));
+    assert_eq!(trace.find_device("sda"), Some(1));
+}
+
+#[test]
+fn columns_by_number() {
+    let columns = "op=2:read0,address=4:4KiB,size=3:sectors,time=1:us,response=6:ms";
+    let text = "time op size address x resp\n10 0 8 1 x 2.5\n\n# more\n20 1 16 2 x 1\n";
+    let trace = read(text, columns).unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "Some(10000) Some(2510000) 0 Read 8+8 None 0",
+            "Some(20000) Some(1020000) 0 Write 16+16 None 0",
+        ]
+    );
+    assert_eq!(trace.notes.lines_ignored, 3);
+    // Without a heading the first line counts.
+    assert_eq!(read("10 0 8 1 x 2.5\n", columns).unwrap().requests.len(), 1);
+}
+
+#[test]
+fn dates_become_spans() {
+    let text = "1538323200.25,R,0,8\n1538323201.5,W,8,8\n";
+    let columns = "time=1:s,op=2,address=3:sectors,size=4:sectors";
+    let trace = read(text, columns).unwrap();
+    assert_eq!(
+        trace.notes.base,
+        Nanos::from_nanos(1_538_323_200_250_000_000)
+    );
+    assert_eq!(
+        trace.requests[1].arrival,
+        Some(Time::from_nanos(1_250_000_000))
+    );
+}
+
+#[test]
+fn requests_without_times_keep_their_order() {
+    let trace = read(
+        "R,16,8\nF,0,0\nR,0,0\nD,0,8\n",
+        "op=1,address=2:sectors,size=3:sectors",
+    )
+    .unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "None None 0 Read 16+8 None 0",
+            "None None 0 Flush 0+0 None 0",
+            "None None 0 Discard 0+8 None 0",
+        ]
+    );
+    assert_eq!(trace.notes.zero_length, 1);
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let own = "arrival_ns,completion_ns,device,op,address_sectors,size_sectors,process,flags\n\
+               5,105,3,read,8,16,77,0\n,,0,flush,0,0,,4\n9,,0,write,0,1,,7\n";
+    let trace = Trace::read("own", own.as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "Some(5) Some(105) 3 Read 8+16 Some(77) 0",
+            "None None 0 Flush 0+0 None 4",
+            "Some(9) None 0 Write 0+1 None 7",
+        ]
+    );
+    let mut out = Vec::new();
+    trace.write_csv(&mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), own);
+}
+
+#[test]
+fn bad_lines_are_named() {
+    let columns =
+        "time=1:ms,completion=2:ms,op=3,address=4:KiB,size=5:bytes,device=6,process=7,flags=8";
+    for (line, message) in [
+        (
+            "1,2,Q,0,512,0,1,0",
+            "column 5: the operation is `Q`; allowed is read, write, flush, discard, or letters as blkparse writes them (R, W, F, D, WS ..)",
+        ),
+        (
+            "1,0.5,R,0,512,0,1,0",
+            "column 3: the completion is `0.5`; allowed is a time not before that of the request",
+        ),
+        (
+            "1,2,R,0x10,512,0,1,0",
+            "column 7: the address is `0x10`; allowed is a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "1,2,R,18446744073709551615,512,0,1,0",
+            "column 7: the address is `18446744073709551615`; allowed is an address of at most 64 bits of bytes",
+        ),
+        (
+            "1,2,R,0,512,sda,1,0",
+            "column 13: the device is `sda`; allowed is a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "1,2,R,0,512,0,1,8",
+            "column 17: the flags is `8`; allowed is 0 to 7",
+        ),
+        (
+            "1,2,R,0",
+            "column 8: the size is `(nothing, the line ends)`; allowed is a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "1,2,\"R,0",
+            "column 5: a quoted column is `\"R,0`; allowed is a quote at its end",
+        ),
+    ] {
+        let text = format!("1,2,R,0,512,0,1,0\n{line}\n");
+        let error = read(&text, columns).unwrap_err();
+        assert_eq!(error.to_string(), format!("c.csv: line 2, {message}"));
+    }
+}
+
+#[test]
+fn bad_columns_are_named() {
+    for (columns, message) in [
+        (
+            "op=1",
+            "columns: `op=1`: there is no address; op, address and size are needed",
+        ),
+        (
+            "op=1,address=2",
+            "columns: `address=2`: an address or size needs its unit: bytes, sectors or a size, as in address=4:bytes",
+        ),
+        (
+            "op=1,address=2:furlongs",
+            "columns: `address=2:furlongs`: the unit is one of bytes, sectors (of 512 bytes), or a size such as KiB or 4KiB",
+        ),
+        (
+            "time=1:h",
+            "columns: `time=1:h`: unknown unit of time `h`; allowed are s, ms, us, 100ns, ns",
+        ),
+        (
+            "op=0",
+            "columns: `op=0`: columns are counted from 1 to 1000",
+        ),
+        (
+            "op=",
+            "columns: `op=`: there is no column; give its number, from 1, or its heading",
+        ),
+        ("op=1,op=2", "columns: `op=2`: it is given twice"),
+        (
+            "size=1:bytes,colour=2",
+            "columns: `colour=2`: `colour` is not one of time, completion, response, op, address, size, device, process, flags or separator",
+        ),
+        (
+            "op=1,address=2:bytes,size=3:bytes,response=4:ms",
+            "columns: `op=1,address=2:bytes,size=3:bytes,response=4:ms`: a response needs a time to count from",
+        ),
+    ] {
+        let error = columns.parse::<CsvColumns>().unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    let error = read("a,b,c\n1,2,3\n", "op=x,address=b:bytes,size=c:bytes").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "c.csv: format csv: line 1 has no heading `x`; it has a, b, c"
+    );
+    let error = read("a,b,c\n1,2,3\n", "op=1,address=1:bytes,size=c:bytes").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "c.csv: format csv: column 1 is wanted for two things"
+    );
+}
+
+#[test]
+fn units_of_size() {
+    for (text, bytes) in [
+        ("bytes", 1),
+        ("sectors", 512),
+        ("KiB", 1024),
+        ("4KiB", 4096),
+        ("B", 1),
+    ] {
+        assert_eq!(text.parse::<SizeUnit>().unwrap().bytes(), bytes);
+    }
+    assert!("0KiB".parse::<SizeUnit>().is_err() && "".parse::<SizeUnit>().is_err());
+}

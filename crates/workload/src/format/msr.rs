@@ -1,0 +1,268 @@
+//! MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
+//!
+//! The columns are described in the README of the collection (SNIA IOTTA, trace set 388; Narayanan,
+//! Donnelly, Rowstron, "Write Off-Loading", FAST 2008): the timestamp is a Windows file time, in
+//! 100 ns since 1601, at which the request was issued; Type is `Read` or `Write`; Offset and Size
+//! are in bytes; the response time is in 100 ns too. Lines are nearly, but not quite, in order.
+//!
+//! A line of headings at the start is skipped. If all lines are of one host, the device is the disk
+//! number; else the pairs of host and disk are numbered from 0 in the order in which they appear.
+
+use super::fields::{Columns, Field};
+use crate::TraceRequest;
+use crate::error::{FieldError, TraceError};
+use crate::input::Input;
+use crate::lines::Lines;
+use crate::number;
+use crate::read::{self, Reader};
+use headtime_sched::{Flags, Op};
+use headtime_units::Time;
+use std::io::Read;
+
+/// The unit of both times.
+const TICK: u64 = 100;
+
+/// Volumes, each of a host and a disk. A trace has few.
+#[derive(Default)]
+struct Volumes {
+    list: Vec<(Vec<u8>, u32)>,
+    last: usize,
+}
+
+impl Volumes {
+    /// Its place in the list.
+    #[inline]
+    fn index(&mut self, host: &[u8], disk: u32) -> u32 {
+        let is_it = |(h, d): &(Vec<u8>, u32)| *d == disk && h == host;
+        if !self.list.get(self.last).is_some_and(is_it) {
+            self.last = self.list.iter().position(is_it).unwrap_or_else(|| {
+                self.list.push((host.to_vec(), disk));
+                self.list.len() - 1
+            });
+        }
+        self.last as u32
+    }
+
+    /// Whether there is one host only.
+    fn is_one_host(&self) -> bool {
+        self.list.windows(2).all(|pair| pair[0].0 == pair[1].0)
+    }
+}
+
+pub(crate) fn read<R: Read>(
+    lines: &mut Lines<Input<R>>,
+    reader: &mut Reader<'_>,
+) -> Result<(), TraceError> {
+    let mut volumes = Volumes::default();
+    let mut first = true;
+    while read::advance(lines, reader)? {
+        let (number, line) = (lines.number(), lines.current());
+        if std::mem::take(&mut first) && is_heading(line) {
+            reader.notes.lines_ignored += 1;
+            continue;
+        }
+        match parse(line, &mut volumes) {
+            Ok((request, aligned)) => {
+                reader.notes.unaligned += u64::from(!aligned);
+                reader.push(number, request)?;
+            }
+            Err(error) => return Err(reader.field_error(number, *error)),
+        }
+    }
+    reader.subtract_date();
+    let one_host = volumes.is_one_host();
+    if one_host {
+        for request in &mut reader.requests {
+            request.device = volumes.list[request.device as usize].1;
+        }
+    }
+    reader.device_names = volumes
+        .list
+        .iter()
+        .enumerate()
+        .map(|(index, (host, disk))| {
+            let number = if one_host { *disk } else { index as u32 };
+            (number, format!("{}/{disk}", crate::error::shown(host)))
+        })
+        .collect();
+    Ok(())
+}
+
+/// Whether a line looks like the first of a file in this format, right or wrong: headings, or seven
+/// columns of which the first and the third are whole numbers.
+pub(crate) fn recognise(line: &[u8]) -> bool {
+    let columns: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
+    let is_number = |text: &[u8]| !text.is_empty() && number::is_integer(text);
+    is_heading(line) || columns.len() == 7 && is_number(columns[0]) && is_number(columns[2])
+}
+
+fn is_heading(line: &[u8]) -> bool {
+    line.get(..10)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"timestamp,"))
+        && memchr::memchr_iter(b',', line).count() == 6
+}
+
+/// The request of a line, with the place of its volume as device, and whether it covers whole
+/// sectors.
+#[inline]
+fn parse(line: &[u8], volumes: &mut Volumes) -> Result<(TraceRequest, bool), Box<FieldError>> {
+    let mut columns = Columns::new(line, b',');
+    let mut next = || {
+        columns.next().map(|column| {
+            column.unwrap_or(Field {
+                at: line.len(),
+                text: b"",
+            })
+        })
+    };
+    let arrival = next()?.date("Timestamp", TICK)?;
+    let host = next()?;
+    let disk = next()?.unsigned_32("DiskNumber")?;
+    let op = next()?;
+    let op = if op.text.eq_ignore_ascii_case(b"read") {
+        Op::Read
+    } else if op.text.eq_ignore_ascii_case(b"write") {
+        Op::Write
+    } else {
+        return Err(op.error("Type", "Read or Write"));
+    };
+    let offset = next()?;
+    let size = next()?.unsigned("Size")?;
+    let (extent, aligned) = read::extent_of_bytes(offset.unsigned("Offset")?, size)
+        .ok_or_else(|| offset.error("Offset with Size", read::EXTENT_ALLOWED))?;
+    let response = next()?;
+    let completion = arrival
+        .checked_add(response.time("ResponseTime", TICK)?)
+        .filter(|nanos| *nanos < u64::MAX)
+        .ok_or_else(|| response.error("ResponseTime", "a time before the year 2185"))?;
+    if let Some(further) = columns.next()? {
+        return Err(further.error("a further column", "the end of the line, after 7 columns"));
+    }
+    Ok((
+        TraceRequest {
+            arrival: Some(Time::from_nanos(arrival)),
+            completion: Some(Time::from_nanos(completion)),
+            device: volumes.index(host.text, disk),
+            op,
+            extent,
+            process: None,
+            flags: Flags::NONE,
+        },
+        aligned,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Backwards, Format, ReadOptions, Trace, TraceError};
+    use headtime_sched::Op;
+    use headtime_units::{Extent, Nanos, Time};
+
+    fn read(text: &str) -> Result<Trace, TraceError> {
+        Trace::read("m.csv", text.as_bytes(), &ReadOptions::default())
+    }
+
+    const TEXT: &str = "\
+128166372003061629,hm,1,Read,383496192,32768,413
+128166372016382155,hm,1,Write,2822144000,4096,0
+128166372016000000,hm,0,Read,512,512,100
+";
+
+    #[test]
+    fn dates_become_spans_and_response_times_completions() {
+        let trace = read(TEXT).unwrap();
+        assert_eq!(trace.notes.format, Format::Msr);
+        assert_eq!(
+            trace.notes.base,
+            Nanos::from_nanos(12_816_637_200_306_162_900)
+        );
+        assert_eq!(trace.notes.out_of_order, 1);
+        let first = trace.requests[0];
+        assert_eq!(first.arrival, Some(Time::ZERO));
+        assert_eq!(first.completion, Some(Time::from_nanos(41_300)));
+        assert_eq!((first.device, first.op), (1, Op::Read));
+        assert_eq!(first.extent, Extent::at(383_496_192 / 512, 64));
+        assert_eq!(
+            trace.requests[1].arrival,
+            Some(Time::from_nanos(1_293_837_100))
+        );
+        assert_eq!(trace.requests[2].extent, Extent::at(2_822_144_000 / 512, 8));
+        assert_eq!(trace.devices(), [0, 1]);
+        assert_eq!(trace.device_name(0), Some("hm/0"));
+        assert_eq!(trace.find_device("hm/1"), Some(1));
+    }
+
+    #[test]
+    fn volumes_of_several_hosts_are_numbered() {
+        let text = TEXT.replace("hm,0", "prn,1");
+        let trace = read(&text).unwrap();
+        assert_eq!(trace.devices(), [0, 1]);
+        assert_eq!(trace.device_name(0), Some("hm/1"));
+        assert_eq!(trace.device_name(1), Some("prn/1"));
+    }
+
+    #[test]
+    fn headings_bytes_that_are_no_sectors_and_no_bytes() {
+        let text = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n\
+                    128166372003061629,hm,1,Read,1000,100,413\r\n\
+                    128166372003061630,hm,1,Read,1024,0,413\r\n";
+        let trace = read(text).unwrap();
+        assert_eq!(trace.requests.len(), 1);
+        assert_eq!(trace.requests[0].extent, Extent::at(1, 2));
+        let notes = &trace.notes;
+        assert_eq!(
+            (notes.unaligned, notes.zero_length, notes.lines_ignored),
+            (1, 1, 1)
+        );
+    }
+
+    #[test]
+    fn errors_name_the_column() {
+        for (line, message) in [
+            (
+                "128166372003061629,hm,1,Reed,0,512,1",
+                "line 2, column 25: Type is `Reed`; allowed is Read or Write",
+            ),
+            (
+                "128166372003061629,hm,1,Read,0,512",
+                "line 2, column 35: ResponseTime is `(nothing, the line ends)`; allowed is a decimal number such as 12, 12.5 or 1.25e3",
+            ),
+            (
+                "128166372003061629,hm,1,Read,0,512,1,1",
+                "line 2, column 38: a further column is `1`; allowed is the end of the line, after 7 columns",
+            ),
+            (
+                "-5,hm,1,Read,0,512,1",
+                "line 2, column 1: Timestamp is `-5`; allowed is a number of 0 or more",
+            ),
+            (
+                "99999999999999999999,hm,1,Read,0,512,1",
+                "line 2, column 1: Timestamp is `99999999999999999999`; allowed is a time of at most 292 years (584 for a date)",
+            ),
+            (
+                "128166372003061629,hm,1,Read,18446744073709551615,512,1",
+                "line 2, column 30: Offset with Size is `18446744073709551615`; allowed is a run of at most 4294967295 sectors of 512 bytes that ends at sector 36028797018963968 or before",
+            ),
+            (
+                "1,hm,1,Read,0,512,1",
+                "line 2: the request arrives at 100ns, more than 292 years from the first one at 12816637200.3061629s; allowed are arrivals nearer to each other",
+            ),
+        ] {
+            let text = format!("128166372003061629,hm,1,Read,0,512,1\n{line}\n");
+            assert_eq!(
+                read(&text).unwrap_err().to_string(),
+                format!("m.csv: {message}")
+            );
+        }
+    }
+
+    #[test]
+    fn disorder_can_be_refused() {
+        let options = ReadOptions {
+            backwards: Backwards::Refuse,
+            ..ReadOptions::default()
+        };
+        let error = Trace::read("m.csv", TEXT.as_bytes(), &options).unwrap_err();
+        assert!(matches!(error, TraceError::Backwards { line: 3, .. }));
+    }
+}
