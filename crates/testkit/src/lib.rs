@@ -2,3 +2,20 @@
 //! a policy makes, a toy disk, toy policies, and broken ones that the checkers must catch.
 //!
 //! What is not here: anything that a product crate may depend on outside its tests.
+
+mod arrivals;
+mod broken;
+mod check;
+mod model;
+mod subject;
+mod toy_disk;
+mod toys;
+mod violation;
+mod waits;
+
+pub use arrivals::{Arrival, CAPACITY, Scenario, plain_scenarios, scenarios, starving};
+pub use broken::{Broken, BrokenWaiter, Fault, WaitFault};
+pub use check::{Served, check, check_elevator, check_waits};
+pub use toy_disk::{ToyDisk, ToyMechanics, ToyPlace};
+pub use toys::{ToyAnticipator, ToyFair};
+pub use violation::{Rule, Violation};

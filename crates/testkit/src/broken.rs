@@ -1,0 +1,266 @@
+//! Policies with a fault, which the checkers must find. A checker that passes one is no checker.
+
+use headtime_sched::{
+    BoundsWaits, Candidate, Dispatch, Elevator, Request, Scheduler, Sstf, Tag, WaitBound,
+};
+use headtime_units::{Extent, Lba, Nanos, Time};
+use std::cell::Cell;
+
+/// What is wrong with a [`Broken`] elevator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: what the checkers must pass.
+    None,
+    /// Every third request taken is lost, and the next one returned in its place.
+    Drops,
+    /// As `Drops`, and still counted as queued.
+    Loses,
+    /// Every third request is handed out twice.
+    Duplicates,
+    /// It says that nobody is overtaken more than four times.
+    ClaimsBound,
+    /// It says that nobody waits longer than 1 ms and two accesses.
+    ClaimsTime,
+    /// A look moves the head, as it seems to the elevator.
+    PeekRemembers,
+    /// It shows the oldest request and takes the nearest.
+    PeekDisagrees,
+    /// It does not hear that a request became part of another.
+    IgnoresFused,
+    /// It does not hear that a request grew.
+    IgnoresMerged,
+    /// It forgets that a fused request has the older arrival.
+    ForgetsPlace,
+    /// It drains in order of address.
+    DrainsByAddress,
+    /// It keeps a request back when drained.
+    DrainsPartly,
+    /// It returns nothing, every third time, although something is queued.
+    Shy,
+}
+
+/// Shortest seek first, with a fault.
+#[derive(Debug)]
+pub struct Broken {
+    fault: Fault,
+    right: Sstf,
+    /// In order of arrival, for the faults that need it.
+    queue: Vec<Request>,
+    taken: u64,
+    lost: usize,
+    again: Option<Request>,
+    looks: Cell<u64>,
+}
+
+impl Broken {
+    /// With this fault, without requests.
+    pub fn new(fault: Fault) -> Broken {
+        Broken {
+            fault,
+            right: Sstf::new(),
+            queue: Vec::new(),
+            taken: 0,
+            lost: 0,
+            again: None,
+            looks: Cell::new(0),
+        }
+    }
+
+    fn remove(&mut self, now: Time, head: Lba) -> Option<Request> {
+        let request = self.right.take(now, head)?;
+        self.queue.retain(|queued| queued.tag != request.tag);
+        Some(request)
+    }
+}
+
+impl Elevator for Broken {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.queue.push(request);
+        self.right.insert(now, request);
+    }
+
+    fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
+        match self.fault {
+            Fault::PeekRemembers => {
+                self.looks.set(self.looks.get() + 1);
+                let head = Lba::new(head.get() + self.looks.get() * 997);
+                self.right.peek(now, head)
+            }
+            Fault::PeekDisagrees => {
+                let request = *self.queue.first()?;
+                Some(Candidate {
+                    request,
+                    urgent: false,
+                })
+            }
+            _ => self.right.peek(now, head),
+        }
+    }
+
+    fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
+        if let Some(again) = self.again.take() {
+            return Some(again);
+        }
+        self.taken += 1;
+        let third = self.taken.is_multiple_of(3);
+        match self.fault {
+            Fault::Drops if third => {
+                self.remove(now, head);
+            }
+            Fault::Loses if third => {
+                self.lost += usize::from(self.remove(now, head).is_some());
+            }
+            Fault::Shy if third => return None,
+            _ => {}
+        }
+        let request = self.remove(now, head);
+        if self.fault == Fault::Duplicates && third {
+            self.again = request;
+        }
+        request
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        if self.fault == Fault::IgnoresMerged {
+            return;
+        }
+        let grown = self.queue.iter_mut().find(|request| request.tag == queued);
+        grown.expect("only what is queued grows").extent = extent;
+        self.right.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        match self.fault {
+            Fault::IgnoresFused => {}
+            Fault::ForgetsPlace => {
+                let (kept, gone) = (self.of(kept), self.of(gone));
+                let mut all = self.right.drain();
+                all.retain(|request| request.tag != gone.tag);
+                self.queue.retain(|request| request.tag != gone.tag);
+                assert!(all.contains(&kept));
+                for request in all {
+                    self.right.insert(request.arrival, request);
+                }
+            }
+            _ => {
+                let arrival = self.of(kept).arrival.min(self.of(gone).arrival);
+                self.queue.retain(|request| request.tag != gone);
+                let place = self.queue.iter_mut().find(|request| request.tag == kept);
+                place.expect("only what is queued is fused").arrival = arrival;
+                self.right.fused(kept, gone);
+            }
+        }
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        (self.fault == Fault::ClaimsBound).then_some(4)
+    }
+
+    fn queued(&self) -> usize {
+        self.right.queued() + self.lost
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.queue.clear();
+        let mut all = self.right.drain();
+        match self.fault {
+            Fault::DrainsByAddress => all.sort_by_key(|request| request.extent.start),
+            Fault::DrainsPartly => {
+                all.pop();
+            }
+            _ => {}
+        }
+        all
+    }
+}
+
+impl Broken {
+    fn of(&self, tag: Tag) -> Request {
+        let found = self.queue.iter().find(|request| request.tag == tag);
+        *found.expect("only what is queued is asked for")
+    }
+}
+
+impl BoundsWaits for Broken {
+    fn wait_max(&self, _: &Request, _: usize) -> Option<WaitBound> {
+        (self.fault == Fault::ClaimsTime).then_some(WaitBound {
+            expire: Nanos::from_millis(1),
+            accesses: 2,
+        })
+    }
+}
+
+/// How a [`BrokenWaiter`] waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFault {
+    /// It always waits another millisecond.
+    Forever,
+    /// It waits until now.
+    UntilNow,
+    /// It says that nothing is queued while it waits.
+    SaysEmpty,
+}
+
+/// A scheduler that waits in a wrong way once it has served three requests.
+#[derive(Debug)]
+pub struct BrokenWaiter {
+    fault: WaitFault,
+    right: Sstf,
+    served: usize,
+}
+
+impl BrokenWaiter {
+    /// With this fault, without requests.
+    pub fn new(fault: WaitFault) -> BrokenWaiter {
+        BrokenWaiter {
+            fault,
+            right: Sstf::new(),
+            served: 0,
+        }
+    }
+}
+
+impl Scheduler for BrokenWaiter {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.right.insert(now, request);
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        if self.served >= 3 && self.right.queued() > 0 {
+            return match self.fault {
+                WaitFault::Forever => Dispatch::IdleUntil(now + Nanos::from_millis(1)),
+                WaitFault::UntilNow => Dispatch::IdleUntil(now),
+                WaitFault::SaysEmpty => Dispatch::Empty,
+            };
+        }
+        self.served += 1;
+        match self.right.take(now, Lba::ZERO) {
+            Some(request) => Dispatch::Request(request),
+            None => Dispatch::Empty,
+        }
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        self.right.may_merge(queued, new)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.right.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.right.fused(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn queued(&self) -> usize {
+        self.right.queued()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.right.drain()
+    }
+}

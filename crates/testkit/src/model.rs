@@ -1,0 +1,166 @@
+//! The obvious account of what a scheduler has queued, and the engine's merging on it.
+
+use headtime_sched::{Op, Request, Tag};
+use headtime_units::Extent;
+use std::collections::BTreeMap;
+
+/// The most sectors of a merged request.
+const MERGED_SECTORS_MAX: u64 = 64;
+
+/// A queued request.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    /// As the scheduler must hand it out.
+    pub request: Request,
+    /// The arrivals in it, by number.
+    pub parts: Vec<usize>,
+    /// How many were inserted before it, or before the part whose place it has.
+    pub turn: u64,
+    /// How many younger ones were handed out ahead of it.
+    pub overtaken: usize,
+    /// What the policy promises in time, and from when on.
+    pub promise: crate::waits::Promise,
+}
+
+impl Queued {
+    /// The smaller, the older.
+    fn age(&self) -> (headtime_units::Time, u64) {
+        (self.request.arrival, self.turn)
+    }
+
+    pub fn is_younger_than(&self, other: &Queued) -> bool {
+        self.age() > other.age()
+    }
+}
+
+/// What merging a request did.
+pub(crate) struct Merge {
+    pub kept: Tag,
+    pub gone: Option<Tag>,
+    pub extent: Extent,
+}
+
+/// What is queued, by tag.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    queued: BTreeMap<Tag, Queued>,
+}
+
+impl Model {
+    pub fn len(&self) -> usize {
+        self.queued.len()
+    }
+
+    pub fn insert(&mut self, queued: Queued) {
+        let before = self.queued.insert(queued.request.tag, queued);
+        assert!(before.is_none(), "the checker gave a tag twice");
+    }
+
+    pub fn remove(&mut self, tag: Tag) -> Option<Queued> {
+        self.queued.remove(&tag)
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Queued> {
+        self.queued.values_mut()
+    }
+
+    pub fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.queued.keys().copied()
+    }
+
+    /// How many requests of the same direction are queued.
+    pub fn ahead_of(&self, op: Op) -> usize {
+        let same = |queued: &&Queued| queued.request.op.is_read() == op.is_read();
+        self.queued.values().filter(same).count()
+    }
+
+    /// All requests, oldest first.
+    pub fn by_age(&self) -> Vec<Request> {
+        let mut all: Vec<&Queued> = self.queued.values().collect();
+        all.sort_by_key(|queued| queued.age());
+        all.into_iter().map(|queued| queued.request).collect()
+    }
+
+    /// Merges a new request (or what has just grown) behind or before a queued one that it touches,
+    /// as the engine does: back before front, the oldest first, where the policy has no veto.
+    pub fn merge(
+        &mut self,
+        new: &Request,
+        part: usize,
+        may_merge: impl Fn(Tag, &Request) -> bool,
+    ) -> Option<Merge> {
+        if !matches!(new.op, Op::Read | Op::Write) {
+            return None;
+        }
+        let touching = |back: bool| {
+            let fits = |queued: &&Queued| {
+                let request = &queued.request;
+                touches(request, new, back) && alike(request, new) && may_merge(request.tag, new)
+            };
+            let found = self.queued.values().filter(fits);
+            found
+                .min_by_key(|queued| queued.turn)
+                .map(|queued| (queued.request.tag, back))
+        };
+        let (kept, back) = touching(true).or_else(|| touching(false))?;
+        let grown = self.queued.get_mut(&kept).expect("found there");
+        grown.parts.push(part);
+        grown.request.extent = joined(grown.request.extent, new.extent);
+        let grown = grown.request;
+        let fits = |queued: &&Queued| {
+            let other = &queued.request;
+            other.tag != kept
+                && touches(&grown, other, back)
+                && alike(&grown, other)
+                && may_merge(kept, other)
+        };
+        let gone = self
+            .queued
+            .values()
+            .filter(fits)
+            .min_by_key(|queued| queued.turn);
+        let gone = gone.map(|queued| queued.request.tag);
+        if let Some(gone) = gone {
+            self.fuse(kept, gone);
+        }
+        Some(Merge {
+            kept,
+            gone,
+            extent: self.queued[&kept].request.extent,
+        })
+    }
+
+    fn fuse(&mut self, kept: Tag, gone: Tag) {
+        let gone = self.queued.remove(&gone).expect("found there");
+        let kept = self.queued.get_mut(&kept).expect("found there");
+        kept.request.extent = joined(kept.request.extent, gone.request.extent);
+        kept.parts.extend(&gone.parts);
+        if kept.is_younger_than(&gone) {
+            // The place counts, and with it how often it was overtaken and what was promised.
+            kept.request.arrival = gone.request.arrival;
+            kept.turn = gone.turn;
+            kept.overtaken = gone.overtaken;
+            kept.promise = gone.promise;
+        }
+    }
+}
+
+/// Whether `new` continues `queued`, behind it or before it.
+fn touches(queued: &Request, new: &Request, back: bool) -> bool {
+    if back {
+        queued.extent.is_followed_by(new.extent)
+    } else {
+        new.extent.is_followed_by(queued.extent)
+    }
+}
+
+fn alike(one: &Request, other: &Request) -> bool {
+    one.op == other.op
+        && one.flags == other.flags
+        && one.class == other.class
+        && one.extent.len.get() + other.extent.len.get() <= MERGED_SECTORS_MAX
+}
+
+fn joined(one: Extent, other: Extent) -> Extent {
+    Extent::new(one.start.min(other.start), one.len + other.len)
+}

@@ -1,0 +1,283 @@
+//! The checkers, tried on policies that are known to be broken, and the scenarios, on whether they
+//! try anything.
+
+use headtime_sched::{Clook, Deadline, DeadlineConfig, Dispatch, Scheduler, Sstf, WorkConserving};
+use headtime_testkit::{
+    Broken, BrokenWaiter, Fault, Rule, Scenario, ToyAnticipator, Violation, WaitFault, check,
+    check_elevator, check_waits, plain_scenarios, scenarios, starving,
+};
+use headtime_units::{Nanos, Time};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+/// A runner that tries the same scenarios every time.
+fn runner(cases: u32) -> TestRunner {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 100_000,
+        ..Config::default()
+    };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, rng)
+}
+
+/// What the check finds in some scenario, shrunk as far as it goes.
+fn found(
+    scenarios: impl Strategy<Value = Scenario>,
+    check: impl Fn(&Scenario) -> Result<(), Violation>,
+) -> Option<(Violation, Scenario)> {
+    let judge = |scenario: Scenario| {
+        check(&scenario).map_err(|violation| TestCaseError::fail(violation.to_string()))
+    };
+    match runner(2_000).run(&scenarios, judge) {
+        Ok(()) => None,
+        Err(TestError::Fail(_, scenario)) => {
+            let violation = check(&scenario).expect_err("it failed before");
+            Some((violation, scenario))
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn every_fault_of_an_elevator_is_found() {
+    for (fault, rules) in [
+        (Fault::Drops, &[Rule::Conserved, Rule::Peek][..]),
+        (Fault::Loses, &[Rule::Peek, Rule::Live]),
+        (Fault::Duplicates, &[Rule::Peek, Rule::Once]),
+        (Fault::ClaimsBound, &[Rule::Bounded]),
+        (Fault::PeekRemembers, &[Rule::Peek]),
+        (Fault::PeekDisagrees, &[Rule::Peek]),
+        (Fault::IgnoresFused, &[Rule::Conserved]),
+        (Fault::IgnoresMerged, &[Rule::Once]),
+        (Fault::ForgetsPlace, &[Rule::Once, Rule::Drain]),
+        (Fault::DrainsByAddress, &[Rule::Drain]),
+        (Fault::DrainsPartly, &[Rule::Drain]),
+        (Fault::Shy, &[Rule::Peek]),
+    ] {
+        let broken = || Broken::new(fault);
+        let by_elevator = |scenario: &Scenario| check_elevator(broken, scenario).map(drop);
+        let found = found(scenarios(), by_elevator);
+        let (violation, scenario) = found.unwrap_or_else(|| panic!("{fault:?} passed"));
+        assert!(rules.contains(&violation.rule), "{fault:?}: {violation}");
+        let arrivals = scenario.arrivals.len();
+        assert!(
+            arrivals <= 16,
+            "{fault:?} needs {arrivals} arrivals: {scenario:#?}"
+        );
+    }
+}
+
+#[test]
+fn faults_that_do_not_need_a_peek_are_found_in_a_scheduler() {
+    for (fault, rules) in [
+        (Fault::Drops, &[Rule::Conserved, Rule::Live][..]),
+        (Fault::Loses, &[Rule::Conserved, Rule::Live]),
+        (Fault::Duplicates, &[Rule::Conserved, Rule::Once]),
+        (Fault::ClaimsBound, &[Rule::Bounded]),
+        (Fault::IgnoresFused, &[Rule::Conserved]),
+        (Fault::IgnoresMerged, &[Rule::Once]),
+        (Fault::ForgetsPlace, &[Rule::Once, Rule::Drain]),
+        (Fault::DrainsByAddress, &[Rule::Drain]),
+        (Fault::DrainsPartly, &[Rule::Drain]),
+        (Fault::Shy, &[Rule::Live]),
+    ] {
+        let broken = || WorkConserving::new(Broken::new(fault));
+        let found = found(scenarios(), |scenario| check(broken, scenario).map(drop));
+        let (violation, _) = found.unwrap_or_else(|| panic!("{fault:?} passed"));
+        assert!(rules.contains(&violation.rule), "{fault:?}: {violation}");
+    }
+}
+
+#[test]
+fn what_has_no_fault_passes() {
+    let check = |scenario: &Scenario| {
+        check_elevator(|| Broken::new(Fault::None), scenario)?;
+        check(|| WorkConserving::new(Broken::new(Fault::None)), scenario).map(drop)
+    };
+    assert_eq!(
+        found(scenarios(), check).map(|(violation, _)| violation),
+        None
+    );
+}
+
+#[test]
+fn every_wrong_wait_is_found() {
+    for fault in [
+        WaitFault::Forever,
+        WaitFault::UntilNow,
+        WaitFault::SaysEmpty,
+    ] {
+        let waits = |scenario: &Scenario| check(|| BrokenWaiter::new(fault), scenario).map(drop);
+        let (violation, scenario) =
+            found(scenarios(), waits).unwrap_or_else(|| panic!("{fault:?} passed"));
+        assert_eq!(violation.rule, Rule::Live, "{fault:?}: {violation}");
+        assert!(scenario.arrivals.len() <= 4, "{fault:?}: {scenario:#?}");
+    }
+}
+
+/// Short enough that the toy disk reaches them.
+const SHORT: DeadlineConfig = DeadlineConfig {
+    read_expire: Nanos::from_millis(2),
+    write_expire: Nanos::from_millis(6),
+    fifo_batch: 2,
+    writes_starved: 1,
+    front_merges: true,
+};
+
+/// Deadline with one configuration, and the promises of another.
+struct Promises(Deadline, Deadline);
+
+impl headtime_sched::BoundsWaits for Promises {
+    fn wait_max(
+        &self,
+        request: &headtime_sched::Request,
+        ahead: usize,
+    ) -> Option<headtime_sched::WaitBound> {
+        self.1.wait_max(request, ahead)
+    }
+}
+
+impl headtime_sched::Elevator for Promises {
+    fn insert(&mut self, now: Time, request: headtime_sched::Request) {
+        self.0.insert(now, request);
+    }
+    fn peek(&self, now: Time, head: headtime_units::Lba) -> Option<headtime_sched::Candidate> {
+        self.0.peek(now, head)
+    }
+    fn take(&mut self, now: Time, head: headtime_units::Lba) -> Option<headtime_sched::Request> {
+        self.0.take(now, head)
+    }
+    fn merged(&mut self, queued: headtime_sched::Tag, extent: headtime_units::Extent) {
+        self.0.merged(queued, extent);
+    }
+    fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
+        self.0.fused(kept, gone);
+    }
+    fn overtake_max(&self) -> Option<usize> {
+        self.0.overtake_max()
+    }
+    fn queued(&self) -> usize {
+        self.0.queued()
+    }
+    fn drain(&mut self) -> Vec<headtime_sched::Request> {
+        self.0.drain()
+    }
+}
+
+#[test]
+fn promises_in_time_that_are_not_kept_are_found() {
+    let late = DeadlineConfig {
+        read_expire: Nanos::from_secs(3_600),
+        ..SHORT
+    };
+    let liar = || Promises(Deadline::new(late), Deadline::new(SHORT));
+    let violation = check_waits(liar, &starving(200)).expect_err("it starves the request");
+    assert_eq!(violation.rule, Rule::InTime, "{violation}");
+    check_waits(|| Deadline::new(SHORT), &starving(200)).expect("it keeps its own promise");
+
+    let sstf = || Broken::new(Fault::ClaimsTime);
+    let violation = check_waits(sstf, &starving(200)).expect_err("it starves the request");
+    assert_eq!(violation.rule, Rule::InTime, "{violation}");
+
+    // And at random: promising an expiry of 2 ms with batches of 2 where batches of 16 are served.
+    let long = DeadlineConfig {
+        fifo_batch: 16,
+        ..SHORT
+    };
+    let liar = || Promises(Deadline::new(long), Deadline::new(SHORT));
+    let check = |scenario: &Scenario| check_waits(liar, scenario).map(drop);
+    let (violation, _) = found(plain_scenarios(), check).expect("some scenario shows it");
+    assert_eq!(violation.rule, Rule::InTime, "{violation}");
+}
+
+#[test]
+fn a_closed_batch_bounds_overtaking_and_an_open_sweep_does_not() {
+    let served = check_elevator(|| Clook::new(0), &starving(100)).expect("it claims no bound");
+    let behind = served
+        .iter()
+        .position(|served| served.request.extent.start.get() == 0);
+    assert_eq!(
+        behind,
+        Some(served.len() - 1),
+        "the open sweep passes sector 0 over to the end"
+    );
+    let served = check_elevator(|| Clook::new(4), &starving(100)).expect("its bound holds");
+    let behind = served
+        .iter()
+        .position(|served| served.request.extent.start.get() == 0);
+    assert!(behind < Some(9), "{behind:?}");
+}
+
+/// A scheduler that counts what it is told.
+#[derive(Default)]
+struct Counts {
+    merged: usize,
+    fused: usize,
+    drained: usize,
+    idled: usize,
+    deep: usize,
+}
+
+struct Counting<'a, S>(S, &'a std::cell::RefCell<Counts>);
+
+impl<S: Scheduler> Scheduler for Counting<'_, S> {
+    fn insert(&mut self, now: Time, request: headtime_sched::Request) {
+        self.0.insert(now, request);
+        let mut counts = self.1.borrow_mut();
+        counts.deep = counts.deep.max(self.0.queued());
+    }
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        let dispatch = self.0.dispatch(now);
+        self.1.borrow_mut().idled += usize::from(matches!(dispatch, Dispatch::IdleUntil(_)));
+        dispatch
+    }
+    fn completed(&mut self, now: Time, request: &headtime_sched::Request) {
+        self.0.completed(now, request);
+    }
+    fn may_merge(&self, queued: headtime_sched::Tag, new: &headtime_sched::Request) -> bool {
+        self.0.may_merge(queued, new)
+    }
+    fn merged(&mut self, queued: headtime_sched::Tag, extent: headtime_units::Extent) {
+        self.1.borrow_mut().merged += 1;
+        self.0.merged(queued, extent);
+    }
+    fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
+        self.1.borrow_mut().fused += 1;
+        self.0.fused(kept, gone);
+    }
+    fn overtake_max(&self) -> Option<usize> {
+        self.0.overtake_max()
+    }
+    fn queued(&self) -> usize {
+        self.0.queued()
+    }
+    fn drain(&mut self) -> Vec<headtime_sched::Request> {
+        let all = self.0.drain();
+        self.1.borrow_mut().drained += all.len();
+        all
+    }
+}
+
+#[test]
+fn the_scenarios_try_what_there_is_to_try() {
+    let (mut runner, counts) = (runner(1), std::cell::RefCell::new(Counts::default()));
+    for _ in 0..256 {
+        let scenario = scenarios()
+            .new_tree(&mut runner)
+            .expect("nothing is filtered");
+        let make = || Counting(ToyAnticipator::new(Sstf::new()), &counts);
+        check(make, &scenario.current()).expect("it has no fault");
+    }
+    let counts = counts.into_inner();
+    for (what, count, least) in [
+        ("merges", counts.merged, 100),
+        ("fusions", counts.fused, 10),
+        ("requests drained in flight", counts.drained, 100),
+        ("waits", counts.idled, 10),
+        ("requests queued at once", counts.deep, 20),
+    ] {
+        assert!(count >= least, "{what}: only {count}");
+    }
+}
