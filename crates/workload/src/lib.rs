@@ -3,7 +3,7 @@
 //! A [`Trace`] is a recorded sequence of requests, read from any of several formats. A [`Script`] is
 //! a trace made ready for one drive: the chosen devices, their addresses brought onto the drive by a
 //! [`Fitter`]. A [`Source`] is what a simulation takes requests from: a script replayed
-//! ([`OpenReplay`], [`ClosedReplay`]) or made-up programs ([`Synthetic`]).
+//! ([`OpenReplay`], [`ClosedReplay`], [`ClosedPerProcess`]) or made-up programs ([`Synthetic`]).
 //!
 //! What is not here: a clock (time is an argument), the disk, printing. The only I/O is reading the
 //! trace file that a caller names.
@@ -11,6 +11,7 @@
 mod error;
 mod fit;
 mod format;
+mod info;
 mod input;
 mod lines;
 mod number;
@@ -24,10 +25,12 @@ mod write;
 pub use error::{PastTheEnd, TraceError, UnknownName};
 pub use fit::{Fit, Fitted, Fitter};
 pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
+pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
 pub use read::{Backwards, ReadOptions};
 pub use replay::{
-    ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed, SpeedError, Start,
+    ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
+    SpeedError, Start,
 };
 pub use source::{NewRequest, Source};
 pub use synthetic::{

@@ -80,8 +80,11 @@ impl Trace {
         };
         reader.notes.format = match options.format {
             Some(format) => format,
+            // Columns say that there are columns.
+            None if options.columns.is_some() => Format::Csv,
             None => format::recognise(file, &mut lines)?,
         };
+        reader.check_options()?;
         match reader.notes.format {
             Format::DiskSim => format::disksim::read(&mut lines, &mut reader)?,
             Format::Msr => format::msr::read(&mut lines, &mut reader)?,
@@ -123,6 +126,25 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Refuses options that the format has no use for: they would be a misunderstanding.
+    fn check_options(&self) -> Result<(), TraceError> {
+        let format = self.notes.format;
+        let problem = if self.options.columns.is_some() && format != Format::Csv {
+            "columns are for csv; say so (--trace-format csv) or leave them out"
+        } else if self.options.time_unit.is_some() && format != Format::DiskSim {
+            "the format fixes the unit of time (csv: its columns); leave it out"
+        } else if self.options.arrival_event.is_some() && format != Format::Blkparse {
+            "it has no queue and issue events to choose from; leave the choice out"
+        } else {
+            return Ok(());
+        };
+        Err(TraceError::Options {
+            file: self.file.to_owned(),
+            format,
+            problem: problem.to_owned(),
+        })
+    }
+
     /// Adds the request of a line.
     #[inline]
     pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {

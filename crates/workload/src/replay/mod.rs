@@ -2,17 +2,20 @@
 //!
 //! A [`Script`] is a trace made ready for one drive: the chosen devices, with their addresses on the
 //! drive. It is built once and shared by the replays of a comparison. [`OpenReplay`] keeps the
-//! recorded arrivals, [`ClosedReplay`] keeps a number of requests outstanding.
+//! recorded arrivals, [`ClosedReplay`] keeps a number of requests outstanding, [`ClosedPerProcess`]
+//! keeps the recorded think times.
 
 mod closed;
 mod open;
+mod per_process;
 mod script;
 
 pub use closed::ClosedReplay;
 pub use open::{OpenReplay, Speed, SpeedError, Start};
+pub use per_process::ClosedPerProcess;
 pub use script::{Script, ScriptRequest};
 
-use crate::PastTheEnd;
+use crate::{Format, PastTheEnd};
 use thiserror::Error;
 
 /// Why a trace cannot be replayed as asked.
@@ -39,4 +42,28 @@ pub enum ReplayError {
         /// Which request in order of arrival, counted from 1.
         request: u64,
     },
+    /// A request lacks something that a closed replay per process needs.
+    #[error(
+        "request {request} has no {missing}, which a closed replay per process needs beside {}; of the formats, \
+         blkparse has all of them, csv can have them, msr has no processes, and disksim has neither processes nor \
+         completions (the trace is {format})",
+        beside(missing)
+    )]
+    NotPerProcess {
+        /// Which request of the chosen devices in order of arrival, counted from 1.
+        request: u64,
+        /// `arrival`, `process` or `completion`.
+        missing: &'static str,
+        /// Format of the trace.
+        format: Format,
+    },
+}
+
+/// The other things that a closed replay per process needs.
+fn beside(missing: &str) -> &'static str {
+    match missing {
+        "arrival" => "processes and completions",
+        "process" => "arrivals and completions",
+        _ => "arrivals and processes",
+    }
 }

@@ -1,13 +1,14 @@
 //! A trace made ready for a drive.
 
 use super::ReplayError;
-use crate::{Fitter, PastTheEnd, Trace};
+use crate::{Fitter, Format, PastTheEnd, Trace};
 use headtime_sched::{Flags, Op, Origin};
 use headtime_units::{Extent, Time};
 
 /// The requests of chosen devices of a trace, on the sectors of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
+    format: Format,
     requests: Vec<ScriptRequest>,
     devices: Vec<u32>,
     widened: u64,
@@ -27,6 +28,8 @@ pub struct ScriptRequest {
     pub extent: Extent,
     /// Further properties.
     pub flags: Flags,
+    /// Whether the trace says which process asked; process 0 exists too.
+    pub process_known: bool,
     /// Who asks: the recorded process, and as export the device, see [`Script::devices`].
     pub origin: Origin,
 }
@@ -63,6 +66,7 @@ impl Script {
             "at most 65535 devices"
         );
         let mut script = Script {
+            format: trace.notes.format,
             requests: Vec::with_capacity(trace.requests.len()),
             devices: chosen,
             widened: 0,
@@ -92,6 +96,7 @@ impl Script {
                 op: request.op,
                 extent,
                 flags: request.flags,
+                process_known: request.process.is_some(),
                 origin: Origin {
                     process: request.process.unwrap_or(0),
                     program: 0,
@@ -105,6 +110,11 @@ impl Script {
     /// The requests in order of arrival.
     pub fn requests(&self) -> &[ScriptRequest] {
         &self.requests
+    }
+
+    /// Format of the trace.
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// The chosen devices, ascending: a request of the first has export 1 in its origin, of the

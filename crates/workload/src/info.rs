@@ -1,0 +1,328 @@
+//! Figures that describe a trace.
+
+use crate::trace::TRACE_SECTOR;
+use crate::{Notes, Trace, TraceRequest};
+use headtime_sched::Op;
+use headtime_units::{Bytes, Lba, Nanos, Time};
+
+/// What a trace holds, in figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceInfo {
+    /// How it was read.
+    pub notes: Notes,
+    /// All requests.
+    pub total: Figures,
+    /// The same per device, ascending by number.
+    pub devices: Vec<DeviceInfo>,
+    /// The first arrival.
+    pub first: Option<Time>,
+    /// The last arrival.
+    pub last: Option<Time>,
+    /// Time from each arrival to the next, over all devices.
+    pub gaps: Option<Spread>,
+    /// Time from arrival to completion, of the requests that have both.
+    pub responses: Option<Spread>,
+    /// How many requests have a known process.
+    pub with_process: u64,
+    /// How many processes there are.
+    pub processes: u64,
+    /// Requests by size, from the smallest size that occurs to the largest.
+    pub sizes: Vec<SizeBin>,
+}
+
+/// Figures of one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// Its number.
+    pub device: u32,
+    /// Its name, if the format names devices.
+    pub name: Option<String>,
+    /// Its requests.
+    pub figures: Figures,
+    /// The address behind the last sector of 512 bytes that a request touches: a drive must be at
+    /// least so large.
+    pub end: Lba,
+}
+
+/// Counts and sums over requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes read; at most 2⁶⁴ − 1.
+    pub read_bytes: u64,
+    /// Bytes written; at most 2⁶⁴ − 1.
+    pub written_bytes: u64,
+    /// Reads and writes that begin where the one before them on the same device ends.
+    pub sequential: u64,
+}
+
+/// How a time is distributed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// How many there are.
+    pub count: u64,
+    /// Their mean, rounded down.
+    pub mean: Nanos,
+    /// Standard deviation over mean: 1 for arrivals at random, more for bursts; 0 if the mean is 0.
+    pub variation: f64,
+    /// The smallest.
+    pub min: Nanos,
+    /// The median.
+    pub p50: Nanos,
+    /// 90 of 100 are at most this.
+    pub p90: Nanos,
+    /// 99 of 100 are at most this.
+    pub p99: Nanos,
+    /// The largest.
+    pub max: Nanos,
+}
+
+/// Reads and writes of a range of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeBin {
+    /// The sizes are more than half of this, and at most this; a power of two.
+    pub up_to: Bytes,
+    /// How many there are.
+    pub requests: u64,
+}
+
+impl Figures {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.flushes + self.discards
+    }
+
+    /// Share of reads among reads and writes; 0 if there are none.
+    pub fn read_share(&self) -> f64 {
+        share(self.reads, self.reads + self.writes)
+    }
+
+    /// Share of [`Figures::sequential`] among reads and writes; 0 if there are none.
+    pub fn sequential_share(&self) -> f64 {
+        share(self.sequential, self.reads + self.writes)
+    }
+
+    /// Mean size of reads and writes, rounded down; 0 if there are none.
+    pub fn mean_size(&self) -> Bytes {
+        let sum = u128::from(self.read_bytes) + u128::from(self.written_bytes);
+        let count = u128::from(self.reads + self.writes);
+        // A mean of requests is no larger than the largest, which fits.
+        Bytes(sum.checked_div(count).map_or(0, |mean| mean as u64))
+    }
+
+    fn add(&mut self, request: &TraceRequest, sequential: bool) {
+        let bytes = request.extent.len.bytes(TRACE_SECTOR);
+        match request.op {
+            Op::Read => {
+                self.reads += 1;
+                self.read_bytes = self.read_bytes.saturating_add(bytes);
+            }
+            Op::Write => {
+                self.writes += 1;
+                self.written_bytes = self.written_bytes.saturating_add(bytes);
+            }
+            Op::Flush => self.flushes += 1,
+            Op::Discard => self.discards += 1,
+        }
+        self.sequential += u64::from(sequential);
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+impl Spread {
+    /// Of times in any order; `None` if there are none. Percentiles are the nearest of the values
+    /// above or at the rank.
+    fn new(mut spans: Vec<u64>) -> Option<Spread> {
+        spans.sort_unstable();
+        let (min, max) = (*spans.first()?, *spans.last()?);
+        let count = spans.len();
+        let sum: u128 = spans.iter().copied().map(u128::from).sum();
+        let mean = sum as f64 / count as f64;
+        let variance = spans
+            .iter()
+            .map(|span| (*span as f64 - mean) * (*span as f64 - mean))
+            .sum::<f64>()
+            / count as f64;
+        let rank = |percent: usize| Nanos::from_nanos(spans[(count * percent).div_ceil(100) - 1]);
+        Some(Spread {
+            count: count as u64,
+            mean: Nanos::from_nanos((sum / count as u128) as u64),
+            variation: if mean > 0.0 {
+                libm::sqrt(variance) / mean
+            } else {
+                0.0
+            },
+            min: Nanos::from_nanos(min),
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max: Nanos::from_nanos(max),
+        })
+    }
+}
+
+impl Trace {
+    /// Describes the trace in figures.
+    pub fn info(&self) -> TraceInfo {
+        let numbers = self.devices();
+        let mut total = Figures::default();
+        let mut devices: Vec<DeviceInfo> = numbers
+            .iter()
+            .map(|device| DeviceInfo {
+                device: *device,
+                name: self.device_name(*device).map(str::to_owned),
+                figures: Figures::default(),
+                end: Lba::ZERO,
+            })
+            .collect();
+        let mut ends = vec![None; numbers.len()];
+        let (mut gaps, mut responses, mut processes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut with_process = 0;
+        let (mut first, mut last) = (None, None::<Time>);
+        // Sizes up to 2^(n − 1) sectors are in the n-th bin.
+        let mut bins = [0_u64; 33];
+        for request in &self.requests {
+            let index = numbers
+                .binary_search(&request.device)
+                .expect("all are listed");
+            let device = &mut devices[index];
+            let moves_data = matches!(request.op, Op::Read | Op::Write);
+            let sequential = moves_data && ends[index] == Some(request.extent.start);
+            total.add(request, sequential);
+            device.figures.add(request, sequential);
+            device.end = device.end.max(request.extent.end());
+            if moves_data {
+                ends[index] = Some(request.extent.end());
+                let len = request.extent.len.get();
+                bins[len.next_power_of_two().trailing_zeros() as usize] += 1;
+            }
+            if let Some(arrival) = request.arrival {
+                if let Some(last) = last {
+                    gaps.push(arrival.saturating_since(last).as_nanos());
+                }
+                first = first.or(Some(arrival));
+                last = Some(arrival);
+                if let Some(completion) = request.completion {
+                    responses.push(completion.saturating_since(arrival).as_nanos());
+                }
+            }
+            if let Some(process) = request.process {
+                with_process += 1;
+                if processes.last() != Some(&process) {
+                    processes.push(process);
+                }
+            }
+        }
+        processes.sort_unstable();
+        processes.dedup();
+        let occurring = || bins.iter().enumerate().filter(|(_, count)| **count > 0);
+        let least = occurring().next().map_or(0, |(bin, _)| bin);
+        let most = occurring().next_back().map_or(0, |(bin, _)| bin + 1);
+        TraceInfo {
+            notes: self.notes.clone(),
+            total,
+            devices,
+            first,
+            last,
+            gaps: Spread::new(gaps),
+            responses: Spread::new(responses),
+            with_process,
+            processes: processes.len() as u64,
+            sizes: (least..most)
+                .map(|bin| SizeBin {
+                    up_to: Bytes(u64::from(TRACE_SECTOR) << bin),
+                    requests: bins[bin],
+                })
+                .collect(),
+        }
+    }
+}
+
+impl TraceInfo {
+    /// Time from the first arrival to the last; zero if there are none.
+    pub fn span(&self) -> Nanos {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last.saturating_since(first),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// Arrivals per second over the span; `None` if it is empty.
+    pub fn rate(&self) -> Option<f64> {
+        let gaps = self.gaps?;
+        let span = self.span().as_secs_f64();
+        (span > 0.0).then(|| gaps.count as f64 / span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReadOptions;
+
+    #[test]
+    fn figures_of_a_small_trace() {
+        let text = "\
+0.0 1 100 8 1
+1.0 2 100 8 0
+2.0 1 108 16 1
+4.0 1 124 3 0
+8.0 1 0 1 1
+";
+        let info = Trace::read("t", text.as_bytes(), &ReadOptions::default())
+            .unwrap()
+            .info();
+        assert_eq!(
+            (info.total.reads, info.total.writes, info.total.sequential),
+            (3, 2, 2)
+        );
+        assert_eq!(info.total.read_bytes, 25 * 512);
+        assert_eq!(info.total.mean_size(), Bytes(36 * 512 / 5));
+        assert_eq!(info.total.read_share(), 0.6);
+        assert_eq!(info.devices.len(), 2);
+        assert_eq!(info.devices[0].figures.sequential_share(), 0.5);
+        assert_eq!(info.devices[0].end, Lba::new(127));
+        assert_eq!(info.span(), Nanos::from_millis(8));
+        assert_eq!(info.rate(), Some(500.0));
+        let gaps = info.gaps.unwrap();
+        assert_eq!((gaps.count, gaps.mean), (4, Nanos::from_millis(2)));
+        assert_eq!(
+            (gaps.min, gaps.max),
+            (Nanos::from_millis(1), Nanos::from_millis(4))
+        );
+        assert_eq!(
+            (gaps.p50, gaps.p90),
+            (Nanos::from_millis(1), Nanos::from_millis(4))
+        );
+        assert!((gaps.variation - 1.5_f64.sqrt() / 2.0).abs() < 1e-12);
+        let bins: Vec<(u64, u64)> = info
+            .sizes
+            .iter()
+            .map(|bin| (bin.up_to.0, bin.requests))
+            .collect();
+        assert_eq!(bins, [(512, 1), (1024, 0), (2048, 1), (4096, 2), (8192, 1)]);
+        assert_eq!((info.responses, info.processes), (None, 0));
+    }
+
+    #[test]
+    fn nothing_known_is_nothing_said() {
+        let info = Trace::new(Vec::new()).info();
+        assert_eq!((info.gaps, info.rate(), info.sizes.len()), (None, None, 0));
+        assert_eq!(info.total.mean_size(), Bytes(0));
+        assert_eq!(info.total.read_share(), 0.0);
+    }
+}
