@@ -16,6 +16,8 @@
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
 mod divider;
+#[cfg(test)]
+mod tests;
 mod zone;
 
 use crate::profile::{Order, Profile, Spec, Zone};

@@ -24,6 +24,8 @@
 //! access takes the sectors of a track in the order in which they pass (DiskSim, "immediate").
 
 mod seek;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use crate::profile::Profile;

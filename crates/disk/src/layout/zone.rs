@@ -42,6 +42,8 @@ pub(super) struct ZoneMap {
     /// Slips turn the tracks that follow.
     slips_turn: bool,
     slips: Vec<Slip>,
+    /// The places of all slips, also of those that no address passes.
+    bad: Vec<u64>,
     /// From, to; ascending.
     remaps: Vec<(u64, u64)>,
     /// To, from; ascending.
@@ -191,6 +193,7 @@ impl ZoneMap {
             in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
             slips_turn: spec.layout.sparing == Sparing::TrackEnd,
             slips: Vec::new(),
+            bad: zone.slips.clone(),
             remaps: zone.remaps.clone(),
             remapped: zone.remaps.iter().map(|&(from, to)| (to, from)).collect(),
             skews: Skews {
@@ -317,7 +320,7 @@ impl ZoneMap {
             ),
             _ => (area * self.area_numbers() + within, false),
         };
-        let slot = if self.slips.get(next).is_some_and(|slip| slip.place == place) {
+        let slot = if self.bad.binary_search(&place).is_ok() {
             Slot::Bad
         } else if full {
             Slot::Spare
@@ -498,7 +501,7 @@ impl ZoneMap {
             + circle.group_steps * skews.group.sectors;
         if self.slips_turn {
             let place = ordinal * u64::from(self.per_track);
-            sectors += self.slips.partition_point(|slip| slip.place < place) as u64;
+            sectors += self.bad.partition_point(|&bad| bad < place) as u64;
         }
         let index = self.by_track.divide(sectors).1 as u32;
         if !skews.any_turns {

@@ -6,12 +6,12 @@ use headtime_units::Nanos;
 /// Distances up to this have an entry of their own.
 const DENSE: u32 = 1 << 14;
 /// Farther ones lie between knots, 2^`KNOT_BITS` in each doubling of the distance.
-const KNOT_BITS: u32 = 7;
+const KNOT_BITS: u32 = 9;
 
 /// Seek times in nanoseconds by distance, looked up in constant time.
 ///
 /// Distances below 16,384 cylinders are exact. Longer ones, on drives that have them, are
-/// interpolated between 128 knots per doubling of the distance.
+/// interpolated between 512 knots per doubling of the distance.
 #[derive(Clone, Debug)]
 pub struct SeekTimes {
     dense: Vec<u32>,

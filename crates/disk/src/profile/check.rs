@@ -203,6 +203,13 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
             None => {}
         }
     }
+    let by_surface = matches!(spec.layout.order, Order::SurfaceSerpentine { .. });
+    if zone.group_skew.is_some() && !by_surface {
+        return Err(ProfileError::conflict(
+            format!("{key}.group_skew"),
+            "means something with order = \"surface-serpentine\" only",
+        ));
+    }
     let cylinders = u64::from(zone.cylinders());
     let tracks = cylinders * u64::from(spec.geometry.heads);
     let places = tracks * per_track;
