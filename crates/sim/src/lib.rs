@@ -1,0 +1,13 @@
+//! The simulated world: a virtual clock around the engine, a modelled drive and a workload.
+//!
+//! A run is a function of its [`Setup`]: the same setup gives the same [`Report`] and the same log,
+//! byte for byte, on every machine.
+//!
+//! What is not here: policies, the disk model, files, printing.
+
+pub mod fuzz;
+mod measure;
+mod world;
+
+pub use measure::{Distribution, Measured, PerOrigin};
+pub use world::{Report, RunError, Setup, run};

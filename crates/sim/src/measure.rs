@@ -1,0 +1,257 @@
+//! What is measured of the requests of a run.
+
+use hdrhistogram::Histogram;
+use headtime_engine::{Finished, Outcome};
+use headtime_sched::{Op, Origin};
+use headtime_units::{Nanos, Time};
+use std::collections::BTreeMap;
+
+/// A distribution of spans of time.
+///
+/// Mean, least and most are exact; percentiles are those of a histogram with three significant
+/// digits (HdrHistogram) over steps of 100 ns.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    sum: u128,
+    least: Nanos,
+    most: Nanos,
+}
+
+/// The histogram's step: far below what a disk's response times can tell apart, and coarse enough
+/// for a compact histogram.
+const STEP: Nanos = Nanos::from_nanos(100);
+
+impl Distribution {
+    fn new(digits: u8) -> Distribution {
+        let histogram = Histogram::new(digits).expect("0 to 5 significant digits are allowed");
+        Distribution {
+            histogram,
+            sum: 0,
+            least: Nanos::MAX,
+            most: Nanos::ZERO,
+        }
+    }
+
+    fn record(&mut self, span: Nanos) {
+        // The histogram resizes itself; a span of 64 bits in steps fits always.
+        self.histogram
+            .record(span.as_nanos() / STEP.as_nanos())
+            .expect("a histogram that resizes takes any value");
+        self.sum += u128::from(span.as_nanos());
+        self.least = self.least.min(span);
+        self.most = self.most.max(span);
+    }
+
+    /// How many spans were recorded.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean in milliseconds; zero if there is nothing.
+    pub fn mean_ms(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            count => self.sum as f64 / count as f64 / 1e6,
+        }
+    }
+
+    /// The longest span; zero if there is none.
+    pub fn max(&self) -> Nanos {
+        self.most
+    }
+
+    /// The span that `percent` of all do not exceed, in milliseconds.
+    pub fn percentile_ms(&self, percent: f64) -> f64 {
+        let steps = self.histogram.value_at_percentile(percent);
+        Nanos::from_nanos(steps * STEP.as_nanos())
+            .min(self.most)
+            .as_millis_f64()
+    }
+
+    /// The distribution as points: a span in milliseconds, and the share of all that do not exceed
+    /// it, 0 to 1.
+    pub fn cumulative(&self) -> Vec<(f64, f64)> {
+        let count = self.count() as f64;
+        let mut below = 0;
+        self.histogram
+            .iter_recorded()
+            .map(|bucket| {
+                below += bucket.count_since_last_iteration();
+                let steps = bucket.value_iterated_to();
+                (steps as f64 * STEP.as_millis_f64(), below as f64 / count)
+            })
+            .collect()
+    }
+}
+
+/// What one origin got.
+#[derive(Clone, Debug)]
+pub struct PerOrigin {
+    /// Who.
+    pub origin: Origin,
+    /// Requests finished.
+    pub requests: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Arrival of its first request.
+    pub first: Time,
+    /// End of its last request.
+    pub last: Time,
+    /// Arrival to completion.
+    pub response: Distribution,
+}
+
+impl PerOrigin {
+    /// Bytes per second from the arrival of its first request to the end of its last, in MB/s.
+    pub fn throughput_mb_s(&self) -> f64 {
+        rate(
+            self.bytes as f64 / 1e6,
+            self.last.saturating_since(self.first),
+        )
+    }
+}
+
+fn rate(amount: f64, span: Nanos) -> f64 {
+    if span.is_zero() {
+        0.0
+    } else {
+        amount / span.as_secs_f64()
+    }
+}
+
+/// What was measured of all requests that finished after the warm-up.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// When measuring began: the end of the warm-up.
+    pub from: Time,
+    /// When measuring ended: when the last request finished, or at the limit of the run.
+    pub until: Time,
+    /// Requests finished.
+    pub requests: u64,
+    /// Of them, reads.
+    pub reads: u64,
+    /// Of them, such that ended with an error.
+    pub failed: u64,
+    /// Bytes read and written without error.
+    pub bytes: u64,
+    /// Arrival to completion.
+    pub response: Distribution,
+    /// Arrival to the drive.
+    pub queue: Distribution,
+    /// The drive to completion.
+    pub device: Distribution,
+    /// By origin.
+    pub origins: Vec<PerOrigin>,
+    sector_bytes: u32,
+    index: BTreeMap<Origin, usize>,
+    latest: usize,
+}
+
+impl Measured {
+    pub(crate) fn new(from: Time, sector_bytes: u32) -> Measured {
+        Measured {
+            from,
+            until: from,
+            requests: 0,
+            reads: 0,
+            failed: 0,
+            bytes: 0,
+            response: Distribution::new(3),
+            queue: Distribution::new(3),
+            device: Distribution::new(3),
+            origins: Vec::new(),
+            sector_bytes,
+            index: BTreeMap::new(),
+            latest: 0,
+        }
+    }
+
+    pub(crate) fn finished(&mut self, now: Time, done: &Finished) {
+        if now < self.from {
+            return;
+        }
+        let arrived = done.request.arrival;
+        self.until = now;
+        self.requests += 1;
+        self.reads += u64::from(done.request.op == Op::Read);
+        let failed = done.outcome != Outcome::Done;
+        self.failed += u64::from(failed);
+        let moves = matches!(done.request.op, Op::Read | Op::Write) && !failed;
+        let bytes = if moves {
+            done.request.extent.len.bytes(self.sector_bytes)
+        } else {
+            0
+        };
+        self.bytes += bytes;
+        self.response.record(now - arrived);
+        self.queue.record(done.issued - arrived);
+        self.device.record(now - done.issued);
+        let origin = self.origin(done.request.origin, arrived);
+        origin.requests += 1;
+        origin.bytes += bytes;
+        origin.last = now;
+        origin.response.record(now - arrived);
+    }
+
+    fn origin(&mut self, origin: Origin, arrived: Time) -> &mut PerOrigin {
+        // Runs of requests of one origin are common, and one origin alone is the commonest case.
+        if self
+            .origins
+            .get(self.latest)
+            .is_none_or(|latest| latest.origin != origin)
+        {
+            let next = self.origins.len();
+            self.latest = *self.index.entry(origin).or_insert(next);
+            if self.latest == next {
+                self.origins.push(PerOrigin {
+                    origin,
+                    requests: 0,
+                    bytes: 0,
+                    first: arrived.max(self.from),
+                    last: arrived,
+                    response: Distribution::new(2),
+                });
+            }
+        }
+        &mut self.origins[self.latest]
+    }
+
+    /// Ends the measurement at `until`.
+    pub(crate) fn close(&mut self, until: Time) {
+        self.until = until;
+        self.origins.sort_by_key(|origin| origin.origin);
+    }
+
+    /// The time measured: from the end of the warm-up to the end of the last request or the limit.
+    pub fn span(&self) -> Nanos {
+        self.until.saturating_since(self.from)
+    }
+
+    /// Bytes per second, in MB/s.
+    pub fn throughput_mb_s(&self) -> f64 {
+        rate(self.bytes as f64 / 1e6, self.span())
+    }
+
+    /// Requests per second.
+    pub fn iops(&self) -> f64 {
+        rate(self.requests as f64, self.span())
+    }
+
+    /// Jain's fairness index of the origins' throughputs, 1/n (one has all) to 1 (all have the
+    /// same); 1 if there are none. (Jain, Chiu, Hawe, DEC-TR-301, 1984.)
+    pub fn fairness(&self) -> f64 {
+        let rates: Vec<f64> = self
+            .origins
+            .iter()
+            .map(PerOrigin::throughput_mb_s)
+            .collect();
+        let sum: f64 = rates.iter().sum();
+        let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+        if squares == 0.0 {
+            1.0
+        } else {
+            sum * sum / (rates.len() as f64 * squares)
+        }
+    }
+}

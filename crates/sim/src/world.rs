@@ -1,0 +1,441 @@
+//! The loop of the simulated world.
+
+use crate::Measured;
+use headtime_disk::drive::{self, Drive, Fault};
+use headtime_disk::ledger::{HeadTime, Span};
+use headtime_engine::audit::{Audit, Violation};
+use headtime_engine::{Arrival, Command, Config, ConfigError, Engine, Event, Outcome, Stats, log};
+use headtime_sched::{Flags, Request, Scheduler, Tag};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_workload::{NewRequest, Source};
+use std::collections::VecDeque;
+
+/// A run to be.
+pub struct Setup<'a> {
+    /// The drive, new.
+    pub drive: Drive,
+    /// Depth and merging.
+    pub engine: Config,
+    /// The scheduler, empty.
+    pub scheduler: Box<dyn Scheduler>,
+    /// Who asks.
+    pub source: &'a mut dyn Source,
+    /// Requests that finish earlier are not measured.
+    pub warm_up: Nanos,
+    /// When to stop if the source does not end before; what is unfinished then is not measured.
+    pub limit: Option<Nanos>,
+    /// What goes wrong with the drive, and when; in order of time.
+    pub faults: Vec<(Time, Fault)>,
+    /// When to give up on a command that the drive does not answer; never if `None`.
+    pub timeout: Option<Nanos>,
+    /// Schedulers to swap in, and when; in order of time, each empty.
+    pub swaps: Vec<(Time, Box<dyn Scheduler>)>,
+    /// Whether to check the promises of the engine all along; slow.
+    pub audit: bool,
+    /// Whether to record what the head does, for plots; costs memory.
+    pub record_spans: bool,
+    /// Receives the log of events and decisions, piece by piece.
+    pub log: Option<&'a mut dyn FnMut(&str)>,
+    /// Called now and then with the time simulated and the requests finished, for progress.
+    pub progress: Option<&'a mut dyn FnMut(Time, u64)>,
+}
+
+impl<'a> Setup<'a> {
+    /// A run to the end of the source, without warm-up, faults, log or anything else special.
+    pub fn new(
+        drive: Drive,
+        engine: Config,
+        scheduler: Box<dyn Scheduler>,
+        source: &'a mut dyn Source,
+    ) -> Setup<'a> {
+        Setup {
+            drive,
+            engine,
+            scheduler,
+            source,
+            warm_up: Nanos::ZERO,
+            limit: None,
+            faults: Vec::new(),
+            timeout: None,
+            swaps: Vec::new(),
+            audit: false,
+            record_spans: false,
+            log: None,
+            progress: None,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// The requests that finished after the warm-up.
+    pub measured: Measured,
+    /// Where the head time went, from the end of the warm-up to the end of the last request.
+    pub head_time: HeadTime,
+    /// What the engine did, warm-up included.
+    pub engine: Stats,
+    /// The time simulated, warm-up included.
+    pub simulated: Nanos,
+    /// Requests unfinished when the run stopped; 0 unless it was limited.
+    pub unfinished: u64,
+    /// What the head did, in order of time; empty unless asked for.
+    pub spans: Vec<Span>,
+}
+
+/// Why a run cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The engine refuses its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The engine would send more commands than the drive takes.
+    #[error("depth {depth} is more than the {drive} commands that the drive takes at a time")]
+    Depth {
+        /// The engine's.
+        depth: u32,
+        /// The drive's.
+        drive: u32,
+    },
+    /// A request leaves the disk.
+    #[error("request {cookie} asks for sectors {extent}; the drive has {capacity}")]
+    PastEnd {
+        /// The source's name for it.
+        cookie: u64,
+        /// Its sectors.
+        extent: Extent,
+        /// Sectors of the drive.
+        capacity: Sectors,
+    },
+    /// The audit found that the engine broke a promise: a bug.
+    #[error("at {at}: {violation}")]
+    Violation {
+        /// When.
+        at: Time,
+        /// What.
+        violation: Violation,
+    },
+    /// Nothing happens any more and requests are unfinished: a bug, or a drive that does not answer
+    /// and no timeout.
+    #[error("at {at}: nothing happens any more, and {unfinished} requests are unfinished")]
+    Stuck {
+        /// When.
+        at: Time,
+        /// How many.
+        unfinished: u64,
+    },
+}
+
+/// Progress is reported each time so many events have passed.
+const PROGRESS_EVENTS: u64 = 1 << 16;
+
+/// Runs a workload on a drive under a scheduler until the source has ended and everything is
+/// finished, or until the limit.
+///
+/// Of things that happen at the same time, faults come first, then completions, arrivals, and the
+/// end of waiting. Whoever is woken by a completion asks again after the next dispatch, as in Linux,
+/// where the queue runs before the reader does.
+///
+/// # Errors
+///
+/// If the configuration is out of range, at the first request that leaves the disk, and if a bug
+/// shows.
+pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
+    World::new(setup)?.run()
+}
+
+struct World<'a> {
+    drive: Drive,
+    engine: Engine,
+    source: &'a mut dyn Source,
+    warm: Time,
+    stop: Time,
+    faults: VecDeque<(Time, Fault)>,
+    swaps: VecDeque<(Time, Box<dyn Scheduler>)>,
+    timeout: Option<Nanos>,
+    /// Commands in the drive by the time at which to give up on them, if there is a timeout.
+    deadlines: VecDeque<(Time, Tag)>,
+    audit: Option<Audit>,
+    log: Option<Log<'a>>,
+    progress: Option<&'a mut dyn FnMut(Time, u64)>,
+    capacity: Sectors,
+    measured: Measured,
+    /// The account of the arm at the end of the warm-up.
+    warm_head_time: Option<HeadTime>,
+    now: Time,
+    events: u64,
+}
+
+impl<'a> World<'a> {
+    fn new(setup: Setup<'a>) -> Result<World<'a>, RunError> {
+        let mut drive = setup.drive;
+        let (depth, takes) = (setup.engine.depth, drive.depth());
+        let engine = Engine::new(setup.engine, setup.scheduler)?;
+        if depth > takes {
+            return Err(RunError::Depth {
+                depth,
+                drive: takes,
+            });
+        }
+        drive.record_spans(Time::ZERO, setup.record_spans);
+        let warm = Time::ZERO + setup.warm_up;
+        Ok(World {
+            capacity: drive.capacity(),
+            measured: Measured::new(warm, drive.profile().geometry.sector_bytes),
+            drive,
+            engine,
+            source: setup.source,
+            warm,
+            stop: setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit),
+            faults: setup.faults.into(),
+            swaps: setup.swaps.into(),
+            timeout: setup.timeout,
+            deadlines: VecDeque::new(),
+            audit: setup.audit.then(Audit::new),
+            log: setup.log.map(Log::new),
+            progress: setup.progress,
+            warm_head_time: None,
+            now: Time::ZERO,
+            events: 0,
+        })
+    }
+
+    fn run(mut self) -> Result<Report, RunError> {
+        loop {
+            let next = self.next();
+            if next > self.stop || next == Time::NEVER {
+                break;
+            }
+            // A source may name a time that has passed: it then asks at once.
+            self.now = self.now.max(next);
+            if self.warm_head_time.is_none() && self.now >= self.warm {
+                self.warm_head_time = Some(self.drive.head_time(self.warm));
+            }
+            self.step()?;
+        }
+        let stats = *self.engine.stats();
+        let unfinished = stats.arrived - stats.finished;
+        if self.stop == Time::NEVER && !(self.engine.is_idle() && self.source.done()) {
+            return Err(RunError::Stuck {
+                at: self.now,
+                unfinished,
+            });
+        }
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+        let end = if self.stop == Time::NEVER {
+            self.now
+        } else {
+            self.stop
+        };
+        let until = if self.stop == Time::NEVER {
+            self.measured.until
+        } else {
+            end
+        };
+        // The last request may finish within the warm-up.
+        let before = self
+            .warm_head_time
+            .unwrap_or_else(|| self.drive.head_time(end));
+        let head_time = self.drive.head_time(end).since(&before);
+        self.measured.close(until);
+        Ok(Report {
+            head_time,
+            engine: stats,
+            simulated: end - Time::ZERO,
+            unfinished,
+            spans: self.drive.take_spans(end),
+            measured: self.measured,
+        })
+    }
+
+    /// When the next thing happens.
+    fn next(&self) -> Time {
+        let mut next = self.source.next_arrival().unwrap_or(Time::NEVER);
+        if let Some(at) = self.drive.next_event() {
+            next = next.min(at);
+        }
+        if let Some(at) = self.engine.next_wakeup() {
+            next = next.min(at);
+        }
+        for at in [
+            self.faults.front().map(|(at, _)| *at),
+            self.swaps.front().map(|(at, _)| *at),
+            self.deadlines.front().map(|(at, _)| *at),
+        ] {
+            next = next.min(at.unwrap_or(Time::NEVER));
+        }
+        next
+    }
+
+    fn step(&mut self) -> Result<(), RunError> {
+        let now = self.now;
+        self.events += 1;
+        if self.events.is_multiple_of(PROGRESS_EVENTS)
+            && let Some(progress) = &mut self.progress
+        {
+            progress(now, self.engine.stats().finished);
+        }
+        if self.faults.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, fault)) = self.faults.pop_front() {
+                self.drive.inject(now, fault);
+            }
+            return Ok(());
+        }
+        if self.swaps.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, scheduler)) = self.swaps.pop_front() {
+                self.engine.replace_scheduler(now, scheduler);
+            }
+            return self.commands();
+        }
+        let event = if self.drive.next_event().is_some_and(|at| at <= now) {
+            match self.drive.poll(now) {
+                Some(done) => {
+                    let outcome = match done.result {
+                        Ok(()) => Outcome::Done,
+                        Err(_) => Outcome::MediumError,
+                    };
+                    Event::Completed {
+                        tag: Tag(done.tag),
+                        outcome,
+                    }
+                }
+                None => return Ok(()),
+            }
+        } else if let Some((at, tag)) = self.deadlines.front().copied()
+            && at <= now
+        {
+            self.deadlines.pop_front();
+            if !self.drive.abort(now, tag.0) {
+                // Just begun: it will complete.
+                return Ok(());
+            }
+            Event::Completed {
+                tag,
+                outcome: Outcome::TimedOut,
+            }
+        } else if self.source.next_arrival().is_some_and(|at| at <= now) {
+            match self.source.poll(now) {
+                Some(new) => Event::Arrived(self.arrival(&new)?),
+                None => return Ok(()),
+            }
+        } else {
+            Event::Woke
+        };
+        if let Event::Completed { tag, .. } = event {
+            self.deadlines.retain(|(_, other)| *other != tag);
+        }
+        if let Some(log) = &mut self.log {
+            log::write_event(&mut log.text, now, &event);
+        }
+        if let Some(audit) = &mut self.audit {
+            audit
+                .event(&event)
+                .map_err(|violation| RunError::Violation { at: now, violation })?;
+        }
+        self.engine.handle(now, event);
+        self.commands()
+    }
+
+    fn commands(&mut self) -> Result<(), RunError> {
+        let now = self.now;
+        while let Some(command) = self.engine.poll(now) {
+            if let Some(log) = &mut self.log {
+                log::write_decision(&mut log.text, now, &(&command).into());
+            }
+            if let Some(audit) = &mut self.audit {
+                audit
+                    .command(&self.engine, &command)
+                    .map_err(|violation| RunError::Violation { at: now, violation })?;
+            }
+            match command {
+                Command::Issue(request) => {
+                    self.drive.submit(now, drive_command(&request));
+                    if let Some(timeout) = self.timeout {
+                        self.deadlines.push_back((now + timeout, request.tag));
+                    }
+                }
+                Command::Finish(done) => {
+                    self.measured.finished(now, &done);
+                    self.source.completed(now, done.id);
+                }
+            }
+        }
+        self.drive.note_pending(now, self.engine.waiting() > 0);
+        if let Some(log) = &mut self.log {
+            log.flush_if_full();
+        }
+        Ok(())
+    }
+
+    fn arrival(&self, new: &NewRequest) -> Result<Arrival, RunError> {
+        let NewRequest {
+            cookie,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrival: _,
+        } = *new;
+        let inside = extent
+            .start
+            .get()
+            .checked_add(extent.len.get())
+            .is_some_and(|end| end <= self.capacity.get());
+        if !inside {
+            return Err(RunError::PastEnd {
+                cookie,
+                extent,
+                capacity: self.capacity,
+            });
+        }
+        Ok(Arrival {
+            id: cookie,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+        })
+    }
+}
+
+fn drive_command(request: &Request) -> drive::Command {
+    drive::Command {
+        tag: request.tag.0,
+        op: request.op,
+        extent: request.extent,
+        fua: request.flags.has(Flags::FUA),
+    }
+}
+
+/// The log on its way out.
+struct Log<'a> {
+    text: String,
+    sink: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Log<'a> {
+    /// Handed on in pieces of about this size.
+    const PIECE: usize = 1 << 16;
+
+    fn new(sink: &'a mut dyn FnMut(&str)) -> Log<'a> {
+        let mut text = String::with_capacity(Log::PIECE + 4096);
+        log::write_header(&mut text);
+        Log { text, sink }
+    }
+
+    fn flush_if_full(&mut self) {
+        if self.text.len() >= Log::PIECE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        (self.sink)(&self.text);
+        self.text.clear();
+    }
+}
