@@ -5,6 +5,7 @@ use headtime_engine::{Command, Config, ConfigError, Engine, Event, Outcome};
 use headtime_sched::{
     Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, Tag, WorkConserving,
 };
+use headtime_testkit::ToyFair;
 use headtime_units::{Sectors, Time};
 
 const T: Time = Time::from_nanos(1);
@@ -96,6 +97,21 @@ fn only_what_is_alike_merges() {
     add(&mut engine, 8, Op::Write, 56, 8); // Would be too large.
     assert_eq!(engine.waiting(), 7);
     assert_eq!(engine.stats().merged_back, 1);
+}
+
+#[test]
+fn a_policy_may_veto() {
+    let mut engine =
+        Engine::new(Config::default(), WorkConserving::new(ToyFair::new())).expect("valid");
+    for (id, start, process) in [(1, 0, 1), (2, 8, 2), (3, 16, 2), (4, 24, 1)] {
+        engine.handle(T, Event::Arrived(arrival(id, Op::Read, start, 8, process)));
+    }
+    assert_eq!(engine.stats().merged_back, 1);
+    assert_eq!(issued(&mut engine, T), ["0 R 0+8"]);
+    assert_eq!(
+        complete(&mut engine, 0, Outcome::Done),
+        ["done 1", "1 R 8+16"]
+    );
 }
 
 #[test]

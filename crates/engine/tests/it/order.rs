@@ -3,6 +3,7 @@
 use crate::world::{Timed, ToyDrive, Virtual, arrival, run};
 use headtime_engine::{Config, Engine, Stats, log};
 use headtime_sched::{Flags, Noop, Op, Scheduler, WorkConserving};
+use headtime_testkit::{ToyAnticipator, ToyFair};
 use headtime_units::{Nanos, Sectors, Time};
 use proptest::prelude::*;
 
@@ -74,6 +75,16 @@ proptest! {
     fn noop(arrivals in arrivals(), config in config(), bad in proptest::option::of(0_u64..64)) {
         let bad: Vec<u64> = bad.into_iter().collect();
         keeps_promises(|| WorkConserving::new(Noop::new()), config, &arrivals, &bad);
+    }
+
+    #[test]
+    fn anticipator(arrivals in arrivals(), config in config()) {
+        keeps_promises(|| ToyAnticipator::new(Noop::new()), config, &arrivals, &[]);
+    }
+
+    #[test]
+    fn fair(arrivals in arrivals(), config in config()) {
+        keeps_promises(|| WorkConserving::new(ToyFair::new()), config, &arrivals, &[]);
     }
 
     #[test]

@@ -7,8 +7,9 @@
 )]
 
 use crate::world::{Clock, Timed, ToyDrive, arrival, run};
-use headtime_engine::{Config, Engine, log};
+use headtime_engine::{Config, Engine, Stats, log};
 use headtime_sched::{Deadline, DeadlineConfig, Noop, Op, Scheduler, WorkConserving};
+use headtime_testkit::{ToyAnticipator, ToyFair};
 use headtime_units::{Nanos, Time};
 
 /// The time of this machine.
@@ -47,7 +48,7 @@ fn mixed() -> Vec<Timed> {
     all
 }
 
-fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) {
+fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) -> Stats {
     let config = Config {
         depth,
         ..Config::default()
@@ -65,6 +66,7 @@ fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) {
     let replayed = log::replay(&live.log, &mut engine).expect("the same decisions");
     assert!(replayed.decisions > 400, "{replayed:?}");
     assert_eq!(engine.stats().finished, 400);
+    *engine.stats()
 }
 
 #[test]
@@ -78,6 +80,17 @@ fn deadline_replays() {
         || WorkConserving::new(Deadline::new(DeadlineConfig::default())),
         4,
     );
+}
+
+#[test]
+fn anticipator_replays() {
+    let stats = replays(|| ToyAnticipator::new(Noop::new()), 1);
+    assert!(stats.idled > 10, "it waits: {stats:?}");
+}
+
+#[test]
+fn fair_replays() {
+    replays(|| WorkConserving::new(ToyFair::new()), 2);
 }
 
 /// A log with one decision changed is caught, at its line.
