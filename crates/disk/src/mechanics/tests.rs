@@ -294,7 +294,7 @@ fn measured_tables_may_dip_but_their_bound_does_not() {
     }
 }
 
-/// Knots of long distances meet the curve within a part in ten thousand, even where it bends.
+/// Knots of long distances meet the curve within a part in five thousand, even where it bends.
 #[test]
 fn long_distances_are_near_the_curve() {
     let profile = profile::by_name("exos-x18").unwrap();
@@ -309,7 +309,7 @@ fn long_distances_are_near_the_curve() {
         ));
         let off = time.as_nanos().abs_diff(exact);
         assert!(
-            off <= 1 + exact / 10_000,
+            off <= 1 + exact / 5_000,
             "{distance}: {time} for {exact} ns"
         );
         assert!(time >= last, "{distance}");
