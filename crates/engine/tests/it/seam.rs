@@ -27,21 +27,24 @@ impl Clock for Real {
     }
 }
 
-/// Two sequential readers, a random reader and a writer, about 60 ms in all.
+/// A sequential reader whose stream others break into: another reader, random reads, a writer.
 fn mixed() -> Vec<Timed> {
     let mut all = Vec::new();
     let mut random = 12345_u64;
+    let mut stream = 10_000;
     for n in 0..400_u64 {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        let at = Time::ZERO + Nanos::from_micros(n * 150);
-        let step = n / 4;
-        let new = match n % 4 {
-            0 => arrival(n, Op::Read, 10_000 + step * 8, 8, 1),
-            1 => arrival(n, Op::Read, 90_000 + step * 8, 8, 2),
-            2 => arrival(n, Op::Read, (random >> 33) % 100_000, 8, 3),
-            _ => arrival(n, Op::Write, 50_000 + step * 4, 4, 4),
+        let at = Time::ZERO + Nanos::from_micros(n * 250);
+        let new = match n % 8 {
+            4 => arrival(n, Op::Read, (random >> 33) % 100_000, 8, 3),
+            6 => arrival(n, Op::Write, 50_000 + n, 4, 4),
+            7 => arrival(n, Op::Read, 90_000 + n, 8, 2),
+            _ => {
+                stream += 8;
+                arrival(n, Op::Read, stream - 8, 8, 1)
+            }
         };
         all.push((at, new));
     }
