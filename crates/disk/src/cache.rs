@@ -290,7 +290,7 @@ impl Cache {
     ///
     /// Appending to what is being written is preferred to any other joining; then comes a clean
     /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being
-    /// filled ahead.
+    /// filled ahead or that the write changes.
     pub fn find_write(&self, extent: Extent) -> WriteLookup {
         let (start, end) = (extent.start.get(), extent.end().get());
         let size = u64::from(self.spec.segment_sectors);
@@ -305,13 +305,12 @@ impl Cache {
             let value = match s.state {
                 State::Empty if may_take => 3,
                 State::Reading if may_take && s.users == 0 => 1,
-                State::Clean if may_take && s.users == 0 => {
-                    if s.overlaps(extent) {
-                        4
-                    } else {
-                        2
-                    }
-                }
+                State::Clean if may_take && s.users == 0 => match s.overlaps(extent) {
+                    false => 2,
+                    // It keeps its use as long as it can be changed along with the medium.
+                    true if self.changes_copies() => 1,
+                    true => 4,
+                },
                 State::Dirty | State::Writing => {
                     let writing = s.state == State::Writing;
                     let combine = self.spec.combine_sequential_writes;
@@ -409,6 +408,11 @@ impl Cache {
                     behind
                 }
             }
+            _ if self.ahead_max > 0 && self.spec.requested_data == RequestedData::Kept => {
+                // The request itself has to stay.
+                let full = (extent.start.get() + size).max(end + self.ahead_min);
+                full.min(end + self.ahead_max)
+            }
             _ if self.ahead_max > 0 => end + self.ahead_max,
             _ if self.spec.requested_data == RequestedData::Kept => {
                 if len >= size || size - len < self.ahead_min {
@@ -495,7 +499,24 @@ impl Cache {
         }
     }
 
+    /// Whether a write changes the copies that other segments have of its sectors; else they are
+    /// stale. Written data that can serve reads are as good in one segment as in another, unless
+    /// they are kept apart.
+    ///
+    /// In DiskSim they always are stale, and with them the whole segment; but real drives that serve
+    /// reads from written data go on to hit in a track after a write to it (see the design note).
+    fn changes_copies(&self) -> bool {
+        self.spec.read_hits_on_write_data && !self.spec.dedicated_write_segment
+    }
+
     /// Drops clean copies that a write of `extent` into `writer` makes stale.
+    pub fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) {
+        if !self.changes_copies() {
+            self.invalidate(extent, writer);
+        }
+    }
+
+    /// Drops clean copies of sectors in segments other than `writer`.
     ///
     /// A segment goes as a whole; one that is being filled only loses what it has.
     pub fn invalidate(&mut self, extent: Extent, writer: Option<SegmentId>) {
@@ -508,6 +529,23 @@ impl Cache {
                 State::Reading => segment.start = segment.end,
                 _ => {}
             }
+        }
+    }
+
+    /// Sectors in front of what a segment holds have come in too, from `front` on, as far as there is
+    /// room for them.
+    pub fn read_before(&mut self, id: SegmentId, front: u64) {
+        let size = u64::from(self.spec.segment_sectors);
+        let segment = &mut self.segments[id.index()];
+        if segment.start < segment.end {
+            segment.start = segment
+                .start
+                .min(front.max(segment.end.saturating_sub(size)));
+        } else {
+            segment.start = segment
+                .start
+                .min(front.max(segment.start.saturating_sub(size)));
+            segment.end = segment.end.max(segment.start);
         }
     }
 

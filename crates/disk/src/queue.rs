@@ -49,33 +49,24 @@ pub(crate) struct Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     policy: FirmwarePolicy,
+    /// The least positioning time of a read.
+    least: Nanos,
     waiting: Vec<Waiting>,
-}
-
-/// Estimated time to the first sector of `target` for an arm free to leave `from` at `now`.
-fn positioning(
-    mechanics: &Mechanics,
-    from: Track,
-    now: Time,
-    target: Target,
-    op: Op,
-    margin: Nanos,
-    best: Nanos,
-) -> Nanos {
-    let seek = mechanics.reposition(from, target.track, op).total() + margin;
-    if seek >= best {
-        return seek;
-    }
-    seek + mechanics.wait(mechanics.phase_at(now + seek), target.phase)
 }
 
 impl Queue {
     /// An empty queue with room for `depth` commands.
-    pub fn new(policy: FirmwarePolicy, depth: u32) -> Queue {
+    pub fn new(policy: FirmwarePolicy, depth: u32, least: Nanos) -> Queue {
         Queue {
             policy,
+            least,
             waiting: Vec::with_capacity(depth as usize),
         }
+    }
+
+    /// The least positioning time of a read.
+    pub fn least_positioning(&self) -> Nanos {
+        self.least
     }
 
     /// Whether nothing waits.
@@ -146,7 +137,7 @@ impl Queue {
                 return Some((place, Nanos::ZERO));
             };
             let limit = best.map_or(Nanos::MAX, |(_, time)| time);
-            let time = positioning(mechanics, from, now, target, waiting.op, margin, limit);
+            let time = self.positioning(mechanics, from, now, target, waiting.op, margin, limit);
             if time < limit {
                 best = Some((place, time));
             }
@@ -155,7 +146,8 @@ impl Queue {
     }
 
     /// Estimated positioning time of a destage that begins at `target`, as [`Queue::choose`]
-    /// estimates it for a command; for comparison with one.
+    /// estimates it for a command; for comparison with one. If it is `best` or more, it may be too
+    /// low.
     pub fn estimate(
         &self,
         mechanics: &Mechanics,
@@ -168,6 +160,31 @@ impl Queue {
             FirmwarePolicy::Fifo => Nanos::ZERO,
             FirmwarePolicy::Sptf { margin, .. } => margin,
         };
-        positioning(mechanics, from, now, target, Op::Write, margin, best)
+        self.positioning(mechanics, from, now, target, Op::Write, margin, best)
+    }
+
+    /// Estimated time to the first sector of `target` for an arm free to leave `from` at `now`; of
+    /// the seek alone if that is `best` already.
+    #[allow(clippy::too_many_arguments)]
+    fn positioning(
+        &self,
+        mechanics: &Mechanics,
+        from: Track,
+        now: Time,
+        target: Target,
+        op: Op,
+        margin: Nanos,
+        best: Nanos,
+    ) -> Nanos {
+        let way = mechanics.reposition(from, target.track, op).total();
+        let seek = if op.is_read() {
+            way.max(self.least)
+        } else {
+            way
+        } + margin;
+        if seek >= best {
+            return seek;
+        }
+        seek + mechanics.wait(mechanics.phase_at(now + seek), target.phase)
     }
 }

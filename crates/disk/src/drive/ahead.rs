@@ -19,6 +19,9 @@ pub(super) struct Ahead {
     pub next: Lba,
     /// Not beyond this, whatever the limits of the segment.
     pub stop: Lba,
+    /// When the head has been all around a track that the drive takes as a whole, and the first
+    /// sector of the track.
+    pub around: Option<(Time, Lba)>,
 }
 
 /// How far reading ahead has come.
@@ -32,6 +35,15 @@ pub(super) enum Progress {
     Rotating(Time),
     /// A sector passes under the head; it ends then.
     Reading(Time),
+}
+
+/// How the arm comes out of reading ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leave {
+    /// When it can do something else.
+    pub at: Time,
+    /// Until then the head reads on its track.
+    pub reads: bool,
 }
 
 impl Drive {
@@ -108,8 +120,23 @@ impl Drive {
             // The command behind which it begins is not done reading.
             return Some(Progress::Reading(ahead.at));
         }
-        let (progress, read) = self.ahead_at(&mut ahead, now);
+        let (mut progress, read) = self.ahead_at(&mut ahead, now);
         self.cache.read_to(ahead.segment, read.get());
+        if let Some((at, first)) = ahead.around {
+            if now >= at {
+                self.cache.read_before(ahead.segment, first.get());
+                ahead.around = None;
+            }
+            if let Progress::Finished(end) = progress {
+                let end = end.max(at);
+                ahead.at = end;
+                progress = if now >= end {
+                    Progress::Finished(end)
+                } else {
+                    Progress::Rotating(end)
+                };
+            }
+        }
         self.ahead = Some(ahead);
         if let Progress::Finished(at) = progress {
             self.ledger.settle(at);
@@ -138,11 +165,14 @@ impl Drive {
         (end > now).then_some(end)
     }
 
-    /// Ends reading ahead at `now`; when the arm can leave.
-    pub(super) fn end_ahead(&mut self, now: Time) -> Time {
+    /// Ends reading ahead at `now`.
+    pub(super) fn end_ahead(&mut self, now: Time) -> Leave {
         let progress = self.bring_ahead(now);
         let Some(ahead) = self.ahead.take() else {
-            return now;
+            return Leave {
+                at: now,
+                reads: false,
+            };
         };
         self.cache.end_read(ahead.segment);
         self.track = ahead.track;
@@ -150,10 +180,21 @@ impl Drive {
             Some(Progress::Moving(until)) => {
                 // The arm ends up where it was going.
                 self.track = self.layout.run(ahead.next).track;
-                until
+                Leave {
+                    at: until,
+                    reads: false,
+                }
             }
-            Some(Progress::Reading(until)) if !self.cache.spec().stop_read_ahead_in_sector => until,
-            _ => now,
+            Some(Progress::Reading(until)) if !self.cache.spec().stop_read_ahead_in_sector => {
+                Leave {
+                    at: until,
+                    reads: true,
+                }
+            }
+            _ => Leave {
+                at: now,
+                reads: true,
+            },
         }
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Motion {
     /// course of the access, and how many sectors are on that track.
     pub waited: Nanos,
     pub sectors_per_track: u32,
+    /// When the head was on the first track.
+    pub landed: Time,
 }
 
 impl Motion {
@@ -32,6 +34,7 @@ impl Motion {
             end: begin,
             waited: Nanos::ZERO,
             sectors_per_track: 1,
+            landed: begin,
         }
     }
 
@@ -103,6 +106,9 @@ impl Drive {
             .with_seek_error(error);
         for step in walk {
             let run = step.extent();
+            if motion.end == begin {
+                motion.landed = step.transfer_begin() - step.rotation;
+            }
             if run.start == extent.start {
                 motion.waited = step.rotation;
                 motion.sectors_per_track = step.run.sectors_per_track;

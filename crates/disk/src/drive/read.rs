@@ -1,11 +1,13 @@
 //! Reads: from the buffer, from the medium, or from both.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Leave};
 use super::bus::{Link, Start, send};
+use super::media::Motion;
 use super::{Breakdown, Drive, Hit, Slot};
-use crate::cache::{ReadLookup, SegmentId};
+use crate::cache::{ReadLookup, SegmentId, State};
 use crate::ledger::Part;
 use crate::profile::{Preseek, ReadAhead};
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 impl Drive {
@@ -148,162 +150,80 @@ impl Drive {
     pub(super) fn serve_read(&mut self, index: u16, now: Time, connected: bool) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
-        let (start, end) = (extent.start.get(), extent.end().get());
-        self.bring_ahead(now);
-        let found = self.find_read(&slot);
-        if let ReadLookup::Blocked(id) = found {
-            self.destage(id, now);
-            return false;
-        }
-        self.replan(now);
         let len = extent.len.get();
-        let link = self.link(len);
-        let overhead = self.profile.overhead;
-
-        // The data that are there, and whether they can be sent at once.
-        let (hit, segment, ready) = match found {
-            ReadLookup::Whole(id) => (Hit::Full, Some(id), len),
-            ReadLookup::Partial(id) => (
-                Hit::Partial,
-                Some(id),
-                self.cache.get(id).end.max(start) - start,
-            ),
-            ReadLookup::Miss(id) => (Hit::Miss, id, 0),
-            ReadLookup::Blocked(_) => unreachable!("handled above"),
-        };
-        let at_once = match hit {
-            Hit::Full => true,
-            Hit::Partial => {
-                self.cache.spec().send_partial_hit_at_once || ready >= link.water.min(len)
+        self.bring_ahead(now);
+        let found = match self.find_read(&slot) {
+            ReadLookup::Blocked(id) => {
+                self.destage(id, now);
+                return false;
             }
-            _ => false,
+            ReadLookup::Whole(id) => Found {
+                hit: Hit::Full,
+                segment: Some(id),
+                ready: len,
+            },
+            ReadLookup::Partial(id) => Found {
+                hit: Hit::Partial,
+                segment: Some(id),
+                ready: self.cache.get(id).end.saturating_sub(extent.start.get()),
+            },
+            ReadLookup::Miss(segment) => Found {
+                hit: Hit::Miss,
+                segment,
+                ready: 0,
+            },
         };
-        let (arm_ready, send_start) = if connected {
-            let miss = self.read_overhead(false);
-            let hold = self.profile.bus.never_disconnect;
-            let start = if at_once {
-                Start::Connected(
-                    slot.arrived + self.read_overhead(true) + overhead.data_preparation,
-                )
-            } else if hold {
-                Start::Connected(slot.arrived + miss + overhead.data_preparation)
-            } else {
-                Start::Disconnected(slot.arrived + miss + link.disconnect)
-            };
-            (slot.arrived + miss, start)
-        } else {
-            (slot.ready, Start::Disconnected(slot.disconnected.max(now)))
-        };
-
-        // The arm.
-        let continues = self
-            .ahead
-            .filter(|ahead| segment == Some(ahead.segment) && hit != Hit::Miss);
-        let leave = if continues.is_some() {
-            now
+        self.replan(now);
+        let link = self.link(len);
+        let (processed, start) = self.read_start(&slot, &found, &link, now, connected);
+        // The arm goes on with the segment that serves the read, or ends reading ahead.
+        let serves = |ahead: &Ahead| found.segment == Some(ahead.segment) && found.hit != Hit::Miss;
+        let leave = if self.ahead.as_ref().is_some_and(serves) {
+            Leave {
+                at: now,
+                reads: true,
+            }
         } else {
             self.end_ahead(now)
         };
-        let depart = arm_ready.max(leave).max(now);
-        self.pieces.clear();
-        let mut motion = None;
-        if hit == Hit::Miss {
-            if let Some(id) = segment {
-                self.cache.begin_read(id, start);
-                self.use_segment(index, id);
-                self.extend_ahead(id, extent);
+        let depart = processed.max(leave.at).max(now);
+        if let Some(id) = found.segment {
+            if found.hit == Hit::Miss {
+                self.cache.begin_read(id, extent.start.get());
             }
-            self.ledger.plan(depart, extent.start, Part::Overhead);
-            motion = Some(self.read_media(self.track, depart, extent, extent.start, true));
-        } else if let Some(id) = segment {
             self.use_segment(index, id);
             self.extend_ahead(id, extent);
-            if hit == Hit::Partial {
-                let have = Lba::new(self.cache.get(id).end.max(start));
-                motion = Some(match continues {
-                    Some(ahead) => {
-                        let rest = Extent::new(ahead.next, extent.end() - ahead.next);
-                        self.read_media(ahead.track, ahead.at, rest, have, false)
-                    }
-                    None => {
-                        self.ledger.plan(depart, have, Part::Overhead);
-                        let rest = Extent::new(have, extent.end() - have);
-                        self.read_media(self.track, depart, rest, have, true)
-                    }
-                });
-            }
         }
-        let mut media_end = now;
-        if let Some(motion) = &motion {
-            media_end = motion.end;
-            self.track = motion.track;
-            if let Some(id) = segment {
-                if hit == Hit::Miss {
-                    self.keep_free_sectors(id, extent.start, motion);
-                }
-                let segment = self.cache.get_mut(id);
-                segment.state = crate::cache::State::Reading;
-                self.cache.read_to(id, end);
-            }
-        }
+        let motion = self.move_for_read(&found, extent, depart, leave);
+        let mut media_end = motion.map_or(now, |motion| motion.end);
 
-        // A sector that cannot be read.
+        // A sector that cannot be read is tried again and again.
         let bad = motion.and_then(|_| self.faults.unreadable(extent));
         if let Some((error, retries)) = bad {
             media_end += self.mechanics.turn() * u64::from(retries);
             self.ledger.plan(media_end, error.lba, Part::Rotation);
             self.slot(index).result = Err(error);
         }
-
-        // The bus.
         let (sent_from, sent) = if bad.is_some() {
             (media_end, media_end)
         } else {
-            let times = send(&link, &self.pieces, ready, len, send_start, self.bus.free());
+            let free = self.bus.free();
+            let times = send(&link, &self.pieces, found.ready, len, start, free);
             self.bus.plan(times.0, times.1);
             times
         };
-        let at = sent + overhead.read_completion;
+        let at = sent + self.profile.overhead.read_completion;
         self.ledger.plan(at, extent.start, Part::Overhead);
         self.last_was_read = true;
-
         let slot = self.slot(index);
-        slot.hit = hit;
+        slot.hit = found.hit;
         slot.breakdown = match &motion {
-            Some(motion) => {
-                let retried = media_end - motion.end;
-                let queue = now.saturating_since(slot.arrived);
-                // What the arm did before the command came, it did for nobody.
-                let since = slot.submitted + queue;
-                let arm = motion.seek + motion.switch + motion.rotation + motion.transfer;
-                let before = since.max(motion.end - arm.min(motion.end - Time::ZERO));
-                let mut left = motion.end.saturating_since(since);
-                let mut take = |span: Nanos| {
-                    let part = span.min(left);
-                    left -= part;
-                    part
-                };
-                let transfer = take(motion.transfer);
-                let rotation = take(motion.rotation) + retried;
-                let switch = take(motion.switch);
-                let seek = take(motion.seek);
-                let _ = before;
-                Breakdown {
-                    queue,
-                    overhead: left,
-                    seek,
-                    switch,
-                    rotation,
-                    transfer,
-                    bus: at.saturating_since(media_end.max(since)),
-                }
-            }
+            Some(motion) => read_breakdown(slot, motion, now, media_end, at),
             None => {
                 let queue = now.saturating_since(slot.arrived);
-                let overhead = sent_from - slot.submitted - queue;
                 Breakdown {
                     queue,
-                    overhead,
+                    overhead: sent_from - slot.submitted - queue,
                     bus: at - sent_from,
                     ..Breakdown::default()
                 }
@@ -311,7 +231,6 @@ impl Drive {
         };
         self.complete(index, at);
 
-        // What the arm does next.
         let arm_end = media_end.max(now);
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => at.max(arm_end),
@@ -320,92 +239,207 @@ impl Drive {
             Preseek::AtMediaEnd => self.arm_free.max(now),
         };
         self.idle_since = self.arm_free.max(at);
-        if let Some(id) = segment {
-            self.read_on(
-                id,
-                extent,
-                hit,
-                continues,
-                motion.is_some(),
-                depart,
-                media_end,
-            );
+        if let Some(id) = found.segment {
             if bad.is_some() {
                 self.ahead = None;
                 let segment = self.cache.get_mut(id);
                 segment.start = segment.end;
                 self.cache.end_read(id);
+            } else if let Some(motion) = &motion {
+                self.read_on(id, extent, &found, motion);
+            } else if self.ahead.is_none() {
+                self.read_on_idle(id, depart);
             }
         }
         true
     }
 
-    /// Sectors in front of the first one wanted that pass under the head while it waits belong to
-    /// the segment, if the drive keeps such.
-    fn keep_free_sectors(&mut self, id: SegmentId, start: Lba, motion: &super::media::Motion) {
-        if !self.cache.spec().read_free_sectors {
-            return;
+    /// When a read has been processed far enough for the arm to move, and how it gets to send.
+    fn read_start(
+        &mut self,
+        slot: &Slot,
+        found: &Found,
+        link: &Link,
+        now: Time,
+        connected: bool,
+    ) -> (Time, Start) {
+        if !connected {
+            return (slot.ready, Start::Disconnected(slot.disconnected.max(now)));
         }
-        let track = self.layout.track_extent_of(start);
-        let turn = self.mechanics.turn().as_nanos();
-        let passed = motion.waited.as_nanos() * u64::from(motion.sectors_per_track) / turn;
-        let front = passed.min((start - track.start).get());
-        let size = u64::from(self.cache.spec().segment_sectors);
-        let segment = self.cache.get_mut(id);
-        segment.start = start.get() - front.min(size);
+        let at_once = match found.hit {
+            Hit::Full => true,
+            Hit::Partial => {
+                let enough = link.water.min(slot.command.extent.len.get());
+                self.cache.spec().send_partial_hit_at_once || found.ready >= enough
+            }
+            _ => false,
+        };
+        let prepare = self.profile.overhead.data_preparation;
+        let processed = slot.arrived + self.read_overhead(false);
+        let start = if at_once {
+            Start::Connected(slot.arrived + self.read_overhead(true) + prepare)
+        } else if self.profile.bus.never_disconnect {
+            Start::Connected(processed + prepare)
+        } else {
+            Start::Disconnected(processed + link.disconnect)
+        };
+        (processed, start)
     }
 
-    /// Begins, or goes on, to read ahead behind a request.
-    #[allow(clippy::too_many_arguments)]
-    fn read_on(
+    /// Moves the arm for what is not in the buffer, if anything.
+    fn move_for_read(
+        &mut self,
+        found: &Found,
+        extent: Extent,
+        depart: Time,
+        leave: Leave,
+    ) -> Option<Motion> {
+        self.pieces.clear();
+        if found.ready == extent.len.get() {
+            return None;
+        }
+        let have = extent.start + Sectors::new(found.ready);
+        let motion = if let Some(ahead) = self.ahead {
+            // It is on its way already.
+            let rest = Extent::new(ahead.next, extent.end() - ahead.next);
+            self.read_media(ahead.track, ahead.at, rest, have, false)
+        } else {
+            let rest = Extent::new(have, extent.end() - have);
+            let depart = depart + self.set_up(have, leave);
+            self.ledger.plan(depart, have, Part::Overhead);
+            self.read_media(self.track, depart, rest, have, true)
+        };
+        self.track = motion.track;
+        self.read_last = (motion.end, extent.end());
+        Some(motion)
+    }
+
+    /// What a read at `lba` takes longer than its movement, if that is too short to hide what the
+    /// drive has to do before it can read somewhere else.
+    ///
+    /// A head that still reads on the track, or has just read the sector before, goes on.
+    fn set_up(&self, lba: Lba, leave: Leave) -> Nanos {
+        let to = self.layout.run(lba).track;
+        let goes_on = leave.reads && to == self.track || self.read_last == (leave.at, lba);
+        if goes_on {
+            return Nanos::ZERO;
+        }
+        let way = self.mechanics.reposition(self.track, to, Op::Read).total();
+        self.queue.least_positioning().saturating_sub(way)
+    }
+
+    /// Sectors in front of the first one wanted that pass under the head while it waits belong to
+    /// the segment, if the drive keeps such.
+    ///
+    /// A drive that also takes sectors in any order takes the whole track: gives the time at which
+    /// the head has been all around it, and its first sector.
+    fn keep_free_sectors(
         &mut self,
         id: SegmentId,
         extent: Extent,
-        hit: Hit,
-        continues: Option<Ahead>,
-        read: bool,
-        depart: Time,
-        media_end: Time,
-    ) {
-        let spec = *self.cache.spec();
-        let last = extent.end() - Sectors::new(1);
-        if read {
-            self.ahead = None;
-            let stop = self.ahead_stop(last);
-            let limit = Lba::new(self.cache.get(id).ahead_max).min(stop);
-            if spec.read_ahead != ReadAhead::Off && extent.end() < limit {
-                self.ahead = Some(Ahead {
-                    segment: id,
-                    track: self.track,
-                    at: media_end,
-                    next: extent.end(),
-                    stop,
-                });
-            } else {
-                self.cache.end_read(id);
-            }
-        } else if hit == Hit::Full && continues.is_none() && spec.read_ahead_on_idle_hit {
-            let next = Lba::new(self.cache.get(id).end);
-            let limit = Lba::new(self.cache.get(id).ahead_max);
-            let clean = self.cache.get(id).state == crate::cache::State::Clean;
-            if clean && next < limit {
-                let there = self.layout.run(next).track;
-                let stop = match spec.read_ahead {
-                    ReadAhead::TrackEnd if there != self.track => next,
-                    ReadAhead::CylinderEnd if there.cylinder != self.track.cylinder => next,
-                    _ => self.ahead_stop(next),
-                };
-                if next < stop {
-                    self.cache.get_mut(id).state = crate::cache::State::Reading;
-                    self.ahead = Some(Ahead {
-                        segment: id,
-                        track: self.track,
-                        at: depart,
-                        next,
-                        stop,
-                    });
-                }
-            }
+        motion: &Motion,
+    ) -> Option<(Time, Lba)> {
+        if !self.cache.spec().read_free_sectors {
+            return None;
         }
+        let track = self.layout.track_extent_of(extent.start);
+        let turn = self.mechanics.turn();
+        let per_track = u64::from(motion.sectors_per_track);
+        let passed = motion.waited.as_nanos() * per_track / turn.as_nanos();
+        let front = passed.min((extent.start - track.start).get());
+        self.cache.read_before(id, extent.start.get() - front);
+        let whole = self.mechanics.zero_latency(Op::Read) && extent.end() <= track.end();
+        whole.then_some((motion.landed + turn, track.start))
+    }
+
+    /// Begins to read ahead behind a request that took the arm to the medium.
+    fn read_on(&mut self, id: SegmentId, extent: Extent, found: &Found, motion: &Motion) {
+        self.cache.get_mut(id).state = State::Reading;
+        self.cache.read_to(id, extent.end().get());
+        let around = match found.hit {
+            Hit::Miss => self.keep_free_sectors(id, extent, motion),
+            _ => None,
+        };
+        self.ahead = None;
+        let stop = self.ahead_stop(extent.end() - Sectors::new(1));
+        let limit = Lba::new(self.cache.get(id).ahead_max).min(stop);
+        let on = self.cache.spec().read_ahead != ReadAhead::Off;
+        if on && (extent.end() < limit || around.is_some()) {
+            self.ahead = Some(Ahead {
+                segment: id,
+                track: motion.track,
+                at: motion.end,
+                next: extent.end(),
+                stop,
+                around,
+            });
+        } else {
+            self.cache.end_read(id);
+        }
+    }
+
+    /// Begins to read ahead behind a full hit, from `depart` on, if the drive does that.
+    fn read_on_idle(&mut self, id: SegmentId, depart: Time) {
+        let spec = self.cache.spec();
+        let (on, kind) = (spec.read_ahead_on_idle_hit, spec.read_ahead);
+        let segment = *self.cache.get(id);
+        let next = Lba::new(segment.end);
+        if !on || segment.state != State::Clean || next >= Lba::new(segment.ahead_max) {
+            return;
+        }
+        let there = self.layout.run(next).track;
+        let stop = match kind {
+            ReadAhead::TrackEnd if there != self.track => next,
+            ReadAhead::CylinderEnd if there.cylinder != self.track.cylinder => next,
+            _ => self.ahead_stop(next),
+        };
+        if next < stop {
+            self.cache.get_mut(id).state = State::Reading;
+            self.ahead = Some(Ahead {
+                segment: id,
+                track: self.track,
+                at: depart,
+                next,
+                stop,
+                around: None,
+            });
+        }
+    }
+}
+
+/// Where a read finds its data.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    hit: Hit,
+    /// The segment that has them, or into which they are read.
+    segment: Option<SegmentId>,
+    /// Sectors that are in the buffer.
+    ready: u64,
+}
+
+/// Where the time of a read from the medium went: one that the arm served from `now` on, left at
+/// `media_end` (with everything read, or given up on), and completed at `at`.
+fn read_breakdown(slot: &Slot, motion: &Motion, now: Time, media_end: Time, at: Time) -> Breakdown {
+    let queue = now.saturating_since(slot.arrived);
+    // What the arm had done before the command came, it had done for nobody.
+    let since = slot.submitted + queue;
+    let mut left = motion.end.saturating_since(since);
+    let mut take = |span: Nanos| {
+        let part = span.min(left);
+        left -= part;
+        part
+    };
+    let transfer = take(motion.transfer);
+    let rotation = take(motion.rotation) + (media_end - motion.end);
+    let switch = take(motion.switch);
+    let seek = take(motion.seek);
+    Breakdown {
+        queue,
+        overhead: left,
+        seek,
+        switch,
+        rotation,
+        transfer,
+        bus: at - media_end.max(since),
     }
 }

@@ -76,7 +76,7 @@ impl Drive {
             WriteLookup::Blocked(_) | WriteLookup::Full => return false,
         };
         self.cache.touch(id, true);
-        self.cache.invalidate(extent, Some(id));
+        self.cache.overwrite(extent, Some(id));
         let overhead = self.profile.overhead;
         let waited = now.saturating_since(slot.arrived);
         let ready = if waited.is_zero() {
@@ -104,7 +104,7 @@ impl Drive {
     /// The segment into which the arm reads ahead is needed.
     fn replan_ahead(&mut self, now: Time) {
         self.settle(now);
-        let leave = self.end_ahead(now);
+        let leave = self.end_ahead(now).at;
         self.arm_free = self.arm_free.max(leave);
     }
 
@@ -153,7 +153,7 @@ impl Drive {
         self.bus.plan(begin, sent);
         self.cache.join_write(id, extent);
         self.cache.touch(id, true);
-        self.cache.invalidate(extent, Some(id));
+        self.cache.overwrite(extent, Some(id));
         self.faults.written(extent);
         let depart = processed.max(writing.until);
         let feed = Feed {
@@ -222,13 +222,13 @@ impl Drive {
             None => (slot.ready, self.reconnected(slot.disconnected.max(now))),
         };
         let data = data.max(self.bus.free());
-        let leave = self.end_ahead(now);
+        let leave = self.end_ahead(now).at;
         if let Some(id) = segment {
             self.cache.begin_write(id, extent);
             self.cache.touch(id, true);
             self.cache.begin_destage(id);
         }
-        self.cache.invalidate(extent, segment);
+        self.cache.overwrite(extent, segment);
         self.faults.written(extent);
 
         // The arm.
@@ -342,7 +342,7 @@ impl Drive {
     pub(super) fn destage(&mut self, id: SegmentId, now: Time) {
         debug_assert!(self.writing.is_none());
         self.replan(now);
-        let depart = self.end_ahead(now).max(self.faults.after_stall(now));
+        let depart = self.end_ahead(now).at.max(self.faults.after_stall(now));
         let extent = self.cache.get(id).dirty();
         self.cache.begin_destage(id);
         self.faults.written(extent);
