@@ -73,9 +73,26 @@ impl Run {
         self.start + Sectors::new(u64::from(self.len))
     }
 
-    /// The first `len` addresses of the run.
-    pub(crate) fn truncated(mut self, len: u64) -> Run {
+    /// The first `len` addresses of the run, or all of them.
+    pub fn truncated(mut self, len: u64) -> Run {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// The run without its first `sectors` addresses.
+    ///
+    /// # Panics
+    ///
+    /// If nothing is left.
+    pub fn skipped(mut self, sectors: u32) -> Run {
+        assert!(sectors < self.len, "a run has at least one sector");
+        self.start = self.start + Sectors::new(u64::from(sectors));
+        self.len -= sectors;
+        self.slot += sectors;
+        self.index += sectors;
+        if self.index >= self.sectors_per_track {
+            self.index -= self.sectors_per_track;
+        }
         self
     }
 }

@@ -39,6 +39,8 @@ pub use walk::{Access, Step, Walk, prefix_available};
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     turn: Nanos,
+    /// 2^64 / turn, rounded down.
+    turns_per_nano: u64,
     read: SeekTimes,
     /// Equal to `read` unless the profile has a curve of its own for writes.
     write: Option<SeekTimes>,
@@ -68,8 +70,10 @@ impl Mechanics {
     /// The mechanics of a drive at its nominal speed.
     pub fn new(profile: &Profile) -> Mechanics {
         let cylinders = profile.geometry.cylinders;
+        let turn = profile.rotation.turn();
         Mechanics {
-            turn: profile.rotation.turn(),
+            turn,
+            turns_per_nano: u64::MAX / turn.as_nanos(),
             read: SeekTimes::new(&profile.seek.read, cylinders),
             write: profile
                 .seek
@@ -91,6 +95,7 @@ impl Mechanics {
     pub fn with_turn(mut self, turn: Nanos) -> Mechanics {
         assert!(!turn.is_zero() && turn.as_nanos() < 1 << 32);
         self.turn = turn;
+        self.turns_per_nano = u64::MAX / turn.as_nanos();
         self
     }
 
@@ -178,7 +183,12 @@ impl Mechanics {
 
     /// The point of a turn at which the platter is at `now`.
     pub fn phase_at(&self, now: Time) -> Nanos {
-        Nanos::from_nanos(now.as_nanos() % self.turn.as_nanos())
+        // `now % turn` without a division: the estimate of whole turns is at most one short, since
+        // the reciprocal is less than 2^-64 off and times are less than 2^64.
+        let (now, turn) = (now.as_nanos(), self.turn.as_nanos());
+        let turns = ((u128::from(now) * u128::from(self.turns_per_nano)) >> 64) as u64;
+        let phase = now - turns * turn;
+        Nanos::from_nanos(if phase >= turn { phase - turn } else { phase })
     }
 
     /// The angle under the heads at `now`.

@@ -54,11 +54,17 @@ fn passing(run: &Run, sectors: u32, turn: Nanos) -> Nanos {
     if sectors == 0 {
         return Nanos::ZERO;
     }
-    let phase = |sector| {
-        Nanos::from_nanos((u64::from(run.angle(sector).to_bits()) * turn.as_nanos()) >> 32)
-    };
-    let (from, to) = (phase(0), phase(sectors));
-    // A whole track ends where it began.
+    between(phase(run, 0, turn), phase(run, sectors, turn), turn)
+}
+
+/// The point of a turn at which a slot of the run begins.
+fn phase(run: &Run, sector: u32, turn: Nanos) -> Nanos {
+    Nanos::from_nanos((u64::from(run.angle(sector).to_bits()) * turn.as_nanos()) >> 32)
+}
+
+/// The time from one point to the next time at another; a turn if they are equal, since a whole
+/// track ends where it began.
+fn between(from: Nanos, to: Nanos, turn: Nanos) -> Nanos {
     if to > from {
         to - from
     } else {
@@ -131,10 +137,12 @@ pub struct Walk<'a> {
     /// The first address not yet given to a part.
     next: Lba,
     end: Lba,
-    /// What is left of the current track: first what comes, then what a zero-latency access left
-    /// out at the start of it.
+    /// What is left of a track that a zero-latency access takes as it comes: first what the head
+    /// reaches, then what it left out at the start.
     part: Extent,
     left_out: Extent,
+    /// The same if all of it is one run, which is the rule.
+    left_out_run: Option<Run>,
     first: bool,
     seek_error: i64,
 }
@@ -160,6 +168,7 @@ impl<'a> Walk<'a> {
             end: extent.end(),
             part: Extent::at(0, 0),
             left_out: Extent::at(0, 0),
+            left_out_run: None,
             first: true,
             seek_error: 0,
         }
@@ -193,9 +202,10 @@ impl<'a> Walk<'a> {
             self.seek_error = 0;
         }
         let arrival = begin + way.total();
-        let wait = mechanics.rotation(arrival, run.angle(0));
+        let from = phase(&run, 0, mechanics.turn);
+        let wait = mechanics.wait(mechanics.phase_at(arrival), from);
+        let transfer = between(from, phase(&run, run.len, mechanics.turn), mechanics.turn);
         let within = moved && !self.first;
-        let transfer = passing(&run, run.len, mechanics.turn);
         self.first = false;
         self.track = run.track;
         self.now = arrival + wait + transfer;
@@ -214,41 +224,64 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Divides the addresses from `self.next` on the track of `run` into what the head reaches
-    /// first and what it left behind.
-    fn divide(&mut self, run: Run) {
-        let end = self.layout.track_extent_of(self.next).end().min(self.end);
-        let start = self.next;
-        self.next = end;
-        self.part = Extent::new(start, end - start);
-        self.left_out = Extent::new(start, Sectors::ZERO);
-        // The head lands somewhere. Sectors that have begun by then are left for the end of the
-        // turn, unless that is all but the last. Slots are counted from the first one wanted.
-        let mut way = self
-            .mechanics
-            .reposition(self.track, run.track, self.op)
-            .total();
+    /// How long before the head reaches `run`'s track, after the arm leaves, the first sector of the
+    /// run began to pass: less than a turn.
+    fn landed(&self, run: &Run) -> Nanos {
+        let mechanics = self.mechanics;
+        let mut way = mechanics.reposition(self.track, run.track, self.op).total();
         if self.track != run.track {
             let nanos = way.as_nanos().saturating_add_signed(self.seek_error);
             way = Nanos::from_nanos(nanos);
         }
-        let phase = self.mechanics.phase_at(self.now + way);
-        let origin = self.mechanics.phase(run.angle(0));
-        let landed = self.mechanics.wait(origin, phase);
+        let arrival = mechanics.phase_at(self.now + way);
+        mechanics.wait(phase(run, 0, mechanics.turn), arrival)
+    }
+
+    /// Takes a run as it comes: gives the part that the head reaches first and keeps the rest.
+    /// Sectors that have begun when the head lands are left for the end of the turn, unless that is
+    /// all but the last.
+    fn divide_run(&mut self, run: Run) -> Run {
+        let turn = self.mechanics.turn;
+        let landed = self.landed(&run);
+        let origin = phase(&run, 0, turn);
+        let begin = |sector| self.mechanics.wait(origin, phase(&run, sector, turn));
+        if landed.is_zero() || landed >= begin(run.len - 1) {
+            return run;
+        }
+        // Nearly the sector that passes when the head lands; then the first that begins after it.
+        let estimate = landed.as_nanos() * u64::from(run.sectors_per_track) / turn.as_nanos();
+        let mut after = (estimate as u32).min(run.len - 1);
+        while begin(after) < landed {
+            after += 1;
+        }
+        while after > 1 && begin(after - 1) >= landed {
+            after -= 1;
+        }
+        self.left_out_run = Some(run.truncated(u64::from(after)));
+        run.skipped(after)
+    }
+
+    /// The same for the addresses from `start` to `end`, which belong to the track of `run` but are
+    /// not all in one run.
+    fn divide(&mut self, run: Run, start: Lba, end: Lba) {
+        self.part = Extent::new(start, end - start);
+        self.left_out = Extent::new(start, Sectors::ZERO);
+        let turn = self.mechanics.turn;
+        let landed = self.landed(&run);
         if landed.is_zero() {
             return;
         }
+        let origin = phase(&run, 0, turn);
         let mut address = start;
         let mut last_begin = Nanos::ZERO;
         let mut first_after = None;
         while address < end {
             let piece = self.layout.run(address).truncated((end - address).get());
+            // Remapped sectors are elsewhere and have no part in the order.
             if piece.track == run.track {
-                let begin = |sector: u32| {
-                    let phase = self.mechanics.phase(piece.angle(sector));
-                    self.mechanics.wait(origin, phase)
-                };
-                if first_after.is_none() && begin(piece.len - 1) >= landed {
+                let begin = |sector| self.mechanics.wait(origin, phase(&piece, sector, turn));
+                last_begin = begin(piece.len - 1);
+                if first_after.is_none() && last_begin >= landed {
                     let (mut low, mut high) = (0, piece.len - 1);
                     while low < high {
                         let middle = low + (high - low) / 2;
@@ -260,11 +293,9 @@ impl<'a> Walk<'a> {
                     }
                     first_after = Some(address + Sectors::new(u64::from(low)));
                 }
-                last_begin = begin(piece.len - 1);
             }
             address = piece.end();
         }
-        // Within the last sector the head is as good as past all of them.
         if let Some(after) = first_after.filter(|_| landed < last_begin) {
             self.part = Extent::new(after, end - after);
             self.left_out = Extent::new(start, after - start);
@@ -276,23 +307,37 @@ impl Iterator for Walk<'_> {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {
+        if let Some(run) = self.left_out_run.take() {
+            return Some(self.step(run));
+        }
+        if self.part.is_empty() && !self.left_out.is_empty() {
+            self.part = self.left_out;
+            self.left_out.len = Sectors::ZERO;
+        }
         if self.part.is_empty() {
-            if !self.left_out.is_empty() {
-                self.part = self.left_out;
-                self.left_out.len = Sectors::ZERO;
-            } else if self.next < self.end {
-                let run = self.layout.run(self.next);
-                let wanted = (self.end - self.next).get();
-                if self.zero_latency && wanted > 1 {
-                    self.divide(run);
-                } else {
-                    let run = run.truncated(wanted);
-                    self.next = run.end();
-                    return Some(self.step(run));
-                }
-            } else {
+            if self.next >= self.end {
                 return None;
             }
+            let run = self.layout.run(self.next);
+            let wanted = self.end - self.next;
+            let whole = run.truncated(wanted.get());
+            if !self.zero_latency || wanted == Sectors::new(1) {
+                self.next = whole.end();
+                return Some(self.step(whole));
+            }
+            // A run that goes up to the end of the track needs no look at the rest of it.
+            let to_end = run.slot + run.len == run.sectors_per_track;
+            let start = self.next;
+            self.next = if to_end || whole.end() == self.end {
+                whole.end()
+            } else {
+                self.layout.track_extent_of(start).end().min(self.end)
+            };
+            if self.next == whole.end() {
+                let first = self.divide_run(whole);
+                return Some(self.step(first));
+            }
+            self.divide(run, start, self.next);
         }
         let run = self
             .layout
