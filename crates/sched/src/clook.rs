@@ -40,7 +40,7 @@ use headtime_units::{Extent, Lba, Time};
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "clook",
-    aliases: &["c-look", "cscan"],
+    aliases: &["c-look"],
     idea: "upward sweeps, back to the lowest",
     bound: "overtaken at most 2·batch − 1 times; none with batch=0",
     source: "Worthington, Ganger, Patt, SIGMETRICS 1994; Teorey, Pinkerton, CACM 1972",

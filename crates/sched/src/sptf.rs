@@ -24,7 +24,7 @@
 //!
 //! SPTF: Seltzer, Chen and Ousterhout, USENIX Winter 1990; Jacobson and Wilkes, HPL-CSP-91-7.
 //! SPTF-SWn%: Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002,
-//! section 4, where SPTF-SW60% keeps over 80 % of the free bandwidth of SSTF and costs 5 to 6 %
+//! section 4.2, where SPTF-SW60% keeps over 80 % of the free bandwidth of SSTF and costs 5 to 6 %
 //! against SPTF.
 //!
 //! # When not to use it
@@ -33,14 +33,14 @@
 //! a drive's own queue, which then makes the decision; where anybody waits.
 
 use crate::policy::{Built, NumberInfo, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, LbaIndex, ListId, Op, Positioning, Request, Requests, Tag};
+use crate::sorted::Sorted;
+use crate::{Candidate, Elevator, Entry, ListId, Op, Positioning, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// What is known of the plain one.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "sptf",
-    aliases: &["satf"],
     idea: "what the head reaches soonest",
     bound: "none: can starve",
     source: "Seltzer, Chen, Ousterhout, USENIX 1990; Jacobson, Wilkes, HPL-CSP-91-7",
@@ -52,7 +52,6 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
 /// What is known of the seek-weighted one.
 pub(crate) static SEEK_WEIGHTED_INFO: PolicyInfo = PolicyInfo {
     name: "sptf-sw",
-    aliases: &[],
     number: Some(NumberInfo {
         min: 0,
         max: 10_000,
@@ -61,7 +60,7 @@ pub(crate) static SEEK_WEIGHTED_INFO: PolicyInfo = PolicyInfo {
                more rotational latency for freeblock and less throughput; 0 only breaks ties",
     }),
     idea: "shortest seek among the soonest reached",
-    source: "Lumb, Schindler, Ganger, FAST 2002, section 4",
+    source: "Lumb, Schindler, Ganger, FAST 2002, section 4.2",
     avoid: "nothing uses the rotational latency that it leaves",
     ..INFO
 };
@@ -82,29 +81,22 @@ fn positioning<P>(given: Option<P>) -> P {
 
 const ALL: ListId = ListId(0);
 
-/// From how many requests on the search goes outward from the head and ends early. Below, looking at
-/// every request is faster than keeping them in address order (measured: `benches/decide.rs`).
-const OUTWARD_FROM: usize = 128;
-
 /// Shortest positioning time first, plain or seek-weighted; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Sptf<P: Positioning> {
     positioning: P,
     /// The percentage of the seek-weighted variant.
     within_percent: Option<u32>,
-    requests: Requests,
-    by_lba: LbaIndex,
-    /// What the search reads, densely packed, in no particular order.
-    pending: Vec<Pending<P::Place>>,
-    /// Where in `pending` a request is, by tag.
-    slots: Vec<u32>,
+    sorted: Sorted,
+    /// Where queued requests are, and what they do, by tag.
+    targets: Vec<Option<Target<P::Place>>>,
 }
 
+/// What a prediction needs of a request.
 #[derive(Clone, Copy, Debug)]
-struct Pending<Place> {
+struct Target<Place> {
     place: Place,
     op: Op,
-    tag: Tag,
 }
 
 /// The best request so far, and by what it is compared: seek or nothing, then positioning time.
@@ -120,10 +112,8 @@ impl<P: Positioning> Sptf<P> {
         Sptf {
             positioning,
             within_percent: None,
-            requests: Requests::new(1),
-            by_lba: LbaIndex::new(),
-            pending: Vec::new(),
-            slots: Vec::new(),
+            sorted: Sorted::new(1),
+            targets: Vec::new(),
         }
     }
 
@@ -172,28 +162,27 @@ impl<P: Positioning> Sptf<P> {
     }
 
     fn seek(&self, from: P::Place, tag: Tag) -> Nanos {
-        let to = self.of(tag);
+        let to = self.target(tag);
         self.positioning.seek(from, to.place, to.op)
+    }
+
+    fn predict(&self, now: Time, from: P::Place, tag: Tag) -> Nanos {
+        let to = self.target(tag);
+        let predicted = self.positioning.predict(now, from, to.place, to.op);
+        predicted.positioning()
     }
 
     /// The request with the shortest positioning time; its cost has no seek.
     fn soonest(&self, now: Time, head: Lba, from: P::Place) -> Option<Best> {
         let mut best: Option<Best> = None;
-        self.each(head, |pending, bound| {
-            if let Some(lba) = bound
-                && let Some(best) = best
-                && self.positioning.seek_at_least(from, lba) > best.cost.1
+        self.outward(head, |entry| {
+            if let Some(best) = best
+                && self.positioning.seek_at_least(from, entry.lba) > best.cost.1
             {
                 return false;
             }
-            let predicted = self
-                .positioning
-                .predict(now, from, pending.place, pending.op);
-            self.improve(
-                &mut best,
-                pending.tag,
-                (Nanos::ZERO, predicted.positioning()),
-            );
+            let time = self.predict(now, from, entry.tag);
+            self.improve(&mut best, entry.tag, (Nanos::ZERO, time));
             true
         });
         best
@@ -203,21 +192,16 @@ impl<P: Positioning> Sptf<P> {
     fn nearest(&self, now: Time, head: Lba, from: P::Place, limit: Nanos, best: Best) -> Tag {
         let mut best = Some(best);
         let shortest = |best: Option<Best>| best.map_or(Nanos::MAX, |best| best.cost.0);
-        self.each(head, |pending, bound| {
-            if let Some(lba) = bound
-                && self.positioning.seek_at_least(from, lba) > shortest(best)
-            {
+        self.outward(head, |entry| {
+            if self.positioning.seek_at_least(from, entry.lba) > shortest(best) {
                 return false;
             }
             // The seek is the cheaper half of a prediction, and mostly settles it.
-            let seek = self.positioning.seek(from, pending.place, pending.op);
+            let seek = self.seek(from, entry.tag);
             if seek <= shortest(best) {
-                let predicted = self
-                    .positioning
-                    .predict(now, from, pending.place, pending.op);
-                let time = predicted.positioning();
+                let time = self.predict(now, from, entry.tag);
                 if time <= limit {
-                    self.improve(&mut best, pending.tag, (seek, time));
+                    self.improve(&mut best, entry.tag, (seek, time));
                 }
             }
             true
@@ -227,9 +211,10 @@ impl<P: Positioning> Sptf<P> {
 
     /// Replaces the best by a request that costs less, or the same and is older.
     fn improve(&self, best: &mut Option<Best>, tag: Tag, cost: (Nanos, Nanos)) {
+        let requests = self.sorted.requests();
         let better = match best {
             None => true,
-            Some(best) if cost == best.cost => self.requests.age(tag) < self.requests.age(best.tag),
+            Some(best) if cost == best.cost => requests.age(tag) < requests.age(best.tag),
             Some(best) => cost < best.cost,
         };
         if better {
@@ -237,48 +222,27 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// Calls `look` for the pending requests. If there are many, outward from the head with the
-    /// address, until it returns false for a side.
-    fn each(&self, head: Lba, mut look: impl FnMut(&Pending<P::Place>, Option<Lba>) -> bool) {
-        if self.pending.len() < OUTWARD_FROM {
-            for pending in &self.pending {
-                look(pending, None);
-            }
-            return;
-        }
-        let (mut up, mut down) = (self.by_lba.upward(head), self.by_lba.downward(head));
+    /// Calls `look` for the queued requests, outward from the head to both sides in turn, until it
+    /// returns false for a side. It pays to end early with as few as 16 requests, and to look at one
+    /// in address order costs no more than in any other (measured: `benches/decide.rs`).
+    fn outward(&self, head: Lba, mut look: impl FnMut(Entry) -> bool) {
+        let index = self.sorted.by_lba(ALL);
+        let (mut up, mut down) = (index.upward(head), index.downward(head));
         let (mut upward, mut downward) = (true, true);
         while upward || downward {
-            upward = upward
-                && up
-                    .next()
-                    .is_some_and(|entry| look(self.of(entry.tag), Some(entry.lba)));
-            downward = downward
-                && down
-                    .next()
-                    .is_some_and(|entry| look(self.of(entry.tag), Some(entry.lba)));
+            upward = upward && up.next().is_some_and(&mut look);
+            downward = downward && down.next().is_some_and(&mut look);
         }
     }
 
-    fn of(&self, tag: Tag) -> &Pending<P::Place> {
-        &self.pending[self.slots[tag.index()] as usize]
+    fn target(&self, tag: Tag) -> &Target<P::Place> {
+        let target = self.targets[tag.index()].as_ref();
+        target.expect("located when it was inserted")
     }
 
-    fn remove(&mut self, tag: Tag) -> Request {
-        let request = self.requests.remove(tag);
-        self.forget(&request);
-        request
-    }
-
-    /// Removes what the search knows of a request.
-    fn forget(&mut self, request: &Request) {
-        let there = self.by_lba.remove(request.extent.start, request.tag);
-        assert!(there, "the index lost request {}", request.tag.0);
-        let slot = self.slots[request.tag.index()];
-        self.pending.swap_remove(slot as usize);
-        if let Some(moved) = self.pending.get(slot as usize) {
-            self.slots[moved.tag.index()] = slot;
-        }
+    fn locate(&mut self, tag: Tag, op: Op, extent: Extent) {
+        let place = self.positioning.start(extent);
+        self.targets[tag.index()] = Some(Target { place, op });
     }
 }
 
@@ -290,19 +254,18 @@ fn within(shortest: Nanos, percent: u32) -> Nanos {
 
 impl<P: Positioning> Elevator for Sptf<P> {
     fn insert(&mut self, _: Time, request: Request) {
-        let (tag, op, extent) = (request.tag, request.op, request.extent);
-        self.requests.insert(ALL, request);
-        self.by_lba.insert(extent.start, tag);
-        if tag.index() >= self.slots.len() {
-            self.slots.resize(tag.index() + 1, 0);
+        let Request {
+            tag, op, extent, ..
+        } = request;
+        self.sorted.insert(ALL, request);
+        if tag.index() >= self.targets.len() {
+            self.targets.resize(tag.index() + 1, None);
         }
-        self.slots[tag.index()] = self.pending.len() as u32;
-        let place = self.positioning.start(extent);
-        self.pending.push(Pending { place, op, tag });
+        self.locate(tag, op, extent);
     }
 
     fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
-        let request = *self.requests.get(self.choose(now, head)?);
+        let request = *self.sorted.requests().get(self.choose(now, head)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -311,22 +274,18 @@ impl<P: Positioning> Elevator for Sptf<P> {
 
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
         let tag = self.choose(now, head)?;
-        Some(self.remove(tag))
+        Some(self.sorted.remove(tag))
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
-        let old = self.requests.set_extent(queued, extent);
-        if old.start != extent.start {
-            self.by_lba.remove(old.start, queued);
-            self.by_lba.insert(extent.start, queued);
-            let slot = self.slots[queued.index()] as usize;
-            self.pending[slot].place = self.positioning.start(extent);
+        if self.sorted.merged(queued, extent) {
+            let op = self.sorted.requests().get(queued).op;
+            self.locate(queued, op, extent);
         }
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        let gone = self.requests.fuse(kept, gone);
-        self.forget(&gone);
+        self.sorted.fused(kept, gone);
     }
 
     fn overtake_max(&self) -> Option<usize> {
@@ -334,12 +293,10 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn queued(&self) -> usize {
-        self.requests.len()
+        self.sorted.requests().len()
     }
 
     fn drain(&mut self) -> Vec<Request> {
-        self.by_lba.clear();
-        self.pending.clear();
-        self.requests.drain()
+        self.sorted.drain()
     }
 }

@@ -1,0 +1,135 @@
+//! What a decision costs: one insertion and one removal, with a constant number of requests pending.
+//!
+//! Addresses are random over the disk; the head moves to what was taken, and 4 ms pass. Positions
+//! are those of the synthetic disk of `testkit`, whose prediction is a table, a division and two
+//! multiplications.
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use headtime_sched::{Elevator, LbaIndex, Op, Request, Spec, Tag};
+use headtime_testkit::ToyMechanics;
+use headtime_units::{Extent, Lba, Nanos, Time};
+use std::hint::black_box;
+use std::sync::Arc;
+
+const POLICIES: [&str; 8] = [
+    "noop",
+    "deadline",
+    "mq-deadline",
+    "clook",
+    "clook:batch=16",
+    "sstf",
+    "sptf",
+    "sptf-sw60",
+];
+
+/// Addresses without end: a linear congruential generator's upper half (Knuth's constants).
+struct Addresses(u64, u64);
+
+impl Iterator for Addresses {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Some(((self.0 >> 32) * self.1) >> 32)
+    }
+}
+
+/// A queue that is kept at a constant length.
+struct Queue {
+    elevator: Box<dyn Elevator>,
+    addresses: Addresses,
+    now: Time,
+    head: Lba,
+}
+
+impl Queue {
+    fn new(policy: &str, pending: u32, disk: &Arc<ToyMechanics>) -> Queue {
+        let spec: Spec = policy.parse().expect("a policy");
+        let elevator = spec
+            .build_elevator(Some(disk.clone()))
+            .expect("with positions");
+        let mut queue = Queue {
+            elevator,
+            addresses: Addresses(1, disk.sectors() - 8),
+            now: Time::ZERO,
+            head: Lba::ZERO,
+        };
+        for tag in 0..pending {
+            queue.insert(Tag(tag));
+        }
+        queue
+    }
+
+    fn insert(&mut self, tag: Tag) {
+        let lba = self.addresses.next().expect("there is no end");
+        let op = if lba.is_multiple_of(3) {
+            Op::Write
+        } else {
+            Op::Read
+        };
+        let request = Request::new(tag, op, Extent::at(lba, 8), self.now);
+        self.elevator.insert(self.now, request);
+    }
+
+    fn step(&mut self) -> Request {
+        let request = self
+            .elevator
+            .take(self.now, self.head)
+            .expect("it is never empty");
+        self.head = request.extent.end();
+        self.now += Nanos::from_millis(4);
+        self.insert(request.tag);
+        request
+    }
+}
+
+fn decide(c: &mut Criterion) {
+    let disk = Arc::new(ToyMechanics::new());
+    for pending in [32, 4_096] {
+        let mut group = c.benchmark_group(format!("decide/{pending}"));
+        for policy in POLICIES {
+            let mut queue = Queue::new(policy, pending, &disk);
+            // Past the first sweeps, and with chunks and tags at their steady size.
+            for _ in 0..4 * pending {
+                queue.step();
+            }
+            group.bench_function(BenchmarkId::from_parameter(policy), |b| {
+                b.iter(|| black_box(queue.step()));
+            });
+        }
+        group.finish();
+    }
+}
+
+fn index(c: &mut Criterion) {
+    let mut group = c.benchmark_group("index");
+    for entries in [32, 64, 4_096, 100_000] {
+        let mut addresses = Addresses(1, 1 << 32);
+        let mut index = LbaIndex::new();
+        for tag in 0..entries {
+            index.insert(
+                Lba::new(addresses.next().expect("there is no end")),
+                Tag(tag),
+            );
+        }
+        group.bench_function(BenchmarkId::new("replace", entries), |b| {
+            b.iter(|| {
+                let at = Lba::new(addresses.next().expect("there is no end"));
+                let entry = index
+                    .first_at_or_after(at)
+                    .or(index.first())
+                    .expect("entries");
+                index.remove(entry.lba, entry.tag);
+                let to = Lba::new(addresses.next().expect("there is no end"));
+                index.insert(to, black_box(entry.tag));
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decide, index);
+criterion_main!(benches);

@@ -1,0 +1,174 @@
+//! In which order each policy serves the queue of the textbooks, and SPTF against the obvious search.
+
+use headtime_sched::{Elevator, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
+use headtime_testkit::{ToyMechanics, ToyPlace};
+use headtime_units::{Extent, Lba, Nanos, Time};
+use proptest::prelude::*;
+use std::sync::{Arc, LazyLock};
+
+/// Positions on a line, where seeking takes a microsecond per address, and a turn of 100
+/// microseconds passes address 0 at time 0 and the others as many microseconds later.
+#[derive(Clone, Copy, Debug)]
+struct Line;
+
+impl Positioning for Line {
+    type Place = u64;
+
+    fn start(&self, extent: Extent) -> u64 {
+        extent.start.get()
+    }
+
+    fn end(&self, extent: Extent) -> u64 {
+        extent.end().get()
+    }
+
+    fn predict(&self, now: Time, from: u64, to: u64, op: Op) -> Predicted {
+        let seek = self.seek(from, to, op);
+        let arrived = (now + seek).as_nanos() / 1_000 % 100;
+        let rotation = (to + 100 - arrived) % 100;
+        Predicted {
+            seek,
+            rotation: Nanos::from_micros(rotation),
+        }
+    }
+
+    fn seek(&self, from: u64, to: u64, _: Op) -> Nanos {
+        Nanos::from_micros(from.abs_diff(to))
+    }
+}
+
+/// The order in which reads of one sector, queued at time 0, are served with the head behind
+/// `head`; a decision is made when the access before it is over, on the line above.
+fn order(spec: &str, head: u64, queue: &[u64]) -> Vec<u64> {
+    let spec: Spec = spec.parse().expect(spec);
+    let mut elevator = spec
+        .build_elevator(Some(Line))
+        .expect("there are positions");
+    for (tag, lba) in queue.iter().enumerate() {
+        let extent = Extent::at(*lba, 1);
+        elevator.insert(
+            Time::ZERO,
+            Request::new(Tag(tag as u32), Op::Read, extent, Time::ZERO),
+        );
+    }
+    let (mut now, mut head) = (Time::ZERO, Lba::new(head));
+    let mut served = Vec::new();
+    while let Some(request) = elevator.take(now, head) {
+        let lba = request.extent.start.get();
+        let from = if head == Lba::ZERO { 0 } else { head.get() };
+        now = now + Line.predict(now, from, lba, Op::Read).positioning() + Nanos::from_micros(1);
+        head = request.extent.end();
+        served.push(lba);
+    }
+    served
+}
+
+#[test]
+fn the_queue_of_the_textbooks() {
+    // The textbooks' head stays where it read; ours is one sector behind it, and so 98 is one nearer
+    // to 67 than 37 is.
+    let queue = [98, 183, 37, 122, 14, 124, 65, 67];
+    for (policy, served) in [
+        ("noop", [98, 183, 37, 122, 14, 124, 65, 67]),
+        ("deadline", [98, 122, 124, 183, 37, 65, 67, 14]),
+        ("mq-deadline", [14, 37, 65, 67, 98, 122, 124, 183]),
+        ("clook", [65, 67, 98, 122, 124, 183, 14, 37]),
+        ("clook:batch=1", [98, 183, 37, 122, 14, 124, 65, 67]),
+        ("clook:batch=4", [98, 122, 183, 37, 65, 67, 124, 14]),
+        ("sstf", [65, 67, 98, 122, 124, 183, 37, 14]),
+    ] {
+        assert_eq!(order(policy, 53, &queue), served, "{policy}");
+    }
+}
+
+#[test]
+fn sptf_weighs_rotation_and_its_variants_weigh_seek() {
+    // From 50 at time 0, in microseconds of seek + rotation:
+    //   30: 20 + 10      70: 20 + 50      85: 35 + 50      95: 45 + 50      60: 10 + 50
+    let queue = [95, 85, 70, 60, 30];
+    for (policy, first) in [
+        ("sptf", 30),
+        ("sptf-sw0", 30),
+        ("sptf-sw60", 30),
+        // 60 takes 60, twice as long, and saves half of the seek.
+        ("sptf-sw99", 30),
+        ("sptf-sw100", 60),
+        ("sstf", 60),
+    ] {
+        assert_eq!(order(policy, 50, &queue)[0], first, "{policy}");
+    }
+}
+
+/// The next request by looking at all of them, oldest first.
+fn obvious(
+    disk: &ToyMechanics,
+    percent: Option<u64>,
+    queued: &[Request],
+    now: Time,
+    from: ToyPlace,
+) -> Tag {
+    let predict =
+        |request: &Request| disk.predict(now, from, disk.start(request.extent), request.op);
+    let soonest = |request: &Request| predict(request).positioning();
+    let least = queued
+        .iter()
+        .map(soonest)
+        .min()
+        .expect("something is queued")
+        .as_nanos();
+    let within = |request: &&Request| match percent {
+        None => soonest(request).as_nanos() == least,
+        Some(percent) => soonest(request).as_nanos() * 100 <= least * (100 + percent),
+    };
+    let candidates = queued.iter().filter(within);
+    let cost = |request: &&Request| match percent {
+        None => (Nanos::ZERO, soonest(request)),
+        Some(_) => (predict(request).seek, soonest(request)),
+    };
+    candidates
+        .min_by_key(cost)
+        .expect("the least is within")
+        .tag
+}
+
+static DISK: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
+
+proptest! {
+    #[test]
+    fn sptf_finds_what_the_obvious_search_finds(
+        // Some addresses occur several times, so that there are ties.
+        lbas in prop::collection::vec(
+            prop_oneof![3 => 0..120_000_000_u64, 1 => (0..8_u64).prop_map(|i| i * 10_000_000)],
+            1..400,
+        ),
+        percent in prop_oneof![Just(None), (0..200_u64).prop_map(Some)],
+        think_us in 0..3_000_u64,
+    ) {
+        let disk = &*DISK;
+        let mut sptf = match percent {
+            None => Sptf::new(disk.clone()),
+            Some(percent) => Sptf::seek_weighted(disk.clone(), percent as u32),
+        };
+        let mut queued = Vec::new();
+        for (tag, lba) in lbas.iter().enumerate() {
+            let extent = Extent::at(*lba, 8);
+            let request = Request::new(Tag(tag as u32), Op::Read, extent, Time::ZERO);
+            sptf.insert(Time::ZERO, request);
+            queued.push(request);
+        }
+        let (mut now, mut head) = (Time::ZERO, Lba::ZERO);
+        while let Some(request) = sptf.take(now, head) {
+            let from = match head.get() {
+                0 => disk.start(Extent::at(0, 1)),
+                head => disk.end(Extent::at(head - 1, 1)),
+            };
+            prop_assert_eq!(request.tag, obvious(disk, percent, &queued, now, from));
+            queued.retain(|other| other.tag != request.tag);
+            let to = disk.start(request.extent);
+            let access = disk.predict(now, from, to, request.op).positioning();
+            now = now + access + Nanos::from_micros(think_us);
+            head = request.extent.end();
+        }
+        prop_assert!(queued.is_empty());
+    }
+}
