@@ -11,6 +11,8 @@
 
 mod convert;
 mod fields;
+mod fit;
+mod parts;
 mod syntax;
 #[cfg(test)]
 mod tests;

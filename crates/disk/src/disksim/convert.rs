@@ -1,13 +1,14 @@
 //! From parameters to a profile.
 
 use super::fields::Fields;
+use super::fit::fit;
+use super::parts::{cache, hpl, overhead, skew_units};
 use super::syntax::{self, Block, Item, Tree, Value};
 use super::{Import, ImportError};
 use crate::layout::Layout;
 use crate::profile::{
-    AccessSpec, BusSpec, CacheSpec, EarlyDisconnect, FirmwarePolicy, Geometry, Interpolation,
-    LayoutSpec, NoiseSpec, Order, OverheadSpec, Preseek, Provenance, QueueSpec, ReadAhead,
-    RequestedData, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, WriteBack, Zone,
+    AccessSpec, BusSpec, FirmwarePolicy, Geometry, Interpolation, LayoutSpec, NoiseSpec, Order,
+    Preseek, Provenance, QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Zone,
 };
 use headtime_units::{Nanos, Sectors};
 use std::collections::BTreeMap;
@@ -339,7 +340,7 @@ impl Run<'_> {
             noise: NoiseSpec::default(),
         };
         fields.finish()?;
-        self.drop_excess_slips(&mut spec);
+        fit(&mut spec, &mut self.notes);
         let zones = &spec.layout.zones;
         let room: u64 = zones
             .iter()
@@ -473,96 +474,6 @@ impl Run<'_> {
         };
         fields.finish()?;
         Ok(zone)
-    }
-
-    /// Drops slips that their area has no spares for, and remaps to where there is no spare: DiskSim
-    /// computes nonsense for these few sectors, a profile refuses them.
-    fn drop_excess_slips(&mut self, spec: &mut Spec) {
-        let heads = u64::from(spec.geometry.heads);
-        for index in 0..spec.layout.zones.len() {
-            let zone = &spec.layout.zones[index];
-            let per_track = u64::from(zone.sectors_per_track);
-            let tracks = u64::from(zone.cylinders()) * heads;
-            let (places, area) = match spec.layout.sparing {
-                Sparing::TracksAtZoneEnd => (tracks, tracks),
-                Sparing::TrackEnd => (tracks * per_track, per_track),
-                Sparing::RangeEnd { cylinders } => {
-                    (tracks * per_track, u64::from(cylinders) * heads * per_track)
-                }
-                Sparing::ZoneEnd => (tracks * per_track, tracks * per_track),
-                Sparing::DiskEnd => continue,
-            };
-            let mut in_area = (0, 0);
-            let kept: Vec<u64> = zone
-                .slips
-                .iter()
-                .copied()
-                .filter(|slip| {
-                    let this = slip / area;
-                    in_area = if in_area.0 == this {
-                        (this, in_area.1 + 1)
-                    } else {
-                        (this, 1)
-                    };
-                    let whole = (this + 1) * area <= places;
-                    *slip < places && whole && in_area.1 <= zone.spares
-                })
-                .collect();
-            let dropped = zone.slips.len() - kept.len();
-            spec.layout.zones[index].slips = kept;
-            if dropped > 0 {
-                self.notes.push(format!(
-                    "zone {index}: {dropped} slips have no spare to slip into and were left out"
-                ));
-            }
-        }
-        // Slips first, since they decide what is spare.
-        for index in 0..spec.layout.zones.len() {
-            let zone = &spec.layout.zones[index];
-            let fits = zone.spares < u64::from(zone.cylinders()) * heads
-                || spec.layout.sparing != Sparing::TracksAtZoneEnd;
-            let roomy = zone.spares < u64::from(zone.sectors_per_track)
-                || spec.layout.sparing != Sparing::TrackEnd;
-            if zone.remaps.is_empty() || !fits || !roomy {
-                // The check of the profile will say what is wrong.
-                continue;
-            }
-            let places = u64::from(zone.cylinders())
-                * heads
-                * if spec.layout.sparing == Sparing::TracksAtZoneEnd {
-                    1
-                } else {
-                    u64::from(zone.sectors_per_track)
-                };
-            let mut taken = Vec::new();
-            let mut last = None;
-            let kept: Vec<(u64, u64)> = zone
-                .remaps
-                .iter()
-                .copied()
-                .filter(|&(from, to)| {
-                    let fits = from < places
-                        && to < places
-                        && last != Some(from)
-                        && !taken.contains(&to)
-                        && zone.slips.binary_search(&from).is_err()
-                        && Layout::zone_slot_is_spare(spec, zone, to);
-                    if fits {
-                        taken.push(to);
-                        last = Some(from);
-                    }
-                    fits
-                })
-                .collect();
-            let dropped = zone.remaps.len() - kept.len();
-            spec.layout.zones[index].remaps = kept;
-            if dropped > 0 {
-                self.notes.push(format!(
-                    "zone {index}: {dropped} defects are not moved to a spare place and were left \
-                     out"
-                ));
-            }
-        }
     }
 
     fn mechanics(&mut self, block: &Block) -> Result<(Rotation, SeekSpec), ImportError> {
@@ -755,153 +666,4 @@ impl Run<'_> {
             preseek,
         })
     }
-}
-
-/// Whether skews are parts of a turn; `None` if it is not said.
-fn skew_units(fields: &Fields) -> Result<Option<bool>, ImportError> {
-    match fields.text("Skew units")? {
-        None => Ok(None),
-        Some("revolutions") => Ok(Some(true)),
-        Some("sectors") => Ok(Some(false)),
-        Some(other) => {
-            let message = format!("{other} is not allowed; allowed are sectors and revolutions");
-            Err(fields.error("Skew units", message))
-        }
-    }
-}
-
-fn hpl(fields: &Fields, first_ten: bool) -> Result<SeekCurve, ImportError> {
-    let key = "HPL seek equation values";
-    // The last one may be -1, which stands for none.
-    let values = fields.numbers(key, fields.required_list(key)?, -1.0)?;
-    let &[
-        split,
-        root_base,
-        root_factor,
-        line_base,
-        line_factor,
-        single,
-    ] = values.as_slice()
-    else {
-        let message = format!("{} values; there are six", values.len());
-        return Err(fields.error(key, message));
-    };
-    if values[..5].iter().any(|&value| value < 0.0) {
-        return Err(fields.error(key, "only the last value may be negative"));
-    }
-    if split > f64::from(1 << 24) || values[1..].iter().any(|&value| value > 4000.0) {
-        return Err(fields.error(
-            key,
-            "cylinders up to 2^24 and milliseconds up to 4000 are allowed",
-        ));
-    }
-    let first = if first_ten {
-        let key = "First ten seek times";
-        let times = fields.numbers(key, fields.required_list(key)?, 0.0)?;
-        if times.len() != 10 || times.iter().any(|&time| time > 4000.0) {
-            return Err(fields.error(key, "should be ten times of up to 4000 ms"));
-        }
-        times.into_iter().map(Nanos::from_millis_f64).collect()
-    } else if single >= 0.0 {
-        vec![Nanos::from_millis_f64(single)]
-    } else {
-        Vec::new()
-    };
-    Ok(SeekCurve::Hpl {
-        split: split as u32,
-        root_base: Nanos::from_millis_f64(root_base),
-        root_factor: Nanos::from_millis_f64(root_factor),
-        line_base: Nanos::from_millis_f64(line_base),
-        line_factor: Nanos::from_millis_f64(line_factor),
-        first,
-    })
-}
-
-fn cache(fields: &Fields) -> Result<CacheSpec, ImportError> {
-    let segments = fields.count("Number of buffer segments", 1, 65_535)?;
-    let segment_sectors = fields.count("Segment size (in blks)", 1, u32::MAX)?;
-    let read_ahead = match fields.integer("Buffer continuous read", 0, 4)? {
-        0 => ReadAhead::Off,
-        1 => ReadAhead::TrackEnd,
-        2 => ReadAhead::CylinderEnd,
-        3 => ReadAhead::SegmentFull,
-        _ => ReadAhead::NextTrack,
-    };
-    let min = fields.count("Minimum read-ahead (blks)", 0, segment_sectors)?;
-    let max = fields.count("Maximum read-ahead (blks)", 0, segment_sectors)?;
-    let off = read_ahead == ReadAhead::Off;
-    Ok(CacheSpec {
-        enabled: fields.integer("Enable caching in buffer", 0, 2)? != 0,
-        segments,
-        segment_sectors,
-        write_segments: fields.count("Maximum number of write segments", 1, segments)?,
-        dedicated_write_segment: fields.flag("Use separate write segment")?,
-        read_ahead,
-        read_ahead_min: if off { 0 } else { min },
-        read_ahead_max: if off { 0 } else { max.max(min) },
-        requested_data: match fields.integer("Read-ahead over requested", -1, 1)? {
-            -1 => RequestedData::Dropped,
-            0 => RequestedData::Kept,
-            _ => RequestedData::Replaceable,
-        },
-        read_ahead_on_idle_hit: fields.flag("Read-ahead on idle hit")?,
-        read_free_sectors: fields.flag("Read any free blocks")?,
-        almost_read_hits: fields.flag("Allow almost read hits")?,
-        sneaky_full_read_hits: fields.flag("Allow sneaky full read hits")?,
-        sneaky_partial_read_hits: fields.flag("Allow sneaky partial read hits")?,
-        sneaky_intermediate_read_hits: fields.flag("Allow sneaky intermediate read hits")?,
-        read_hits_on_write_data: fields.flag("Allow read hits on write data")?,
-        write_prebuffering: fields.flag("Allow write prebuffering")?,
-        write_back: match fields.integer("Fast write level", 0, 2)? {
-            0 => WriteBack::Off,
-            1 => WriteBack::Appending,
-            _ => WriteBack::Flushed,
-        },
-        destage_delay: Nanos::ZERO,
-        combine_sequential_writes: fields.flag("Combine seq writes")?,
-        stop_read_ahead_in_sector: fields.flag("Stop prefetch in sector")?,
-        disconnect_write_in_seek: fields.flag("Disconnect write if seek")?,
-        write_hit_stops_read_ahead: fields.flag("Write hit stop prefetch")?,
-        read_direct_to_buffer: fields.flag("Read directly to buffer")?,
-        send_partial_hit_at_once: fields.flag("Immed transfer partial hit")?,
-        write_low_water: fields.required_number("Low (write) water mark", 0.0, 1.0)?,
-        read_high_water: fields.required_number("High (read) water mark", 0.0, 1.0)?,
-        water_by_request: fields.flag("Set watermark by reqsize")?,
-    })
-}
-
-fn overhead(fields: &Fields) -> Result<OverheadSpec, ImportError> {
-    let scale = fields.required_number("Time scale for overheads", 0.0, 1000.0)?;
-    let time = |key| {
-        let millis = fields.required_number(key, 0.0, 4000.0)?;
-        Ok::<_, ImportError>(Nanos::from_millis_f64(millis * scale))
-    };
-    let early = EarlyDisconnect {
-        command: time("Extradisc command overhead")?,
-        first_disconnect: time("Extradisc disconnect overhead")?,
-        between: time("Extradisc inter-disconnect delay")?,
-        second_disconnect: time("Extradisc 2nd disconnect overhead")?,
-        seek_delay: time("Extradisc seek delta")?,
-    };
-    Ok(OverheadSpec {
-        per_command: time("Per-request overhead time")?,
-        read_hit_after_read: time("Read hit over. after read")?,
-        read_hit_after_write: time("Read hit over. after write")?,
-        read_miss_after_read: time("Read miss over. after read")?,
-        read_miss_after_write: time("Read miss over. after write")?,
-        write_hit_after_read: time("Write hit over. after read")?,
-        write_hit_after_write: time("Write hit over. after write")?,
-        write_miss_after_read: time("Write miss over. after read")?,
-        write_miss_after_write: time("Write miss over. after write")?,
-        read_completion: time("Read completion overhead")?,
-        write_completion: time("Write completion overhead")?,
-        data_preparation: time("Data preparation overhead")?,
-        first_reselect: time("First reselect overhead")?,
-        other_reselect: time("Other reselect overhead")?,
-        read_disconnect_after_read: time("Read disconnect afterread")?,
-        read_disconnect_after_write: time("Read disconnect afterwrite")?,
-        write_disconnect: time("Write disconnect overhead")?,
-        minimum_seek_delay: time("Minimum seek delay")?,
-        early_write_disconnect: fields.flag("Extra write disconnect")?.then_some(early),
-    })
 }

@@ -1,4 +1,11 @@
 use super::*;
+use crate::profile::{
+    FirmwarePolicy, Interpolation, Order, ReadAhead, RequestedData, SeekCurve, Skew, Sparing,
+    WriteBack,
+};
+use headtime_units::Nanos;
+use proptest::prelude::*;
+use std::io;
 use std::path::PathBuf;
 
 /// The directory of the measured drives, or `None` with a line that says so.
@@ -27,7 +34,647 @@ fn imports_the_measured_drives() {
         ("hp_c2247a", 2_054_864),
     ] {
         let import = import(&data.join(format!("{name}.parv"))).unwrap_or_else(|e| panic!("{e}"));
-        println!("{name}: {:?}", import.notes);
+        assert_eq!(import.notes, [""; 0], "{name}");
         assert_eq!(import.profile.geometry.capacity.get(), blocks, "{name}");
+    }
+}
+
+/// A run with everything in it that a drive needs, in one file of its own words but for the names
+/// of parameters.
+const RUN: &str = "
+disksim_global Global { Init Seed = 42, Stat definition file = statdefs }
+# a comment = { [ , ignored
+disksim_bus OUTER { type = 1, Arbitration type = 1, Arbitration time = 0.5,
+  Read block transfer time = 0.001, Write block transfer time = 0.9, Print stats = 0 }
+disksim_bus INNER { type = 1, Arbitration type = 1, Arbitration time = 0.25,
+  Read block transfer time = 0.125, Write block transfer time = 0.5, Print stats = 0 }
+disksim_ctlr CTLR { type = 1, Scale for delays = 0.0, Bulk sector transfer time = 0.25,
+  Maximum queue length = 0, Print stats = 1 }
+source drive.diskspecs
+instantiate [ bus0 ] as OUTER
+instantiate [ bus1 ] as INNER
+instantiate [ ctlr0 ] as CTLR
+instantiate [ disk0, disk1 ] as DRIVE
+topology disksim_iodriver driver0 [
+  disksim_bus bus0 [ disksim_ctlr ctlr0 [ disksim_bus bus1 [ disksim_disk disk0 [] ] ] ]
+]
+";
+
+const SPECS: &str = "
+disksim_disk DRIVE {
+  Model = source drive.model,
+  Per-request overhead time = 0.5,
+  Time scale for overheads = 2.0,
+  Bulk sector transfer time = 0.0625,
+  Hold bus entire read xfer = 1, Hold bus entire write xfer = 0,
+  Allow almost read hits = 1, Allow sneaky full read hits = 0,
+  Allow sneaky partial read hits = 0, Allow sneaky intermediate read hits = 0,
+  Allow read hits on write data = 0, Allow write prebuffering = 1,
+  Preseeking level = 2, Never disconnect = 1, Print stats = 1,
+  Avg sectors per cylinder = 20, Max queue length = 4,
+  Scheduler = disksim_ioqueue { Scheduling policy = 8, Cylinder mapping strategy = 0 },
+  Number of buffer segments = 4, Maximum number of write segments = 2,
+  Segment size (in blks) = 16, Use separate write segment = 1,
+  Low (write) water mark = 0.25, High (read) water mark = 0.75,
+  Set watermark by reqsize = 0, Calc sector by sector = 1, Enable caching in buffer = 1,
+  Buffer continuous read = 4, Minimum read-ahead (blks) = 1, Maximum read-ahead (blks) = 12,
+  Read-ahead over requested = -1, Read-ahead on idle hit = 1, Read any free blocks = 1,
+  Fast write level = 1, Immediate buffer read = 1, Immediate buffer write = 0,
+  Combine seq writes = 0, Stop prefetch in sector = 1, Disconnect write if seek = 1,
+  Write hit stop prefetch = 0, Read directly to buffer = 0, Immed transfer partial hit = 0,
+  Read hit over. after read = 0.01, Read hit over. after write = 0.02,
+  Read miss over. after read = 0.03, Read miss over. after write = 0.04,
+  Write hit over. after read = 0.05, Write hit over. after write = 0.06,
+  Write miss over. after read = 0.07, Write miss over. after write = 0.08,
+  Read completion overhead = 0.09, Write completion overhead = 0.10,
+  Data preparation overhead = 0.11, First reselect overhead = 0.12,
+  Other reselect overhead = 0.13, Read disconnect afterread = 0.14,
+  Read disconnect afterwrite = 0.15, Write disconnect overhead = 0.16,
+  Extra write disconnect = 1, Extradisc command overhead = 0.17,
+  Extradisc disconnect overhead = 0.18, Extradisc inter-disconnect delay = 0.19,
+  Extradisc 2nd disconnect overhead = 0.20, Extradisc seek delta = 0.21,
+  Minimum seek delay = 0.22
+}
+";
+
+const MODEL: &str = "
+dm_disk DRIVE_model {
+  Number of data surfaces = 2,
+  Number of cylinders = 10,
+  Block count = 150,
+  Layout Model = dm_layout_g1 {
+    LBN-to-PBN mapping scheme = 1,
+    Sparing scheme used = 9,
+    Rangesize for sparing = 2,
+    Zones = [
+      dm_layout_g1_zone {
+        First cylinder number = 0, Last cylinder number = 4, Blocks per track = 10,
+        Offset of first block = 1.000000, Empty space at zone front = 3,
+        Skew for track switch = 2.9, Skew for cylinder switch = 4,
+        Number of spares = 4, slips = [ 30, 7 ], defects = [ 50, 99 ]
+      },
+      dm_layout_g1_zone {
+        First cylinder number = 6, Last cylinder number = 9, Blocks per track = 8,
+        Offset of first block = 0, Empty space at zone front = 0,
+        Skew units = revolutions,
+        Skew for track switch = 0.25, Skew for cylinder switch = 1.5,
+        Number of spares = 0, slips = [], defects = []
+      }
+    ]
+  },
+  Mechanical Model = dm_mech_g1 {
+    Access time type = trackSwitchPlusRotation,
+    Seek type = extracted,
+    Full seek curve = drive.seek,
+    Add. write settling delay = 0.5,
+    Head switch time = 0.75,
+    Rotation speed (in rpms) = 6000,
+    Percent error in rpms = 0.0
+  }
+}
+";
+
+const SEEK: &str = "Seek distances measured: 3\n1, 1.00000\n4,\t2.0, 0.01\n9, 3.5\n";
+
+/// The files of a run, some of them changed.
+struct Files {
+    run: String,
+    specs: String,
+    model: String,
+    seek: String,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files {
+            run: RUN.to_string(),
+            specs: SPECS.to_string(),
+            model: MODEL.to_string(),
+            seek: SEEK.to_string(),
+        }
+    }
+
+    fn beside(&self, name: &str) -> io::Result<String> {
+        match name {
+            "drive.diskspecs" => Ok(self.specs.clone()),
+            "drive.model" => Ok(self.model.clone()),
+            "drive.seek" => Ok(self.seek.clone()),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
+        }
+    }
+
+    fn import(&self) -> Result<Import, ImportError> {
+        import_text("My drive.parv", &self.run, |name| self.beside(name))
+    }
+
+    /// Replaces in whichever file has it, which exactly one does.
+    fn with(mut self, from: &str, to: &str) -> Files {
+        let texts = [
+            &mut self.run,
+            &mut self.specs,
+            &mut self.model,
+            &mut self.seek,
+        ];
+        let mut times = 0;
+        for text in texts {
+            times += text.matches(from).count();
+            *text = text.replace(from, to);
+        }
+        assert_eq!(times, 1, "{from} occurs {times} times");
+        self
+    }
+
+    fn error(&self) -> String {
+        self.import().unwrap_err().to_string()
+    }
+}
+
+#[test]
+fn carries_every_parameter() {
+    let import = Files::new().import().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(import.notes, [""; 0]);
+    let profile = import.profile;
+    let us = Nanos::from_micros;
+    assert_eq!(
+        (profile.name.as_str(), profile.model.as_str()),
+        ("my-drive", "DRIVE")
+    );
+    assert_eq!(profile.geometry.capacity.get(), 150);
+    assert_eq!(profile.rotation.turn(), us(10_000));
+    assert_eq!(profile.layout.order, Order::Serpentine);
+    assert_eq!(profile.layout.sparing, Sparing::ZoneEnd);
+    let [first, second] = profile.layout.zones.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        (
+            first.first_cylinder,
+            first.last_cylinder,
+            first.sectors_per_track
+        ),
+        (0, 4, 10)
+    );
+    assert_eq!((first.reserved, first.spares), (3, 4));
+    assert_eq!(
+        (first.slips.as_slice(), first.remaps.as_slice()),
+        (&[7, 30][..], &[(50, 99)][..])
+    );
+    let skews = [first.offset, first.track_skew, first.cylinder_skew];
+    assert_eq!(skews, [1, 2, 4].map(Skew::Sectors));
+    let skews = [second.offset, second.track_skew, second.cylinder_skew];
+    assert_eq!(skews, [0.0, 0.25, 0.5].map(Skew::Turns));
+    let table = vec![(1, us(1000)), (4, us(2000)), (9, us(3500))];
+    let interpolation = Interpolation::Linear;
+    assert_eq!(
+        profile.seek.read,
+        SeekCurve::Table {
+            points: table,
+            interpolation
+        }
+    );
+    assert_eq!(
+        (profile.seek.write_settle, profile.seek.head_switch),
+        (us(500), us(750))
+    );
+    assert!(profile.access.zero_latency_read && !profile.access.zero_latency_write);
+
+    let cache = &profile.cache;
+    assert_eq!(
+        (cache.segments, cache.segment_sectors, cache.write_segments),
+        (4, 16, 2)
+    );
+    assert_eq!(
+        (cache.read_ahead, cache.requested_data),
+        (ReadAhead::NextTrack, RequestedData::Dropped)
+    );
+    assert_eq!((cache.read_ahead_min, cache.read_ahead_max), (1, 12));
+    assert_eq!(cache.write_back, WriteBack::Appending);
+    assert_eq!((cache.write_low_water, cache.read_high_water), (0.25, 0.75));
+    let yes = [
+        cache.enabled,
+        cache.dedicated_write_segment,
+        cache.read_ahead_on_idle_hit,
+        cache.read_free_sectors,
+        cache.almost_read_hits,
+        cache.write_prebuffering,
+        cache.stop_read_ahead_in_sector,
+        cache.disconnect_write_in_seek,
+    ];
+    assert_eq!(yes, [true; 8]);
+    let no = [
+        cache.sneaky_full_read_hits,
+        cache.sneaky_partial_read_hits,
+        cache.sneaky_intermediate_read_hits,
+        cache.read_hits_on_write_data,
+        cache.combine_sequential_writes,
+        cache.write_hit_stops_read_ahead,
+        cache.read_direct_to_buffer,
+        cache.send_partial_hit_at_once,
+        cache.water_by_request,
+    ];
+    assert_eq!(no, [false; 9]);
+
+    // Overheads are scaled by two; the bus is not.
+    let overhead = &profile.overhead;
+    let fields = crate::profile::overhead_fields(overhead).map(|(_, time)| time);
+    let expected = [
+        1000, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280, 300, 320, 440,
+    ];
+    assert_eq!(fields, expected.map(us));
+    let early = overhead.early_write_disconnect.unwrap();
+    let fields = crate::profile::early_fields(&early).map(|(_, time)| time);
+    assert_eq!(fields, [340, 360, 380, 400, 420].map(us));
+
+    // The slowest way counts: the controller toward the host, the outer bus toward the drive.
+    let bus = &profile.bus;
+    assert_eq!(bus.interface_sector, Nanos::from_nanos(62_500));
+    assert_eq!(
+        (bus.read_sector, bus.write_sector, bus.arbitration),
+        (us(250), us(900), us(250))
+    );
+    assert!(bus.hold_for_read && !bus.hold_for_write && bus.never_disconnect);
+    assert_eq!(profile.queue.depth, 4);
+    let sptf = FirmwarePolicy::Sptf {
+        margin: Nanos::ZERO,
+        age_cap: None,
+    };
+    assert_eq!(profile.queue.policy, sptf);
+    assert!(profile.noise.is_off());
+}
+
+#[test]
+fn names_what_is_not_supported() {
+    for (from, to, error) in [
+        (
+            "mapping scheme = 1",
+            "mapping scheme = 2",
+            "drive.model:7: LBN-to-PBN mapping scheme: 2 is not supported; supported are 0 and 1",
+        ),
+        (
+            "scheme used = 9",
+            "scheme used = 4",
+            "drive.model:8: Sparing scheme used: 4 is not supported; supported are 1, 3, 7, 8 and 9",
+        ),
+        (
+            "Layout Model = dm_layout_g1",
+            "Layout Model = dm_layout_g4",
+            "drive.model:6: dm_layout_g4: not supported; only dm_layout_g1 is",
+        ),
+        (
+            "dm_mech_g1",
+            "dm_mech_g2",
+            "drive.model:26: dm_mech_g2: not supported; only dm_mech_g1 is",
+        ),
+        (
+            "trackSwitchPlusRotation",
+            "averageRotation",
+            "drive.model:27: Access time type: averageRotation is not supported; only \
+             trackSwitchPlusRotation is",
+        ),
+        (
+            "Seek type = extracted",
+            "Seek type = magic",
+            "drive.model:28: Seek type: magic is not supported; supported are extracted, hpl, \
+             hplplus10, curve, linear and constant",
+        ),
+        (
+            "Scheduling policy = 8",
+            "Scheduling policy = 3",
+            "drive.diskspecs:13: Scheduling policy: 3 is not supported; supported are 1 and 8 to 16",
+        ),
+        (
+            "Skew units = revolutions",
+            "Skew units = degrees",
+            "drive.model:20: Skew units: degrees is not allowed; allowed are sectors and revolutions",
+        ),
+    ] {
+        assert_eq!(Files::new().with(from, to).error(), error);
+    }
+    let none = Files::new().with("disksim_disk DRIVE {", "disksim_simpledisk DRIVE {");
+    assert_eq!(
+        none.error(),
+        "drive.diskspecs:2: disksim_disk: disksim_simpledisk DRIVE is not supported; only a \
+         disksim_disk is"
+    );
+}
+
+#[test]
+fn says_where_a_value_is_wrong() {
+    for (from, to, error) in [
+        (
+            "Number of cylinders = 10",
+            "Number of cylinders = -10",
+            "drive.model:4: Number of cylinders: -10 is not allowed; allowed is an integer from 1 to \
+             16777216",
+        ),
+        (
+            "Head switch time = 0.75",
+            "Head switch time = -0.75",
+            "drive.model:31: Head switch time: -0.75 is not allowed; allowed is a number from 0 to \
+             4000",
+        ),
+        (
+            "Read hit over. after read",
+            "Read hit over after read",
+            "drive.diskspecs:2: Read hit over. after read: missing in disksim_disk DRIVE",
+        ),
+        (
+            "  Minimum seek delay = 0.22",
+            "  Minimum seek delay = 0.22, Minimum seek delai = 1",
+            "drive.diskspecs:34: Minimum seek delai: unknown parameter of disksim_disk; did you mean \
+             `Minimum seek delay`?",
+        ),
+        (
+            "Low (write) water mark = 0.25",
+            "Low (write) water mark = NaN",
+            "drive.diskspecs:16: Low (write) water mark: NaN is not allowed; allowed is a number from \
+             0 to 1",
+        ),
+        (
+            "slips = [ 30, 7 ]",
+            "slips = [ 30, -7 ]",
+            "drive.model:15: slips: -7 is not allowed; allowed are integers from 0 on",
+        ),
+        (
+            "defects = [ 50, 99 ]",
+            "defects = [ 50 ]",
+            "drive.model:15: defects: an odd number of places; they are pairs of from and to",
+        ),
+        (
+            "First cylinder number = 6",
+            "First cylinder number = 4",
+            "drive.model: layout.zones[1].cylinders: [4, 9] overlaps zone 0, which ends at cylinder \
+             4; zones are listed in order and share no cylinder",
+        ),
+        (
+            "4,\t2.0, 0.01",
+            "4 2.0",
+            "drive.seek:3: `4 2.0` should be `cylinders, milliseconds`",
+        ),
+        (
+            "9, 3.5",
+            "4, 3.5",
+            "drive.seek:4: distance 4 after 4; distances go up, each once",
+        ),
+        (
+            "9, 3.5",
+            "9, -3.5",
+            "drive.seek:4: -3.5 ms is not allowed; allowed is 0 to 4000",
+        ),
+        (
+            "Model = source drive.model",
+            "Model = source lost.model",
+            "drive.diskspecs:3: names a file that cannot be read: lost.model: no such file",
+        ),
+        (
+            "Full seek curve = drive.seek",
+            "Full seek curve = lost.seek",
+            "drive.model:29: names a file that cannot be read: lost.seek: no such file",
+        ),
+        (
+            "source drive.diskspecs",
+            "source drive.seek",
+            "drive.seek:1: found `measured:`, expected `{` after `Seek`",
+        ),
+        (
+            "Print stats = 1,\n  Avg",
+            "Print stats = 1\n  Avg",
+            "drive.diskspecs:12: found `=`, expected `,` or `}` after a value",
+        ),
+        (
+            "Fast write level = 1,",
+            "Fast write level = 1, Fast write level = 1,",
+            "drive.diskspecs:20: `Fast write level` was given before, on line 20",
+        ),
+    ] {
+        assert_eq!(Files::new().with(from, to).error(), error);
+    }
+}
+
+/// Cut off anywhere, every file gives an error or is complete.
+#[test]
+fn truncated_files_are_errors() {
+    for cut in 0..MODEL.trim_end().len() {
+        let mut files = Files::new();
+        files.model.truncate(cut);
+        assert!(files.import().is_err(), "model cut at {cut}");
+    }
+    for cut in 0..SPECS.trim_end().len() {
+        let mut files = Files::new();
+        files.specs.truncate(cut);
+        assert!(files.import().is_err(), "specs cut at {cut}");
+    }
+    let mut files = Files::new();
+    files.seek = "Seek distances measured: 3\n1, 1.0\n".to_string();
+    let import = files.import().unwrap();
+    assert_eq!(
+        import.notes,
+        ["drive.seek: has 1 distances, but announces 3; is it complete?"]
+    );
+    files.seek.truncate(27);
+    assert_eq!(files.error(), "drive.seek:1: there are no seek times in it");
+}
+
+#[test]
+fn notes_what_it_takes_differently() {
+    let notes = |from: &str, to: &str| Files::new().with(from, to).import().unwrap().notes;
+    assert_eq!(
+        notes("Block count = 150", "Block count = 200"),
+        [
+            "drive.model: `Block count` is 200, but the zones have room for 157 blocks, which is taken \
+          as the capacity"
+        ]
+    );
+    assert_eq!(
+        notes("Number of cylinders = 10", "Number of cylinders = 9"),
+        ["drive.model: `Number of cylinders` is 9, but zones reach cylinder 9"]
+    );
+    assert_eq!(
+        notes("slips = [ 30, 7 ]", "slips = [ 1, 2, 3, 4, 5, 30 ]"),
+        [
+            "zone 0: 2 slips have no spare to slip into and were left out",
+            "zone 0: 1 defects are not moved to a spare place and were left out"
+        ]
+    );
+    assert_eq!(
+        notes("defects = [ 50, 99 ]", "defects = [ 50, 51 ]"),
+        ["zone 0: 1 defects are not moved to a spare place and were left out"]
+    );
+    assert_eq!(
+        notes("Percent error in rpms = 0.0", "Percent error in rpms = 0.5"),
+        [
+            "drive.model: `Percent error in rpms` is 0.5; the drive turns at its nominal speed, as in \
+          DiskSim (noise.speed_ppm varies it)"
+        ]
+    );
+    assert_eq!(
+        notes("Max queue length = 4", "Max queue length = 0"),
+        ["`Max queue length` is 0; taken as 256"]
+    );
+}
+
+#[test]
+fn every_sparing_and_seek_type_imports() {
+    for (scheme, sparing) in [
+        (1, Sparing::TracksAtZoneEnd),
+        (3, Sparing::TrackEnd),
+        (8, Sparing::RangeEnd { cylinders: 2 }),
+    ] {
+        let files = Files::new()
+            .with("scheme used = 9", &format!("scheme used = {scheme}"))
+            .with("Block count = 150", "Block count = 60")
+            .with(
+                "slips = [ 30, 7 ], defects = [ 50, 99 ]",
+                "slips = [ 7 ], defects = []",
+            );
+        let import = files.import().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(
+            (import.profile.layout.sparing, import.notes.len()),
+            (sparing, 0)
+        );
+    }
+    let files = Files::new().with("scheme used = 9", "scheme used = 7");
+    let import = files.import().unwrap();
+    assert_eq!(import.profile.layout.sparing, Sparing::DiskEnd);
+    assert_eq!(import.notes.len(), 2, "{:?}", import.notes);
+
+    let seek = |with: &str| {
+        let files = Files::new().with(
+            "Seek type = extracted,\n    Full seek curve = drive.seek",
+            with,
+        );
+        files
+            .import()
+            .unwrap_or_else(|e| panic!("{e}"))
+            .profile
+            .seek
+            .read
+            .clone()
+    };
+    let us = Nanos::from_micros;
+    assert_eq!(
+        seek("Seek type = constant, Constant seek time = 5"),
+        SeekCurve::Constant(us(5000))
+    );
+    let three = "Single cylinder seek time = 1, Average seek time = 3, Full strobe seek time = 5";
+    let (single, average, full) = (us(1000), us(3000), us(5000));
+    assert_eq!(
+        seek(&format!("Seek type = curve, {three}")),
+        SeekCurve::Curve {
+            single,
+            average,
+            full
+        }
+    );
+    assert_eq!(
+        seek(&format!("Seek type = linear, {three}")),
+        SeekCurve::Linear {
+            single,
+            average,
+            full
+        }
+    );
+    let hpl = |first| SeekCurve::Hpl {
+        split: 5,
+        root_base: us(1000),
+        root_factor: us(200),
+        line_base: us(3000),
+        line_factor: us(4),
+        first,
+    };
+    let values = |last| format!("HPL seek equation values = [ 5, 1.0, 0.2, 3.0, 0.004, {last} ]");
+    assert_eq!(
+        seek(&format!("Seek type = hpl, {}", values("-1.0"))),
+        hpl(Vec::new())
+    );
+    assert_eq!(
+        seek(&format!("Seek type = hpl, {}", values("0.5"))),
+        hpl(vec![us(500)])
+    );
+    let ten = "First ten seek times = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ]";
+    assert_eq!(
+        seek(&format!("Seek type = hplplus10, {ten}, {}", values("-1.0"))),
+        hpl((1..11).map(|ms| us(ms * 1000)).collect())
+    );
+}
+
+#[test]
+fn missing_files_are_named() {
+    let error = import(Path::new("no/such/drive.parv"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("no/such/drive.parv: "), "{error}");
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    let deep = "a = [".repeat(100_000);
+    assert!(parse_str("deep", &format!("x y {{ {deep}")).is_err());
+    assert!(parse_str("deep", &"a b [".repeat(100_000)).is_err());
+    let round = import_text("a", "source b", |_| Ok("source b".to_string()));
+    let error = round.unwrap_err().to_string();
+    assert_eq!(error, "b:1: files that name files more than 8 deep");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>()) {
+        let _ = parse_str("any", &text);
+    }
+
+    #[test]
+    fn any_tokens_are_read_or_refused(
+        tokens in prop::collection::vec(
+            prop::sample::select(vec![
+                "{", "}", "[", "]", "=", ",", "a", "source", "instantiate", "as", "topology", "\n",
+                "#", "\"", "-1", "disksim_disk", "dm_disk",
+            ]),
+            0..60,
+        ),
+    ) {
+        let text = tokens.join(" ");
+        let _ = import_text("any", &text, |_| Ok(text.clone()));
+    }
+
+    /// With any number in place of any number, and any line left out, importing ends in a profile
+    /// or an error.
+    #[test]
+    fn any_values_are_taken_or_refused(
+        which in any::<prop::sample::Index>(),
+        value in prop_oneof![
+            any::<i64>().prop_map(|value| value.to_string()),
+            any::<f64>().prop_map(|value| value.to_string()),
+            (-3_i64..2000).prop_map(|value| value.to_string()),
+        ],
+        left_out in any::<prop::sample::Index>(),
+        leave_out in any::<bool>(),
+    ) {
+        let mut files = Files::new();
+        for text in [&mut files.specs, &mut files.model] {
+            let starts: Vec<usize> = text
+                .char_indices()
+                .filter(|&(at, c)| c.is_ascii_digit() && text[..at].ends_with([' ', '-']))
+                .map(|(at, _)| at)
+                .collect();
+            let start = starts[which.index(starts.len())];
+            let number = |c: char| c.is_ascii_digit() || c == '.';
+            let len = text[start..].find(|c| !number(c)).unwrap();
+            text.replace_range(start..start + len, &value);
+            if leave_out {
+                let lines: Vec<&str> = text.lines().collect();
+                let gone = left_out.index(lines.len());
+                let kept = lines.iter().enumerate().filter(|&(at, _)| at != gone);
+                *text = kept.map(|(_, line)| format!("{line}\n")).collect();
+            }
+        }
+        if let Ok(import) = files.import() {
+            let layout = crate::Layout::new(&import.profile);
+            let last = layout.capacity().get() - 1;
+            let place = layout.locate(headtime_units::Lba::new(last));
+            prop_assert_eq!(
+                layout.slot(place.track, place.slot),
+                Some(crate::layout::Slot::Data(headtime_units::Lba::new(last)))
+            );
+        }
     }
 }

@@ -1,9 +1,8 @@
 use super::*;
 use crate::disksim;
-use crate::layout::Layout;
-use crate::mechanics::Mechanics;
-use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Time};
+use crate::layout::{Layout, Slot};
+use headtime_units::Lba;
+use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// What the importer cannot know: shipped name, file, model, provenance.
@@ -131,5 +130,329 @@ fn shipped_profiles_are_in_canonical_form() {
         assert_eq!(profile.name, one.name);
         assert_eq!(profile.to_toml(), one.text, "{}", one.name);
         assert!(!profile.provenance.text.is_empty() && !profile.provenance.trust.is_empty());
+    }
+}
+
+/// The example of the documentation.
+fn example() -> &'static str {
+    let page = include_str!("../../../../docs/profile.md");
+    let start = page.find("```toml\n").unwrap() + "```toml\n".len();
+    let len = page[start..].find("```").unwrap();
+    &page[start..start + len]
+}
+
+#[test]
+fn the_documented_example_is_a_profile_with_every_key() {
+    let profile = Profile::from_toml("profile.md", example()).unwrap_or_else(|e| panic!("{e}"));
+    // Writing gives every key but those whose values are those that they have if left out.
+    let written = profile.to_toml();
+    for line in written.lines() {
+        let key = line.split(" = ").next().unwrap();
+        assert!(example().contains(key), "{key} is not documented");
+    }
+    assert_eq!(Profile::from_toml("written", &written).unwrap(), profile);
+    let layout = Layout::new(&profile);
+    let moved = layout.locate(Lba::new(174));
+    assert_eq!(
+        (moved.track.cylinder.0, moved.track.head.0, moved.slot),
+        (7, 0, 47)
+    );
+    assert_eq!(
+        layout.slot(moved.track, 47),
+        Some(Slot::Data(Lba::new(174)))
+    );
+}
+
+/// The example with one thing changed.
+fn changed(from: &str, to: &str) -> Result<Profile, String> {
+    let times = example().matches(from).count();
+    assert_eq!(times, 1, "{from} occurs {times} times");
+    Profile::from_toml("drive.toml", &example().replace(from, to)).map_err(|error| {
+        // Where it stands is checked apart.
+        let text = error.to_string();
+        let line = error.line.map_or(String::new(), |line| format!("{line}:"));
+        text.replacen(&format!("drive.toml:{line} "), "", 1)
+    })
+}
+
+#[test]
+fn errors_say_what_is_allowed() {
+    for (from, to, error) in [
+        (
+            "rpm = 7200",
+            "rpm = -7200",
+            "rotation.rpm: -7200 is not allowed; allowed is 60 to 60000",
+        ),
+        (
+            "rpm = 7200",
+            "rpm = \"fast\"",
+            "rotation.rpm: is the string \"fast\", but should be a number",
+        ),
+        (
+            "rpm = 7200",
+            "",
+            "rotation.rpm: missing; it is a number from 60 to 60000",
+        ),
+        (
+            "rpm = 7200",
+            "rmp = 7200",
+            "rotation.rpm: missing; it is a number from 60 to 60000",
+        ),
+        (
+            "segments = 4\n",
+            "segments = 4\nsegmnets = 5\n",
+            "cache.segmnets: unknown key; did you mean `segments`?",
+        ),
+        (
+            "[noise]",
+            "[nosie]",
+            "nosie: unknown key; did you mean `noise`?",
+        ),
+        (
+            "offset = 3",
+            "ofset = 3",
+            "layout.zones[0].ofset: unknown key; did you mean `offset`?",
+        ),
+        (
+            "cylinders = [12, 23]",
+            "cylinders = [11, 23]",
+            "layout.zones[1].cylinders: [11, 23] overlaps zone 0, which ends at cylinder 11; zones \
+             are listed in order and share no cylinder",
+        ),
+        (
+            "cylinders = [12, 23]",
+            "cylinders = [23, 12]",
+            "layout.zones[1].cylinders: [23, 12] is not allowed; allowed is [first, last] with the \
+             first not above the last",
+        ),
+        (
+            "cylinders = [12, 23]",
+            "cylinders = [12, 24]",
+            "layout.zones[1].cylinders: [12, 24] is not allowed; allowed is cylinders 0 to 23 \
+             (geometry.cylinders = 24)",
+        ),
+        (
+            "cylinders = [12, 23]",
+            "cylinders = [12]",
+            "layout.zones[1].cylinders: is an array, but should be [first, last], two cylinders",
+        ),
+        (
+            "capacity_sectors = 1900",
+            "capacity_sectors = 2000",
+            "geometry.capacity_sectors: 2000 is more than the zones have room for, which is 1980",
+        ),
+        (
+            "head_switch = \"0.8ms\"",
+            "head_switch = 0.8",
+            "seek.head_switch: is 0.8, but should be a duration in quotes, such as \"0.8ms\"",
+        ),
+        (
+            "head_switch = \"0.8ms\"",
+            "head_switch = \"0.8\"",
+            "seek.head_switch: is \"0.8\", but should be a duration in quotes, such as \"0.8ms\" (a \
+             duration needs its unit: ns, us, ms, s, m, h or d, as in 30ms)",
+        ),
+        (
+            "head_switch = \"0.8ms\"",
+            "head_switch = \"-0.8ms\"",
+            "seek.head_switch: is \"-0.8ms\", but should be a duration in quotes, such as \"0.8ms\" (no \
+             number at the start; write for example 30ms or 4KiB)",
+        ),
+        (
+            "head_switch = \"0.8ms\"",
+            "head_switch = \"8s\"",
+            "seek.head_switch: 8s is not allowed; allowed is 0 to 4s",
+        ),
+        (
+            "sector = \"512B\"\n# Bytes in a sector on",
+            "sector = \"520B\"\n# Bytes in a sector on",
+            "geometry.sector: 520B is not allowed; allowed is 512B or 4KiB",
+        ),
+        (
+            "physical_sector = \"512B\"",
+            "physical_sector = \"4KiB\"",
+            "layout.zones[1].sectors_per_track: 36 is not allowed; allowed is a multiple of 8, since \
+             sectors on the medium hold so many",
+        ),
+        (
+            "order = \"surface-serpentine\"\n#",
+            "order = \"spiral\"\n#",
+            "layout.order: \"spiral\" is not allowed; allowed is \"cylinder-first\", \"serpentine\", \
+             \"surface-serpentine\"",
+        ),
+        (
+            "order = \"surface-serpentine\"\n#",
+            "order = \"serpentine\"\n#",
+            "layout.tracks_per_surface: means something with order = \"surface-serpentine\" only",
+        ),
+        (
+            "slips = [100, 101, 700]",
+            "slips = [101, 100]",
+            "layout.zones[0].slips: 101, 100 is not allowed; allowed is ascending numbers, each once",
+        ),
+        (
+            "slips = [100, 101, 700]",
+            "slips = [1, 2, 3, 4, 5]",
+            "layout.zones[0].slips: 5 slips from 1 on share an area of 384 sectors with 4 spares; \
+             there cannot be more slips than spares",
+        ),
+        (
+            "remaps = [[200, 383]]",
+            "remaps = [[200, 201]]",
+            "layout.zones[0].remaps: [200, 201] is not allowed; allowed is a move to a spare place",
+        ),
+        (
+            "track_skew = 7",
+            "track_skew = \"7\"",
+            "layout.zones[0].track_skew: is the string \"7\", but should be a number of sectors, or a \
+             part of a turn in quotes, as \"0.14 turns\"",
+        ),
+        (
+            "group_skew = \"0.3 turns\"",
+            "group_skew = \"1.3 turns\"",
+            "layout.zones[0].group_skew: 1.3 is not allowed; allowed is 0 to 1",
+        ),
+        (
+            "[8, 1500.5]",
+            "[3, 1500.5]",
+            "seek.read.table_us: 4, 3 is not allowed; allowed is ascending distances, each once",
+        ),
+        (
+            "[8, 1500.5]",
+            "[8, -1500.5]",
+            "seek.read.table_us: -1500.5 is not allowed; allowed is microseconds from 0 to 4000000",
+        ),
+        (
+            "segment_sectors = 96\n",
+            "segment_sectors = 99999\n",
+            "cache.segment_sectors: 99999 is not allowed; allowed is 1 to 1900",
+        ),
+        (
+            "enabled = true",
+            "enabled = \"yes\"",
+            "cache.enabled: is the string \"yes\", but should be true or false",
+        ),
+        (
+            "enabled = true",
+            "enabled = false",
+            "cache.read_ahead: needs cache.enabled = true",
+        ),
+        (
+            "write_low_water = 0.25",
+            "write_low_water = nan",
+            "cache.write_low_water: is nan, but should be a number",
+        ),
+        (
+            "depth = 32",
+            "depth = 0",
+            "queue.depth: 0 is not allowed; allowed is 1 to 256",
+        ),
+        (
+            "policy = \"sptf\"",
+            "policy = \"fifo\"",
+            "queue.margin: means something with policy = \"sptf\" only",
+        ),
+        (
+            "\"layout.zones\" = \"assumed\"",
+            "\"layout.zones\" = \"guessed\"",
+            "trust.layout.zones: \"guessed\" is not allowed; allowed is \"measured\", \"published\", \
+             \"derived\" or \"assumed\"",
+        ),
+        (
+            "name = \"example\"",
+            "name = \"An Example\"",
+            "name: \"An Example\" is not allowed; allowed is lower-case letters, digits and hyphens",
+        ),
+    ] {
+        assert_eq!(changed(from, to).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn errors_say_where() {
+    let line_of = |text: &str, what: &str| {
+        let at = text.find(what).unwrap();
+        text[..at].lines().count() + 1
+    };
+    for (from, to, what) in [
+        ("rpm = 7200", "rpm = 1", "rpm = 1"),
+        ("depth = 32", "depht = 32", "depht"),
+        (
+            "slips = [100, 101, 700]",
+            "slips = [9999]",
+            "slips = [9999]",
+        ),
+        (
+            "cylinders = [12, 23]",
+            "cylinders = [11, 23]",
+            "cylinders = [11, 23]",
+        ),
+        // What is missing is missing from its table.
+        ("rpm = 7200", "", "[rotation]"),
+        ("name = \"example\"", "name = 'exam", "name = 'exam"),
+        (
+            "capacity_sectors = 1900",
+            "capacity_sectors = 1e3",
+            "capacity_sectors",
+        ),
+    ] {
+        let text = example().replacen(from, to, 1);
+        let error = Profile::from_toml("drive.toml", &text).unwrap_err();
+        assert_eq!(error.line, Some(line_of(&text, what)), "{to}: {error}");
+        assert!(error.to_string().starts_with("drive.toml:"), "{error}");
+    }
+}
+
+/// Cut off anywhere, a profile is an error or, where only keys that may be left out are gone, one.
+#[test]
+fn truncated_profiles_do_no_harm() {
+    let text = example();
+    let needed = text.find("3000]]").unwrap() + 6;
+    for cut in (0..text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+        let result = Profile::from_toml("cut.toml", &text[..cut]);
+        assert!(cut >= needed || result.is_err(), "cut at {cut}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>()) {
+        let _ = Profile::from_toml("any", &text);
+    }
+
+    /// Any value in place of any other ends in a profile that works or in an error; a profile is
+    /// read back as it was written.
+    #[test]
+    fn any_values_are_taken_or_refused(
+        which in any::<prop::sample::Index>(),
+        value in prop_oneof![
+            any::<i64>().prop_map(|value| value.to_string()),
+            any::<f64>().prop_map(|value| format!("{value:?}")),
+            (0_i64..300).prop_map(|value| value.to_string()),
+            prop::sample::select(vec![
+                "true", "[]", "{}", "\"\"", "\"1ms\"", "\"0.5 turns\"", "[[1, 2]]", "[1, 2]", "1.5",
+                "\"serpentine\"", "\"zone-end\"", "\"track-end\"", "\"tracks-at-zone-end\"",
+                "\"cylinder-first\"", "\"disk-end\"", "1979-05-27",
+            ]).prop_map(str::to_string),
+        ],
+    ) {
+        let lines: Vec<&str> = example().lines().collect();
+        let keys: Vec<usize> = (0..lines.len())
+            .filter(|&at| !lines[at].starts_with('#') && lines[at].contains(" = "))
+            .collect();
+        let at = keys[which.index(keys.len())];
+        let key = lines[at].split(" = ").next().unwrap();
+        let changed = format!("{key} = {value}");
+        let mut lines = lines;
+        lines[at] = &changed;
+        if let Ok(profile) = Profile::from_toml("any", &lines.join("\n")) {
+            let again = Profile::from_toml("again", &profile.to_toml());
+            prop_assert_eq!(again.as_ref(), Ok(&profile));
+            let layout = Layout::new(&profile);
+            crate::Mechanics::new(&profile);
+            let last = Lba::new(layout.capacity().get() - 1);
+            let place = layout.locate(last);
+            prop_assert_eq!(layout.slot(place.track, place.slot), Some(Slot::Data(last)));
+        }
     }
 }
