@@ -123,9 +123,9 @@ pub enum TraceError {
         /// That of the request ahead.
         previous: String,
     },
-    /// An arrival is too far from the first.
+    /// An arrival is too far from another one.
     #[error(
-        "{file}: line {line}: the request arrives at {found}, more than 292 years from the first one at {first}; \
+        "{file}: line {line}: the request arrives at {found}, more than 292 years from another one at {other}; \
          allowed are arrivals nearer to each other"
     )]
     TooFar {
@@ -135,8 +135,8 @@ pub enum TraceError {
         line: u64,
         /// The arrival, as a span from the zero of the file.
         found: String,
-        /// That of the first request.
-        first: String,
+        /// The other arrival.
+        other: String,
     },
     /// The options do not go with the format.
     #[error("{file}: format {format}: {problem}")]

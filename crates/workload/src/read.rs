@@ -74,8 +74,7 @@ impl Trace {
             options,
             requests: Vec::new(),
             notes: Notes::new(file, Format::DiskSim),
-            first: None,
-            latest: Time::ZERO,
+            arrivals: None,
             device_names: Vec::new(),
         };
         reader.notes.format = match options.format {
@@ -119,9 +118,8 @@ pub(crate) struct Reader<'a> {
     pub options: &'a ReadOptions,
     pub requests: Vec<TraceRequest>,
     pub notes: Notes,
-    first: Option<Time>,
-    /// Latest arrival so far.
-    latest: Time,
+    /// Earliest and latest arrival so far.
+    arrivals: Option<(Time, Time)>,
     pub device_names: Vec<(u32, String)>,
 }
 
@@ -149,24 +147,25 @@ impl Reader<'_> {
     #[inline]
     pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {
         if let Some(arrival) = request.arrival {
-            let first = *self.first.get_or_insert(arrival);
-            if arrival.as_nanos().abs_diff(first.as_nanos()) > TIME_MAX {
+            let (earliest, latest) = self.arrivals.unwrap_or((arrival, arrival));
+            let other = if arrival > earliest { earliest } else { latest };
+            if arrival.as_nanos().abs_diff(other.as_nanos()) > TIME_MAX {
                 return Err(TraceError::TooFar {
                     file: self.file.to_owned(),
                     line,
                     found: arrival.to_string(),
-                    first: first.to_string(),
+                    other: other.to_string(),
                 });
             }
-            if arrival < self.latest && self.options.backwards == Backwards::Refuse {
+            if arrival < latest && self.options.backwards == Backwards::Refuse {
                 return Err(TraceError::Backwards {
                     file: self.file.to_owned(),
                     line,
                     found: arrival.to_string(),
-                    previous: self.latest.to_string(),
+                    previous: latest.to_string(),
                 });
             }
-            self.latest = self.latest.max(arrival);
+            self.arrivals = Some((earliest.min(arrival), latest.max(arrival)));
         }
         if request.op == Op::Flush {
             request.extent = Extent::default();

@@ -73,7 +73,7 @@ pub struct Notes {
     pub zero_length: u64,
     /// Requests whose bytes did not begin or end with a sector and were widened until they did.
     pub unaligned: u64,
-    /// Completions of requests whose arrival is not in the trace, which were left out.
+    /// Completions of requests that are not in the trace, or that arrive later; left out.
     pub unpaired: u64,
 }
 

@@ -63,7 +63,7 @@ struct Requests {
     open: BTreeMap<Key, VecDeque<usize>>,
     /// Issued requests that were put back and will be issued again.
     requeued: BTreeMap<Key, u32>,
-    /// Completions without a request.
+    /// Completions without a request, or before it.
     unpaired: u64,
 }
 
@@ -106,7 +106,12 @@ impl Requests {
             let part = (request.extent.end().get().min(end)).saturating_sub(at);
             *left = left.saturating_sub(part);
             if *left == 0 {
-                request.completion = done.arrival;
+                // Lines out of order may say that it ended before it began; then it is not known.
+                if request.arrival <= done.arrival {
+                    request.completion = done.arrival;
+                } else {
+                    self.unpaired += 1;
+                }
                 self.close((done.device, done.op, start), index);
             }
             at += part;
@@ -454,6 +459,18 @@ Skips: 0 forward (0 -   0.0%)
             all(&read(requeued, None).unwrap()),
             [(1, Some(4), 0, Extent::at(100, 8))]
         );
+    }
+
+    /// Found by fuzzing: such a completion was kept, and a response time came out negative.
+    #[test]
+    fn a_completion_before_the_request_is_not_its() {
+        let text = "\
+8,0 1 1 0.000005000 9 Q R 100 + 8 [x]
+8,0 1 2 0.000003000 9 C R 100 + 8 [0]
+";
+        let trace = read(text, None).unwrap();
+        assert_eq!(all(&trace), [(5, None, 0, Extent::at(100, 8))]);
+        assert_eq!(trace.notes.unpaired, 1);
     }
 
     #[test]

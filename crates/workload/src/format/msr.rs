@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 "1,hm,1,Read,0,512,1",
-                "line 2: the request arrives at 100ns, more than 292 years from the first one at 12816637200.3061629s; allowed are arrivals nearer to each other",
+                "line 2: the request arrives at 100ns, more than 292 years from another one at 12816637200.3061629s; allowed are arrivals nearer to each other",
             ),
         ] {
             let text = format!("128166372003061629,hm,1,Read,0,512,1\n{line}\n");

@@ -1,6 +1,7 @@
 //! Which column of a CSV trace is what.
 
 use super::Role;
+use crate::error::shown;
 use crate::trace::TimeUnit;
 use headtime_units::Bytes;
 use std::fmt;
@@ -181,12 +182,12 @@ impl FromStr for CsvColumns {
         let mut parts = Parts::default();
         for part in text.split(',') {
             parts.add(part.trim()).map_err(|problem| ColumnsError {
-                found: part.trim().to_owned(),
+                found: shown(part.trim().as_bytes()),
                 problem,
             })?;
         }
         let missing = |what: &str| ColumnsError {
-            found: text.to_owned(),
+            found: shown(text.as_bytes()),
             problem: format!("there is no {what}; op, address and size are needed"),
         };
         let (op, op_code) = parts.op.ok_or_else(|| missing("op"))?;
@@ -194,13 +195,13 @@ impl FromStr for CsvColumns {
         let (size, size_unit) = parts.size.ok_or_else(|| missing("size"))?;
         if parts.response.is_some() && parts.time.is_none() {
             return Err(ColumnsError {
-                found: text.to_owned(),
+                found: shown(text.as_bytes()),
                 problem: "a response needs a time to count from".to_owned(),
             });
         }
         if parts.response.is_some() && parts.completion.is_some() {
             return Err(ColumnsError {
-                found: text.to_owned(),
+                found: shown(text.as_bytes()),
                 problem: "a completion or a response, not both".to_owned(),
             });
         }
@@ -297,7 +298,7 @@ impl Parts {
                 };
                 once(&mut self.separator, byte)
             }
-            _ => Err(format!("`{what}` is not one of {WHAT}")),
+            _ => Err(format!("`{}` is not one of {WHAT}", shown(what.as_bytes()))),
         }
     }
 }

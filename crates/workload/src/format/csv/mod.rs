@@ -141,7 +141,8 @@ impl Layout {
                             file: reader.file.to_owned(),
                             format: Format::Csv,
                             problem: format!(
-                                "line {number} has no heading `{name}`; it has {}",
+                                "line {number} has no heading `{}`; it has {}",
+                                shown(name.as_bytes()),
                                 headings.join(", ")
                             ),
                         }

@@ -88,6 +88,19 @@ fn dates_become_spans() {
     );
 }
 
+/// Found by fuzzing: two arrivals far from a third between them were further apart than can be
+/// written and read again.
+#[test]
+fn arrivals_lie_within_292_years() {
+    let columns = "time=1:s,op=2,address=3:sectors,size=4:sectors";
+    let text = "9000000000,R,0,8\n100,R,0,8\n18000000000,R,0,8\n";
+    assert_eq!(
+        read(text, columns).unwrap_err().to_string(),
+        "c.csv: line 3: the request arrives at 18000000000s, more than 292 years from another one at 100s; \
+         allowed are arrivals nearer to each other"
+    );
+}
+
 #[test]
 fn requests_without_times_keep_their_order() {
     let trace = read(
@@ -213,6 +226,9 @@ fn bad_columns_are_named() {
         error.to_string(),
         "c.csv: format csv: line 1 has no heading `x`; it has a, b, c"
     );
+    // Found by fuzzing: control characters of a heading went to the terminal.
+    let error = read("a,b,c\n", "op=\x1b[31m,address=b:bytes,size=c:bytes").unwrap_err();
+    assert!(error.to_string().contains("`\\u{1b}[31m`"), "{error}");
     let error = read("a,b,c\n1,2,3\n", "op=1,address=1:bytes,size=c:bytes").unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -1,0 +1,3 @@
+//! What the fuzz targets check, beyond that nothing panics.
+
+pub mod trace;

@@ -1,0 +1,100 @@
+//! Checks on the trace readers.
+
+use headtime_sched::Op;
+use headtime_units::{Sectors, Time};
+use headtime_workload::{
+    ADDRESS_END, ClosedPerProcess, ClosedReplay, Fit, Fitter, Format, OpenReplay, ReadOptions,
+    Script, Source, Speed, Start, Trace,
+};
+use std::sync::Arc;
+
+/// Reads `bytes` as a trace in a format, or in any.
+pub fn check(bytes: &[u8], format: Option<Format>) {
+    check_with(
+        bytes,
+        &ReadOptions {
+            format,
+            ..ReadOptions::default()
+        },
+    );
+}
+
+/// The first line describes columns, the others are the file.
+pub fn check_csv(bytes: &[u8]) {
+    let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
+    let (columns, file) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
+    let Ok(columns) = std::str::from_utf8(columns) else {
+        return;
+    };
+    let options = ReadOptions {
+        format: Some(Format::Csv),
+        columns: columns.parse().ok(),
+        ..ReadOptions::default()
+    };
+    check_with(file, &options);
+}
+
+fn check_with(bytes: &[u8], options: &ReadOptions) {
+    let trace = match Trace::read("FILE", bytes, options) {
+        Ok(trace) => trace,
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.starts_with("FILE: "), "{text}");
+            assert!(!text.chars().any(|char| char.is_control()), "{text:?}");
+            return;
+        }
+    };
+    assert!(!trace.requests.is_empty());
+    assert!(
+        trace
+            .requests
+            .iter()
+            .filter_map(|request| request.arrival)
+            .is_sorted()
+    );
+    for request in &trace.requests {
+        assert!(request.extent.end().get() <= ADDRESS_END);
+        assert_eq!(request.extent.is_empty(), request.op == Op::Flush);
+        if let (Some(arrival), Some(completion)) = (request.arrival, request.completion) {
+            assert!(arrival <= completion);
+        }
+    }
+    let info = trace.info();
+    assert_eq!(info.total.requests(), trace.requests.len() as u64);
+
+    // What is written is what was read.
+    let mut text = Vec::new();
+    trace.write_csv(&mut text).expect("a vector takes all");
+    let again = Trace::read("AGAIN", &text[..], &ReadOptions::default()).expect("own output");
+    if again.notes.base == trace.notes.base || again.notes.base.is_zero() {
+        assert_eq!(again.requests, trace.requests);
+    }
+
+    replay(&trace);
+}
+
+/// Every replay that can be built makes every request.
+fn replay(trace: &Trace) {
+    if trace.devices().len() > usize::from(u16::MAX) {
+        return;
+    }
+    let fitter = Fitter::new(Sectors::new(1_000), 4096, Fit::Wrap);
+    let script = Arc::new(Script::new(trace, &[], &fitter).expect("wrapped"));
+    drain(&mut ClosedReplay::new(script.clone(), 3));
+    if let Ok(mut open) = OpenReplay::new(script.clone(), Speed::AS_RECORDED, Start::AtOnce) {
+        drain(&mut open);
+    }
+    if let Ok(mut per_process) = ClosedPerProcess::new(script) {
+        drain(&mut per_process);
+    }
+}
+
+fn drain(source: &mut dyn Source) {
+    let mut now = Time::ZERO;
+    while let Some(next) = source.next_arrival() {
+        now = now.max(next);
+        let request = source.poll(now).expect("one is due");
+        source.completed(now, request.cookie);
+    }
+    assert!(source.done());
+}
