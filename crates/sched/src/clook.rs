@@ -158,3 +158,52 @@ impl Elevator for Clook {
         self.sorted.drain()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{at, order, read};
+
+    #[test]
+    fn arrivals_ahead_join_an_open_sweep_and_wait_for_a_closed_batch() {
+        // The closed batch of 150 and 20 begins where any sweep would: nothing lies above 300.
+        for (batch, after) in [(0, [150, 300, 20]), (2, [300, 20, 150])] {
+            let mut sched = Clook::new(batch);
+            sched.insert(at(0), read(0, 100, 0));
+            sched.insert(at(0), read(1, 300, 0));
+            let first = sched.take(at(0), Lba::ZERO).unwrap();
+            assert_eq!(first.tag, Tag(0));
+            sched.insert(at(1), read(2, 150, 1));
+            sched.insert(at(1), read(3, 20, 1));
+            let mut served = Vec::new();
+            let mut head = first.extent.end();
+            while let Some(request) = sched.take(at(1), head) {
+                head = request.extent.end();
+                served.push(request.extent.start.get());
+            }
+            assert_eq!(served, after, "batch={batch}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_is_fused_away_makes_room() {
+        let mut sched = Clook::new(1);
+        sched.insert(at(9), read(0, 100, 9));
+        // Held back, so that it waits for the batch although it is the older one.
+        sched.insert(at(9), read(1, 108, 5));
+        sched.fused(Tag(1), Tag(0));
+        sched.merged(Tag(1), Extent::at(100, 16));
+        assert_eq!(order(&mut sched, at(9)), [100]);
+    }
+
+    #[test]
+    fn a_drained_batch_is_over() {
+        let mut sched = Clook::new(2);
+        sched.insert(at(0), read(0, 100, 0));
+        sched.insert(at(0), read(1, 200, 0));
+        assert_eq!(sched.drain().len(), 2);
+        sched.insert(at(0), read(0, 300, 0));
+        sched.insert(at(0), read(1, 200, 0));
+        assert_eq!(order(&mut sched, at(0)), [200, 300]);
+    }
+}

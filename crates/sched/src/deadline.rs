@@ -202,13 +202,6 @@ impl Direction {
     const fn list(self) -> ListId {
         ListId(self as u8)
     }
-
-    const fn other(self) -> Direction {
-        match self {
-            Direction::Read => Direction::Write,
-            Direction::Write => Direction::Read,
-        }
-    }
 }
 
 /// Linux's deadline elevator of 2.6.28 to 2.6.31; see the [module](self).
@@ -216,8 +209,8 @@ impl Direction {
 pub struct Deadline {
     config: DeadlineConfig,
     sorted: Sorted,
-    /// The request that continues the sweep, by direction; of at most one of them.
-    next: [Option<Tag>; 2],
+    /// The request that continues the sweep, and its direction.
+    next: Option<(Direction, Tag)>,
     /// Requests handed out in the running batch.
     batch: u64,
     /// Batches of reads begun while writes waited, since the last batch of writes.
@@ -237,7 +230,7 @@ impl Deadline {
         Deadline {
             config,
             sorted: Sorted::new(2),
-            next: [None; 2],
+            next: None,
             batch: 0,
             starved: 0,
         }
@@ -249,8 +242,7 @@ impl Deadline {
     }
 
     fn choose(&self, now: Time) -> Option<Choice> {
-        let [next_read, next_write] = self.next;
-        if let Some(tag) = next_write.or(next_read)
+        if let Some((_, tag)) = self.next
             && self.batch < self.config.fifo_batch
         {
             let (batch, starved) = (self.batch + 1, self.starved);
@@ -280,8 +272,8 @@ impl Deadline {
             starved = 0;
         }
         let oldest = requests.oldest(direction.list())?;
-        let tag = match self.next[direction.index()] {
-            Some(next) if !self.expired(now, oldest) => next,
+        let tag = match self.next {
+            Some((of, next)) if of == direction && !self.expired(now, oldest) => next,
             _ => oldest.tag,
         };
         Some(Choice {
@@ -292,10 +284,12 @@ impl Deadline {
     }
 
     /// The request that follows in address order, in the same direction.
-    fn follower(&self, tag: Tag) -> Option<Tag> {
+    fn follower(&self, tag: Tag) -> Option<(Direction, Tag)> {
         let request = self.sorted.requests().get(tag);
-        let index = self.sorted.by_lba(Direction::of(request.op).list());
-        Some(index.next_after(request.extent.start, tag)?.tag)
+        let direction = Direction::of(request.op);
+        let index = self.sorted.by_lba(direction.list());
+        let next = index.next_after(request.extent.start, tag)?;
+        Some((direction, next.tag))
     }
 }
 
@@ -313,11 +307,8 @@ impl Elevator for Deadline {
 
     fn take(&mut self, now: Time, _: Lba) -> Option<Request> {
         let choice = self.choose(now)?;
-        let follower = self.follower(choice.tag);
+        self.next = self.follower(choice.tag);
         let request = self.sorted.remove(choice.tag);
-        let direction = Direction::of(request.op);
-        self.next[direction.index()] = follower;
-        self.next[direction.other().index()] = None;
         (self.batch, self.starved) = (choice.batch, choice.starved);
         Some(request)
     }
@@ -335,9 +326,8 @@ impl Elevator for Deadline {
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        let direction = Direction::of(self.sorted.requests().get(gone).op);
-        if self.next[direction.index()] == Some(gone) {
-            self.next[direction.index()] = self.follower(gone);
+        if self.next.is_some_and(|(_, next)| next == gone) {
+            self.next = self.follower(gone);
         }
         self.sorted.fused(kept, gone);
     }
@@ -351,7 +341,7 @@ impl Elevator for Deadline {
     }
 
     fn drain(&mut self) -> Vec<Request> {
-        (self.next, self.batch, self.starved) = ([None; 2], 0, 0);
+        (self.next, self.batch, self.starved) = (None, 0, 0);
         self.sorted.drain()
     }
 }
@@ -475,6 +465,18 @@ mod tests {
         // The batch of writes goes on; then the read, then the oldest write and not the lowest.
         sched.insert(at(0), write(4, 50, 0));
         assert_eq!(order(&mut sched, at(0)), [950, 5, 100, 50]);
+
+        // The same if the sweep of writes was cut short and had a continuation.
+        let mut sched = deadline(DeadlineConfig {
+            fifo_batch: 1,
+            ..DeadlineConfig::DEFAULT
+        });
+        for (tag, lba) in [(0, 900), (1, 100), (2, 950)] {
+            sched.insert(at(0), write(tag, lba, 0));
+        }
+        assert_eq!(sched.take(at(0), Lba::ZERO).unwrap().tag, Tag(0));
+        sched.insert(at(0), read(3, 5, 0));
+        assert_eq!(order(&mut sched, at(0)), [5, 100, 950]);
     }
 
     #[test]

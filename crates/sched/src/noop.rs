@@ -117,3 +117,35 @@ impl Elevator for Noop {
         self.requests.drain()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{at, read};
+
+    #[test]
+    fn only_neighbours_in_the_order_of_arrival_fuse() {
+        let mut sched = Noop::new();
+        for (tag, lba) in [(0, 100), (1, 116), (2, 500)] {
+            sched.insert(at(0), read(tag, lba, 0));
+        }
+        sched.merged(Tag(0), Extent::at(100, 16));
+        assert!(sched.may_merge(Tag(0), &read(1, 116, 0)));
+        assert!(sched.may_merge(Tag(1), &read(0, 100, 0)));
+        assert!(!sched.may_merge(Tag(0), &read(2, 500, 0)));
+        assert!(
+            sched.may_merge(Tag(0), &read(3, 116, 0)),
+            "a new request joins anything"
+        );
+    }
+
+    #[test]
+    fn what_was_held_back_is_served_by_its_arrival() {
+        let mut sched = Noop::new();
+        for (tag, ms) in [(0, 5), (1, 7), (2, 6)] {
+            sched.insert(at(7), read(tag, 0, ms));
+        }
+        let served = [(); 3].map(|()| sched.take(at(7), Lba::ZERO).unwrap().tag.0);
+        assert_eq!(served, [0, 2, 1]);
+    }
+}

@@ -120,3 +120,40 @@ impl Elevator for Sstf {
         self.sorted.drain()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{at, read};
+
+    fn first(head: u64, lbas: [u64; 3]) -> (u64, u32) {
+        let mut sched = Sstf::new();
+        for (tag, lba) in (0..).zip(lbas) {
+            sched.insert(at(0), read(tag, lba, 0));
+        }
+        let request = sched.take(at(0), Lba::new(head)).unwrap();
+        (request.extent.start.get(), request.tag.0)
+    }
+
+    #[test]
+    fn the_nearest_the_higher_the_first() {
+        assert_eq!(first(50, [10, 95, 80]).0, 80);
+        assert_eq!(first(50, [10, 30, 80]).0, 30);
+        assert_eq!(
+            first(50, [30, 70, 90]).0,
+            70,
+            "the higher of two equally near"
+        );
+        assert_eq!(
+            first(50, [30, 30, 90]),
+            (30, 0),
+            "the first of two at one address, below"
+        );
+        assert_eq!(
+            first(50, [60, 60, 0]),
+            (60, 0),
+            "the first of two at one address, above"
+        );
+        assert_eq!(first(50, [50, 49, 51]).0, 50);
+    }
+}
