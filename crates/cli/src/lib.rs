@@ -1,4 +1,16 @@
-//! The command `headtime`.
+//! The command `headtime`, as a library that can be tested.
+//!
+//! What is not here: anything that another program would want. This is the only crate that prints.
 
+pub mod args;
+pub mod commands;
+pub mod drives;
+pub mod execute;
+pub mod fault;
+pub mod files;
+pub mod output;
 pub mod plot;
+pub mod prepare;
+pub mod progress;
+pub mod report;
 pub mod scenario;

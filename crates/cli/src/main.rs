@@ -1,2 +1,53 @@
-//! The command.
-fn main() {}
+//! The command `headtime`.
+
+use clap::Parser;
+use headtime_cli::args::Cli;
+use headtime_cli::commands::{self, Context};
+use headtime_cli::fault::Fault;
+use headtime_cli::output::Terminal;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe under `--help` is no error; everything else clap has put well.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let terminal = Terminal {
+        colour: stdout.is_terminal() && !plain,
+    };
+    let progress = stderr.is_terminal();
+    let colour_errors = progress && !plain;
+    let mut out = BufWriter::new(stdout.lock());
+    let mut err = stderr.lock();
+    let mut context = Context {
+        out: &mut out,
+        err: &mut err,
+        terminal,
+        progress,
+    };
+    let mut result = commands::run(cli, &mut context);
+    if let Err(error) = out.flush()
+        && result.is_ok()
+    {
+        result = Err(Fault::output(&error));
+    }
+    match result {
+        Ok(()) | Err(Fault::Closed) => ExitCode::SUCCESS,
+        Err(fault) => {
+            let word = if colour_errors {
+                "\u{1b}[1;31merror:\u{1b}[0m"
+            } else {
+                "error:"
+            };
+            let _ = writeln!(err, "{word} {fault}");
+            ExitCode::from(fault.exit_code())
+        }
+    }
+}

@@ -18,15 +18,16 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     let note = "all of the time divided by the number of requests; numbers in the bars are its shares in %";
     let beside = EDGE + Style::HEADING.width("Where the head time went") + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
+    let total = |run: &Run| run.parts.iter().sum::<f64>();
     let mut used = [false; PARTS.len()];
     for run in runs {
         for (used, time) in used.iter_mut().zip(run.parts) {
-            *used |= time > 0.0;
+            // What no bar can show needs no legend.
+            *used |= time >= 0.001 * total(run) && time > 0.0;
         }
     }
     let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
     let left = EDGE + label_width(runs.iter().map(|run| run.label.as_str())) + 10.0;
-    let total = |run: &Run| run.parts.iter().sum::<f64>();
     let longest = runs.iter().map(total).fold(0.0, f64::max);
     // Room for the sum behind the longest bar.
     let x = Axis::linear(0.0, longest, left, WIDTH - EDGE - 64.0);

@@ -1,3 +1,204 @@
-//! Scenarios.
+//! What is to be simulated: drives, workload, and the matrix of schedulers and options to compare.
+//!
+//! A scenario is read from TOML ([`Scenario::from_table`]), or put together from options of the
+//! command line. `docs/scenario.md` explains every key.
 
+mod canonical;
+mod read;
+mod runs;
 pub mod tree;
+
+use headtime_sched::Spec;
+use headtime_units::{Bytes, Nanos};
+use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
+use tree::{Place, Table, TreeError, nearest};
+
+pub use runs::{Cell, cells};
+
+/// A scenario, checked as far as that is possible without its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it shows, in a line.
+    pub title: Option<String>,
+    /// Fixes every random draw.
+    pub seed: u64,
+    /// The schedulers to compare.
+    pub schedulers: Vec<Spec>,
+    /// The drives, by name or file.
+    pub drives: Vec<String>,
+    /// Which drive the position-aware schedulers believe to have; the simulated one if absent.
+    pub belief: Option<String>,
+    /// In what order the drive serves the commands it holds.
+    pub firmware: Vec<Firmware>,
+    /// Whether the noise of the profile is on.
+    pub noise: bool,
+    /// Keys of the drive profile that are replaced.
+    pub overrides: toml::Table,
+    /// Requests in the drive at once.
+    pub depths: Vec<u32>,
+    /// Whether requests that touch become one.
+    pub merge: Vec<bool>,
+    /// The most that a merged request may ask for.
+    pub merge_max: Bytes,
+    /// Whether one request more than fits is taken from the scheduler.
+    pub commit_ahead: Vec<bool>,
+    /// Who asks for what.
+    pub workload: Workload,
+    /// Requests that finish before this are not measured.
+    pub warm_up: Nanos,
+    /// When to stop, warm-up included.
+    pub duration: Option<Nanos>,
+    /// Most requests in all, warm-up included; synthetic workloads only.
+    pub requests: Option<u64>,
+    /// How often each run is made, each time with another seed.
+    pub repeats: u32,
+}
+
+/// Who asks for what.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Made-up programs.
+    Synthetic(Vec<Group>),
+    /// A recorded trace.
+    Replay(Replay),
+}
+
+/// Processes that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// How many there are.
+    pub processes: u32,
+    /// What each does. Its origin's process number is counted through all groups, from 1.
+    pub process: ProcessSpec,
+}
+
+/// A trace and how it is replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The file.
+    pub file: String,
+    /// How to read it.
+    pub reading: Reading,
+    /// Which devices of it; all if empty.
+    pub devices: Vec<String>,
+    /// When requests arrive.
+    pub pace: Pace,
+    /// How addresses are brought onto the drive.
+    pub fit: Fit,
+}
+
+/// How a trace file is to be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Its format; recognised if absent.
+    pub format: Option<Format>,
+    /// The unit of its times; guessed if absent and open.
+    pub time_unit: Option<TimeUnit>,
+    /// Which event of a blkparse trace is an arrival.
+    pub arrival_event: Option<ArrivalEvent>,
+    /// Columns of a CSV file, as text.
+    pub columns: Option<String>,
+}
+
+/// When the requests of a trace arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// When they did, or so much faster.
+    Open(Speed),
+    /// In their order, so many outstanding.
+    Closed(u32),
+    /// Each process after its think time.
+    ClosedPerProcess,
+}
+
+/// In what order the drive serves the commands it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firmware {
+    /// As its profile says.
+    Profile,
+    /// First come, first served.
+    Fifo,
+    /// Shortest positioning time first; margin and cap on age as the profile says, if it does.
+    Sptf,
+}
+
+impl Firmware {
+    /// All, as text.
+    pub const NAMES: [&'static str; 3] = ["profile", "fifo", "sptf"];
+
+    /// As text.
+    pub const fn name(self) -> &'static str {
+        Firmware::NAMES[self as usize]
+    }
+}
+
+impl std::str::FromStr for Firmware {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Firmware, String> {
+        [Firmware::Profile, Firmware::Fifo, Firmware::Sptf]
+            .into_iter()
+            .find(|firmware| firmware.name() == text)
+            .ok_or_else(|| {
+                let guess = nearest(text, Firmware::NAMES.into_iter())
+                    .map(|guess| format!("; did you mean `{guess}`?"))
+                    .unwrap_or_default();
+                format!("no firmware order is called `{text}`{guess} (profile, fifo, sptf)")
+            })
+    }
+}
+
+/// The most processes of a scenario.
+pub const PROCESSES_MAX: u64 = 1_000_000;
+/// The most repeats of a run.
+pub const REPEATS_MAX: u64 = 1_000;
+
+/// The scenario that runs when none is given, as text.
+pub const DEFAULT: &str = "\
+title = \"Random 4 KiB reads by 16 processes\"
+seed = 1
+schedulers = [\"noop\", \"deadline\", \"mq-deadline\", \"clook\", \"sstf\", \"sptf\", \"sptf-sw60\"]
+
+[drive]
+profile = \"wd5000aaks\"
+
+[[workload]]
+processes = 16
+size = \"4KiB\"
+
+[run]
+warm_up = \"10s\"
+duration = \"310s\"
+";
+
+impl Scenario {
+    /// The scenario that runs when none is given.
+    ///
+    /// # Panics
+    ///
+    /// Never: [`DEFAULT`] is a scenario.
+    pub fn default_table() -> Table {
+        Table::parse("built-in scenario", DEFAULT).expect("the built-in scenario is TOML")
+    }
+
+    /// Reads a scenario. `place` stands for the whole text in errors.
+    ///
+    /// # Errors
+    ///
+    /// The first key that is unknown, of the wrong kind or out of range, and what does not fit
+    /// together; with its place.
+    pub fn from_table(table: &Table, place: Place) -> Result<Scenario, TreeError> {
+        read::scenario(table, place)
+    }
+
+    /// The effective scenario as TOML, defaults included, always in the same form. Reads back to an
+    /// equal scenario.
+    pub fn to_toml(&self) -> String {
+        canonical::write(self)
+    }
+
+    /// Whether a scheduler is compared that knows positions.
+    pub fn needs_positions(&self) -> bool {
+        self.schedulers.iter().any(Spec::needs_positioning)
+    }
+}

@@ -1,0 +1,139 @@
+//! The command line, declared once: parser, help, man pages and completions all come from here.
+
+mod drive;
+mod output;
+mod sim;
+mod trace;
+
+use crate::fault::EXIT_CODES;
+use clap::{Parser, Subcommand, ValueEnum};
+use headtime_sched::{Spec, policies};
+use std::path::PathBuf;
+
+pub use drive::{DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use output::OutputOptions;
+pub use sim::{Fuzz, Run, SimVerb};
+pub use trace::{Convert, Info, ReadingOptions, Replay, TextFormat, To, TraceVerb};
+
+/// Simulates hard disks and what schedulers make of them
+///
+/// Head time is what a hard disk sells: the time its one arm spends on a request, as seek,
+/// rotational latency and transfer. Headtime shows where it goes under each scheduler, on models of
+/// real drives whose error against measurements is known, for made-up programs and recorded traces.
+#[derive(Debug, Parser)]
+#[command(
+    name = "headtime",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES,
+    after_long_help = after_help(),
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Simulate: compare schedulers on a modelled drive
+    #[command(subcommand)]
+    Sim(SimVerb),
+    /// Traces: look at, convert, replay
+    #[command(subcommand)]
+    Trace(TraceVerb),
+    /// Drive profiles: list, show, import, validate
+    #[command(subcommand)]
+    Drive(DriveVerb),
+    /// Write man pages or shell completions into a directory
+    #[command(hide = true)]
+    Generate(Generate),
+}
+
+/// `headtime generate`
+#[derive(Debug, clap::Args)]
+pub struct Generate {
+    /// What to write
+    pub what: Generated,
+    /// Where to; is made if it is not there
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// What can be generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Generated {
+    /// A man page per verb
+    Man,
+    /// Completions for bash, zsh, fish, elvish and PowerShell
+    Completions,
+}
+
+/// One or several schedulers, as one text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedulers(pub Vec<Spec>);
+
+fn schedulers(text: &str) -> Result<Schedulers, String> {
+    Spec::parse_list(text)
+        .map(Schedulers)
+        .map_err(|error| error.to_string())
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:\n\
+         \x20 headtime sim run\n\
+         \x20 headtime sim run --set drive.profile=atlas10k --set engine.depth=1,4,16\n\
+         \x20 headtime trace replay mail.trace --profile exos-x18 --scheduler noop,sstf --closed 32\n\
+         \x20 headtime drive list\n\n\
+         Texts:\n\
+         \x20 sizes      4KiB, 1GB (kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024)\n\
+         \x20 durations  100us, 30ms, 14d (ns, us, ms, s, m, h, d); a bare number is an error\n\
+         \x20 lists      by comma; options that take one can also be repeated\n\n\
+         {}\n\n{EXIT_CODES}\n\n\
+         Environment:\n\
+         \x20 NO_COLOR   if set, no colours and no bold letters",
+        schedulers_help()
+    )
+}
+
+/// The part of the help text that lists the schedulers.
+fn schedulers_help() -> String {
+    let width = policies()
+        .map(|policy| policy.title().to_string().len())
+        .max()
+        .unwrap_or(0);
+    let mut text = "Schedulers:".to_owned();
+    for policy in policies() {
+        text.push_str(&format!(
+            "\n  {:width$}  {}",
+            policy.title().to_string(),
+            policy.idea
+        ));
+    }
+    text.push_str(
+        "\n\nOptions of a scheduler follow it, joined by colons: deadline:fifo_batch=4:read_expire=200ms",
+    );
+    for policy in policies().filter(|policy| !policy.options.is_empty()) {
+        text.push_str(&format!("\n\n  {}", policy.title()));
+        for option in policy.options {
+            text.push_str(&format!("\n    {}={}", option.key, option.default));
+            text.push_str(&format!("  {}", option.help));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,175 @@
+//! `headtime trace`
+
+use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
+use crate::scenario::Firmware;
+use clap::{Args, Subcommand, ValueEnum};
+use headtime_workload::{ArrivalEvent, Fit, Format, TimeUnit};
+use std::path::PathBuf;
+
+/// Traces: look at, convert, replay
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// Show what a trace holds
+    Info(Info),
+    /// Write a trace in another format
+    Convert(Convert),
+    /// Replay a trace on a modelled drive under each of the schedulers
+    Replay(Box<Replay>),
+}
+
+/// How to read a trace.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Reading the trace")]
+pub struct ReadingOptions {
+    /// Format of the trace: disksim, msr, blkparse or csv; recognised if not given
+    #[arg(long, value_name = "FORMAT")]
+    pub trace_format: Option<Format>,
+    /// Unit of the times of a DiskSim trace: s, ms, us, 100ns or ns; guessed if not given
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<TimeUnit>,
+    /// Which event of a blkparse trace is a request's arrival: queue or issue
+    #[arg(long, value_name = "EVENT")]
+    pub arrival_event: Option<ArrivalEvent>,
+    /// Columns of a CSV trace
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<String>,
+}
+
+/// Show what a trace holds
+#[derive(Debug, Args)]
+pub struct Info {
+    /// The trace; may be compressed with gzip or zstd
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    /// How to read it.
+    #[command(flatten)]
+    pub reading: ReadingOptions,
+    /// Write JSON
+    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
+    pub format: TextFormat,
+}
+
+/// A table, or JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TextFormat {
+    /// A table for people
+    #[default]
+    Table,
+    /// JSON
+    Json,
+}
+
+/// Write a trace in another format
+///
+/// Says on standard error what the other format has no place for.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The trace; may be compressed with gzip or zstd
+    #[arg(value_name = "IN")]
+    pub from: PathBuf,
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+    /// Format to write; by the name of OUT (.csv, else disksim) if not given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<To>,
+    /// How to read it.
+    #[command(flatten)]
+    pub reading: ReadingOptions,
+}
+
+/// Formats that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// Arrival in ms, device, block, blocks, flags
+    Disksim,
+    /// Columns with headings; loses nothing
+    Csv,
+}
+
+/// Replay a trace on a modelled drive under each of the schedulers
+///
+/// Requests of all chosen devices go to the one drive.
+#[derive(Debug, Args)]
+#[command(after_long_help = replay_help())]
+pub struct Replay {
+    /// The trace; may be compressed with gzip or zstd
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
+    #[arg(
+        short,
+        long,
+        value_name = "NAME|FILE",
+        required = true,
+        value_delimiter = ','
+    )]
+    pub profile: Vec<String>,
+    /// Schedulers to compare
+    #[arg(short, long, value_name = "LIST", value_parser = schedulers, default_value = "noop")]
+    pub scheduler: Vec<Schedulers>,
+    /// Requests in the drive at once; several are compared
+    #[arg(short, long, value_name = "D", value_delimiter = ',', default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub depth: Vec<u32>,
+    /// Replay this device of the trace only; can be repeated
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// Keep the recorded arrivals (this is the default)
+    #[arg(long, group = "pace")]
+    pub open: bool,
+    /// Speed of an open replay: 2 is twice as fast, 0.5 half as fast
+    #[arg(long, value_name = "F", conflicts_with_all = ["closed", "closed_per_process"])]
+    pub speed: Option<String>,
+    /// Ignore arrivals: keep N requests outstanding, in the order of the trace
+    #[arg(long, value_name = "N", group = "pace", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub closed: Option<u32>,
+    /// Each process asks again its recorded think time after its request is finished
+    ///
+    /// Needs processes and completions in the trace: the think time is an arrival minus the
+    /// completion of the same process before it.
+    #[arg(long, group = "pace")]
+    pub closed_per_process: bool,
+    /// What to do with addresses past the end of the drive: error, or wrap
+    ///
+    /// With wrap, addresses count modulo the capacity, and a request that would cross the end is
+    /// moved back to fit.
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub fit: Fit,
+    /// In what order the drive serves the commands it holds: profile, fifo or sptf
+    #[arg(
+        long,
+        value_name = "ORDER",
+        value_delimiter = ',',
+        default_value = "profile"
+    )]
+    pub firmware: Vec<Firmware>,
+    /// Set any other key of the scenario, as in engine.merge=false or run.warm_up=10s
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Fixes what the drive's noise draws
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: u64,
+    /// Write the events and decisions of the run; for one scheduler at a time
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Print the scenario that these options amount to, and run nothing
+    #[arg(long)]
+    pub print_scenario: bool,
+    /// How to read the trace.
+    #[command(flatten)]
+    pub reading: ReadingOptions,
+    /// How results come out.
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+fn replay_help() -> String {
+    format!(
+        "Examples:\n\
+         \x20 headtime trace replay web.trace --profile exos-x18 --scheduler noop,deadline,sstf\n\
+         \x20 headtime trace replay web.trace.gz --profile atlas10k --closed 32 --fit wrap --device 0,1\n\
+         \x20 headtime trace replay web.trace --profile exos-x18 --open --speed 0.5 --plot half.svg\n\n{}",
+        schedulers_help()
+    )
+}

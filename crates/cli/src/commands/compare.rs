@@ -1,0 +1,182 @@
+//! What `sim run` and `trace replay` have in common: run a scenario, show what came of it.
+
+use super::Context;
+use crate::args::OutputOptions;
+use crate::execute::{How, Keep, Outcome, execute, parts_per_request};
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::output;
+use crate::plot;
+use crate::prepare::{Prepared, prepare};
+use crate::progress::Progress;
+use crate::report::{Host, Report, round};
+use crate::scenario::Scenario;
+use std::io::Write;
+use std::path::Path;
+
+/// Transfers that the first panels of a plot show if nothing is said.
+const TRANSFERS: usize = 150;
+
+pub(super) fn compare(
+    scenario: Scenario,
+    options: &OutputOptions,
+    log: Option<&Path>,
+    context: &mut Context<'_>,
+) -> Result<(), Fault> {
+    // Files first: a long run that cannot be written at its end is a pity.
+    let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
+    let log = log.map(Output::create).transpose()?;
+    let prepared = prepare(scenario)?;
+    for note in &prepared.notes {
+        context.note(note);
+    }
+    let marks = picture.as_ref().map(|_| match options.plot_window {
+        Some(window) => Keep::Window(window.from, window.to),
+        None => Keep::Transfers(TRANSFERS),
+    });
+    let how = How {
+        jobs: options.jobs,
+        marks,
+        log,
+    };
+    let progress = Progress::new(context.progress);
+    let clock = Clock::start();
+    let outcome = execute(&prepared, how, &progress)?;
+    let host = (!options.reproducible).then(|| {
+        let wall = clock.seconds();
+        Host {
+            wall_s: round(wall, 6),
+            requests_per_wall_s: (outcome.simulated as f64 / wall).round(),
+        }
+    });
+    let Outcome { runs, marks, .. } = outcome;
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        seed: prepared.scenario.seed,
+        scenario_hash: prepared.hash.clone(),
+        title: prepared.scenario.title.clone(),
+        host,
+        runs,
+    };
+    if let Some(output) = &mut picture {
+        let text = plot::draw(&draw(&prepared, &report, marks, options));
+        output
+            .write_all(text.as_bytes())
+            .map_err(|error| Fault::writing(output.path(), &error))?;
+    }
+    output::write(context.out, &report, options.format, context.terminal)?;
+    picture.map_or(Ok(()), Output::finish)
+}
+
+/// Begins the file of a picture.
+fn picture_file(path: &Path) -> Result<Output, Fault> {
+    let is_svg = path
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("svg"));
+    // A device such as /dev/stdout takes what it gets.
+    if !is_svg && !path.starts_with("/dev") {
+        return Err(Fault::Usage(format!(
+            "--plot {}: pictures are SVG; allowed is a name that ends in .svg",
+            path.display()
+        )));
+    }
+    Output::create(path)
+}
+
+fn draw(
+    prepared: &Prepared,
+    report: &Report,
+    marks: Vec<Vec<plot::Mark>>,
+    options: &OutputOptions,
+) -> plot::Picture {
+    let runs: Vec<plot::Run> = report
+        .runs
+        .iter()
+        .zip(marks)
+        .map(|(run, marks)| plot::Run {
+            label: run.label.clone(),
+            note: format!(
+                "{:.0} requests/s, mean response {}",
+                run.iops,
+                milliseconds(run.response_ms.mean)
+            ),
+            marks,
+            curve: run.curve.clone(),
+            parts: parts_per_request(run),
+        })
+        .collect();
+    let warm_up = prepared.scenario.warm_up.as_secs_f64();
+    let window = match options.plot_window {
+        Some(window) => (window.from, window.to),
+        None => (warm_up, plot::window_end(warm_up, TRANSFERS, &runs)),
+    };
+    let bytes = prepared.drives.iter().map(|set| {
+        let geometry = &set.profile.geometry;
+        geometry.capacity.get() as f64 * f64::from(geometry.sector_bytes)
+    });
+    plot::Picture {
+        title: report
+            .title
+            .clone()
+            .unwrap_or_else(|| "Headtime".to_owned()),
+        subtitle: subtitle(report),
+        window,
+        capacity: bytes.fold(0.0, f64::max),
+        runs,
+    }
+}
+
+/// What all runs have in common.
+fn subtitle(report: &Report) -> String {
+    let Some(first) = report.runs.first() else {
+        return String::new();
+    };
+    let same = |value: &dyn Fn(&crate::report::Run) -> String| {
+        let value_of_first = value(first);
+        report
+            .runs
+            .iter()
+            .all(|run| value(run) == value_of_first)
+            .then_some(value_of_first)
+    };
+    let texts = [
+        same(&|run| format!("drive {}", run.drive)),
+        same(&|run| format!("firmware {}", run.firmware)),
+        same(&|run| format!("depth {}", run.depth)),
+        Some(format!("seed {}", report.seed)),
+        Some(format!("scenario {}", report.scenario_hash)),
+        Some(format!("headtime {}", report.version)),
+    ];
+    texts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+fn milliseconds(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2} ms")
+    } else {
+        format!("{value:.0} ms")
+    }
+}
+
+/// The wall clock: what this machine needed is part of a report, unless it is to be reproducible.
+struct Clock(
+    #[expect(
+        clippy::disallowed_types,
+        reason = "measures the host, never the simulation"
+    )]
+    std::time::Instant,
+);
+
+impl Clock {
+    fn start() -> Clock {
+        #[expect(
+            clippy::disallowed_types,
+            reason = "measures the host, never the simulation"
+        )]
+        Clock(std::time::Instant::now())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,48 @@
+//! `headtime generate`: man pages and completions from the one definition of the command line.
+
+use crate::args::{Cli, Generate, Generated};
+use crate::fault::Fault;
+use clap::{Command, CommandFactory, ValueEnum};
+use clap_complete::Shell;
+use std::fs;
+use std::path::Path;
+
+pub(super) fn generate(args: &Generate) -> Result<(), Fault> {
+    let directory = &args.directory;
+    let fault = |error: std::io::Error| Fault::writing(directory, &error);
+    fs::create_dir_all(directory).map_err(fault)?;
+    match args.what {
+        Generated::Completions => {
+            for shell in Shell::value_variants() {
+                let mut command = Cli::command();
+                clap_complete::generate_to(*shell, &mut command, "headtime", directory)
+                    .map_err(fault)?;
+            }
+        }
+        Generated::Man => {
+            let mut command = Cli::command();
+            command.build();
+            pages(&command, "headtime", directory).map_err(fault)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the page of a command and of all below it that are not hidden.
+fn pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
+    // A page is named after the whole command, as git's are; clap wants its name to live for ever.
+    let title: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    let page = clap_mangen::Man::new(command.clone().name(title).display_name(title));
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    fs::write(directory.join(format!("{name}.1")), text)?;
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
+        if below.get_name() != "help" {
+            pages(below, &format!("{name}-{}", below.get_name()), directory)?;
+        }
+    }
+    Ok(())
+}

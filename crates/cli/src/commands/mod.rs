@@ -1,0 +1,62 @@
+//! What the verbs do.
+
+mod compare;
+mod drive;
+mod generate;
+mod sim;
+mod trace;
+
+use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
+use crate::fault::Fault;
+use crate::output::Terminal;
+use std::io::Write;
+
+/// Where a command writes to.
+pub struct Context<'a> {
+    /// Results.
+    pub out: &'a mut dyn Write,
+    /// Notes.
+    pub err: &'a mut dyn Write,
+    /// What the terminal of the results is like.
+    pub terminal: Terminal,
+    /// Whether notes go to a terminal, so that progress can be seen.
+    pub progress: bool,
+}
+
+impl Context<'_> {
+    /// Writes results.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn print(&mut self, text: &str) -> Result<(), Fault> {
+        self.out
+            .write_all(text.as_bytes())
+            .map_err(|error| Fault::output(&error))
+    }
+
+    /// Writes a note; a lost one does not matter.
+    pub fn note(&mut self, text: &str) {
+        let _ = writeln!(self.err, "note: {text}");
+    }
+}
+
+/// Runs a command.
+///
+/// # Errors
+///
+/// What went wrong; [`Fault::exit_code`] says what the process ends with.
+pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
+    match cli.verb {
+        Verb::Sim(SimVerb::Run(args)) => sim::run(args, context),
+        Verb::Sim(SimVerb::Fuzz(args)) => sim::fuzz(&args, context),
+        Verb::Trace(TraceVerb::Info(args)) => trace::info(&args, context),
+        Verb::Trace(TraceVerb::Convert(args)) => trace::convert(&args, context),
+        Verb::Trace(TraceVerb::Replay(args)) => trace::replay(*args, context),
+        Verb::Drive(DriveVerb::List(args)) => drive::list(&args, context),
+        Verb::Drive(DriveVerb::Show(args)) => drive::show(&args, context),
+        Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
+        Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
+        Verb::Generate(args) => generate::generate(&args),
+    }
+}

@@ -1,0 +1,110 @@
+//! `headtime sim`
+
+use super::Context;
+use super::compare::compare;
+use crate::args::{Fuzz, Run, Schedulers};
+use crate::fault::Fault;
+use crate::scenario::Scenario;
+use crate::scenario::tree::{Node, Place, Table, TreeError, Value};
+use headtime_sim::fuzz;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn run(args: Run, context: &mut Context<'_>) -> Result<(), Fault> {
+    let (mut table, place) = match &args.scenario {
+        None => (Scenario::default_table(), Place::BuiltIn),
+        Some(path) => open(path)?,
+    };
+    if !args.scheduler.is_empty() {
+        set_schedulers(&mut table, &args.scheduler);
+    }
+    set_all(&mut table, &args.set)?;
+    if let Some(seed) = args.seed {
+        set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
+    }
+    let scenario = Scenario::from_table(&table, place).map_err(tree_fault)?;
+    if args.print_scenario {
+        return context.print(&scenario.to_toml());
+    }
+    compare(scenario, &args.output, args.log.as_deref(), context)
+}
+
+/// Reads a scenario file.
+fn open(path: &Path) -> Result<(Table, Place), Fault> {
+    let file = path.display().to_string();
+    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
+    let text = String::from_utf8(content)
+        .map_err(|_| Fault::Input(format!("{file}: is not text in UTF-8; a scenario is TOML")))?;
+    let table = Table::parse(&file, &text).map_err(tree_fault)?;
+    Ok((table, Place::Line(Arc::from(file), 1)))
+}
+
+/// Puts one value into a scenario on behalf of an option.
+///
+/// # Panics
+///
+/// If the key leads through something that is no table: options know the keys they set.
+pub(super) fn set(table: &mut Table, option: &str, key: &str, value: Value) {
+    let place = Place::Option(option.into());
+    table
+        .set_value(key, Node { value, place })
+        .expect("an option sets a key that can be set");
+}
+
+pub(super) fn set_schedulers(table: &mut Table, schedulers: &[Schedulers]) {
+    let texts: Vec<String> = schedulers
+        .iter()
+        .flat_map(|Schedulers(specs)| specs)
+        .map(ToString::to_string)
+        .collect();
+    let value = Value::Text(texts.join(","));
+    set(table, "--scheduler", "schedulers", value);
+}
+
+/// Applies `--set key=value`, in order.
+pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Fault> {
+    for setting in settings {
+        let option = format!("--set {setting}");
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(Fault::Usage(format!(
+                "{option}: write KEY=VALUE, as in engine.depth=4"
+            )));
+        };
+        // A scenario replays a trace or makes requests up; asking for one drops the other.
+        if key.starts_with("trace.") {
+            table.remove("workload");
+        } else if key.starts_with("workload.") {
+            table.remove("trace");
+        }
+        table.set(&option, key, value.trim()).map_err(tree_fault)?;
+    }
+    Ok(())
+}
+
+/// What is wrong on the command line is a usage fault, what is wrong in a file is not.
+pub(super) fn tree_fault(error: TreeError) -> Fault {
+    match error.place {
+        Place::Option(_) => Fault::usage(error),
+        Place::Line(..) | Place::BuiltIn => Fault::input(error),
+    }
+}
+
+pub(super) fn fuzz(args: &Fuzz, context: &mut Context<'_>) -> Result<(), Fault> {
+    let last = args.seed.checked_add(args.runs - 1);
+    let last = last.ok_or_else(|| Fault::Usage("--seed and --runs leave 64 bits".to_owned()))?;
+    for seed in args.seed..=last {
+        match fuzz::one(seed) {
+            Ok(run) => {
+                let (requests, drawn) = (run.requests, run.drawn);
+                context.print(&format!("seed {seed}: ok, {requests} requests: {drawn}\n"))?;
+            }
+            Err(failure) => {
+                return Err(Fault::Check(format!(
+                    "{failure}\n  again: headtime sim fuzz --seed {seed}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

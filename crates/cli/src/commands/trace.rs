@@ -1,0 +1,519 @@
+//! `headtime trace`
+
+use super::Context;
+use super::compare::compare;
+use super::sim::{set, set_all, set_schedulers, tree_fault};
+use crate::args::{Convert, Info, ReadingOptions, Replay, TextFormat, To};
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::output::{self, Column, table};
+use crate::prepare::{reading_notes, trace_fault};
+use crate::report::round;
+use crate::scenario::tree::{Node, Place, Table, Value};
+use crate::scenario::{Reading, Scenario};
+use headtime_units::{Nanos, Time};
+use headtime_workload::{Figures, Spread, Trace, TraceInfo, WriteError};
+use serde::Serialize;
+use std::path::Path;
+
+impl ReadingOptions {
+    fn reading(&self) -> Reading {
+        Reading {
+            format: self.trace_format,
+            time_unit: self.time_unit,
+            arrival_event: self.arrival_event,
+            columns: self.columns.clone(),
+        }
+    }
+}
+
+fn open(path: &Path, reading: &ReadingOptions) -> Result<Trace, Fault> {
+    Trace::open(path, &reading.reading().options()?).map_err(trace_fault)
+}
+
+pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> {
+    let trace = open(&args.trace, &args.reading)?;
+    let info = trace.info();
+    match args.format {
+        TextFormat::Json => output::json(context.out, &InfoJson::new(&info)),
+        TextFormat::Table => {
+            for note in reading_notes(&trace) {
+                context.note(&note);
+            }
+            let text = describe(&info, context);
+            context.print(&text)
+        }
+    }
+}
+
+/// Lines of a name and a value.
+fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
+    let (notes, total) = (&info.notes, &info.total);
+    let mut lines: Vec<(&str, String)> = vec![("file", notes.file.clone())];
+    let unit = notes
+        .time_unit
+        .as_ref()
+        .map(|unit| format!(", times in {unit}"));
+    let event = notes
+        .arrival_event
+        .map(|event| format!(", arrivals are {event} events"));
+    lines.push((
+        "format",
+        format!(
+            "{}{}{}",
+            notes.format,
+            unit.unwrap_or_default(),
+            event.unwrap_or_default()
+        ),
+    ));
+    lines.push(("compression", notes.compression.to_string()));
+    lines.push((
+        "lines",
+        format!("{}, {} without a request", notes.lines, notes.lines_ignored),
+    ));
+    let mut kinds = vec![
+        format!("{} reads", total.reads),
+        format!("{} writes", total.writes),
+    ];
+    for (count, what) in [(total.flushes, "flushes"), (total.discards, "discards")] {
+        if count > 0 {
+            kinds.push(format!("{count} {what}"));
+        }
+    }
+    lines.push((
+        "requests",
+        format!("{}: {}", total.requests(), kinds.join(", ")),
+    ));
+    lines.push((
+        "sequential",
+        format!(
+            "{:.1} % of reads and writes",
+            100.0 * total.sequential_share()
+        ),
+    ));
+    lines.push(("mean size", rounded_size(total.mean_size().0)));
+    if let (Some(first), Some(last)) = (info.first, info.last) {
+        let span = seconds(last - first);
+        let rate = total.requests() as f64 / span;
+        let rate = if span > 0.0 {
+            format!(", {rate:.1} requests a second")
+        } else {
+            String::new()
+        };
+        lines.push(("duration", format!("{span:.3} s{rate}")));
+    } else {
+        lines.push(("duration", "not known: no arrivals".to_owned()));
+    }
+    for (name, spread) in [("gaps", &info.gaps), ("responses", &info.responses)] {
+        if let Some(spread) = spread {
+            lines.push((name, spread_text(spread)));
+        }
+    }
+    let processes = match info.with_process {
+        0 => "not known".to_owned(),
+        with => format!("{}, known of {with} requests", info.processes),
+    };
+    lines.push(("processes", processes));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    let mut text = String::new();
+    for (name, value) in lines {
+        text.push_str(&format!("{name:width$}{value}\n"));
+    }
+    text.push('\n');
+    text.push_str(&table(&sizes(info), context.terminal));
+    text.push('\n');
+    text.push_str(&table(&devices(info), context.terminal));
+    text
+}
+
+fn sizes(info: &TraceInfo) -> Vec<Column> {
+    let all: u64 = info.sizes.iter().map(|bin| bin.requests).sum();
+    let bins = || info.sizes.iter();
+    vec![
+        Column::numbers("size up to", bins().map(|bin| bin.up_to.to_string())),
+        Column::numbers("requests", bins().map(|bin| bin.requests.to_string())),
+        Column::numbers(
+            "%",
+            bins().map(|bin| format!("{:.1}", 100.0 * bin.requests as f64 / all.max(1) as f64)),
+        ),
+    ]
+}
+
+fn devices(info: &TraceInfo) -> Vec<Column> {
+    let each = |show: &dyn Fn(&Figures) -> String| {
+        info.devices
+            .iter()
+            .map(|device| show(&device.figures))
+            .collect::<Vec<_>>()
+            .into_iter()
+    };
+    let name = |device: &headtime_workload::DeviceInfo| {
+        device.name.as_ref().map_or_else(
+            || device.device.to_string(),
+            |name| format!("{} ({name})", device.device),
+        )
+    };
+    vec![
+        Column::words("device", info.devices.iter().map(name)),
+        Column::numbers("requests", each(&|figures| figures.requests().to_string())),
+        Column::numbers(
+            "read %",
+            each(&|figures| format!("{:.1}", 100.0 * figures.read_share())),
+        ),
+        Column::numbers(
+            "sequential %",
+            each(&|figures| format!("{:.1}", 100.0 * figures.sequential_share())),
+        ),
+        Column::numbers(
+            "mean size",
+            each(&|figures| rounded_size(figures.mean_size().0)),
+        ),
+        Column::numbers(
+            "reaches to",
+            info.devices
+                .iter()
+                .map(|device| rounded_size(device.end.get().saturating_mul(512))),
+        ),
+    ]
+}
+
+fn spread_text(spread: &Spread) -> String {
+    let Spread {
+        mean,
+        variation,
+        min,
+        p50,
+        p90,
+        p99,
+        max,
+        ..
+    } = spread;
+    let ms = |span: &Nanos| format!("{:.3}", span.as_millis_f64());
+    format!(
+        "ms: mean {}, min {}, p50 {}, p90 {}, p99 {}, max {}; deviation/mean {variation:.2}",
+        ms(mean),
+        ms(min),
+        ms(p50),
+        ms(p90),
+        ms(p99),
+        ms(max)
+    )
+}
+
+/// A size with three or four digits.
+fn rounded_size(bytes: u64) -> String {
+    let (unit, scale) = match bytes {
+        0..10_000 => return format!("{bytes} B"),
+        10_000..10_000_000 => ("kB", 1e3),
+        10_000_000..10_000_000_000 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    };
+    let value = bytes as f64 / scale;
+    if value < 100.0 {
+        format!("{value:.1} {unit}")
+    } else {
+        format!("{value:.0} {unit}")
+    }
+}
+
+fn seconds(span: Nanos) -> f64 {
+    span.as_secs_f64()
+}
+
+/// `trace info` as JSON. Times in ms and s, sizes in bytes, as the names say.
+#[derive(Serialize)]
+struct InfoJson {
+    file: String,
+    format: String,
+    compression: String,
+    time_unit: Option<String>,
+    arrival_event: Option<String>,
+    lines: u64,
+    lines_ignored: u64,
+    out_of_order: u64,
+    zero_length: u64,
+    unaligned: u64,
+    unpaired: u64,
+    first_s: Option<f64>,
+    last_s: Option<f64>,
+    total: FiguresJson,
+    gap_ms: Option<SpreadJson>,
+    response_ms: Option<SpreadJson>,
+    processes: u64,
+    requests_with_process: u64,
+    sizes: Vec<SizeJson>,
+    devices: Vec<DeviceJson>,
+}
+
+#[derive(Serialize)]
+struct FiguresJson {
+    requests: u64,
+    reads: u64,
+    writes: u64,
+    flushes: u64,
+    discards: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    mean_bytes: u64,
+    sequential_share: f64,
+}
+
+#[derive(Serialize)]
+struct SpreadJson {
+    count: u64,
+    mean: f64,
+    variation: f64,
+    min: f64,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct SizeJson {
+    up_to_bytes: u64,
+    requests: u64,
+}
+
+#[derive(Serialize)]
+struct DeviceJson {
+    device: u32,
+    name: Option<String>,
+    end_bytes: u64,
+    #[serde(flatten)]
+    figures: FiguresJson,
+}
+
+impl FiguresJson {
+    fn new(figures: &Figures) -> FiguresJson {
+        FiguresJson {
+            requests: figures.requests(),
+            reads: figures.reads,
+            writes: figures.writes,
+            flushes: figures.flushes,
+            discards: figures.discards,
+            read_bytes: figures.read_bytes,
+            written_bytes: figures.written_bytes,
+            mean_bytes: figures.mean_size().0,
+            sequential_share: round(figures.sequential_share(), 6),
+        }
+    }
+}
+
+impl InfoJson {
+    fn new(info: &TraceInfo) -> InfoJson {
+        let notes = &info.notes;
+        let spread = |spread: &Spread| SpreadJson {
+            count: spread.count,
+            mean: spread.mean.as_millis_f64(),
+            variation: round(spread.variation, 6),
+            min: spread.min.as_millis_f64(),
+            p50: spread.p50.as_millis_f64(),
+            p90: spread.p90.as_millis_f64(),
+            p99: spread.p99.as_millis_f64(),
+            max: spread.max.as_millis_f64(),
+        };
+        InfoJson {
+            file: notes.file.clone(),
+            format: notes.format.to_string(),
+            compression: notes.compression.to_string(),
+            time_unit: notes.time_unit.as_ref().map(|note| note.unit.to_string()),
+            arrival_event: notes.arrival_event.map(|event| event.to_string()),
+            lines: notes.lines,
+            lines_ignored: notes.lines_ignored,
+            out_of_order: notes.out_of_order,
+            zero_length: notes.zero_length,
+            unaligned: notes.unaligned,
+            unpaired: notes.unpaired,
+            first_s: info.first.map(Time::as_secs_f64),
+            last_s: info.last.map(Time::as_secs_f64),
+            total: FiguresJson::new(&info.total),
+            gap_ms: info.gaps.as_ref().map(spread),
+            response_ms: info.responses.as_ref().map(spread),
+            processes: info.processes,
+            requests_with_process: info.with_process,
+            sizes: info
+                .sizes
+                .iter()
+                .map(|bin| SizeJson {
+                    up_to_bytes: bin.up_to.0,
+                    requests: bin.requests,
+                })
+                .collect(),
+            devices: info
+                .devices
+                .iter()
+                .map(|device| DeviceJson {
+                    device: device.device,
+                    name: device.name.clone(),
+                    end_bytes: device.end.get().saturating_mul(512),
+                    figures: FiguresJson::new(&device.figures),
+                })
+                .collect(),
+        }
+    }
+}
+
+pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
+    let mut output = Output::create(&args.out)?;
+    let trace = open(&args.from, &args.reading)?;
+    for note in reading_notes(&trace) {
+        context.note(&note);
+    }
+    let by_name = if args
+        .out
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("csv"))
+    {
+        To::Csv
+    } else {
+        To::Disksim
+    };
+    let written = match args.to.unwrap_or(by_name) {
+        To::Disksim => trace.write_disksim(&mut output),
+        To::Csv => trace.write_csv(&mut output),
+    };
+    let written = written.map_err(|error| match error {
+        WriteError::Io(error) => Fault::writing(&args.out, &error),
+        other => Fault::Input(format!("{}: {other}", args.from.display())),
+    })?;
+    output.finish()?;
+    for (count, what) in [
+        (written.left_out, "flushes and discards"),
+        (written.completions_lost, "completions"),
+        (written.processes_lost, "processes"),
+        (written.flags_lost, "flags (FUA, preflush, sync)"),
+    ] {
+        if count > 0 {
+            let out = args.out.display();
+            context.note(&format!(
+                "{out}: the format has no place for {count} {what}"
+            ));
+        }
+    }
+    let (requests, out) = (written.requests, args.out.display());
+    context.note(&format!("{out}: {requests} requests written"));
+    Ok(())
+}
+
+pub(super) fn replay(args: Replay, context: &mut Context<'_>) -> Result<(), Fault> {
+    let mut table = Table::default();
+    let file = args.trace.display().to_string();
+    let name = args
+        .trace
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let text = |text: &dyn ToString| Value::Text(text.to_string());
+    let list = |option: &str, values: Vec<Value>| {
+        let place = Place::Option(option.into());
+        let nodes = values.into_iter().map(|value| Node {
+            value,
+            place: place.clone(),
+        });
+        Value::List(nodes.collect())
+    };
+    set(&mut table, "TRACE", "trace.file", text(&file));
+    set_schedulers(&mut table, &args.scheduler);
+    set(
+        &mut table,
+        "--seed",
+        "seed",
+        Value::Integer(args.seed as i64),
+    );
+    let profiles = args.profile.iter().map(|profile| text(profile)).collect();
+    set(
+        &mut table,
+        "--profile",
+        "drive.profile",
+        list("--profile", profiles),
+    );
+    let firmware = args
+        .firmware
+        .iter()
+        .map(|firmware| text(&firmware.name()))
+        .collect();
+    set(
+        &mut table,
+        "--firmware",
+        "drive.firmware",
+        list("--firmware", firmware),
+    );
+    let depths = args
+        .depth
+        .iter()
+        .map(|depth| Value::Integer(i64::from(*depth)))
+        .collect();
+    set(
+        &mut table,
+        "--depth",
+        "engine.depth",
+        list("--depth", depths),
+    );
+    if !args.device.is_empty() {
+        let devices = args.device.iter().map(|device| text(device)).collect();
+        set(
+            &mut table,
+            "--device",
+            "trace.devices",
+            list("--device", devices),
+        );
+    }
+    set(&mut table, "--fit", "trace.fit", text(&args.fit));
+    let reading = args.reading.reading();
+    for (option, key, value) in [
+        (
+            "--trace-format",
+            "trace.format",
+            reading.format.map(|format| format.to_string()),
+        ),
+        (
+            "--time-unit",
+            "trace.time_unit",
+            reading.time_unit.map(|unit| unit.to_string()),
+        ),
+        (
+            "--arrival-event",
+            "trace.arrival_event",
+            reading.arrival_event.map(|event| event.to_string()),
+        ),
+        ("--columns", "trace.columns", reading.columns),
+    ] {
+        if let Some(value) = value {
+            set(&mut table, option, key, Value::Text(value));
+        }
+    }
+    let pace = if let Some(outstanding) = args.closed {
+        let outstanding = Value::Integer(i64::from(outstanding));
+        set(&mut table, "--closed", "trace.outstanding", outstanding);
+        "closed"
+    } else if args.closed_per_process {
+        "closed-per-process"
+    } else {
+        if let Some(speed) = &args.speed {
+            let value: f64 = speed.parse().map_err(|_| {
+                Fault::Usage(format!(
+                    "--speed {speed}: not a number; 0.5 is half as fast"
+                ))
+            })?;
+            set(&mut table, "--speed", "trace.speed", Value::Float(value));
+        }
+        "open"
+    };
+    set(&mut table, "TRACE", "trace.replay", text(&pace));
+    let how = match (pace, args.closed, &args.speed) {
+        (_, Some(outstanding), _) => format!("{outstanding} outstanding"),
+        ("closed-per-process", ..) => "closed per process".to_owned(),
+        (_, _, Some(speed)) => format!("open, speed {speed}"),
+        _ => "open".to_owned(),
+    };
+    let title = format!("Replay of {}, {how}", name.unwrap_or(file));
+    set(&mut table, "TRACE", "title", Value::Text(title));
+    set_all(&mut table, &args.set)?;
+    let place = Place::Option("trace replay".into());
+    let scenario = Scenario::from_table(&table, place).map_err(tree_fault)?;
+    if args.print_scenario {
+        return context.print(&scenario.to_toml());
+    }
+    compare(scenario, &args.output, args.log.as_deref(), context)
+}

@@ -1,0 +1,82 @@
+//! Drives by name or by file.
+
+use crate::fault::Fault;
+use crate::scenario::tree::nearest;
+use headtime_disk::disksim::{self, Import, ImportError};
+use headtime_disk::profile::{self, Profile};
+use std::fs;
+use std::path::Path;
+
+/// The profile that a text names: one that comes with the program, a profile file (TOML), or
+/// DiskSim's parameter file.
+///
+/// # Errors
+///
+/// If there is no such drive or file, and if the file does not hold a profile.
+pub fn open(text: &str) -> Result<Profile, Fault> {
+    if let Some(profile) = profile::by_name(text) {
+        return Ok(profile);
+    }
+    let path = Path::new(text);
+    let is_file = text.contains(['/', '\\']) || path.extension().is_some() || path.exists();
+    if !is_file {
+        return Err(Fault::Input(unknown(text)));
+    }
+    if is_disksim(path) {
+        return Ok(import(path)?.profile);
+    }
+    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
+    let content = String::from_utf8(content)
+        .map_err(|_| Fault::Input(format!("{text}: is not text in UTF-8; a profile is TOML")))?;
+    Profile::from_toml(text, &content).map_err(Fault::input)
+}
+
+fn unknown(text: &str) -> String {
+    let names: Vec<&str> = profile::shipped()
+        .iter()
+        .map(|shipped| shipped.name)
+        .collect();
+    let guess = nearest(text, names.iter().copied())
+        .map(|guess| format!("; did you mean `{guess}`?"))
+        .unwrap_or_default();
+    format!(
+        "no drive is called `{text}`{guess} There are {}; or give a file, FILE.toml or FILE.parv",
+        names.join(", ")
+    )
+}
+
+fn is_disksim(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end == "parv" || end == "diskspecs")
+}
+
+/// Reads DiskSim's parameter files.
+///
+/// # Errors
+///
+/// If a file cannot be read, or says what cannot be imported.
+pub fn import(path: &Path) -> Result<Import, Fault> {
+    disksim::import(path).map_err(|error| match error {
+        ImportError::Read { .. } => Fault::File(error.to_string()),
+        _ => Fault::input(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_before_files() {
+        assert_eq!(open("atlas10k").unwrap().name, "atlas10k");
+        let fault = open("atlas10").unwrap_err();
+        assert_eq!(fault.exit_code(), 3);
+        let text = fault.to_string();
+        assert!(
+            text.starts_with("no drive is called `atlas10`; did you mean `atlas10k`? There are "),
+            "{text}"
+        );
+        assert_eq!(open("missing.toml").unwrap_err().exit_code(), 4);
+        assert_eq!(open("missing.parv").unwrap_err().exit_code(), 4);
+    }
+}

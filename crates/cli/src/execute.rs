@@ -1,0 +1,448 @@
+//! Makes the runs of a scenario, several at a time, and sums them up.
+
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::plot::{Mark, PARTS};
+use crate::prepare::{Prepared, synthetic};
+use crate::progress::{Goal, Progress};
+use crate::report::{self, Confidence, EngineCounts, HeadTime, OriginRun, Run, Spread, round};
+use crate::scenario::{Cell, Firmware, Pace, Workload, cells};
+use headtime_disk::profile::FirmwarePolicy;
+use headtime_disk::{Drive, Part};
+use headtime_engine::Config;
+use headtime_sched::Origin;
+use headtime_sim::{Distribution, Setup};
+use headtime_units::Sectors;
+use headtime_workload::{
+    ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
+};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+
+/// How the runs are made.
+#[derive(Debug, Default)]
+pub struct How {
+    /// Runs made at a time; as many as there are processors if absent.
+    pub jobs: Option<u16>,
+    /// What to keep of the head's movements for a plot.
+    pub marks: Option<Keep>,
+    /// Where the log of the one run goes.
+    pub log: Option<Output>,
+}
+
+/// Which of the head's movements are kept for a plot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keep {
+    /// So many transfers after the warm-up.
+    Transfers(usize),
+    /// A part of the time, in seconds.
+    Window(f64, f64),
+}
+
+/// What came of the runs.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The runs, in the order of the matrix.
+    pub runs: Vec<Run>,
+    /// What the head did in each, if it was to be kept.
+    pub marks: Vec<Vec<Mark>>,
+    /// Requests simulated, repeats and warm-up included.
+    pub simulated: u64,
+}
+
+/// One run of the matrix, one repeat of it.
+struct Made {
+    report: headtime_sim::Report,
+    marks: Vec<Mark>,
+}
+
+/// Makes all runs.
+///
+/// # Errors
+///
+/// The first in the order of the matrix, whichever failed first in time.
+pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result<Outcome, Fault> {
+    let cells = cells(&prepared.scenario);
+    let repeats = prepared.scenario.repeats as usize;
+    let tasks: Vec<(usize, u32)> = (0..cells.len())
+        .flat_map(|cell| (0..repeats as u32).map(move |repeat| (cell, repeat)))
+        .collect();
+    let mut log = how.log.take();
+    if log.is_some() && tasks.len() > 1 {
+        return Err(Fault::Usage(format!(
+            "--log is for one run, and these are {}; choose one scheduler, one drive, one depth, no repeats",
+            tasks.len()
+        )));
+    }
+    progress.begin(tasks.len() as u64);
+    let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
+        make(prepared, &cells[cell], repeat, how.marks, log, progress)
+    };
+    let made: Vec<Result<Made, Fault>> = if tasks.len() == 1 || how.jobs == Some(1) {
+        tasks
+            .into_iter()
+            .map(|task| make(task, log.as_mut()))
+            .collect()
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(how.jobs.unwrap_or(0).into())
+            .build()
+            .map_err(|error| Fault::File(format!("cannot start threads: {error}")))?;
+        pool.install(|| tasks.into_par_iter().map(|task| make(task, None)).collect())
+    };
+    progress.end();
+    let mut made = made.into_iter().collect::<Result<Vec<Made>, Fault>>()?;
+    if let Some(log) = log {
+        log.finish()?;
+    }
+    let simulated = made.iter().map(|made| made.report.engine.finished).sum();
+    let mut marks = Vec::new();
+    if how.marks.is_some() {
+        // The first repeat stands for all.
+        marks.extend(
+            made.iter_mut()
+                .step_by(repeats)
+                .map(|made| std::mem::take(&mut made.marks)),
+        );
+    }
+    let runs = cells
+        .iter()
+        .zip(made.chunks(repeats))
+        .map(|(cell, made)| sum_up(prepared, cell, made));
+    let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    label(&mut runs);
+    Ok(Outcome {
+        runs,
+        marks,
+        simulated,
+    })
+}
+
+/// The seed of a repeat; the first has the scenario's own. (SplitMix64, Steele, Lea and Flood,
+/// OOPSLA 2014.)
+fn seed(scenario: u64, repeat: u32) -> u64 {
+    if repeat == 0 {
+        scenario
+    } else {
+        mix(scenario ^ mix(u64::from(repeat)))
+    }
+}
+
+fn mix(state: u64) -> u64 {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+fn make(
+    prepared: &Prepared,
+    cell: &Cell,
+    repeat: u32,
+    keep: Option<Keep>,
+    mut log: Option<&mut Output>,
+    progress: &Progress,
+) -> Result<Made, Fault> {
+    let scenario = &prepared.scenario;
+    let set = &prepared.drives[cell.drive];
+    let profile = set.with_firmware(cell.firmware)?;
+    let seed = seed(scenario.seed, repeat);
+    let sector_bytes = profile.geometry.sector_bytes;
+    // What the drive draws has nothing to do with what the programs draw.
+    let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
+    let scheduler = cell
+        .scheduler
+        .build(set.belief.clone())
+        .map_err(Fault::input)?;
+    let config = Config {
+        depth: cell.depth,
+        merge: cell.merge,
+        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
+        commit_ahead: cell.commit_ahead,
+    };
+    let (mut source, goal) = source(prepared, cell, seed)?;
+    let mut task = progress.task(goal);
+    let mut note = |now, finished| task.note(now, finished);
+    let mut log_error = None;
+    let logs = log.is_some();
+    let mut write = |piece: &str| {
+        if let Some(output) = log.as_deref_mut()
+            && log_error.is_none()
+            && let Err(error) = output.write_all(piece.as_bytes())
+        {
+            log_error = Some(Fault::writing(output.path(), &error));
+        }
+    };
+    let mut setup = Setup::new(drive, config, scheduler, source.as_mut());
+    setup.warm_up = scenario.warm_up;
+    setup.limit = scenario.duration;
+    setup.record_spans = keep.is_some();
+    setup.log = logs.then_some(&mut write);
+    setup.progress = progress.is_shown().then_some(&mut note);
+    let mut report = headtime_sim::run(setup).map_err(|error| {
+        Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name))
+    })?;
+    if let Some(fault) = log_error {
+        return Err(fault);
+    }
+    if report.measured.requests == 0 {
+        return Err(Fault::Input(format!(
+            "{} on {}: no request finished after the warm-up of {}; simulated were {}",
+            cell.scheduler, profile.name, scenario.warm_up, report.simulated
+        )));
+    }
+    let marks = keep.map_or_else(Vec::new, |keep| {
+        kept(
+            &report.spans,
+            keep,
+            scenario.warm_up.as_secs_f64(),
+            sector_bytes,
+        )
+    });
+    report.spans = Vec::new();
+    task.done();
+    Ok(Made { report, marks })
+}
+
+fn source(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Box<dyn Source>, Goal), Fault> {
+    let scenario = &prepared.scenario;
+    let set = &prepared.drives[cell.drive];
+    let (capacity, sector_bytes) = (
+        set.profile.geometry.capacity,
+        set.profile.geometry.sector_bytes,
+    );
+    if let Some(spec) = synthetic(scenario, seed) {
+        let source = Synthetic::new(&spec, capacity, sector_bytes)
+            .map_err(|error| Fault::Input(format!("workload: {error}")))?;
+        let goal = match (scenario.duration, scenario.requests) {
+            (Some(duration), _) => Goal::Time(duration),
+            (None, Some(requests)) => Goal::Requests(requests),
+            (None, None) => Goal::Unknown,
+        };
+        return Ok((Box::new(source), goal));
+    }
+    let (Workload::Replay(replay), Some(script)) = (&scenario.workload, &set.script) else {
+        unreachable!("what is no trace is synthetic");
+    };
+    let goal = scenario
+        .duration
+        .map_or(Goal::Requests(script.requests().len() as u64), Goal::Time);
+    let script = Arc::clone(script);
+    let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.file));
+    let source: Box<dyn Source> = match replay.pace {
+        Pace::Open(speed) => {
+            Box::new(OpenReplay::new(script, speed, Start::AtOnce).map_err(fault)?)
+        }
+        Pace::Closed(outstanding) => Box::new(ClosedReplay::new(script, outstanding)),
+        Pace::ClosedPerProcess => Box::new(ClosedPerProcess::new(script).map_err(fault)?),
+    };
+    Ok((source, goal))
+}
+
+/// The spans that a plot may need, in its units.
+fn kept(spans: &[headtime_disk::Span], keep: Keep, warm_up: f64, sector_bytes: u32) -> Vec<Mark> {
+    let (from, to) = match keep {
+        Keep::Window(from, to) => (from, to),
+        Keep::Transfers(_) => (warm_up, f64::INFINITY),
+    };
+    let mut left = match keep {
+        Keep::Window(..) => usize::MAX,
+        // The run with most transfers sets the end; the others show no more than it does.
+        Keep::Transfers(transfers) => transfers + 2,
+    };
+    let mut marks: Vec<Mark> = Vec::new();
+    for span in spans {
+        let mark = Mark {
+            from: span.from.as_secs_f64(),
+            to: span.to.as_secs_f64(),
+            address: span.lba.get() as f64 * f64::from(sector_bytes),
+            part: span.part as usize,
+        };
+        if mark.from >= to || left == 0 {
+            break;
+        }
+        if mark.to <= from {
+            // The last one before shows where the head comes from.
+            marks.clear();
+        } else if span.part == Part::Transfer {
+            left -= 1;
+        }
+        marks.push(mark);
+    }
+    marks
+}
+
+fn spread(of: &[&Distribution]) -> Spread {
+    let count = of.len() as f64;
+    let mean = |value: &dyn Fn(&Distribution) -> f64| {
+        round(of.iter().map(|one| value(one)).sum::<f64>() / count, 6)
+    };
+    Spread {
+        mean: mean(&Distribution::mean_ms),
+        p50: mean(&|one| one.percentile_ms(50.0)),
+        p90: mean(&|one| one.percentile_ms(90.0)),
+        p95: mean(&|one| one.percentile_ms(95.0)),
+        p99: mean(&|one| one.percentile_ms(99.0)),
+        p999: mean(&|one| one.percentile_ms(99.9)),
+        max: round(
+            of.iter()
+                .map(|one| one.max().as_millis_f64())
+                .fold(0.0, f64::max),
+            6,
+        ),
+    }
+}
+
+fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
+    let set = &prepared.drives[cell.drive];
+    let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
+    let each = |value: &dyn Fn(&headtime_sim::Measured) -> f64| -> Vec<f64> {
+        measured.iter().map(|measured| value(measured)).collect()
+    };
+    let interval = |value: &dyn Fn(&headtime_sim::Measured) -> f64| {
+        let (mean, half) = report::mean_and_ci95(&each(value));
+        (round(mean, 6), round(half, 6))
+    };
+    let sum = |value: &dyn Fn(&headtime_sim::Report) -> u64| -> u64 {
+        made.iter().map(|made| value(&made.report)).sum()
+    };
+    let (throughput, throughput_half) = interval(&headtime_sim::Measured::throughput_mb_s);
+    let (iops, iops_half) = interval(&headtime_sim::Measured::iops);
+    let (_, mean_half) = interval(&|measured| measured.response.mean_ms());
+    let (_, p99_half) = interval(&|measured| measured.response.percentile_ms(99.0));
+    let (fairness, _) = interval(&headtime_sim::Measured::fairness);
+    let parts = |part| {
+        let nanos = sum(&|report| report.head_time.get(part).as_nanos());
+        round(nanos as f64 / 1e9, 9)
+    };
+    let firmware = match set.with_firmware(cell.firmware)?.queue.policy {
+        FirmwarePolicy::Fifo => Firmware::Fifo,
+        FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
+    };
+    let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
+        measured.iter().map(|measured| of(measured)).collect()
+    };
+    let response = distributions(|measured| &measured.response);
+    Ok(Run {
+        scheduler: cell.scheduler.to_string(),
+        drive: set.profile.name.clone(),
+        depth: cell.depth,
+        firmware: firmware.name().to_owned(),
+        merge: cell.merge,
+        commit_ahead: cell.commit_ahead,
+        repeats: made.len() as u32,
+        warm_up_s: prepared.scenario.warm_up.as_secs_f64(),
+        requests: sum(&|report| report.measured.requests),
+        reads: sum(&|report| report.measured.reads),
+        failed: sum(&|report| report.measured.failed),
+        simulated_s: round(
+            sum(&|report| report.measured.span().as_nanos()) as f64 / 1e9,
+            9,
+        ),
+        throughput_mb_s: throughput,
+        iops,
+        fairness,
+        response_ms: spread(&response),
+        queue_ms: spread(&distributions(|measured| &measured.queue)),
+        device_ms: spread(&distributions(|measured| &measured.device)),
+        head_time: HeadTime {
+            seek: parts(Part::Seek),
+            switch: parts(Part::Switch),
+            rotation: parts(Part::Rotation),
+            transfer: parts(Part::Transfer),
+            overhead: parts(Part::Overhead),
+            read_ahead: parts(Part::ReadAhead),
+            destage: parts(Part::Destage),
+            waiting: parts(Part::Waiting),
+            idle: parts(Part::Idle),
+        },
+        ci95: (made.len() > 1).then_some(Confidence {
+            throughput_mb_s: throughput_half,
+            iops: iops_half,
+            response_mean_ms: mean_half,
+            response_p99_ms: p99_half,
+        }),
+        engine: EngineCounts {
+            issued: sum(&|report| report.engine.issued),
+            merged: sum(&|report| {
+                let stats = &report.engine;
+                stats.merged_back + stats.merged_front + stats.fused
+            }),
+            held: sum(&|report| report.engine.held_overlap + report.engine.held_flush),
+            idled: sum(&|report| report.engine.idled),
+            queued_max: made
+                .iter()
+                .map(|made| made.report.engine.queued_max)
+                .max()
+                .unwrap_or(0),
+        },
+        per_origin: origins(prepared, &measured),
+        curve: response[0].cumulative(),
+        label: String::new(),
+    })
+}
+
+fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<OriginRun> {
+    let mut by_origin: BTreeMap<Origin, Vec<&headtime_sim::PerOrigin>> = BTreeMap::new();
+    for origin in measured.iter().flat_map(|measured| &measured.origins) {
+        by_origin.entry(origin.origin).or_default().push(origin);
+    }
+    by_origin
+        .into_iter()
+        .map(|(origin, got)| {
+            let rates: f64 = got.iter().map(|got| got.throughput_mb_s()).sum();
+            let responses: Vec<&Distribution> = got.iter().map(|got| &got.response).collect();
+            OriginRun {
+                process: origin.process,
+                program: origin.program,
+                device: usize::from(origin.export)
+                    .checked_sub(1)
+                    .and_then(|export| prepared.devices.get(export).cloned()),
+                requests: got.iter().map(|got| got.requests).sum(),
+                throughput_mb_s: round(rates / measured.len() as f64, 6),
+                response_ms: spread(&responses),
+            }
+        })
+        .collect()
+}
+
+/// Names the runs by the scheduler and whatever else differs.
+fn label(runs: &mut [Run]) {
+    let differ = |value: &dyn Fn(&Run) -> String| {
+        runs.windows(2)
+            .any(|pair| value(&pair[0]) != value(&pair[1]))
+    };
+    let drive = differ(&|run| run.drive.clone());
+    let depth = differ(&|run| run.depth.to_string());
+    let firmware = differ(&|run| run.firmware.clone());
+    let merge = differ(&|run| run.merge.to_string());
+    let commit = differ(&|run| run.commit_ahead.to_string());
+    for run in runs {
+        let mut label = run.scheduler.clone();
+        if depth {
+            label.push_str(&format!(" @{}", run.depth));
+        }
+        if firmware {
+            label.push_str(&format!(" {} drive", run.firmware));
+        }
+        if merge && !run.merge {
+            label.push_str(" unmerged");
+        }
+        if commit && run.commit_ahead {
+            label.push_str(" ahead");
+        }
+        if drive {
+            label = format!("{} {label}", run.drive);
+        }
+        run.label = label;
+    }
+}
+
+/// The head time of a run per request in milliseconds, for a plot.
+pub fn parts_per_request(run: &Run) -> [f64; PARTS.len()] {
+    run.head_time
+        .parts()
+        .map(|part| part * 1e3 / run.requests.max(1) as f64)
+}

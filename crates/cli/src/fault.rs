@@ -1,0 +1,96 @@
+//! What goes wrong in a command, and what its exit code is.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+/// Why a command ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A check did not hold: exit code 1.
+    #[error("{0}")]
+    Check(String),
+    /// The command line is wrong: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// A scenario, profile or trace is wrong: exit code 3.
+    #[error("{0}")]
+    Input(String),
+    /// A file cannot be read or written: exit code 4.
+    #[error("{0}")]
+    File(String),
+    /// Nobody reads our output any more; no error: exit code 0.
+    #[error("the output was closed")]
+    Closed,
+}
+
+/// The part of the help text that lists the exit codes; [`Fault::exit_code`] keeps to it.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  a check did not hold (sim fuzz)
+  2  the command line is wrong
+  3  a scenario, profile or trace is wrong
+  4  a file cannot be read or written";
+
+impl Fault {
+    /// The code that the process ends with.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Fault::Closed => 0,
+            Fault::Check(_) => 1,
+            Fault::Usage(_) => 2,
+            Fault::Input(_) => 3,
+            Fault::File(_) => 4,
+        }
+    }
+
+    /// Something is wrong with what was read.
+    pub fn input(error: impl Display) -> Fault {
+        Fault::Input(error.to_string())
+    }
+
+    /// Something is wrong with what stands on the command line.
+    pub fn usage(error: impl Display) -> Fault {
+        Fault::Usage(error.to_string())
+    }
+
+    /// A file could not be read.
+    pub fn reading(path: &Path, error: &io::Error) -> Fault {
+        Fault::File(format!("{}: cannot read: {error}", path.display()))
+    }
+
+    /// A file could not be written.
+    pub fn writing(path: &Path, error: &io::Error) -> Fault {
+        Fault::File(format!("{}: cannot write: {error}", path.display()))
+    }
+
+    /// The standard output does not take more.
+    pub fn output(error: &io::Error) -> Fault {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Fault::Closed
+        } else {
+            Fault::File(format!("standard output: cannot write: {error}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_as_documented() {
+        for (fault, words) in [
+            (Fault::Check(String::new()), "check"),
+            (Fault::Usage(String::new()), "command line"),
+            (Fault::Input(String::new()), "scenario"),
+            (Fault::File(String::new()), "file"),
+        ] {
+            let line = format!("\n  {}  ", fault.exit_code());
+            let (_, text) = EXIT_CODES.split_once(&line).unwrap();
+            assert!(text.lines().next().unwrap().contains(words), "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Files that are written: whole, or not at all.
+
+use crate::fault::Fault;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file under way. Until [`Output::finish`] the old one, if there is one, stays as it is.
+///
+/// Devices and pipes (`/dev/stdout`) cannot be replaced and are written to directly.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    /// Where the text is gathered, if not in the file itself.
+    beside: Option<PathBuf>,
+    writer: BufWriter<File>,
+}
+
+impl Output {
+    /// Begins a file. Fails early where the file could not be written at the end.
+    ///
+    /// # Errors
+    ///
+    /// If the directory does not exist or may not be written to.
+    pub fn create(path: &Path) -> Result<Output, Fault> {
+        let special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let beside = (!special).then(|| {
+            let mut name = OsString::from(".");
+            name.push(path.file_name().unwrap_or_default());
+            name.push(format!(".{}.part", std::process::id()));
+            path.with_file_name(name)
+        });
+        let file = match &beside {
+            Some(beside) => File::create_new(beside),
+            None => File::options().write(true).open(path),
+        };
+        let file = file.map_err(|error| Fault::writing(path, &error))?;
+        Ok(Output {
+            path: path.to_owned(),
+            beside,
+            writer: BufWriter::new(file),
+        })
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn finish(mut self) -> Result<(), Fault> {
+        let done = self.writer.flush().and_then(|()| match &self.beside {
+            Some(beside) => fs::rename(beside, &self.path),
+            None => Ok(()),
+        });
+        done.map_err(|error| Fault::writing(&self.path, &error))?;
+        self.beside = None;
+        Ok(())
+    }
+
+    /// Writes a text as the whole file.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn write_all_of(path: &Path, text: &str) -> Result<(), Fault> {
+        let mut output = Output::create(path)?;
+        output
+            .write_all(text.as_bytes())
+            .map_err(|error| Fault::writing(path, &error))?;
+        output.finish()
+    }
+
+    /// The file's name, for errors.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// What was not finished leaves nothing behind.
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            // Nothing more can be done about a failure here.
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("headtime-files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn appears_when_finished_and_not_before() {
+        let directory = directory("whole");
+        let path = directory.join("a.svg");
+        fs::write(&path, "old").unwrap();
+        let mut output = Output::create(&path).unwrap();
+        output.write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        drop(output);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        Output::write_all_of(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_missing_directory_is_an_error_at_once() {
+        let path = Path::new("no-such-directory/a.svg");
+        let fault = Output::create(path).unwrap_err();
+        assert_eq!(fault.exit_code(), 4);
+        assert!(
+            fault
+                .to_string()
+                .starts_with("no-such-directory/a.svg: cannot write: ")
+        );
+    }
+}

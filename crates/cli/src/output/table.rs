@@ -1,0 +1,308 @@
+//! Tables for people.
+//!
+//! Set by hand rather than by a library: headings that stand over several columns, and nothing else,
+//! is what the reports need.
+
+use crate::plot::PARTS;
+use crate::report::{Report, Run};
+
+/// What the terminal is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terminal {
+    /// Whether to use colours and bold letters.
+    pub colour: bool,
+}
+
+/// On which side a column is flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Align {
+    /// Left: words.
+    Left,
+    /// Right: numbers.
+    Right,
+}
+
+/// A column under way.
+#[derive(Clone, Debug)]
+pub struct Column {
+    group: &'static str,
+    heading: String,
+    align: Align,
+    cells: Vec<String>,
+}
+
+impl Column {
+    /// Words.
+    pub fn words(heading: &str, cells: impl Iterator<Item = String>) -> Column {
+        Column {
+            group: "",
+            heading: heading.to_owned(),
+            align: Align::Left,
+            cells: cells.collect(),
+        }
+    }
+
+    /// Numbers.
+    pub fn numbers(heading: &str, cells: impl Iterator<Item = String>) -> Column {
+        Column {
+            align: Align::Right,
+            ..Column::words(heading, cells)
+        }
+    }
+
+    /// Under a heading that it shares with its neighbours of the same group.
+    pub fn under(self, group: &'static str) -> Column {
+        Column { group, ..self }
+    }
+
+    /// Whether all cells are the same.
+    fn is_constant(&self) -> bool {
+        self.cells.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    fn width(&self) -> usize {
+        let texts = self.cells.iter().chain([&self.heading]);
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+
+    fn cell(&self, text: &str, width: usize) -> String {
+        match self.align {
+            Align::Left => format!("{text:<width$}"),
+            Align::Right => format!("{text:>width$}"),
+        }
+    }
+}
+
+/// Blanks between columns; groups stand further apart.
+const GAP: usize = 2;
+const GROUP_GAP: usize = 4;
+
+/// Sets columns side by side, without trailing blanks.
+pub fn table(columns: &[Column], terminal: Terminal) -> String {
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let mut groups = String::new();
+    let mut headings = String::new();
+    let mut lines = vec![String::new(); rows];
+    let mut group = "";
+    for (number, column) in columns.iter().enumerate() {
+        let new_group = column.group != group;
+        group = column.group;
+        let gap = match number {
+            0 => 0,
+            _ if new_group => GROUP_GAP,
+            _ => GAP,
+        };
+        let mut width = column.width();
+        if new_group {
+            // A group of one column must not be wider than it.
+            let alone = columns
+                .get(number + 1)
+                .is_none_or(|next| next.group != group);
+            if alone {
+                width = width.max(group.chars().count());
+            }
+            let at = headings.chars().count() + gap;
+            groups = format!("{groups:<at$}{group}");
+        }
+        for (line, cell) in lines.iter_mut().zip(&column.cells) {
+            line.push_str(&" ".repeat(gap));
+            line.push_str(&column.cell(cell, width));
+        }
+        headings.push_str(&" ".repeat(gap));
+        headings.push_str(&column.cell(&column.heading, width));
+    }
+    let mut text = String::new();
+    for heading in [groups, headings] {
+        let heading = heading.trim_end();
+        if heading.is_empty() {
+            continue;
+        }
+        if terminal.colour {
+            text.push_str(&format!("\u{1b}[1m{heading}\u{1b}[0m\n"));
+        } else {
+            text.push_str(&format!("{heading}\n"));
+        }
+    }
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// So many digits behind the point that the smallest of some numbers still shows three.
+fn places(values: impl Iterator<Item = f64>) -> usize {
+    let smallest = values
+        .filter(|value| *value != 0.0)
+        .fold(f64::INFINITY, |least, value| least.min(value.abs()));
+    match smallest {
+        size if size < 0.995 => 3,
+        size if size < 9.995 => 2,
+        size if size < 99.95 => 1,
+        _ => 0,
+    }
+}
+
+/// The whole text of a report.
+pub(super) fn report(report: &Report, terminal: Terminal) -> String {
+    let runs = &report.runs;
+    let mut text = String::new();
+    if let Some(title) = &report.title {
+        text.push_str(title);
+        text.push('\n');
+    }
+    let (shared, options) = options(runs);
+    let mut shared: Vec<String> = shared.into_iter().collect();
+    shared.push(format!("seed {}", report.seed));
+    if let Some(run) = runs.first() {
+        if run.warm_up_s > 0.0 {
+            shared.push(format!("warm-up {} s", run.warm_up_s));
+        }
+        if run.repeats > 1 {
+            shared.push(format!(
+                "{} repeats, ± is the 95 % confidence interval",
+                run.repeats
+            ));
+        }
+    }
+    text.push_str(&shared.join(", "));
+    text.push_str("\n\n");
+    let columns: Vec<Column> = options
+        .into_iter()
+        .chain(figures(runs))
+        .chain(parts(runs))
+        .collect();
+    text.push_str(&table(&columns, terminal));
+    let failed: u64 = runs.iter().map(|run| run.failed).sum();
+    if failed > 0 {
+        text.push_str(&format!("\n{failed} requests failed\n"));
+    }
+    text
+}
+
+/// What the runs have in common, as words, and what they differ in, as columns.
+fn options(runs: &[Run]) -> (Vec<String>, Vec<Column>) {
+    let each = |show: fn(&Run) -> String| runs.iter().map(show);
+    let on_off = |flag: bool| if flag { "on" } else { "off" }.to_owned();
+    let all = [
+        Column::words("drive", each(|run| run.drive.clone())),
+        Column::words("firmware", each(|run| run.firmware.clone())),
+        Column::numbers("depth", each(|run| run.depth.to_string())),
+        Column::words("merge", runs.iter().map(|run| on_off(run.merge))),
+        Column::words("ahead", runs.iter().map(|run| on_off(run.commit_ahead))),
+        Column::numbers("requests", each(|run| run.requests.to_string())),
+    ];
+    let (mut shared, mut columns) = (Vec::new(), Vec::new());
+    let (mut requests, mut differ) = (None, Vec::new());
+    for column in all {
+        let value = column.cells.first().cloned().unwrap_or_default();
+        match (column.heading.as_str(), column.is_constant()) {
+            ("requests", true) => shared.push(format!("{value} requests")),
+            ("requests", false) => requests = Some(column),
+            // The usual goes without saying.
+            ("merge", true) if value == "on" => {}
+            ("ahead", true) if value == "off" => {}
+            (name, true) => shared.push(format!("{name} {value}")),
+            (_, false) => differ.push(column),
+        }
+    }
+    columns.extend(differ);
+    columns.push(Column::words(
+        "scheduler",
+        each(|run| run.scheduler.clone()),
+    ));
+    columns.extend(requests);
+    (shared, columns)
+}
+
+fn figures(runs: &[Run]) -> Vec<Column> {
+    const RESPONSE: &str = "response ms";
+    let number = |name: &str, show: &dyn Fn(&Run) -> (f64, Option<f64>)| {
+        let values: Vec<(f64, Option<f64>)> = runs.iter().map(show).collect();
+        let places = places(values.iter().map(|(value, _)| *value));
+        Column::numbers(
+            name,
+            values.into_iter().map(|(value, half)| match half {
+                Some(half) => format!("{value:.places$} ±{half:.0$}", places + 1),
+                None => format!("{value:.places$}"),
+            }),
+        )
+    };
+    vec![
+        number("IOPS", &|run| (run.iops, run.ci95.map(|ci| ci.iops))),
+        number("MB/s", &|run| {
+            (run.throughput_mb_s, run.ci95.map(|ci| ci.throughput_mb_s))
+        }),
+        Column::numbers(
+            "fair",
+            runs.iter().map(|run| format!("{:.2}", run.fairness)),
+        ),
+        number("mean", &|run| {
+            (run.response_ms.mean, run.ci95.map(|ci| ci.response_mean_ms))
+        })
+        .under(RESPONSE),
+        number("p50", &|run| (run.response_ms.p50, None)).under(RESPONSE),
+        number("p99", &|run| {
+            (run.response_ms.p99, run.ci95.map(|ci| ci.response_p99_ms))
+        })
+        .under(RESPONSE),
+        number("max", &|run| (run.response_ms.max, None)).under(RESPONSE),
+    ]
+}
+
+/// Shares of the head time that round to more than nothing in some run.
+fn parts(runs: &[Run]) -> Vec<Column> {
+    let shares: Vec<[f64; PARTS.len()]> = runs
+        .iter()
+        .map(|run| {
+            let parts = run.head_time.parts();
+            let sum: f64 = parts.iter().sum();
+            parts.map(|part| if sum > 0.0 { 100.0 * part / sum } else { 0.0 })
+        })
+        .collect();
+    (0..PARTS.len())
+        .filter(|part| shares.iter().any(|share| share[*part] >= 0.05))
+        .map(|part| {
+            let cells = shares.iter().map(|share| format!("{:.1}", share[part]));
+            Column::numbers(PARTS[part].0, cells).under("head time %")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_flush_and_headings_bold_on_a_terminal() {
+        let cells = |a: &str, b: &str| [a.to_owned(), b.to_owned()].into_iter();
+        let columns = [
+            Column::words("name", cells("a", "longer")),
+            Column::numbers("x", cells("1", "200")).under("both"),
+            Column::numbers("y", cells("1.5", "2.25")).under("both"),
+            Column::numbers("z", cells("7", "8")).under("wider than it"),
+        ];
+        let plain = table(&columns, Terminal::default());
+        let expected = "          both         wider than it
+name        x     y                z
+a           1   1.5                7
+longer    200  2.25                8
+";
+        assert_eq!(plain, expected);
+        let colour = table(&columns[..1], Terminal { colour: true });
+        assert_eq!(colour, "\u{1b}[1mname\u{1b}[0m\na\nlonger\n");
+    }
+
+    #[test]
+    fn the_smallest_number_shows_three_digits() {
+        for (values, expected) in [
+            (vec![0.0], 0),
+            (vec![0.1234, 50.0], 3),
+            (vec![1.0, 1000.0], 2),
+            (vec![99.94], 1),
+            (vec![99.96, 12_345.0], 0),
+        ] {
+            assert_eq!(places(values.iter().copied()), expected, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! From a scenario to what its runs need: drives with their changes, the trace on each of them.
+
+use crate::drives;
+use crate::fault::Fault;
+use crate::scenario::{Firmware, Replay, Scenario, Workload};
+use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
+use headtime_disk::{Layout, Model};
+use headtime_units::Nanos;
+use headtime_workload::{
+    CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A scenario with everything read that it names.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its drives, in its order.
+    pub drives: Vec<DriveSet>,
+    /// Names the scenario, see [`crate::report::Report::scenario_hash`].
+    pub hash: String,
+    /// Names of the trace's devices, by export number less one; empty without a trace.
+    pub devices: Vec<String>,
+    /// What was assumed or changed on the way, for people.
+    pub notes: Vec<String>,
+}
+
+/// A drive, and what all runs on it share.
+#[derive(Debug)]
+pub struct DriveSet {
+    /// The drive with its changes, but for the firmware's order.
+    pub profile: Profile,
+    /// Where its sectors are.
+    pub layout: Arc<Layout>,
+    /// What position-aware schedulers believe; only if there are such.
+    pub belief: Option<Arc<Model>>,
+    /// The trace on the drive, if the workload is one.
+    pub script: Option<Arc<Script>>,
+}
+
+impl DriveSet {
+    /// The drive with the order of the firmware changed.
+    ///
+    /// # Errors
+    ///
+    /// If the profile does not allow that.
+    pub fn with_firmware(&self, firmware: Firmware) -> Result<Profile, Fault> {
+        let policy = match (firmware, self.profile.queue.policy) {
+            (Firmware::Profile, _) => return Ok(self.profile.clone()),
+            (Firmware::Fifo, _) => FirmwarePolicy::Fifo,
+            (Firmware::Sptf, given @ FirmwarePolicy::Sptf { .. }) => given,
+            (Firmware::Sptf, FirmwarePolicy::Fifo) => FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: None,
+            },
+        };
+        self.profile
+            .with(|spec| spec.queue.policy = policy)
+            .map_err(Fault::input)
+    }
+}
+
+/// Reads what a scenario names.
+///
+/// # Errors
+///
+/// If a file cannot be read, is wrong, or does not fit the drive.
+pub fn prepare(scenario: Scenario) -> Result<Prepared, Fault> {
+    let mut notes = Vec::new();
+    let trace = match &scenario.workload {
+        Workload::Replay(replay) => Some((replay, read(replay)?)),
+        Workload::Synthetic(_) => None,
+    };
+    let devices = match &trace {
+        Some((replay, trace)) => chosen(replay, trace)?,
+        None => Vec::new(),
+    };
+    let mut set = Vec::new();
+    let mut hash = Hash::default();
+    hash.text(&portable(&scenario).to_toml());
+    for name in &scenario.drives {
+        let mut profile = changed(&drives::open(name)?, &scenario, name)?;
+        let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
+        if deepest > profile.queue.depth {
+            notes.push(format!(
+                "{}: takes {} commands at a time by its profile; taken to take {deepest}",
+                profile.name, profile.queue.depth
+            ));
+            profile = profile
+                .with(|spec: &mut Spec| spec.queue.depth = deepest)
+                .map_err(Fault::input)?;
+        }
+        hash.text(&profile.to_toml());
+        let belief = match &scenario.belief {
+            _ if !scenario.needs_positions() => None,
+            None => Some(Arc::new(Model::new(&profile))),
+            Some(name) => {
+                let believed = drives::open(name)?;
+                hash.text(&believed.to_toml());
+                Some(Arc::new(Model::new(&believed)))
+            }
+        };
+        let script = match &trace {
+            None => None,
+            Some((replay, trace)) => {
+                let script = script(replay, trace, &devices, &profile)?;
+                note_changes(&mut notes, &script, &profile);
+                Some(Arc::new(script))
+            }
+        };
+        let layout = Arc::new(Layout::new(&profile));
+        set.push(DriveSet {
+            profile,
+            layout,
+            belief,
+            script,
+        });
+    }
+    let devices = match &trace {
+        None => Vec::new(),
+        Some((_, trace)) => {
+            hash.trace(trace);
+            notes.splice(0..0, reading_notes(trace));
+            names(trace, &devices)
+        }
+    };
+    Ok(Prepared {
+        drives: set,
+        hash: hash.finish(),
+        devices,
+        notes,
+        scenario,
+    })
+}
+
+/// The profile with what the scenario replaces.
+fn changed(profile: &Profile, scenario: &Scenario, name: &str) -> Result<Profile, Fault> {
+    let mut profile = profile.clone();
+    if !scenario.overrides.is_empty() {
+        let text = profile.to_toml();
+        let mut table: toml::Table = text
+            .parse()
+            .map_err(|error| Fault::Input(format!("{name}: its own text is not TOML: {error}")))?;
+        merge(&mut table, &scenario.overrides);
+        let file = format!("{name} with drive.override");
+        profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
+            // The line would be one of a text that nobody sees.
+            error.line = None;
+            Fault::input(error)
+        })?;
+    }
+    if !scenario.noise {
+        profile = profile
+            .with(|spec: &mut Spec| spec.noise = NoiseSpec::default())
+            .map_err(Fault::input)?;
+    }
+    Ok(profile)
+}
+
+/// Puts `over` into `table`, table by table.
+fn merge(table: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Reads a trace as a scenario wants it.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub fn read(replay: &Replay) -> Result<Trace, Fault> {
+    let reading = &replay.reading;
+    let options = reading.options()?;
+    Trace::open(Path::new(&replay.file), &options).map_err(trace_fault)
+}
+
+/// A fault for what is wrong with a trace.
+pub fn trace_fault(error: TraceError) -> Fault {
+    match error {
+        TraceError::Open { .. } | TraceError::Read { .. } => Fault::File(error.to_string()),
+        _ => Fault::input(error),
+    }
+}
+
+impl crate::scenario::Reading {
+    /// For the reader of traces.
+    ///
+    /// # Errors
+    ///
+    /// If the columns are not columns.
+    pub fn options(&self) -> Result<ReadOptions, Fault> {
+        let columns = self
+            .columns
+            .as_deref()
+            .map(str::parse::<CsvColumns>)
+            .transpose();
+        Ok(ReadOptions {
+            format: self.format,
+            time_unit: self.time_unit,
+            arrival_event: self.arrival_event,
+            columns: columns.map_err(|error| Fault::Usage(format!("columns: {error}")))?,
+            ..ReadOptions::default()
+        })
+    }
+}
+
+/// The devices that are replayed, ascending; all if none is chosen.
+fn chosen(replay: &Replay, trace: &Trace) -> Result<Vec<u32>, Fault> {
+    let mut devices = Vec::new();
+    for text in &replay.devices {
+        let device = trace.find_device(text).ok_or_else(|| {
+            let all = names(trace, &trace.devices()).join(", ");
+            Fault::Input(format!(
+                "{}: no request is for device {text}; there are requests for {all}",
+                replay.file
+            ))
+        })?;
+        devices.push(device);
+    }
+    if devices.is_empty() {
+        devices = trace.devices();
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    if devices.len() > usize::from(u16::MAX) {
+        return Err(Fault::Input(format!(
+            "{}: {} devices; at most {} can be replayed at once, choose some",
+            replay.file,
+            devices.len(),
+            u16::MAX
+        )));
+    }
+    Ok(devices)
+}
+
+/// Devices as people call them.
+fn names(trace: &Trace, devices: &[u32]) -> Vec<String> {
+    devices
+        .iter()
+        .map(|device| {
+            trace
+                .device_name(*device)
+                .map_or_else(|| device.to_string(), str::to_owned)
+        })
+        .collect()
+}
+
+fn script(
+    replay: &Replay,
+    trace: &Trace,
+    devices: &[u32],
+    profile: &Profile,
+) -> Result<Script, Fault> {
+    let geometry = &profile.geometry;
+    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, replay.fit);
+    Script::new(trace, devices, &fitter).map_err(|error| {
+        let hint = match error {
+            headtime_workload::ReplayError::PastTheEnd(_) => " (--fit wrap)",
+            _ => "",
+        };
+        Fault::Input(format!(
+            "{}: on drive {}: {error}{hint}",
+            replay.file, profile.name
+        ))
+    })
+}
+
+fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
+    let total = script.requests().len();
+    if script.moved() > 0 {
+        notes.push(format!(
+            "{}: {} of {total} requests lay past the end of the drive and were wrapped",
+            profile.name,
+            script.moved()
+        ));
+    }
+    if script.widened() > 0 {
+        notes.push(format!(
+            "{}: {} of {total} requests were widened to whole sectors of {} bytes",
+            profile.name,
+            script.widened(),
+            profile.geometry.sector_bytes
+        ));
+    }
+}
+
+/// What was assumed or changed while the trace was read.
+pub fn reading_notes(trace: &Trace) -> Vec<String> {
+    use headtime_workload::UnitReason;
+    let notes = &trace.notes;
+    let file = &notes.file;
+    let mut texts = Vec::new();
+    if let Some(unit) = &notes.time_unit
+        && matches!(
+            unit.because,
+            UnitReason::FarApart | UnitReason::CloseTogether
+        )
+    {
+        texts.push(format!(
+            "{file}: times are taken as {unit}; --time-unit says otherwise"
+        ));
+    }
+    if notes.out_of_order > 0 {
+        texts.push(format!(
+            "{file}: {} requests arrive before the one ahead of them (by up to {}) and were moved to \
+             their place",
+            notes.out_of_order, notes.step_back_max
+        ));
+    }
+    for (count, what) in [
+        (
+            notes.zero_length,
+            "reads and writes of no sectors were left out",
+        ),
+        (
+            notes.unaligned,
+            "requests were widened to whole sectors of 512 bytes",
+        ),
+        (
+            notes.unpaired,
+            "completions without a request were left out",
+        ),
+    ] {
+        if count > 0 {
+            texts.push(format!("{file}: {count} {what}"));
+        }
+    }
+    texts
+}
+
+/// The scenario without what differs from place to place but not in meaning: the seed, which is
+/// reported beside the hash, and the directories of files, whose contents are hashed.
+fn portable(scenario: &Scenario) -> Scenario {
+    let file_name = |text: &String| {
+        let name = Path::new(text).file_name();
+        name.map_or_else(|| text.clone(), |name| name.to_string_lossy().into_owned())
+    };
+    let mut portable = scenario.clone();
+    portable.seed = 0;
+    portable.drives = scenario.drives.iter().map(file_name).collect();
+    portable.belief = scenario.belief.as_ref().map(file_name);
+    if let Workload::Replay(replay) = &mut portable.workload {
+        replay.file = file_name(&replay.file);
+    }
+    portable
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): short, and the same everywhere.
+#[derive(Debug)]
+struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Hash {
+        Hash(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// A text and its end.
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+        self.bytes(&[0]);
+    }
+
+    /// The requests of a trace.
+    fn trace(&mut self, trace: &Trace) {
+        for request in &trace.requests {
+            // One step for eight bytes: a trace may have millions of requests.
+            for word in [
+                request.arrival.map_or(u64::MAX, |time| time.as_nanos()),
+                request.completion.map_or(u64::MAX, |time| time.as_nanos()),
+                u64::from(request.device) << 32 | u64::from(request.process.unwrap_or(0)),
+                request.extent.start.get(),
+                request.extent.len.get() << 16
+                    | (request.op as u64) << 8
+                    | u64::from(request.flags.bits()),
+            ] {
+                self.0 = (self.0 ^ word)
+                    .wrapping_mul(0x0000_0100_0000_01b3)
+                    .rotate_left(23);
+            }
+        }
+    }
+
+    fn finish(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// The made-up programs of a scenario, with a seed.
+pub fn synthetic(scenario: &Scenario, seed: u64) -> Option<SyntheticSpec> {
+    let Workload::Synthetic(groups) = &scenario.workload else {
+        return None;
+    };
+    let mut processes = Vec::new();
+    for group in groups {
+        for _ in 0..group.processes {
+            let mut process = group.process.clone();
+            process.origin.process = processes.len() as u32 + 1;
+            processes.push(process);
+        }
+    }
+    Some(SyntheticSpec {
+        seed,
+        count: scenario.requests,
+        processes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        let mut hash = Hash::default();
+        hash.bytes(b"foobar");
+        // Test vector of the draft.
+        assert_eq!(hash.finish(), "85944171f73967e8");
+    }
+}

@@ -1,0 +1,273 @@
+//! What a comparison found, as people and machines read it.
+
+use serde::Serialize;
+
+/// A finished comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Version of the program.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// Names the scenario, whatever the seed: the FNV-1a hash (64 bits, hexadecimal) of its
+    /// canonical text, of the drive profiles and of the trace.
+    pub scenario_hash: String,
+    /// What it shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What this machine needed; left out of reports that are to be the same everywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+    /// The runs, in the order of the matrix.
+    pub runs: Vec<Run>,
+}
+
+/// What this machine needed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Host {
+    /// Wall-clock time of all runs, in seconds.
+    pub wall_s: f64,
+    /// Simulated requests per second of it, over all threads.
+    pub requests_per_wall_s: f64,
+}
+
+/// One run, or several repeats of it: counts and times are summed over the repeats, means and
+/// percentiles are averaged, `max` is the largest.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The scheduler's text.
+    pub scheduler: String,
+    /// The drive's name.
+    pub drive: String,
+    /// Requests in the drive at once.
+    pub depth: u32,
+    /// The order in which the drive serves them.
+    pub firmware: String,
+    /// Whether requests were merged.
+    pub merge: bool,
+    /// Whether one request more was taken from the scheduler.
+    pub commit_ahead: bool,
+    /// How often it was made.
+    pub repeats: u32,
+    /// Warm-up before measuring, in seconds.
+    pub warm_up_s: f64,
+    /// Requests measured.
+    pub requests: u64,
+    /// Of them, reads.
+    pub reads: u64,
+    /// Of them, such that failed.
+    pub failed: u64,
+    /// Time over which was measured, in seconds: from the end of the warm-up to the end of the last
+    /// request.
+    pub simulated_s: f64,
+    /// Bytes per second, in MB/s (10⁶).
+    pub throughput_mb_s: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Jain's fairness index of the origins' throughputs, 1/n to 1.
+    pub fairness: f64,
+    /// Arrival to completion.
+    pub response_ms: Spread,
+    /// Arrival to the drive.
+    pub queue_ms: Spread,
+    /// The drive to completion.
+    pub device_ms: Spread,
+    /// Where the head time went, in seconds; sums to `simulated_s`.
+    pub head_time: HeadTime,
+    /// Half the width of the 95 % confidence interval over the repeats (Student's t), if there were
+    /// several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<Confidence>,
+    /// What the engine did, warm-up included.
+    pub engine: EngineCounts,
+    /// What each origin got.
+    pub per_origin: Vec<OriginRun>,
+    /// The distribution of response times, for plots.
+    #[serde(skip)]
+    pub curve: Vec<(f64, f64)>,
+    /// Its name among the others: the scheduler and whatever else differs.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// A distribution in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// What 90 % do not exceed; so for the others.
+    pub p90: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// Every instant of the arm, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HeadTime {
+    /// Moving, settling included.
+    pub seek: f64,
+    /// Switching heads, and the skew that hides it.
+    pub switch: f64,
+    /// Waiting for a sector, and dead time of zero-latency accesses.
+    pub rotation: f64,
+    /// Sectors pass under the head.
+    pub transfer: f64,
+    /// Commands, and the bus where nothing hides it.
+    pub overhead: f64,
+    /// Reading what nobody asked for yet.
+    pub read_ahead: f64,
+    /// Writing what the host was told is written.
+    pub destage: f64,
+    /// At rest by choice while requests are pending.
+    pub waiting: f64,
+    /// At rest.
+    pub idle: f64,
+}
+
+impl HeadTime {
+    /// The parts in the order of [`crate::plot::PARTS`].
+    pub fn parts(&self) -> [f64; 9] {
+        let HeadTime {
+            seek,
+            switch,
+            rotation,
+            transfer,
+            overhead,
+            read_ahead,
+            destage,
+            waiting,
+            idle,
+        } = *self;
+        [
+            seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle,
+        ]
+    }
+}
+
+/// Half the width of 95 % confidence intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Confidence {
+    /// Of the throughput, in MB/s.
+    pub throughput_mb_s: f64,
+    /// Of the requests per second.
+    pub iops: f64,
+    /// Of the mean response time, in ms.
+    pub response_mean_ms: f64,
+    /// Of the 99th percentile of response times, in ms.
+    pub response_p99_ms: f64,
+}
+
+/// What the engine did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct EngineCounts {
+    /// Commands given to the drive.
+    pub issued: u64,
+    /// Requests that became part of another.
+    pub merged: u64,
+    /// Requests held back for one they overlap, or for a flush.
+    pub held: u64,
+    /// Times that the scheduler chose to wait.
+    pub idled: u64,
+    /// The most requests with the scheduler at once.
+    pub queued_max: u64,
+}
+
+/// What one origin got.
+#[derive(Clone, Debug, Serialize)]
+pub struct OriginRun {
+    /// The process; 0 if not known.
+    pub process: u32,
+    /// The program; 0 if not known.
+    pub program: u16,
+    /// The device of the trace, if the workload is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Requests measured.
+    pub requests: u64,
+    /// Bytes per second while it was active, in MB/s.
+    pub throughput_mb_s: f64,
+    /// Arrival to completion.
+    pub response_ms: Spread,
+}
+
+/// Rounds to so many decimal places: a result has no more than its unit of time.
+pub fn round(value: f64, places: i32) -> f64 {
+    // Powers of ten up to 22 are exact.
+    let scale = (0..places).fold(1.0, |scale, _| scale * 10.0);
+    let rounded = (value * scale).round() / scale;
+    // No negative zero in a report.
+    if rounded == 0.0 { 0.0 } else { rounded }
+}
+
+/// The mean of some values, and half the width of its 95 % confidence interval (Student's t); zero
+/// width for fewer than two.
+pub fn mean_and_ci95(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() < 2 {
+        return (mean, 0.0);
+    }
+    let squares: f64 = values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum();
+    let deviation = (squares / (count - 1.0)).sqrt();
+    (mean, student_t(values.len() - 1) * deviation / count.sqrt())
+}
+
+/// The 97.5 % quantile of Student's t distribution (any table of it; beyond 30 degrees of freedom
+/// the first terms of its expansion at the normal quantile, Abramowitz and Stegun 26.7.5).
+fn student_t(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    const NORMAL: f64 = 1.959_964;
+    match TABLE.get(freedom.wrapping_sub(1)) {
+        Some(value) => *value,
+        None => {
+            let (x, n) = (NORMAL, freedom as f64);
+            let (cube, fifth) = (x * x * x, x * x * x * x * x);
+            x + (cube + x) / (4.0 * n) + (5.0 * fifth + 16.0 * cube + 3.0 * x) / (96.0 * n * n)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_of_a_textbook_sample() {
+        let (mean, half) = mean_and_ci95(&[10.0, 12.0, 14.0]);
+        assert_eq!(mean, 12.0);
+        // s = 2, t(2) = 4.303: 4.303 * 2 / sqrt(3).
+        assert!((half - 4.968_7).abs() < 1e-3, "{half}");
+        assert_eq!(mean_and_ci95(&[3.0]), (3.0, 0.0));
+        assert!((student_t(60) - 2.000).abs() < 2e-3);
+        assert!((student_t(31) - 2.040).abs() < 2e-3);
+    }
+
+    #[test]
+    fn rounding() {
+        assert_eq!(round(1.234_567_89, 6), 1.234_568);
+        assert!(round(-1e-12, 6).is_sign_positive());
+    }
+
+    #[test]
+    fn parts_of_the_head_time_have_the_names_of_the_plot() {
+        let json = serde_json::to_value(HeadTime::default()).unwrap();
+        for (name, _) in crate::plot::PARTS {
+            assert!(json.get(name.replace('-', "_")).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! From a tree to a scenario.
+
+use super::tree::{Node, Place, Section, Table, TreeError, Value};
+use super::{
+    Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, Reading, Replay, Scenario, Workload,
+};
+use headtime_sched::{Class, Flags, Spec};
+use headtime_units::{Bytes, Time};
+use headtime_workload::{
+    ArrivalEvent, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed,
+    TimeDistribution, TimeUnit,
+};
+
+/// Any whole number that TOML can hold.
+const ANY: std::ops::RangeInclusive<u64> = 0..=i64::MAX as u64;
+
+pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeError> {
+    let mut top = Section::new(table, place);
+    let title = top.text("title")?.map(str::to_owned);
+    let seed = top.integer("seed", ANY)?.unwrap_or(1);
+    let schedulers = top
+        .parse_list(
+            "schedulers",
+            "the text of a scheduler, such as \"deadline\"",
+            |text| text.parse::<Spec>().map_err(|error| error.to_string()),
+        )?
+        .ok_or_else(|| {
+            top.error(
+                "schedulers",
+                "missing; give for example [\"noop\", \"sstf\"]",
+            )
+        })?;
+
+    let mut drive = top
+        .section("drive")?
+        .ok_or_else(|| top.error("drive", "missing; give for example profile = \"atlas10k\""))?;
+    let drives = drive
+        .parse_list("profile", "the name or file of a drive profile", |text| {
+            Ok(text.to_owned())
+        })?
+        .ok_or_else(|| drive.error("profile", "missing; give for example \"atlas10k\""))?;
+    let belief = drive.text("belief")?.map(str::to_owned);
+    let firmware = drive
+        .parse_list("firmware", "\"profile\", \"fifo\" or \"sptf\"", str::parse)?
+        .unwrap_or_else(|| vec![Firmware::Profile]);
+    let noise = drive.flag("noise")?.unwrap_or(true);
+    let overrides = drive
+        .any_table("override")?
+        .map(Table::to_toml)
+        .unwrap_or_default();
+    drive.finish()?;
+
+    let mut depths = vec![1];
+    let mut merge = vec![true];
+    let mut merge_max = Bytes(512 << 10);
+    let mut commit_ahead = vec![false];
+    if let Some(mut engine) = top.section("engine")? {
+        if let Some(given) = engine.integers("depth", 1..=256)? {
+            depths = given.into_iter().map(|depth| depth as u32).collect();
+        }
+        merge = engine.flags("merge")?.unwrap_or(merge);
+        merge_max = engine.size("merge_max")?.unwrap_or(merge_max);
+        if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) {
+            return Err(engine.error("merge_max", "allowed is a multiple of 512B, from 512B on"));
+        }
+        commit_ahead = engine.flags("commit_ahead")?.unwrap_or(commit_ahead);
+        engine.finish()?;
+    }
+
+    let (mut warm_up, mut duration, mut requests, mut repeats) = (None, None, None, 1);
+    if let Some(mut run) = top.section("run")? {
+        warm_up = run.duration("warm_up")?;
+        duration = run.duration("duration")?;
+        requests = run.integer("requests", 1..=i64::MAX as u64)?;
+        repeats = run.integer("repeats", 1..=REPEATS_MAX)?.unwrap_or(1) as u32;
+        if duration.is_some_and(|duration| duration <= warm_up.unwrap_or_default()) {
+            return Err(run.error(
+                "duration",
+                "allowed is more than the warm-up, which it includes",
+            ));
+        }
+        run.finish()?;
+    }
+
+    let workload = match (top.sections("workload")?, top.section("trace")?) {
+        (Some(groups), None) => Workload::Synthetic(self::groups(groups)?),
+        (None, Some(trace)) => Workload::Replay(replay(trace)?),
+        (Some(_), Some(_)) => {
+            return Err(top.error(
+                "trace",
+                "allowed is either [[workload]] or [trace], not both",
+            ));
+        }
+        (None, None) => {
+            return Err(top.error("workload", "missing; give [[workload]] or [trace]"));
+        }
+    };
+    let endless = match &workload {
+        Workload::Synthetic(groups) => groups
+            .iter()
+            .any(|group| group.process.count.is_none() && group.process.until.is_none()),
+        Workload::Replay(_) => false,
+    };
+    if endless && duration.is_none() && requests.is_none() {
+        let problem = "the workload never ends; give duration = \"60s\" or requests = 10000";
+        return Err(top.error("run", problem));
+    }
+    if requests.is_some() && matches!(workload, Workload::Replay(_)) {
+        let problem = "is for [[workload]] only; a trace has as many requests as it has";
+        return Err(top.error("run.requests", problem));
+    }
+    top.finish()?;
+    Ok(Scenario {
+        title,
+        seed,
+        schedulers,
+        drives,
+        belief,
+        firmware,
+        noise,
+        overrides,
+        depths,
+        merge,
+        merge_max,
+        commit_ahead,
+        workload,
+        warm_up: warm_up.unwrap_or_default(),
+        duration,
+        requests,
+        repeats,
+    })
+}
+
+fn groups(sections: Vec<Section<'_>>) -> Result<Vec<Group>, TreeError> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut processes = 0;
+    for section in sections {
+        let place = section.place().clone();
+        let key = section.path().to_owned();
+        let group = group(section)?;
+        processes += u64::from(group.processes);
+        if processes > PROCESSES_MAX {
+            let problem = format!("more than {PROCESSES_MAX} processes in all");
+            return Err(TreeError {
+                place,
+                key,
+                problem,
+            });
+        }
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+fn group(mut section: Section<'_>) -> Result<Group, TreeError> {
+    let mut process = ProcessSpec::default();
+    let processes = section
+        .integer("processes", 1..=PROCESSES_MAX)?
+        .unwrap_or(1) as u32;
+    if let Some(program) = section.integer("program", 0..=65_535)? {
+        process.origin.program = program as u16;
+    }
+    if let Some(class) = section.parse("class", "a class", class)? {
+        process.class = class;
+    }
+    if let Some(flags) =
+        section.parse_list("write_flags", "\"fua\", \"preflush\" or \"sync\"", flag)?
+    {
+        process.write_flags = flags.into_iter().fold(Flags::NONE, Flags::with);
+    }
+    process.pacing = pacing(&mut section)?;
+    if let Some(start) = section.duration("start")? {
+        process.start = Time::ZERO + start;
+    }
+    process.until = section.duration("until")?.map(|until| Time::ZERO + until);
+    process.count = section.integer("requests", ANY)?;
+    process.read_share = section
+        .float("read_share", 0.0..=1.0)?
+        .unwrap_or(process.read_share);
+    process.sequential_share = section.float("sequential_share", 0.0..=1.0)?.unwrap_or(0.0);
+    process.local_share = section.float("local_share", 0.0..=1.0)?.unwrap_or(0.0);
+    if process.sequential_share + process.local_share > 1.0 {
+        let problem = "allowed is at most 1 together with sequential_share";
+        return Err(section.error("local_share", problem));
+    }
+    let size = |text: &str| {
+        text.parse::<SizeDistribution>()
+            .map_err(|error| error.to_string())
+    };
+    let expected = "a size or a distribution of sizes, such as \"4KiB\"";
+    if let Some(distance) = section.parse("local_distance", expected, size)? {
+        process.local_distance = distance;
+    }
+    if let Some(size) = section.parse("size", expected, size)? {
+        process.size = size;
+    }
+    process.size_step = section.size("size_step")?.unwrap_or(process.size_step);
+    process.align = section.size("align")?.unwrap_or(process.align);
+    process.range = section.parse("range", "two sizes, such as \"0B..10GB\"", range)?;
+    process.first = section
+        .parse("first", "\"anywhere\" or \"beginning\"", first)?
+        .unwrap_or(process.first);
+    section.finish()?;
+    Ok(Group { processes, process })
+}
+
+fn pacing(section: &mut Section<'_>) -> Result<Pacing, TreeError> {
+    let time = |text: &str| {
+        text.parse::<TimeDistribution>()
+            .map_err(|error| error.to_string())
+    };
+    let expected = "a duration or a distribution of durations, such as \"30ms\"";
+    let think = section.parse("think", expected, time)?;
+    let outstanding = section.integer("outstanding", 1..=65_535)?;
+    match section.parse("gap", expected, time)? {
+        Some(gap) => {
+            for (key, given) in [
+                ("think", think.is_some()),
+                ("outstanding", outstanding.is_some()),
+            ] {
+                if given {
+                    let problem =
+                        "is for processes that wait; with gap they ask whatever the disk does";
+                    return Err(section.error(key, problem));
+                }
+            }
+            Ok(Pacing::Open { gap })
+        }
+        None => {
+            let Pacing::Closed {
+                think: no_time,
+                outstanding: one,
+            } = Pacing::default()
+            else {
+                unreachable!("the default waits");
+            };
+            Ok(Pacing::Closed {
+                think: think.unwrap_or(no_time),
+                outstanding: outstanding.map_or(one, |count| count as u32),
+            })
+        }
+    }
+}
+
+/// The names of classes.
+pub(super) const CLASSES: [(&str, Class); 3] = [
+    ("real-time", Class::REAL_TIME),
+    ("best-effort", Class::BEST_EFFORT),
+    ("idle", Class::IDLE),
+];
+
+fn class(text: &str) -> Result<Class, String> {
+    let class = CLASSES
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, class)| *class);
+    class.ok_or_else(|| "allowed are real-time, best-effort, idle".to_owned())
+}
+
+/// The names of flags.
+pub(super) const FLAGS: [(&str, Flags); 3] = [
+    ("fua", Flags::FUA),
+    ("preflush", Flags::PREFLUSH),
+    ("sync", Flags::SYNC),
+];
+
+fn flag(text: &str) -> Result<Flags, String> {
+    let flag = FLAGS
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, flag)| *flag);
+    flag.ok_or_else(|| format!("no flag is called `{text}`; allowed are fua, preflush, sync"))
+}
+
+fn first(text: &str) -> Result<First, String> {
+    match text {
+        "anywhere" => Ok(First::Anywhere),
+        "beginning" => Ok(First::Beginning),
+        _ => Err("allowed are anywhere, beginning".to_owned()),
+    }
+}
+
+fn range(text: &str) -> Result<(Bytes, Bytes), String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or("the two ends are not separated by ..")?;
+    let size = |text: &str| {
+        text.parse::<Bytes>()
+            .map_err(|error| format!("`{text}`: {error}"))
+    };
+    let (from, to) = (size(from)?, size(to)?);
+    if from < to {
+        Ok((from, to))
+    } else {
+        Err("the first end must be below the second".to_owned())
+    }
+}
+
+fn replay(mut section: Section<'_>) -> Result<Replay, TreeError> {
+    let file = section
+        .text("file")?
+        .ok_or_else(|| section.error("file", "missing; give the trace to replay"))?
+        .to_owned();
+    let format = section.parse("format", "a trace format", |text| {
+        text.parse::<Format>().map_err(|error| error.to_string())
+    })?;
+    let time_unit = section.parse("time_unit", "a unit of time", |text| {
+        text.parse::<TimeUnit>().map_err(|error| error.to_string())
+    })?;
+    let arrival_event = section.parse("arrival_event", "\"queue\" or \"issue\"", |text| {
+        text.parse::<ArrivalEvent>()
+            .map_err(|error| error.to_string())
+    })?;
+    let columns = section.text("columns")?.map(str::to_owned);
+    let devices = match section.node("devices") {
+        None => Vec::new(),
+        Some(node) => devices(&section, node)?,
+    };
+    let fit = section
+        .parse("fit", "\"error\" or \"wrap\"", |text| {
+            text.parse::<Fit>().map_err(|error| error.to_string())
+        })?
+        .unwrap_or_default();
+    let pace = pace(&mut section)?;
+    section.finish()?;
+    Ok(Replay {
+        file,
+        reading: Reading {
+            format,
+            time_unit,
+            arrival_event,
+            columns,
+        },
+        devices,
+        pace,
+        fit,
+    })
+}
+
+/// Devices are numbers or names, one or several.
+fn devices(section: &Section<'_>, node: &Node) -> Result<Vec<String>, TreeError> {
+    let name = |node: &Node| match &node.value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        _ => Err(section.error("devices", "allowed are numbers and names of devices")),
+    };
+    match &node.value {
+        Value::List(list) => list.iter().map(name).collect(),
+        _ => Ok(vec![name(node)?]),
+    }
+}
+
+fn pace(section: &mut Section<'_>) -> Result<Pace, TreeError> {
+    let replay = section.text("replay")?.unwrap_or("open");
+    let outstanding = section.integer("outstanding", 1..=65_535)?;
+    let speed = section.float("speed", 0.0..=f64::MAX)?;
+    let pace = match replay {
+        "open" => {
+            let speed = Speed::new(speed.unwrap_or(1.0));
+            Pace::Open(speed.map_err(|error| section.error("speed", error.to_string()))?)
+        }
+        "closed" => Pace::Closed(outstanding.unwrap_or(1) as u32),
+        "closed-per-process" => Pace::ClosedPerProcess,
+        other => {
+            let problem = format!("\"{other}\": allowed are open, closed, closed-per-process");
+            return Err(section.error("replay", problem));
+        }
+    };
+    if speed.is_some() && !matches!(pace, Pace::Open(_)) {
+        return Err(section.error("speed", "is for replay = \"open\" only"));
+    }
+    if outstanding.is_some() && !matches!(pace, Pace::Closed(_)) {
+        return Err(section.error("outstanding", "is for replay = \"closed\" only"));
+    }
+    Ok(pace)
+}
