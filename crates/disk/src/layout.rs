@@ -195,9 +195,11 @@ impl Layout {
         zone::capacity(spec, zone)
     }
 
-    /// Whether `slot`, counted in the zone's unit of slips, could hold an address; for checks.
-    pub(crate) fn zone_slot_is_spare(spec: &Spec, zone: &Zone, slot: u64) -> bool {
-        ZoneMap::new(spec, zone, 0).is_spare(slot)
+    /// Whether a place, counted as slips are, is a spare that nothing uses, before any remap; for
+    /// checks.
+    pub(crate) fn zone_spares(spec: &Spec, zone: &Zone) -> impl Fn(u64) -> bool + use<> {
+        let zone = ZoneMap::new(spec, zone, 0);
+        move |place| zone.is_spare(place)
     }
 
     /// Addresses of the drive: 0 up to this.

@@ -120,6 +120,12 @@ impl Run<'_> {
 
     /// The same block with the files that it names in place of their names.
     fn expanded(&mut self, mut block: Block, depth: usize) -> Result<Block, ImportError> {
+        for param in block.replaced() {
+            self.notes.push(format!(
+                "{}:{}: `{}` is given again later, which counts",
+                block.file, param.line, param.key
+            ));
+        }
         for param in &mut block.params {
             if let Value::Source(name) = &param.value {
                 if depth == DEEPEST {

@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
 
     /// An error about a parameter, or about the block if it is not there.
     pub(super) fn error(&self, key: &str, message: impl Into<String>) -> ImportError {
-        let param = self.block.params.iter().find(|param| param.key == key);
+        let param = self.block.last(key);
         ImportError::Parameter {
             file: self.block.file.to_string(),
             line: param.map_or(self.block.line, |param| param.line),
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
 
     pub(super) fn param(&self, key: &'static str) -> Option<&'a Param> {
         self.known.borrow_mut().push(key);
-        self.block.params.iter().find(|param| param.key == key)
+        self.block.last(key)
     }
 
     /// Parameters that say nothing about the drive.

@@ -4,6 +4,7 @@
 
 use crate::layout::Layout;
 use crate::profile::{Sparing, Spec, Zone};
+use std::collections::BTreeSet;
 
 /// Leaves out slips that their area has no spares for, and remaps that do not lead to a spare place;
 /// says so in the notes.
@@ -66,7 +67,8 @@ fn fitting_remaps(spec: &Spec, zone: &Zone) -> Vec<(u64, u64)> {
         // No layout can be made of this; the check of the profile says why.
         return zone.remaps.clone();
     }
-    let mut taken = Vec::new();
+    let is_spare = Layout::zone_spares(spec, zone);
+    let mut taken = BTreeSet::new();
     let mut last = None;
     let fits = |&(from, to): &(u64, u64)| {
         let fits = from < places
@@ -74,9 +76,9 @@ fn fitting_remaps(spec: &Spec, zone: &Zone) -> Vec<(u64, u64)> {
             && last != Some(from)
             && !taken.contains(&to)
             && zone.slips.binary_search(&from).is_err()
-            && Layout::zone_slot_is_spare(spec, zone, to);
+            && is_spare(to);
         if fits {
-            taken.push(to);
+            taken.insert(to);
             last = Some(from);
         }
         fits

@@ -27,6 +27,23 @@ pub(super) struct Block {
     pub(super) params: Vec<Param>,
 }
 
+impl Block {
+    /// The parameter of this name; the last one if there are several.
+    pub(super) fn last(&self, key: &str) -> Option<&Param> {
+        self.params.iter().rfind(|param| param.key == key)
+    }
+
+    /// Parameters that a later one of the same name replaces.
+    pub(super) fn replaced(&self) -> impl Iterator<Item = &Param> {
+        let mut last = BTreeMap::new();
+        for param in &self.params {
+            last.insert(param.key.as_str(), param.line);
+        }
+        let gone = move |param: &&Param| last[param.key.as_str()] != param.line;
+        self.params.iter().filter(gone)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Param {
     pub(super) line: usize,
@@ -265,7 +282,6 @@ impl Parser {
         self.shallow(depth)?;
         self.expect('{', &format!("`{kind}`"))?;
         let mut params = Vec::new();
-        let mut lines = BTreeMap::new();
         loop {
             if self.peek() == Some(&Token::Mark('}')) {
                 self.at += 1;
@@ -275,10 +291,6 @@ impl Parser {
             let key = self.words("a parameter or `}`")?;
             self.expect('=', &format!("`{key}`"))?;
             let value = self.value(&key, depth + 1)?;
-            if let Some(before) = lines.insert(key.clone(), line) {
-                let message = format!("`{key}` was given before, on line {before}");
-                return Err(self.error(line, message));
-            }
             params.push(Param { line, key, value });
             match self.next() {
                 Some((_, Token::Mark(','))) => {}

@@ -441,11 +441,6 @@ fn says_where_a_value_is_wrong() {
             "Print stats = 1\n  Avg",
             "drive.diskspecs:12: found `=`, expected `,` or `}` after a value",
         ),
-        (
-            "Fast write level = 1,",
-            "Fast write level = 1, Fast write level = 1,",
-            "drive.diskspecs:20: `Fast write level` was given before, on line 20",
-        ),
     ] {
         assert_eq!(Files::new().with(from, to).error(), error);
     }
@@ -506,6 +501,13 @@ fn notes_what_it_takes_differently() {
             "drive.model: `Percent error in rpms` is 0.5; the drive turns at its nominal speed, as in \
           DiskSim (noise.speed_ppm varies it)"
         ]
+    );
+    assert_eq!(
+        notes(
+            "Fast write level = 1,",
+            "Fast write level = 0,\n  Fast write level = 1,"
+        ),
+        ["drive.diskspecs:20: `Fast write level` is given again later, which counts"]
     );
     assert_eq!(
         notes("Max queue length = 4", "Max queue length = 0"),
@@ -596,6 +598,17 @@ fn every_sparing_and_seek_type_imports() {
         seek(&format!("Seek type = hplplus10, {ten}, {}", values("-1.0"))),
         hpl((1..11).map(|ms| us(ms * 1000)).collect())
     );
+}
+
+#[test]
+fn a_disk_without_a_run_has_no_bus() {
+    let files = Files::new();
+    let import = import_text("drive.diskspecs", SPECS, |name| files.beside(name)).unwrap();
+    assert_eq!(
+        import.notes,
+        ["no bus: sectors take only the drive's own transfer time"]
+    );
+    assert_eq!(import.profile.bus.sector(true), Nanos::from_nanos(62_500));
 }
 
 #[test]

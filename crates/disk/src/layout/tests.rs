@@ -259,7 +259,8 @@ fn specs() -> impl Strategy<Value = Spec> {
                 if zone::capacity(&spec, zone) == 0 {
                     continue;
                 }
-                let spare = |place: &u64| Layout::zone_slot_is_spare(&spec, zone, *place);
+                let is_spare = Layout::zone_spares(&spec, zone);
+                let spare = |place: &u64| is_spare(*place);
                 let mut to: Vec<u64> = (0..unit).filter(spare).collect();
                 let mut from: Vec<u64> = (0..unit)
                     .filter(|place| !spare(place) && !zone.slips.contains(place))

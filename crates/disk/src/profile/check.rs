@@ -329,6 +329,10 @@ fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
             "pairs [from, to] are listed in ascending order of from, and no place occurs twice",
         ));
     }
+    if zone.remaps.is_empty() {
+        return Ok(());
+    }
+    let is_spare = Layout::zone_spares(spec, zone);
     for &(from, to) in &zone.remaps {
         let pair = format!("[{from}, {to}]");
         if from >= in_zone || to >= in_zone {
@@ -338,7 +342,7 @@ fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
                 format!("less than the {in_zone} {unit} of the zone"),
             ));
         }
-        if !Layout::zone_slot_is_spare(spec, zone, to) {
+        if !is_spare(to) {
             return Err(ProfileError::range(key, pair, "a move to a spare place"));
         }
         if zone.slips.binary_search(&from).is_ok() {
