@@ -22,6 +22,8 @@ pub(super) struct Ahead {
     /// When the head has been all around a track that the drive takes as a whole, and the first
     /// sector of the track.
     pub around: Option<(Time, Lba)>,
+    /// Only that is left to do.
+    pub reached: bool,
 }
 
 /// How far reading ahead has come.
@@ -129,7 +131,7 @@ impl Drive {
             }
             if let Progress::Finished(end) = progress {
                 let end = end.max(at);
-                ahead.at = end;
+                ahead.reached = true;
                 progress = if now >= end {
                     Progress::Finished(end)
                 } else {

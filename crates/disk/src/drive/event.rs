@@ -7,7 +7,7 @@ use crate::profile::{FirmwarePolicy, WriteBack};
 use crate::queue::{Target, Waiting};
 use ahead::Progress;
 use headtime_sched::Op;
-use headtime_units::{Nanos, Time};
+use headtime_units::{Nanos, Time, Track};
 
 use super::ahead;
 
@@ -35,6 +35,7 @@ impl Drive {
                 Event::Completed => self.completed(),
                 Event::ArmFree => self.dispatch(at),
                 Event::Idle => {
+                    self.bring_ahead(at);
                     if let Some(segment) = self.next_destage(at) {
                         self.destage(segment, at);
                     }
@@ -108,6 +109,7 @@ impl Drive {
             }
         }
         self.finished.push_back((at, index));
+        self.admit(at);
     }
 
     fn written(&mut self, at: Time) {
@@ -128,7 +130,9 @@ impl Drive {
     /// A command has come.
     pub(super) fn receive(&mut self, index: u16) {
         let slot = self.slots[usize::from(index)];
-        let now = slot.arrived;
+        // What the drive is doing now decides; that it takes time to receive a command only makes
+        // everything later.
+        let now = self.now;
         match slot.command.op {
             Op::Flush => {
                 if self.queue.is_empty() && self.cache.dirty() == 0 {
@@ -230,7 +234,8 @@ impl Drive {
     }
 
     fn finish_without_data(&mut self, index: u16, now: Time) {
-        let at = now + self.spec().overhead.write_completion;
+        let arrived = self.slots[usize::from(index)].arrived;
+        let at = now.max(arrived) + self.spec().overhead.write_completion;
         let slot = self.slot(index);
         slot.hit = Hit::NoData;
         slot.breakdown.queue = now.saturating_since(slot.arrived);
@@ -268,7 +273,7 @@ impl Drive {
         };
         let choice = self
             .queue
-            .choose(&self.mechanics, self.track, now, |waiting| {
+            .choose(&self.mechanics, self.arm_track(), now, |waiting| {
                 needs_arm(self, waiting)
             });
         let blocked = self
@@ -285,7 +290,7 @@ impl Drive {
                     let before = if self.queue.is_by_position() {
                         let target = self.destage_target(segment);
                         self.queue
-                            .estimate(&self.mechanics, self.track, now, target, time)
+                            .estimate(&self.mechanics, self.arm_track(), now, target, time)
                             < time
                     } else {
                         self.queue
@@ -322,7 +327,7 @@ impl Drive {
 
     /// Takes writes into the buffer that found no room when they came.
     fn admit(&mut self, now: Time) {
-        if self.flushes > 0 {
+        if self.flushes > 0 || self.queue.is_empty() {
             return;
         }
         loop {
@@ -337,6 +342,11 @@ impl Drive {
                 return;
             }
         }
+    }
+
+    /// Where the arm is, as of the last time that reading ahead was brought up to date.
+    fn arm_track(&self) -> Track {
+        self.ahead.map_or(self.track, |ahead| ahead.track)
     }
 
     fn destage_target(&self, segment: SegmentId) -> Target {
@@ -358,7 +368,7 @@ impl Drive {
             let target = self.destage_target(segment);
             let time = self
                 .queue
-                .estimate(&self.mechanics, self.track, now, target, best.0);
+                .estimate(&self.mechanics, self.arm_track(), now, target, best.0);
             if time < best.0 {
                 best = (time, Some(segment));
             }

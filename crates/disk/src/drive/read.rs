@@ -169,16 +169,16 @@ impl Drive {
             },
             ReadLookup::Miss(segment) => Found {
                 hit: Hit::Miss,
-                segment,
+                segment: self.on_the_way(extent).or(segment),
                 ready: 0,
             },
         };
+        let goes_on = self.goes_on(&found, extent, now);
         self.replan(now);
         let link = self.link(len);
         let (processed, start) = self.read_start(&slot, &found, &link, now, connected);
         // The arm goes on with the segment that serves the read, or ends reading ahead.
-        let serves = |ahead: &Ahead| found.segment == Some(ahead.segment) && found.hit != Hit::Miss;
-        let leave = if self.ahead.as_ref().is_some_and(serves) {
+        let leave = if goes_on {
             Leave {
                 at: now,
                 reads: true,
@@ -188,7 +188,7 @@ impl Drive {
         };
         let depart = processed.max(leave.at).max(now);
         if let Some(id) = found.segment {
-            if found.hit == Hit::Miss {
+            if found.hit == Hit::Miss && !goes_on {
                 self.cache.begin_read(id, extent.start.get());
             }
             self.use_segment(index, id);
@@ -252,6 +252,37 @@ impl Drive {
             }
         }
         true
+    }
+
+    /// Whether the arm goes on with what it reads ahead, since that serves the read.
+    fn goes_on(&mut self, found: &Found, extent: Extent, now: Time) -> bool {
+        let on_the_way = self.on_the_way(extent).is_some();
+        let Some(ahead) = self.ahead.as_mut() else {
+            return false;
+        };
+        if found.segment != Some(ahead.segment) {
+            return false;
+        }
+        match found.hit {
+            Hit::Full => {
+                // With a new limit it may have more to read again.
+                if ahead.reached {
+                    ahead.at = now;
+                    ahead.reached = false;
+                }
+                true
+            }
+            Hit::Partial => !ahead.reached,
+            _ => on_the_way,
+        }
+    }
+
+    /// The segment into which the arm reads ahead, if the first sector of a read is the next to come
+    /// there. That is no hit, but neither does the arm have to come back for it.
+    fn on_the_way(&self, extent: Extent) -> Option<SegmentId> {
+        let segment = self.ahead.filter(|ahead| !ahead.reached)?.segment;
+        let enabled = self.cache.spec().enabled;
+        (enabled && self.cache.get(segment).end == extent.start.get()).then_some(segment)
     }
 
     /// When a read has been processed far enough for the arm to move, and how it gets to send.
@@ -372,6 +403,7 @@ impl Drive {
                 next: extent.end(),
                 stop,
                 around,
+                reached: false,
             });
         } else {
             self.cache.end_read(id);
@@ -402,6 +434,7 @@ impl Drive {
                 next,
                 stop,
                 around: None,
+                reached: false,
             });
         }
     }

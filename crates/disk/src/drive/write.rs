@@ -55,6 +55,7 @@ impl Drive {
     pub(super) fn buffer_write(&mut self, index: u16, now: Time) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
+        self.bring_ahead(now);
         let id = match self.cache.find_write(extent) {
             WriteLookup::Fresh(id) => {
                 if self.ahead.is_some_and(|ahead| ahead.segment == id) {
@@ -131,6 +132,7 @@ impl Drive {
         if !self.is_fast(&slot) || !self.queue.is_empty() || self.bus.free() > now {
             return false;
         }
+        self.bring_ahead(now);
         if self.cache.find_write(extent) != WriteLookup::Join(writing.segment) {
             return false;
         }

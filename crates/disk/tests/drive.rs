@@ -1,0 +1,611 @@
+//! What holds of every drive, whatever its buffer, bus and queue are like.
+
+use headtime_disk::profile::{
+    FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, RequestedData, WriteBack, by_name,
+};
+use headtime_disk::{Command, Completion, Drive, Fault, Hit, Part, Profile};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Time};
+use proptest::prelude::*;
+
+fn command(tag: u32, op: Op, start: u64, len: u64) -> Command {
+    Command {
+        tag,
+        op,
+        extent: Extent::at(start, len),
+        fua: false,
+    }
+}
+
+/// Submits one command and waits for it.
+fn run(drive: &mut Drive, now: Time, command: Command) -> Completion {
+    drive.submit(now, command);
+    wait(drive)
+}
+
+fn wait(drive: &mut Drive) -> Completion {
+    loop {
+        let next = drive.next_event().expect("something is under way");
+        if let Some(completion) = drive.poll(next) {
+            return completion;
+        }
+    }
+}
+
+fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+/// No processing, no bus, no reading ahead: only the arm.
+fn bare(name: &str) -> Profile {
+    by_name(name)
+        .unwrap()
+        .with(|spec| {
+            spec.overhead = OverheadSpec::default();
+            spec.bus.interface_sector = Nanos::ZERO;
+            spec.bus.read_sector = Nanos::ZERO;
+            spec.bus.write_sector = Nanos::ZERO;
+            spec.cache.read_ahead = ReadAhead::Off;
+            spec.cache.read_ahead_max = 0;
+            spec.cache.write_back = WriteBack::Off;
+            spec.noise = NoiseSpec::default();
+            spec.queue.depth = 32;
+            spec.queue.preseek = Preseek::AtMediaEnd;
+            spec.queue.policy = FirmwarePolicy::Fifo;
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_random_read_is_seek_rotation_transfer() {
+    let profile = bare("cheetah9lp");
+    let mut drive = Drive::new(&profile, 0);
+    let completion = run(&mut drive, Time::ZERO, command(1, Op::Read, 9_000_000, 8));
+    let parts = completion.breakdown;
+    assert_eq!(completion.hit, Hit::Miss);
+    assert_eq!(parts.total(), completion.at - Time::ZERO);
+    assert!(parts.seek > ms(5) && parts.rotation < drive.turn());
+    assert_eq!(
+        parts.overhead + parts.bus + parts.queue + parts.switch,
+        Nanos::ZERO
+    );
+    // 8 of some 217 sectors.
+    let transfer = drive.turn().as_nanos() as f64 * 8.0 / 217.0;
+    assert!((parts.transfer.as_nanos() as f64 - transfer).abs() < 5_000.0);
+}
+
+#[test]
+fn sequential_reads_in_a_queue_lose_no_turn() {
+    for read_ahead in [ReadAhead::Off, ReadAhead::SegmentFull] {
+        let profile = bare("cheetah9lp")
+            .with(|spec| {
+                spec.cache.read_ahead = read_ahead;
+                spec.cache.read_ahead_max = 0;
+            })
+            .unwrap();
+        let mut drive = Drive::new(&profile, 0);
+        let mut begin = None;
+        let mut end = Time::ZERO;
+        for tag in 0..64 {
+            drive.submit(end, command(tag, Op::Read, u64::from(tag) * 64, 64));
+            if tag >= 8 {
+                end = wait(&mut drive).at;
+                begin = begin.or(Some(end));
+            }
+        }
+        // 55 reads of a quarter of a track each; a track and its skew take 1.38 turns.
+        let turns = (end - begin.unwrap()).as_nanos() as f64 / drive.turn().as_nanos() as f64;
+        let expected = 55.0 * 64.0 / 254.0 * 1.38;
+        assert!(
+            (turns - expected).abs() < 1.0,
+            "{turns} turns, {expected} expected"
+        );
+    }
+}
+
+#[test]
+fn a_sequential_reader_alone_streams_from_the_buffer() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let mut now = Time::ZERO;
+    for tag in 0..1000 {
+        now = run(
+            &mut drive,
+            now,
+            command(tag, Op::Read, u64::from(tag) * 256, 256),
+        )
+        .at;
+    }
+    let rate = 1000.0 * 256.0 * 512.0 / now.as_secs_f64() / 1e6;
+    // It starts at the outer edge, where the drive is known to read 91 to 98 MB/s.
+    assert!((80.0..110.0).contains(&rate), "{rate} MB/s");
+}
+
+#[test]
+fn reads_hit_what_was_read_and_what_was_written() {
+    let profile = by_name("atlas10k").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let mut now = Time::ZERO;
+    let mut next = |drive: &mut Drive, command| {
+        let completion = run(drive, now, command);
+        now = completion.at + ms(40);
+        completion.hit
+    };
+    let read = |tag, start, len| command(tag, Op::Read, start, len);
+    assert_eq!(next(&mut drive, read(1, 100, 4)), Hit::Miss);
+    // Behind it, and since this drive takes whole tracks, in front of it.
+    assert_eq!(next(&mut drive, read(2, 104, 16)), Hit::Full);
+    assert_eq!(next(&mut drive, read(3, 0, 8)), Hit::Full);
+    // A write does not spoil the rest of the track.
+    assert_eq!(
+        next(&mut drive, command(8, Op::Write, 50, 4)),
+        Hit::Buffered
+    );
+    assert_eq!(next(&mut drive, read(9, 40, 30)), Hit::Full);
+    // The last of the track, and on.
+    assert_eq!(next(&mut drive, read(4, 330, 16)), Hit::Partial);
+    assert_eq!(
+        next(&mut drive, command(5, Op::Write, 5_000_000, 8)),
+        Hit::Buffered
+    );
+    assert_eq!(next(&mut drive, read(6, 5_000_002, 4)), Hit::Full);
+    assert_eq!(next(&mut drive, read(7, 5_000_002, 8)), Hit::Partial);
+}
+
+#[test]
+fn a_flush_waits_for_what_is_dirty() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let mut now = Time::ZERO;
+    for tag in 0..5 {
+        let start = u64::from(tag) * 100_000_000;
+        let completion = run(&mut drive, now, command(tag, Op::Write, start, 8));
+        assert_eq!(completion.hit, Hit::Buffered);
+        assert!(completion.breakdown.total() < ms(1));
+        now = completion.at;
+    }
+    assert!(!drive.is_clean(now));
+    let read = run(&mut drive, now, command(8, Op::Read, 300_000_000, 8));
+    assert_eq!(read.hit, Hit::Full, "dirty data serve reads");
+    let flushed = run(&mut drive, read.at, command(9, Op::Flush, 0, 0));
+    assert!(flushed.breakdown.total() > ms(20), "five seeks");
+    assert!(drive.is_clean(flushed.at));
+    let again = run(&mut drive, flushed.at, command(10, Op::Flush, 0, 0));
+    assert!(again.breakdown.total() < ms(1));
+}
+
+#[test]
+fn an_idle_drive_destages() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let written = run(
+        &mut drive,
+        Time::ZERO,
+        command(1, Op::Write, 700_000_000, 8),
+    );
+    assert!(!drive.is_clean(written.at + profile.cache.destage_delay / 2));
+    let later = written.at + profile.cache.destage_delay + ms(40);
+    assert!(drive.is_clean(later));
+    assert!(drive.head_time(later).get(Part::Destage) > ms(1));
+}
+
+#[test]
+fn forced_unit_access_reaches_the_medium() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let forced = |tag, op| Command {
+        fua: true,
+        ..command(tag, op, 600_000_000, 8)
+    };
+    let written = run(&mut drive, Time::ZERO, forced(1, Op::Write));
+    assert_eq!(written.hit, Hit::Through);
+    assert!(written.breakdown.seek > ms(5));
+    assert!(drive.is_clean(written.at));
+    let read = run(&mut drive, written.at, command(2, Op::Read, 600_000_000, 8));
+    assert_eq!(read.hit, Hit::Full);
+    let read = run(&mut drive, read.at, forced(3, Op::Read));
+    assert_eq!(read.hit, Hit::Miss);
+    // Dirty data get there first.
+    let dirty = run(&mut drive, read.at, command(4, Op::Write, 600_000_000, 8));
+    assert_eq!(dirty.hit, Hit::Buffered);
+    let read = run(&mut drive, dirty.at, forced(5, Op::Read));
+    assert_eq!(read.hit, Hit::Miss);
+    assert!(drive.is_clean(read.at));
+}
+
+#[test]
+fn part_of_a_physical_sector_costs_a_turn() {
+    let profile = by_name("exos-x18")
+        .unwrap()
+        .with(|spec| spec.noise = NoiseSpec::default())
+        .unwrap();
+    let write = |start: u64, len: u64| {
+        let mut drive = Drive::new(&profile, 0);
+        let command = Command {
+            fua: true,
+            ..command(1, Op::Write, start, len)
+        };
+        (run(&mut drive, Time::ZERO, command).breakdown, drive.turn())
+    };
+    let (whole, turn) = write(8_000_000, 8);
+    let (part, _) = write(8_000_001, 7);
+    assert!(whole.rotation < turn);
+    // The head comes in earlier for a read, which may or may not save it another turn.
+    let more = (part.total().as_nanos() as i64 - whole.total().as_nanos() as i64) as f64;
+    let turns = more / turn.as_nanos() as f64;
+    assert!(
+        (turns - turns.round()).abs() < 0.01 && turns > -0.01,
+        "{turns}"
+    );
+    assert!(part.rotation + part.transfer > turn - ms(1), "{part:?}");
+}
+
+#[test]
+fn a_full_queue_is_ordered_by_position() {
+    let fifo = bare("atlas10k");
+    let sptf = fifo
+        .with(|spec| {
+            spec.queue.policy = FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: None,
+            }
+        })
+        .unwrap();
+    let rate = |profile: &Profile| {
+        let mut drive = Drive::new(profile, 0);
+        let mut random = 12_345_u64;
+        let mut now = Time::ZERO;
+        for tag in 0..2000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let start = (random >> 33) % 17_900_000;
+            drive.submit(now, command(tag, Op::Read, start, 8));
+            if tag >= 31 {
+                now = wait(&mut drive).at;
+            }
+        }
+        2000.0 / now.as_secs_f64()
+    };
+    let (fifo, sptf) = (rate(&fifo), rate(&sptf));
+    // One at a time: 5.6 ms of seek and half a turn.
+    assert!((105.0..120.0).contains(&fifo), "{fifo}");
+    assert!(sptf > 2.0 * fifo, "{sptf} against {fifo}");
+}
+
+#[test]
+fn old_commands_are_not_passed_over() {
+    let profile = bare("atlas10k")
+        .with(|spec| {
+            spec.queue.policy = FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: Some(ms(100)),
+            }
+        })
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    // One far away, and a stream of near ones that never ends.
+    let mut tag = 0;
+    while tag < 16 {
+        drive.submit(
+            Time::ZERO,
+            command(tag, Op::Read, u64::from(tag * 977 % 9_000), 8),
+        );
+        tag += 1;
+    }
+    drive.submit(Time::ZERO, command(u32::MAX - 1, Op::Read, 17_900_000, 8));
+    let far = loop {
+        let completion = wait(&mut drive);
+        if completion.tag == u32::MAX - 1 {
+            break completion;
+        }
+        tag += 1;
+        drive.submit(
+            completion.at,
+            command(tag, Op::Read, u64::from(tag * 977 % 9_000), 8),
+        );
+    };
+    assert!(far.breakdown.queue >= ms(95), "{:?}", far.breakdown);
+    assert!(far.breakdown.total() < ms(140), "{:?}", far.breakdown);
+}
+
+#[test]
+fn the_seek_overlaps_the_bus_of_the_command_before() {
+    let slow = |preseek| {
+        bare("cheetah9lp")
+            .with(|spec| {
+                spec.bus.interface_sector = Nanos::from_micros(105);
+                spec.queue.preseek = preseek;
+            })
+            .unwrap()
+    };
+    let last = |preseek| {
+        let mut drive = Drive::new(&slow(preseek), 0);
+        for tag in 0..20 {
+            let start = u64::from(tag * 7 % 20) * 800_000;
+            drive.submit(Time::ZERO, command(tag, Op::Read, start, 64));
+        }
+        (0..20).map(|_| wait(&mut drive).at).last()
+    };
+    // Each sends for 6.7 ms, more than a turn.
+    assert!(last(Preseek::AtMediaEnd).unwrap() + ms(50) < last(Preseek::Off).unwrap());
+}
+
+#[test]
+fn faults_do_what_they_say() {
+    let profile = bare("cheetah9lp");
+    let mut drive = Drive::new(&profile, 0);
+    let bad = Extent::at(5_000, 2);
+    drive.inject(
+        Time::ZERO,
+        Fault::Unreadable {
+            extent: bad,
+            retries: 10,
+        },
+    );
+    let failed = run(&mut drive, Time::ZERO, command(1, Op::Read, 4_996, 8));
+    assert_eq!(failed.result.unwrap_err().lba, Lba::new(5_000));
+    assert!(failed.breakdown.total() > drive.turn() * 10);
+    let fine = run(&mut drive, failed.at, command(2, Op::Read, 4_996, 4));
+    assert_eq!(fine.result, Ok(()));
+    let written = run(&mut drive, fine.at, command(3, Op::Write, 4_996, 8));
+    let read = run(&mut drive, written.at, command(4, Op::Read, 4_996, 8));
+    assert_eq!(read.result, Ok(()));
+
+    drive.inject(read.at, Fault::Stall(ms(500)));
+    let late = run(&mut drive, read.at, command(5, Op::Read, 9_000_000, 8));
+    assert!(late.breakdown.total() >= ms(500));
+
+    drive.inject(late.at, Fault::LoseNext);
+    drive.submit(late.at, command(6, Op::Read, 0, 8));
+    assert_eq!(drive.next_event(), None);
+    assert_eq!(drive.in_flight(), 1);
+    assert!(drive.abort(late.at + ms(7), 6));
+    assert!(!drive.abort(late.at + ms(7), 6));
+    assert_eq!(drive.in_flight(), 0);
+}
+
+#[test]
+fn noise_comes_from_the_seed() {
+    let profile = bare("atlas10k")
+        .with(|spec| {
+            spec.noise = NoiseSpec {
+                seek_sd: Nanos::from_micros(20),
+                seek_sd_relative: 0.01,
+                overhead_sd: Nanos::from_micros(30),
+                speed_ppm: 1000,
+            }
+        })
+        .unwrap();
+    let times = |seed| {
+        let mut drive = Drive::new(&profile, seed);
+        let mut now = Time::ZERO;
+        let mut times = Vec::new();
+        for tag in 0..50 {
+            now = run(
+                &mut drive,
+                now,
+                command(tag, Op::Read, u64::from(tag) * 300_007, 8),
+            )
+            .at;
+            times.push(now);
+        }
+        times
+    };
+    assert_eq!(times(1), times(1));
+    assert_ne!(times(1), times(2));
+}
+
+/// Drives of every kind of buffer, bus and queue.
+fn profiles() -> impl Strategy<Value = Profile> {
+    let name = prop::sample::select(vec![
+        "atlas10k",
+        "cheetah9lp",
+        "barracuda-st32171w",
+        "ibm18es",
+        "hp-c2247a",
+        "wd5000aaks",
+        "exos-x18",
+    ]);
+    let write_back = prop::sample::select(vec![
+        WriteBack::Off,
+        WriteBack::Appending,
+        WriteBack::Flushed,
+        WriteBack::Full,
+    ]);
+    let preseek = prop::sample::select(vec![
+        Preseek::Off,
+        Preseek::AtCompletion,
+        Preseek::AtMediaEnd,
+    ]);
+    let read_ahead = prop::sample::select(vec![
+        ReadAhead::Off,
+        ReadAhead::TrackEnd,
+        ReadAhead::CylinderEnd,
+        ReadAhead::SegmentFull,
+        ReadAhead::NextTrack,
+    ]);
+    let requested = prop::sample::select(vec![
+        RequestedData::Dropped,
+        RequestedData::Kept,
+        RequestedData::Replaceable,
+    ]);
+    let flags = prop::array::uniform16(any::<bool>());
+    (
+        name,
+        write_back,
+        preseek,
+        read_ahead,
+        requested,
+        flags,
+        0_u32..40,
+        1_u32..4,
+    )
+        .prop_map(
+            |(name, write_back, preseek, read_ahead, requested, flags, ahead_min, writes)| {
+                by_name(name)
+                    .unwrap()
+                    .with(|spec| {
+                        let cache = &mut spec.cache;
+                        cache.write_back = write_back;
+                        cache.read_ahead = read_ahead;
+                        cache.requested_data = requested;
+                        cache.segment_sectors = cache.segment_sectors.min(600);
+                        cache.segments = cache.segments.clamp(3, 6);
+                        cache.write_segments = writes.min(cache.segments);
+                        let bound = flags[0] && read_ahead != ReadAhead::Off;
+                        cache.read_ahead_min = if bound { ahead_min } else { 0 };
+                        cache.read_ahead_max = match read_ahead {
+                            ReadAhead::Off => 0,
+                            _ => cache.read_ahead_max.min(600).max(cache.read_ahead_min),
+                        };
+                        cache.dedicated_write_segment = flags[1];
+                        cache.read_ahead_on_idle_hit = flags[2];
+                        cache.read_free_sectors = flags[3];
+                        cache.almost_read_hits = flags[4];
+                        cache.sneaky_full_read_hits = flags[5];
+                        cache.sneaky_intermediate_read_hits = flags[5];
+                        cache.read_hits_on_write_data = flags[6];
+                        cache.write_prebuffering = flags[7];
+                        cache.combine_sequential_writes = flags[8];
+                        cache.stop_read_ahead_in_sector = flags[9];
+                        cache.disconnect_write_in_seek = flags[10];
+                        cache.send_partial_hit_at_once = flags[11];
+                        spec.access.zero_latency_read = flags[12];
+                        spec.access.zero_latency_write = flags[13];
+                        spec.bus.hold_for_read = flags[14] && !flags[5];
+                        spec.bus.never_disconnect = flags[15] && flags[0];
+                        spec.queue.preseek = preseek;
+                        spec.queue.depth = 8;
+                        if flags[15] {
+                            spec.queue.policy = FirmwarePolicy::Sptf {
+                                margin: Nanos::from_micros(300),
+                                age_cap: None,
+                            };
+                        } else {
+                            spec.queue.policy = FirmwarePolicy::Fifo;
+                        }
+                    })
+                    .unwrap()
+            },
+        )
+}
+
+/// One command: what, where (a few places, so that they meet), how long, forced, and how long the
+/// host thinks before it.
+fn commands() -> impl Strategy<Value = Vec<(u8, u64, u64, bool, u64)>> {
+    let place = prop_oneof![0_u64..300, 100_000_u64..100_400, 1_999_000_u64..2_000_000];
+    let len = prop_oneof![1_u64..40, 200_u64..900];
+    let pause = prop_oneof![Just(0_u64), 0_u64..200_000, 1_000_000_u64..80_000_000];
+    prop::collection::vec(
+        (0_u8..20, place, len, prop::bool::weighted(0.1), pause),
+        1..60,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Every command completes once, in order of time; the parts of its time sum to it, those of
+    /// the arm's to all of the time; a flush leaves nothing dirty that was written before it.
+    #[test]
+    fn every_command_completes_once(
+        profile in profiles(),
+        commands in commands(),
+        depth in 1_usize..8,
+        seed in any::<u64>(),
+    ) {
+        let mut drive = Drive::new(&profile, seed);
+        drive.record_spans(Time::ZERO, true);
+        let mut now = Time::ZERO;
+        let mut waiting = std::collections::BTreeMap::new();
+        let mut last = Time::ZERO;
+        let mut take = |drive: &mut Drive, waiting: &mut std::collections::BTreeMap<u32, Time>| {
+            let completion = wait(drive);
+            let submitted = waiting.remove(&completion.tag).expect("completed once");
+            assert!(completion.at >= last && completion.at >= submitted);
+            assert_eq!(completion.breakdown.total(), completion.at - submitted);
+            assert_eq!(completion.result, Ok(()));
+            last = completion.at;
+            completion
+        };
+        for (tag, &(kind, start, len, fua, pause)) in (0..).zip(&commands) {
+            let op = match kind {
+                0 => Op::Flush,
+                1 => Op::Discard,
+                2..=10 => Op::Read,
+                _ => Op::Write,
+            };
+            if waiting.len() >= depth {
+                now = now.max(take(&mut drive, &mut waiting).at);
+            }
+            now += Nanos::from_nanos(pause);
+            drive.note_pending(now, kind % 3 == 0);
+            while drive.next_event().is_some_and(|at| at <= now) {
+                if let Some(completion) = drive.poll(now) {
+                    let submitted = waiting.remove(&completion.tag).expect("completed once");
+                    prop_assert_eq!(completion.breakdown.total(), completion.at - submitted);
+                }
+            }
+            drive.submit(now, Command { fua, ..command(tag, op, start, len) });
+            waiting.insert(tag, now);
+        }
+        while !waiting.is_empty() {
+            now = now.max(take(&mut drive, &mut waiting).at);
+        }
+        prop_assert_eq!(drive.in_flight(), 0);
+        let end = now + ms(500);
+        prop_assert_eq!(drive.head_time(end).total(), end - Time::ZERO);
+        let spans = drive.take_spans(end);
+        prop_assert_eq!(spans.first().map(|span| span.from), Some(Time::ZERO));
+        prop_assert_eq!(spans.last().map(|span| span.to), Some(end));
+        prop_assert!(spans.windows(2).all(|pair| pair[0].to == pair[1].from));
+        drive.submit(end, command(0, Op::Flush, 0, 0));
+        let flushed = wait(&mut drive).at;
+        prop_assert!(drive.is_clean(flushed));
+    }
+
+    /// Asking more often changes nothing.
+    #[test]
+    fn time_may_pass_in_any_steps(
+        profile in profiles(),
+        commands in commands(),
+        steps in prop::collection::vec(1_u64..3_000_000, 1..20),
+    ) {
+        let times = |often: bool| {
+            let mut drive = Drive::new(&profile, 3);
+            let mut now = Time::ZERO;
+            let mut times = Vec::new();
+            for (tag, &(kind, start, len, fua, pause)) in (0..).zip(&commands) {
+                let op = if kind < 10 { Op::Read } else { Op::Write };
+                drive.submit(now, Command { fua, ..command(tag, op, start, len) });
+                let mut step = steps.iter().cycle();
+                let completion = loop {
+                    let next = drive.next_event().unwrap();
+                    if often {
+                        let early = now + Nanos::from_nanos(*step.next().unwrap());
+                        if early < next {
+                            now = early;
+                            drive.head_time(now);
+                            prop_assert!(drive.poll(now).is_none());
+                            continue;
+                        }
+                    }
+                    now = next;
+                    if let Some(completion) = drive.poll(now) {
+                        break completion;
+                    }
+                };
+                times.push((completion, drive.head_time(now)));
+                let after = now + Nanos::from_nanos(pause);
+                if often {
+                    let half = now + Nanos::from_nanos(pause / 2);
+                    drive.head_time(half);
+                }
+                now = after;
+            }
+            Ok(times)
+        };
+        prop_assert_eq!(times(false)?, times(true)?);
+    }
+}
