@@ -51,13 +51,79 @@ fn disksim() -> String {
     text
 }
 
+/// The same requests as MSR Cambridge lines.
+fn msr(trace: &Trace) -> Vec<u8> {
+    let mut text = String::new();
+    for request in &trace.requests {
+        let arrival = request.arrival.expect("recorded").as_nanos() / 100;
+        let op = if request.op.is_read() {
+            "Read"
+        } else {
+            "Write"
+        };
+        let (start, len) = (request.extent.start.get(), request.extent.len.get());
+        writeln!(
+            text,
+            "{},src1,{},{op},{},{},{}",
+            128_166_372_000_000_000 + arrival,
+            request.device,
+            start * 512,
+            len * 512,
+            arrival % 100_000,
+        )
+        .expect("strings take all");
+    }
+    text.into_bytes()
+}
+
+/// The same requests as blkparse events, each complete after 5 ms.
+fn blkparse(trace: &Trace) -> Vec<u8> {
+    let mut text = String::new();
+    for (number, request) in trace.requests.iter().enumerate() {
+        let arrival = request.arrival.expect("recorded");
+        let op = if request.op.is_read() { "R" } else { "WS" };
+        let (start, len) = (request.extent.start, request.extent.len);
+        for (action, delay) in [("Q", 0), ("G", 1), ("D", 3), ("C", 5_000)] {
+            let at = arrival + Nanos::from_micros(delay);
+            writeln!(
+                text,
+                "  8,{:<3}  1 {number:8} {:5}.{:09} {:5}  {action} {op:>3} {start} + {len} [x]",
+                request.device * 16,
+                at.as_nanos() / 1_000_000_000,
+                at.as_nanos() % 1_000_000_000,
+                100 + number % 7,
+            )
+            .expect("strings take all");
+        }
+    }
+    text.into_bytes()
+}
+
 fn read(c: &mut Criterion) {
-    let options = ReadOptions::default();
+    let plain = ReadOptions::default();
+    let trace = Trace::read("t", disksim().as_bytes(), &plain).expect("well-formed");
+    let mut csv = Vec::new();
+    trace.write_csv(&mut csv).expect("a vector takes all");
     let mut group = c.benchmark_group("read");
-    let text = disksim();
-    group.throughput(Throughput::Bytes(text.len() as u64));
-    group.bench_function("disksim", |b| {
-        b.iter(|| Trace::read("t", black_box(text.as_bytes()), &options).expect("well-formed"));
+    for (name, text) in [
+        ("disksim", disksim().into_bytes()),
+        ("msr", msr(&trace)),
+        ("blkparse", blkparse(&trace)),
+        ("csv", csv.clone()),
+    ] {
+        group.throughput(Throughput::Bytes(text.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| Trace::read("t", black_box(&text[..]), &plain).expect("well-formed"));
+        });
+    }
+    group.throughput(Throughput::Bytes(csv.len() as u64));
+    group.bench_function("write csv", |b| {
+        b.iter(|| {
+            let mut out = Vec::with_capacity(csv.len());
+            black_box(&trace)
+                .write_csv(&mut out)
+                .expect("a vector takes all")
+        });
     });
     group.finish();
 }

@@ -5,6 +5,28 @@
 //! [`Fitter`]. A [`Source`] is what a simulation takes requests from: a script replayed
 //! ([`OpenReplay`], [`ClosedReplay`], [`ClosedPerProcess`]) or made-up programs ([`Synthetic`]).
 //!
+//! ```
+//! use headtime_units::{Sectors, Time};
+//! use headtime_workload::{ClosedReplay, Fit, Fitter, ReadOptions, Script, Source, Trace};
+//! use std::sync::Arc;
+//!
+//! let text = "0.5 0 1000 8 1\n1.5 0 99000 16 0\n";
+//! let trace = Trace::read("two.trace", text.as_bytes(), &ReadOptions::default())?;
+//! assert_eq!(trace.info().total.reads, 1);
+//!
+//! // A drive of 50,000 sectors of 512 bytes, one request outstanding.
+//! let fitter = Fitter::new(Sectors::new(50_000), 512, Fit::Wrap);
+//! let script = Arc::new(Script::new(&trace, &[], &fitter)?);
+//! let mut source = ClosedReplay::new(script, 1);
+//! let first = source.poll(Time::ZERO).unwrap();
+//! assert!(source.poll(Time::ZERO).is_none());
+//! let served = Time::from_nanos(8_000_000);
+//! source.completed(served, first.cookie);
+//! let second = source.poll(served).unwrap();
+//! assert_eq!(second.extent.start.get(), 49_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! What is not here: a clock (time is an argument), the disk, printing. The only I/O is reading the
 //! trace file that a caller names.
 
@@ -15,6 +37,7 @@ mod info;
 mod input;
 mod lines;
 mod number;
+mod numbered;
 mod read;
 mod replay;
 mod source;

@@ -2,6 +2,7 @@
 
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Bytes in a sector of a trace. Traces always count 512; [`Fitter`](crate::Fitter) converts.
@@ -183,15 +184,21 @@ impl Trace {
 
     /// The devices that requests are for, ascending.
     pub fn devices(&self) -> Vec<u32> {
-        let mut devices = Vec::new();
+        const FEW: usize = 32;
+        let mut few = Vec::with_capacity(FEW);
         for request in &self.requests {
             // Neighbours often share a device, and devices are few.
-            if devices.last() != Some(&request.device) && !devices.contains(&request.device) {
-                devices.push(request.device);
+            if few.last() == Some(&request.device) || few.contains(&request.device) {
+                continue;
             }
+            if few.len() == FEW {
+                let all = self.requests.iter().map(|request| request.device);
+                return all.collect::<BTreeSet<u32>>().into_iter().collect();
+            }
+            few.push(request.device);
         }
-        devices.sort_unstable();
-        devices
+        few.sort_unstable();
+        few
     }
 
     /// Puts the requests in order of arrival and counts those that were not.
@@ -366,6 +373,21 @@ mod tests {
         assert_eq!(trace.devices(), [0, 1, 2]);
         assert_eq!(trace.find_device("2"), Some(2));
         assert_eq!(trace.find_device("3"), None);
+    }
+
+    #[test]
+    fn few_devices_or_many() {
+        for count in [1, 31, 32, 33, 1000_u32] {
+            let requests = (0..5000_u64)
+                .map(|number| {
+                    let mut request = at(Some(number), number);
+                    request.device = (number as u32).wrapping_mul(7919) % count;
+                    request
+                })
+                .collect();
+            let expected: Vec<u32> = (0..count).collect();
+            assert_eq!(Trace::new(requests).devices(), expected);
+        }
     }
 
     #[test]

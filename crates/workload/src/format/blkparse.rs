@@ -24,6 +24,7 @@ use crate::error::{FieldError, TraceError};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
+use crate::numbered::Numbered;
 use crate::read::{self, Reader};
 use crate::trace::{ArrivalEvent, TraceRequest};
 use headtime_sched::{Flags, Op};
@@ -153,7 +154,7 @@ pub(crate) fn read<R: Read>(
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
     let wanted = reader.options.arrival_event;
-    let mut devices: Vec<(u32, u32)> = Vec::new();
+    let mut devices = Numbered::new();
     let mut queued = Requests::default();
     let mut issued = Requests::default();
     let mut summary = false;
@@ -201,6 +202,7 @@ pub(crate) fn read<R: Read>(
         reader.push(line, request)?;
     }
     reader.device_names = devices
+        .into_list()
         .iter()
         .enumerate()
         .map(|(index, (major, minor))| (index as u32, format!("{major},{minor}")))
@@ -242,7 +244,7 @@ fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
         .ok_or_else(|| field.error("the device", "major,minor such as 8,0"))
 }
 
-fn parse(line: &[u8], devices: &mut Vec<(u32, u32)>) -> Result<Said, Box<FieldError>> {
+fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<FieldError>> {
     let mut fields = Fields::new(line);
     let device = device(fields.next())?;
     fields.next().unsigned("the processor")?;
@@ -274,19 +276,13 @@ fn parse(line: &[u8], devices: &mut Vec<(u32, u32)>) -> Result<Said, Box<FieldEr
         op = Op::Flush;
         flags = Flags::NONE;
     }
-    let index = devices
-        .iter()
-        .position(|other| *other == device)
-        .unwrap_or_else(|| {
-            devices.push(device);
-            devices.len() - 1
-        });
+    let index = devices.number(&device, || device);
     Ok(Said::Event(Event {
         action,
         request: TraceRequest {
             arrival: Some(Time::from_nanos(time)),
             completion: None,
-            device: index as u32,
+            device: index,
             op,
             extent: if op == Op::Flush {
                 Extent::default()

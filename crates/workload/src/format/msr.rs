@@ -10,10 +10,11 @@
 
 use super::fields::{Columns, Field};
 use crate::TraceRequest;
-use crate::error::{FieldError, TraceError};
+use crate::error::{FieldError, TraceError, shown};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
+use crate::numbered::Numbered;
 use crate::read::{self, Reader};
 use headtime_sched::{Flags, Op};
 use headtime_units::Time;
@@ -22,30 +23,25 @@ use std::io::Read;
 /// The unit of both times.
 const TICK: u64 = 100;
 
-/// Volumes, each of a host and a disk. A trace has few.
-#[derive(Default)]
+/// Hosts, and volumes, each of a host and a disk.
 struct Volumes {
-    list: Vec<(Vec<u8>, u32)>,
-    last: usize,
+    hosts: Numbered<Vec<u8>>,
+    list: Numbered<(u32, u32)>,
 }
 
 impl Volumes {
-    /// Its place in the list.
-    #[inline]
-    fn index(&mut self, host: &[u8], disk: u32) -> u32 {
-        let is_it = |(h, d): &(Vec<u8>, u32)| *d == disk && h == host;
-        if !self.list.get(self.last).is_some_and(is_it) {
-            self.last = self.list.iter().position(is_it).unwrap_or_else(|| {
-                self.list.push((host.to_vec(), disk));
-                self.list.len() - 1
-            });
+    fn new() -> Volumes {
+        Volumes {
+            hosts: Numbered::new(),
+            list: Numbered::new(),
         }
-        self.last as u32
     }
 
-    /// Whether there is one host only.
-    fn is_one_host(&self) -> bool {
-        self.list.windows(2).all(|pair| pair[0].0 == pair[1].0)
+    /// The number of a volume.
+    #[inline]
+    fn number(&mut self, host: &[u8], disk: u32) -> u32 {
+        let host = self.hosts.number(host, || host.to_vec());
+        self.list.number(&(host, disk), || (host, disk))
     }
 }
 
@@ -53,7 +49,7 @@ pub(crate) fn read<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
-    let mut volumes = Volumes::default();
+    let mut volumes = Volumes::new();
     let mut first = true;
     while read::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
@@ -70,19 +66,20 @@ pub(crate) fn read<R: Read>(
         }
     }
     reader.subtract_date();
-    let one_host = volumes.is_one_host();
-    if one_host {
-        for request in &mut reader.requests {
-            request.device = volumes.list[request.device as usize].1;
-        }
+    let (hosts, volumes) = (volumes.hosts.into_list(), volumes.list.into_list());
+    let number = |index: u32| match (&hosts[..], volumes[index as usize]) {
+        ([_], (_, disk)) => disk,
+        _ => index,
+    };
+    for request in &mut reader.requests {
+        request.device = number(request.device);
     }
     reader.device_names = volumes
-        .list
         .iter()
-        .enumerate()
-        .map(|(index, (host, disk))| {
-            let number = if one_host { *disk } else { index as u32 };
-            (number, format!("{}/{disk}", crate::error::shown(host)))
+        .zip(0..)
+        .map(|((host, disk), index)| {
+            let host = shown(&hosts[*host as usize]);
+            (number(index), format!("{host}/{disk}"))
         })
         .collect();
     Ok(())
@@ -142,7 +139,7 @@ fn parse(line: &[u8], volumes: &mut Volumes) -> Result<(TraceRequest, bool), Box
         TraceRequest {
             arrival: Some(Time::from_nanos(arrival)),
             completion: Some(Time::from_nanos(completion)),
-            device: volumes.index(host.text, disk),
+            device: volumes.number(host.text, disk),
             op,
             extent,
             process: None,

@@ -10,6 +10,7 @@ use crate::error::{FieldError, TraceError, shown};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
+use crate::numbered::Numbered;
 use crate::read::{self, Reader};
 use crate::trace::{Format, TimeUnit, TraceRequest};
 use crate::write::CSV_HEADINGS;
@@ -41,27 +42,7 @@ struct Layout {
 }
 
 /// Devices that are named by text, numbered as they appear.
-#[derive(Default)]
-struct Names {
-    list: Vec<Vec<u8>>,
-    last: usize,
-}
-
-impl Names {
-    fn index(&mut self, name: &[u8]) -> u32 {
-        if self.list.get(self.last).is_none_or(|last| last != name) {
-            self.last = self
-                .list
-                .iter()
-                .position(|other| other == name)
-                .unwrap_or_else(|| {
-                    self.list.push(name.to_vec());
-                    self.list.len() - 1
-                });
-        }
-        self.last as u32
-    }
-}
+type Names = Numbered<Vec<u8>>;
 
 /// Whether a line is the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
 pub(crate) fn recognise(line: &[u8]) -> bool {
@@ -75,7 +56,7 @@ pub(crate) fn read<R: Read>(
     let own = CsvColumns::own();
     let columns = reader.options.columns.as_ref().unwrap_or(&own);
     let mut layout: Option<Layout> = None;
-    let mut names = Names::default();
+    let mut names = Names::new();
     while read::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         let layout = match &layout {
@@ -100,7 +81,7 @@ pub(crate) fn read<R: Read>(
     }
     reader.subtract_date();
     reader.device_names = names
-        .list
+        .into_list()
         .iter()
         .enumerate()
         .map(|(index, name)| (index as u32, shown(name)))
@@ -259,7 +240,9 @@ fn parse(
     let device = match (&columns.device, field(Role::Device)) {
         (None, _) => 0,
         (Some(DeviceColumn { named: false, .. }), field) => field.unsigned_32("the device")?,
-        (Some(DeviceColumn { named: true, .. }), field) => names.index(field.text),
+        (Some(DeviceColumn { named: true, .. }), field) => {
+            names.number(field.text, || field.text.to_vec())
+        }
     };
     let process = given(Role::Process)
         .map(|field| field.unsigned_32("the process"))
