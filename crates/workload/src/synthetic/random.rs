@@ -1,9 +1,10 @@
 //! Random numbers whose values are a promise.
 //!
-//! The generator is PCG XSL RR 128/64 (LCG), "Pcg64" of the `rand_pcg` crate, which documents its
-//! generators as portable and value-stable. What is drawn from it is computed here: the
-//! distributions of general crates may change their values from version to version, and the
-//! logarithm of the platform's maths library may differ in the last bit.
+//! The generator is PCG XSL RR 128/64 (LCG), "Pcg64" of the `rand_pcg` crate, which documents it as
+//! deterministic and portable; its version is pinned in `Cargo.lock`, its first outputs by a test.
+//! What is drawn from it is computed here: the distributions of general crates may change their
+//! values from version to version, and the logarithm of the platform's maths library may differ in
+//! the last bit.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::RngCore;
