@@ -85,7 +85,7 @@ pub fn prepare(scenario: Scenario) -> Result<Prepared, Fault> {
         let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
         if deepest > profile.queue.depth {
             notes.push(format!(
-                "{}: takes {} commands at a time by its profile; taken to take {deepest}",
+                "{}: its profile says that it takes {} commands at a time; here it takes {deepest}",
                 profile.name, profile.queue.depth
             ));
             profile = profile
@@ -262,12 +262,8 @@ fn script(
     let geometry = &profile.geometry;
     let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, replay.fit);
     Script::new(trace, devices, &fitter).map_err(|error| {
-        let hint = match error {
-            headtime_workload::ReplayError::PastTheEnd(_) => " (--fit wrap)",
-            _ => "",
-        };
         Fault::Input(format!(
-            "{}: on drive {}: {error}{hint}",
+            "{}: on drive {}: {error}",
             replay.file, profile.name
         ))
     })

@@ -24,7 +24,6 @@ pub use trace::{Convert, Info, ReadingOptions, Replay, TextFormat, To, TraceVerb
 #[command(
     name = "headtime",
     version,
-    propagate_version = true,
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = EXIT_CODES,

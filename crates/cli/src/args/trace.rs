@@ -30,8 +30,19 @@ pub struct ReadingOptions {
     /// Which event of a blkparse trace is a request's arrival: queue or issue
     #[arg(long, value_name = "EVENT")]
     pub arrival_event: Option<ArrivalEvent>,
-    /// Columns of a CSV trace
-    #[arg(long, value_name = "COLUMNS")]
+    /// Columns of a CSV trace, as in time=1:ms,op=3,address=4:bytes,size=5:bytes
+    ///
+    /// Parts what=column or what=column:unit, joined by commas; a column is its number, from 1, or
+    /// its heading. What can be given:
+    ///   time, completion, response  s, ms, us, 100ns or ns (response needs time)
+    ///   op                          words or letters; read1 or read0 for digits
+    ///   address, size               bytes, sectors (512 bytes), or a size such as 4KiB
+    ///   device                      a number; name for any text
+    ///   process                     a number
+    ///   flags                       the sum of 1 (FUA), 2 (preflush) and 4 (sync)
+    ///   separator                   comma, semicolon, tab, bar or blank
+    /// op, address and size are needed.
+    #[arg(verbatim_doc_comment, long, value_name = "COLUMNS")]
     pub columns: Option<String>,
 }
 
@@ -41,12 +52,12 @@ pub struct Info {
     /// The trace; may be compressed with gzip or zstd
     #[arg(value_name = "FILE")]
     pub trace: PathBuf,
+    /// Table or JSON
+    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
+    pub format: TextFormat,
     /// How to read it.
     #[command(flatten)]
     pub reading: ReadingOptions,
-    /// Write JSON
-    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
-    pub format: TextFormat,
 }
 
 /// A table, or JSON.

@@ -39,7 +39,22 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
             Ok(text.to_owned())
         })?
         .ok_or_else(|| drive.error("profile", "missing; give for example \"atlas10k\""))?;
-    let belief = drive.text("belief")?.map(str::to_owned);
+    // A name of a drive has neither a point nor a slash.
+    let is_file = |text: &str| text.contains(['.', '/', '\\']);
+    let named = |section: &Section<'_>, key: &str, text: &str| {
+        if is_file(text) {
+            section.beside(key, text)
+        } else {
+            text.to_owned()
+        }
+    };
+    let drives: Vec<String> = drives
+        .iter()
+        .map(|text| named(&drive, "profile", text))
+        .collect();
+    let belief = drive
+        .text("belief")?
+        .map(|text| named(&drive, "belief", text));
     let firmware = drive
         .parse_list("firmware", "\"profile\", \"fifo\" or \"sptf\"", str::parse)?
         .unwrap_or_else(|| vec![Firmware::Profile]);
@@ -299,8 +314,8 @@ fn range(text: &str) -> Result<(Bytes, Bytes), String> {
 fn replay(mut section: Section<'_>) -> Result<Replay, TreeError> {
     let file = section
         .text("file")?
-        .ok_or_else(|| section.error("file", "missing; give the trace to replay"))?
-        .to_owned();
+        .ok_or_else(|| section.error("file", "missing; give the trace to replay"))?;
+    let file = section.beside("file", file);
     let format = section.parse("format", "a trace format", |text| {
         text.parse::<Format>().map_err(|error| error.to_string())
     })?;

@@ -7,6 +7,7 @@ use headtime_units::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
@@ -109,7 +110,7 @@ impl Table {
     ///
     /// `text` is read as a TOML value if it is one (`4`, `true`, `[1, 4]`, `"a b"`), else taken as a
     /// string, so that `drive.profile=atlas10k` needs no quotes. Whole `[[lists]]` of tables are
-    /// reached by number: `workload.0.processes=4`.
+    /// reached by number, `workload.1.processes=4`, which may be left out if there is but one.
     ///
     /// # Errors
     ///
@@ -153,13 +154,19 @@ impl Table {
                 Value::List(list) => {
                     let count = list.len();
                     let number = tables.peek().and_then(|name| name.parse::<usize>().ok());
-                    let Some(number) = number else {
-                        return error(
-                            &passed,
-                            &format!("is a list of {count}; say which, as in {passed}.0"),
-                        );
+                    let number = match number {
+                        Some(number) => {
+                            tables.next();
+                            number
+                        }
+                        None if count == 1 => 0,
+                        None => {
+                            return error(
+                                &passed,
+                                &format!("is a list of {count}; say which, as in {passed}.0"),
+                            );
+                        }
                     };
-                    tables.next();
                     match list.get_mut(number).map(|node| &mut node.value) {
                         Some(Value::Table(inner)) => inner,
                         Some(_) => return error(&passed, "is no list of tables"),
@@ -322,6 +329,19 @@ impl<'a> Section<'a> {
     /// Its name with all tables around it.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// A file that a key names: one that stands in a scenario file is looked for beside that, one
+    /// that stands on the command line where the command runs.
+    pub fn beside(&self, key: &str, file: &str) -> String {
+        let place = self.table.0.get(key).map(|node| &node.place);
+        match place {
+            Some(Place::Line(scenario, _)) => {
+                let path = Path::new(scenario.as_ref()).with_file_name(file);
+                path.to_string_lossy().into_owned()
+            }
+            _ => file.to_owned(),
+        }
     }
 
     /// An error about one of its keys.
@@ -828,6 +848,21 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "s.toml:2: 1979-05-27 is a date; nothing here takes one"
+        );
+    }
+
+    #[test]
+    fn files_are_beside_the_scenario_that_names_them() {
+        let mut table = Table::parse("some/where/s.toml", "a = 'x.trace'").unwrap();
+        table.set("--set", "b", "x.trace").unwrap();
+        let top = Section::new(&table, place());
+        assert_eq!(top.beside("a", "x.trace"), "some/where/x.trace");
+        assert_eq!(top.beside("a", "/x.trace"), "/x.trace");
+        assert_eq!(top.beside("b", "x.trace"), "x.trace");
+        let table = Table::parse("s.toml", "a = 'x.trace'").unwrap();
+        assert_eq!(
+            Section::new(&table, place()).beside("a", "x.trace"),
+            "x.trace"
         );
     }
 

@@ -1,0 +1,74 @@
+//! Help, man pages, completions: all from one definition.
+
+use super::common::{all, run, scratch, stdout};
+use headtime_sched::policies;
+
+#[test]
+fn short_help() {
+    for (name, args) in [
+        ("headtime", vec!["-h"]),
+        ("sim", vec!["sim", "-h"]),
+        ("sim-run", vec!["sim", "run", "-h"]),
+        ("sim-fuzz", vec!["sim", "fuzz", "-h"]),
+        ("trace", vec!["trace", "-h"]),
+        ("trace-info", vec!["trace", "info", "-h"]),
+        ("trace-convert", vec!["trace", "convert", "-h"]),
+        ("trace-replay", vec!["trace", "replay", "-h"]),
+        ("drive", vec!["drive", "-h"]),
+        ("drive-show", vec!["drive", "show", "-h"]),
+        ("drive-import", vec!["drive", "import", "-h"]),
+        ("drive-validate", vec!["drive", "validate", "-h"]),
+    ] {
+        insta::assert_snapshot!(format!("help-{name}"), all(&args));
+    }
+}
+
+#[test]
+fn long_help_names_every_scheduler_and_its_options() {
+    for args in [
+        vec!["--help"],
+        vec!["sim", "run", "--help"],
+        vec!["trace", "replay", "--help"],
+    ] {
+        let text = stdout(&args);
+        for policy in policies() {
+            assert!(
+                text.contains(&format!("  {}", policy.title())),
+                "{args:?}: {}",
+                policy.name
+            );
+            for option in policy.options {
+                let shown = format!("{}={}", option.key, option.default);
+                assert!(text.contains(&shown), "{args:?}: {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_verb_there_is_help() {
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: headtime <COMMAND>"));
+}
+
+#[test]
+fn pages_and_completions_are_generated() {
+    let directory = scratch("generate");
+    let path = directory.to_str().unwrap();
+    stdout(&["generate", "man", path]);
+    stdout(&["generate", "completions", path]);
+    let mut names: Vec<String> = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    insta::assert_snapshot!("generated-files", names.join("\n"));
+    let page = std::fs::read_to_string(directory.join("headtime-trace-replay.1")).unwrap();
+    assert!(
+        page.contains("headtime\\-trace\\-replay") && page.contains("\\-\\-closed"),
+        "{page}"
+    );
+    let bash = std::fs::read_to_string(directory.join("headtime.bash")).unwrap();
+    assert!(bash.contains("--print-scenario"));
+}

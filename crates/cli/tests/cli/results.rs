@@ -1,0 +1,468 @@
+//! What comes out: fields of the JSON, files, and that it is always the same.
+
+use super::common::{data, headtime, run, scratch, stdout};
+use serde_json::Value;
+use std::io::Read;
+use std::process::Stdio;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(args)).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_report_has_its_fields() {
+    let report = json(&["sim", "run", "small.toml", "--format", "json"]);
+    for key in ["version", "seed", "scenario_hash", "host", "runs"] {
+        assert!(report.get(key).is_some(), "{key}");
+    }
+    assert_eq!(report["seed"], 7);
+    let mut host = keys(&report["host"]);
+    host.sort_unstable();
+    assert_eq!(host, ["requests_per_wall_s", "wall_s"]);
+    let runs = report["runs"].as_array().unwrap();
+    let made: Vec<(&str, u64)> = runs
+        .iter()
+        .map(|run| {
+            (
+                run["scheduler"].as_str().unwrap(),
+                run["depth"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(made, [("noop", 1), ("sstf", 1), ("noop", 2), ("sstf", 2)]);
+    for run in runs {
+        for key in [
+            "scheduler",
+            "requests",
+            "simulated_s",
+            "throughput_mb_s",
+            "iops",
+            "response_ms",
+            "queue_ms",
+            "device_ms",
+            "head_time",
+            "per_origin",
+            "fairness",
+        ] {
+            assert!(run.get(key).is_some(), "{key}");
+        }
+        for spread in ["response_ms", "queue_ms", "device_ms"] {
+            let mut names = keys(&run[spread]);
+            names.sort_unstable();
+            assert_eq!(names, ["max", "mean", "p50", "p90", "p95", "p99", "p999"]);
+        }
+        let parts = run["head_time"].as_object().unwrap();
+        let sum: f64 = parts.values().map(number).sum();
+        let all = number(&run["simulated_s"]);
+        assert!((sum - all).abs() < 1e-6, "parts sum to {sum}, not {all}");
+        assert_eq!(run["requests"], 400);
+        assert!((number(&run["iops"]) - 400.0 / all).abs() < 1e-3);
+        let origins = run["per_origin"].as_array().unwrap();
+        assert_eq!(origins.len(), 4);
+        let requests: u64 = origins
+            .iter()
+            .map(|origin| origin["requests"].as_u64().unwrap())
+            .sum();
+        assert_eq!(requests, 400);
+        let (response, queue, device) = (
+            number(&run["response_ms"]["mean"]),
+            number(&run["queue_ms"]["mean"]),
+            number(&run["device_ms"]["mean"]),
+        );
+        assert!(
+            (response - queue - device).abs() < 1e-5,
+            "{response} {queue} {device}"
+        );
+    }
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes() {
+    for format in ["table", "json", "csv"] {
+        let command = |jobs: &'static str| {
+            stdout(&[
+                "sim",
+                "run",
+                "small.toml",
+                "--reproducible",
+                "--format",
+                format,
+                "--jobs",
+                jobs,
+            ])
+        };
+        assert_eq!(command("1"), command("3"), "{format}");
+    }
+    let report = json(&[
+        "sim",
+        "run",
+        "small.toml",
+        "--format",
+        "json",
+        "--reproducible",
+    ]);
+    assert!(report.get("host").is_none());
+    let directory = scratch("same-bytes");
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let mut written = Vec::new();
+    for number in ["1", "2"] {
+        let (plot, log) = (
+            file(&format!("{number}.svg")),
+            file(&format!("{number}.log")),
+        );
+        stdout(&[
+            "sim",
+            "run",
+            "small.toml",
+            "-s",
+            "sstf",
+            "--set",
+            "engine.depth=2",
+            "--plot",
+            &plot,
+            "--log",
+            &log,
+        ]);
+        let read = |path: &str| std::fs::read_to_string(path).unwrap();
+        written.push((read(&plot), read(&log)));
+    }
+    assert_eq!(written[0], written[1]);
+    assert!(written[0].0.starts_with("<svg "));
+    assert!(written[0].1.lines().count() > 400);
+}
+
+#[test]
+fn the_hash_names_the_scenario_and_not_the_seed() {
+    let hash = |extra: &[&str]| {
+        let mut args = vec!["sim", "run", "small.toml", "--format", "json"];
+        args.extend(extra);
+        json(&args)["scenario_hash"].as_str().unwrap().to_owned()
+    };
+    let plain = hash(&[]);
+    assert_eq!(plain.len(), 16);
+    assert_eq!(plain, hash(&["--seed", "99"]));
+    assert_ne!(plain, hash(&["--set", "engine.depth=3"]));
+    assert_ne!(plain, hash(&["--set", "drive.override.rotation.rpm=10026"]));
+}
+
+#[test]
+fn a_seed_changes_the_requests_and_repeats_have_an_interval() {
+    let run = |extra: &[&str]| {
+        let mut args = vec![
+            "sim",
+            "run",
+            "small.toml",
+            "-s",
+            "noop",
+            "--set",
+            "engine.depth=1",
+        ];
+        args.extend(["--format", "json"]);
+        args.extend(extra);
+        json(&args)["runs"][0].clone()
+    };
+    assert_ne!(
+        run(&[])["response_ms"],
+        run(&["--seed", "8"])["response_ms"]
+    );
+    let repeated = run(&["--set", "run.repeats=3"]);
+    assert_eq!(repeated["requests"], 1200);
+    assert!(number(&repeated["ci95"]["iops"]) > 0.0);
+    assert!(run(&[]).get("ci95").is_none());
+}
+
+#[test]
+fn a_scenario_printed_is_the_same_scenario() {
+    let directory = scratch("print");
+    let path = directory.join("printed.toml");
+    let path = path.to_str().unwrap();
+    for args in [
+        vec!["sim", "run", "small.toml"],
+        vec![
+            "trace",
+            "replay",
+            "tiny.trace",
+            "-p",
+            "atlas10k",
+            "--closed",
+            "3",
+            "-s",
+            "sstf",
+            "--device",
+            "0",
+        ],
+    ] {
+        let mut print = args.clone();
+        print.push("--print-scenario");
+        let text = stdout(&print).replace(
+            "\"tiny.trace\"",
+            &format!("{:?}", data().join("tiny.trace")),
+        );
+        std::fs::write(path, text).unwrap();
+        let mut run = args.clone();
+        run.extend(["--reproducible", "--format", "json"]);
+        assert_eq!(
+            stdout(&run),
+            stdout(&["sim", "run", path, "--reproducible", "--format", "json"])
+        );
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_in_every_way() {
+    let replay = |extra: &[&str]| {
+        let mut args = vec![
+            "trace",
+            "replay",
+            "tiny.trace",
+            "-p",
+            "atlas10k",
+            "--format",
+            "json",
+        ];
+        args.extend(extra);
+        json(&args)["runs"][0].clone()
+    };
+    let open = replay(&[]);
+    assert_eq!(open["requests"], 8);
+    // The recorded arrivals span 41 ms.
+    assert!(number(&open["simulated_s"]) > 0.041);
+    let slow = replay(&["--speed", "0.5"]);
+    assert!(number(&slow["simulated_s"]) > 0.082);
+    let devices: Vec<&str> = open["per_origin"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|origin| origin["device"].as_str().unwrap())
+        .collect();
+    assert_eq!(devices, ["0", "1"]);
+    assert_eq!(replay(&["--device", "1"])["requests"], 3);
+    assert_eq!(replay(&["--device", "0,1", "--closed", "1"])["requests"], 8);
+    let closed = replay(&["--closed", "1"]);
+    assert_eq!(number(&closed["head_time"]["idle"]), 0.0);
+    assert_eq!(number(&closed["queue_ms"]["max"]), 0.0);
+    // In the scenario's own way, beside the scenario.
+    let path = data().join("replay.toml");
+    let report = json(&["sim", "run", path.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(report["runs"][0]["requests"], 8);
+}
+
+#[test]
+fn a_depth_beyond_the_profile_is_said() {
+    let output = run(&[
+        "trace",
+        "replay",
+        "tiny.trace",
+        "-p",
+        "atlas10k",
+        "--depth",
+        "4",
+    ]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("note: atlas10k: its profile says that it takes 1 commands at a time"),
+        "{text}"
+    );
+}
+
+#[test]
+fn csv_has_a_line_per_run_and_as_many_fields_as_headings() {
+    let text = stdout(&["sim", "run", "small.toml", "--format", "csv"]);
+    let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(widths.len(), 5);
+    assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+    assert!(text.starts_with("scheduler,drive,depth,firmware,"));
+}
+
+#[test]
+fn a_table_has_its_headings() {
+    let text = stdout(&["sim", "run", "small.toml"]);
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("A small comparison"));
+    assert_eq!(
+        lines.next(),
+        Some("drive atlas10k, firmware fifo, 400 requests, seed 7")
+    );
+    assert_eq!(lines.next(), Some(""));
+    let groups = lines.next().unwrap();
+    assert!(
+        groups.contains("response ms") && groups.contains("head time %"),
+        "{groups}"
+    );
+    assert!(
+        lines.next().unwrap().starts_with("depth  scheduler"),
+        "{text}"
+    );
+    assert_eq!(lines.count(), 4);
+    // Not a terminal: nothing but letters.
+    assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn conversions_go_both_ways() {
+    let directory = scratch("convert");
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let (csv, back) = (file("tiny.csv"), file("tiny.trace"));
+    stdout(&["trace", "convert", "tiny.trace", &csv]);
+    stdout(&["trace", "convert", &csv, &back]);
+    let comment_free = |path: &str| -> String {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| format!("{line}\n"))
+            .collect()
+    };
+    let original = data().join("tiny.trace");
+    assert_eq!(
+        comment_free(&back),
+        comment_free(original.to_str().unwrap())
+    );
+    let infos = [
+        json(&["trace", "info", "tiny.trace", "--format", "json"]),
+        json(&["trace", "info", &csv, "--format", "json"]),
+    ];
+    assert_eq!(infos[0]["total"], infos[1]["total"]);
+    assert_eq!(infos[0]["devices"], infos[1]["devices"]);
+}
+
+#[test]
+fn a_validation_has_its_fields() {
+    let found = json(&[
+        "drive",
+        "validate",
+        "-p",
+        "atlas10k",
+        "-t",
+        "measured.trace",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(keys(&found).len(), 4);
+    assert_eq!(found["drive"], "atlas10k");
+    assert_eq!(found["requests"], 3);
+    assert_eq!(number(&found["mean_ms"]["measured"]), 6.576_917);
+    assert!(number(&found["mean_ms"]["modelled"]) > 0.0);
+    assert!(number(&found["demerit_ms"]) > 0.0);
+}
+
+#[test]
+fn every_shipped_drive_is_listed_and_shown() {
+    let list = json(&["drive", "list", "--format", "json"]);
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|drive| drive["name"].as_str().unwrap())
+        .collect();
+    for name in [
+        "atlas10k",
+        "cheetah9lp",
+        "barracuda-st32171w",
+        "ibm18es",
+        "hp-c2247a",
+        "wd5000aaks",
+    ] {
+        assert!(names.contains(&name), "{name}");
+    }
+    for name in names {
+        assert!(stdout(&["drive", "show", name]).contains("Where the values come from"));
+        let directory = scratch(&format!("show-{name}"));
+        let path = directory.join("copy.toml");
+        std::fs::write(&path, stdout(&["drive", "show", name, "--format", "toml"])).unwrap();
+        let copy = stdout(&["drive", "show", path.to_str().unwrap(), "--format", "json"]);
+        assert_eq!(copy, stdout(&["drive", "show", name, "--format", "json"]));
+    }
+}
+
+#[test]
+fn fuzzing_says_what_it_drew() {
+    let text = stdout(&["sim", "fuzz", "--seed", "1", "--runs", "2"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[0].starts_with("seed 1: ok, ") && lines[1].starts_with("seed 2: ok, "),
+        "{text}"
+    );
+    assert_eq!(text, stdout(&["sim", "fuzz", "--seed", "1", "--runs", "2"]));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = headtime(&["drive", "show", "ibm18es", "--format", "toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_scenarios_of_the_documentation_are_scenarios() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let directory = scratch("documentation");
+    let blocks: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    assert_eq!(blocks.len(), 2);
+    for (number, block) in blocks.into_iter().enumerate() {
+        let path = directory.join(format!("{number}.toml"));
+        std::fs::write(&path, block).unwrap();
+        stdout(&["sim", "run", path.to_str().unwrap(), "--print-scenario"]);
+    }
+}
+
+#[test]
+fn the_documentation_has_every_key() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    // What `--print-scenario` can write is what can be read.
+    let printed = [
+        stdout(&["sim", "run", "--print-scenario"]),
+        stdout(&[
+            "trace",
+            "replay",
+            "tiny.trace",
+            "-p",
+            "atlas10k",
+            "--print-scenario",
+        ]),
+    ];
+    for line in printed.iter().flat_map(|text| text.lines()) {
+        if let Some((key, _)) = line.split_once(" = ") {
+            assert!(text.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+    let report = json(&["sim", "run", "small.toml", "--format", "json"]);
+    for key in keys(&report).into_iter().chain(keys(&report["runs"][0])) {
+        assert!(text.contains(&format!("`{key}`")), "{key}");
+    }
+}
