@@ -7,7 +7,7 @@
 
 use crate::{Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
-use headtime_disk::profile::{FirmwarePolicy, Profile, ReadAhead, WriteBack};
+use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
 use headtime_engine::{Config, Engine, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec, policies};
@@ -181,11 +181,7 @@ fn draw(seed: u64) -> Plan {
                 FirmwarePolicy::Fifo
             };
             if !cache {
-                spec.cache.enabled = false;
-                spec.cache.read_ahead = ReadAhead::Off;
-                (spec.cache.read_ahead_min, spec.cache.read_ahead_max) = (0, 0);
-                spec.cache.write_back = WriteBack::Off;
-                spec.cache.read_free_sectors = false;
+                spec.cache = CacheSpec::default();
             }
             if noise {
                 spec.noise.seek_sd = Nanos::from_micros(20);
