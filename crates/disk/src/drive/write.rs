@@ -8,6 +8,15 @@ use crate::profile::{Preseek, WriteBack};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
 
+/// The data of a write on the bus.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    /// When the first of them come.
+    from: Time,
+    /// When all have come.
+    sent: Time,
+}
+
 impl Drive {
     /// Whether a write completes in the buffer, although the arm sets out with it.
     fn is_fast(&self, slot: &Slot) -> bool {
@@ -173,7 +182,7 @@ impl Drive {
         });
         let at = sent + overhead.write_completion;
         self.last_was_read = false;
-        self.finish_write(index, Hit::Buffered, begin, sent, at, motion.end);
+        self.finish_write(index, now, Data { from: begin, sent }, at, motion.end);
         true
     }
 
@@ -223,7 +232,12 @@ impl Drive {
             }
             None => (slot.ready, self.reconnected(slot.disconnected.max(now))),
         };
-        let data = data.max(self.bus.free());
+        let sector = self.sector();
+        let fetched = slot.fetched.filter(|_| !connected);
+        let data = match fetched {
+            Some(fetched) => fetched.saturating_sub(sector * len),
+            None => data.max(self.bus.free()),
+        };
         let leave = self.end_ahead(now).at;
         if let Some(id) = segment {
             self.cache.begin_write(id, extent);
@@ -240,7 +254,6 @@ impl Drive {
             let seek = self.mechanics.reposition(self.track, to, Op::Write).total();
             depart += overhead.minimum_seek_delay.saturating_sub(seek);
         }
-        let sector = self.sector();
         let mut sent = data + sector * len;
         let feed = Feed {
             first: data + sector,
@@ -254,7 +267,9 @@ impl Drive {
             // More than the buffer holds: the last of it comes when the rest is on the medium.
             sent = sent.max(motion.end);
         }
-        self.bus.plan(data, sent);
+        if fetched.is_none() {
+            self.bus.plan(data, sent);
+        }
         if let Some(id) = segment {
             self.writing = Some(Writing {
                 segment: id,
@@ -264,8 +279,12 @@ impl Drive {
         }
         self.last_was_read = false;
         if fast {
-            let at = sent + overhead.write_completion;
-            self.finish_write(index, Hit::Buffered, data, sent, at, motion.end);
+            let told = match fetched {
+                Some(_) => sent.max(now) + overhead.first_reselect + bus.arbitration,
+                None => sent,
+            };
+            let at = told + overhead.write_completion;
+            self.finish_write(index, now, Data { from: data, sent }, at, motion.end);
             return true;
         }
         let on_medium = if bus.never_disconnect {
@@ -313,28 +332,23 @@ impl Drive {
         }
     }
 
-    /// A write completes at `at` in the buffer, where its data came from `data` to `sent`; the arm is
-    /// done with it at `media_end`.
-    fn finish_write(
-        &mut self,
-        index: u16,
-        hit: Hit,
-        data: Time,
-        sent: Time,
-        at: Time,
-        media_end: Time,
-    ) {
+    /// A write that was taken up at `now` completes in the buffer, where its data come from, or came.
+    fn finish_write(&mut self, index: u16, now: Time, data: Data, at: Time, media_end: Time) {
         let slot = self.slot(index);
-        slot.hit = hit;
+        let queue = now.saturating_since(slot.arrived);
+        let taken = slot.submitted + queue;
+        let from = data.from.max(taken);
+        slot.hit = Hit::Buffered;
         slot.breakdown = Breakdown {
-            overhead: data - slot.submitted,
-            bus: at - data,
+            queue,
+            overhead: from - taken,
+            bus: at - from,
             ..Breakdown::default()
         };
         self.complete(index, at);
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => media_end.max(at),
-            Preseek::AtCompletion => media_end.max(sent),
+            Preseek::AtCompletion => media_end.max(data.sent),
             Preseek::AtMediaEnd => media_end,
         };
         self.idle_since = self.arm_free.max(at);
