@@ -19,15 +19,18 @@ pub(crate) struct Target {
     pub track: Track,
     /// When in a turn the sector begins.
     pub phase: Nanos,
+    /// What for.
+    pub op: Op,
 }
 
 impl Target {
     /// The position of a sector.
-    pub fn new(layout: &Layout, mechanics: &Mechanics, lba: Lba) -> Target {
+    pub fn new(layout: &Layout, mechanics: &Mechanics, lba: Lba, op: Op) -> Target {
         let place = layout.locate(lba);
         Target {
             track: place.track,
             phase: mechanics.phase(place.angle),
+            op,
         }
     }
 }
@@ -137,7 +140,7 @@ impl Queue {
                 return Some((place, Nanos::ZERO));
             };
             let limit = best.map_or(Nanos::MAX, |(_, time)| time);
-            let time = self.positioning(mechanics, from, now, target, waiting.op, margin, limit);
+            let time = self.positioning(mechanics, from, now, target, margin, limit);
             if time < limit {
                 best = Some((place, time));
             }
@@ -160,24 +163,22 @@ impl Queue {
             FirmwarePolicy::Fifo => Nanos::ZERO,
             FirmwarePolicy::Sptf { margin, .. } => margin,
         };
-        self.positioning(mechanics, from, now, target, Op::Write, margin, best)
+        self.positioning(mechanics, from, now, target, margin, best)
     }
 
     /// Estimated time to the first sector of `target` for an arm free to leave `from` at `now`; of
     /// the seek alone if that is `best` already.
-    #[allow(clippy::too_many_arguments)]
     fn positioning(
         &self,
         mechanics: &Mechanics,
         from: Track,
         now: Time,
         target: Target,
-        op: Op,
         margin: Nanos,
         best: Nanos,
     ) -> Nanos {
-        let way = mechanics.reposition(from, target.track, op).total();
-        let seek = if op.is_read() {
+        let way = mechanics.reposition(from, target.track, target.op).total();
+        let seek = if target.op.is_read() {
             way.max(self.least)
         } else {
             way

@@ -219,7 +219,8 @@ impl Drive {
         slot.ready = slot.arrived + overhead;
         slot.disconnected = slot.ready + disconnect;
         let lba = slot.command.extent.start;
-        let target = Target::new(&self.layout, &self.mechanics, lba);
+        let op = slot.command.op;
+        let target = Target::new(&self.layout, &self.mechanics, lba, op);
         self.wait(index, Some(target));
     }
 
@@ -354,6 +355,7 @@ impl Drive {
             &self.layout,
             &self.mechanics,
             self.cache.get(segment).dirty().start,
+            Op::Write,
         )
     }
 

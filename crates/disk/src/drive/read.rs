@@ -231,7 +231,13 @@ impl Drive {
         };
         self.complete(index, at);
 
-        let arm_end = media_end.max(now);
+        // What does not fit into the segment is read when the bus has made room.
+        let size = u64::from(self.cache.spec().segment_sectors);
+        let room = match len > size {
+            true => sent.saturating_sub(link.sector * size),
+            false => now,
+        };
+        let arm_end = media_end.max(room).max(now);
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => at.max(arm_end),
             Preseek::AtCompletion => sent.max(arm_end),
