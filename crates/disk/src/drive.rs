@@ -46,7 +46,7 @@ pub use fault::{Fault, MediumError};
 /// parameters were extracted automatically, measured reads on the same track or cylinder take
 /// 0.6 to 1.2 ms longer than that, which is 0.6 to 0.8 of their single-cylinder seeks; on the fifth
 /// it makes no difference. One factor for all of them was chosen by the demerit of all five.
-fn least_positioning(profile: &Profile) -> Nanos {
+pub fn least_positioning(profile: &Profile) -> Nanos {
     let mechanics = Mechanics::new(profile);
     mechanics.seek(1, Op::Read) * 2 / 3
 }

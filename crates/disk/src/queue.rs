@@ -189,3 +189,101 @@ impl Queue {
         seek + mechanics.wait(mechanics.phase_at(now + seek), target.phase)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::by_name;
+
+    fn nanos(micros: u64) -> Nanos {
+        Nanos::from_micros(micros)
+    }
+
+    /// The tags in the order in which commands at these addresses, all there from the start but for
+    /// their times of arrival, are served one a millisecond.
+    fn order(policy: FirmwarePolicy, commands: &[(u64, u64)]) -> Vec<u16> {
+        let profile = by_name("cheetah9lp").unwrap();
+        let layout = Layout::new(&profile);
+        let mechanics = Mechanics::new(&profile);
+        let mut queue = Queue::new(policy, 32, Nanos::ZERO);
+        for (slot, &(lba, arrived_ms)) in (0..).zip(commands) {
+            queue.push(Waiting {
+                slot,
+                op: Op::Read,
+                arrived: Time::ZERO + Nanos::from_millis(arrived_ms),
+                target: Some(Target::new(&layout, &mechanics, Lba::new(lba), Op::Read)),
+            });
+        }
+        let mut from = layout.home();
+        let mut now = Time::ZERO + Nanos::from_millis(200);
+        let mut order = Vec::new();
+        while let Some((place, _)) = queue.choose(&mechanics, from, now, |_| true) {
+            let waiting = queue.take(place);
+            order.push(waiting.slot);
+            from = waiting.target.unwrap().track;
+            now += nanos(1000);
+        }
+        order
+    }
+
+    #[test]
+    fn in_order_of_arrival() {
+        let commands = [(9_000_000, 0), (10, 1), (17_000_000, 2)];
+        assert_eq!(order(FirmwarePolicy::Fifo, &commands), [0, 1, 2]);
+    }
+
+    #[test]
+    fn by_position_unless_one_is_too_old() {
+        let sptf = |age_cap| FirmwarePolicy::Sptf {
+            margin: Nanos::ZERO,
+            age_cap,
+        };
+        let commands = [
+            (17_000_000, 50),
+            (9_000_000, 60),
+            (100_000, 190),
+            (3_000_000, 195),
+        ];
+        assert_eq!(order(sptf(None), &commands)[3], 0);
+        assert_eq!(order(sptf(Some(Nanos::from_millis(149))), &commands)[0], 0);
+    }
+
+    #[test]
+    fn a_margin_lets_tight_arrivals_go() {
+        let profile = by_name("cheetah9lp").unwrap();
+        let mechanics = Mechanics::new(&profile);
+        let layout = Layout::new(&profile);
+        let (from, now) = (layout.home(), Time::ZERO);
+        let target = |after: Nanos, cylinder| {
+            let track = Track {
+                cylinder: headtime_units::Cylinder(cylinder),
+                ..from
+            };
+            let arrival = now + mechanics.reposition(from, track, Op::Read).total();
+            Target {
+                track,
+                phase: mechanics.phase_at(arrival + after),
+                op: Op::Read,
+            }
+        };
+        let first = |margin| {
+            let policy = FirmwarePolicy::Sptf {
+                margin,
+                age_cap: None,
+            };
+            let mut queue = Queue::new(policy, 2, Nanos::ZERO);
+            // The one is reached with 100 us to spare, the other in a millisecond and more.
+            for (slot, target) in [(0, target(nanos(100), 50)), (1, target(nanos(1500), 60))] {
+                queue.push(Waiting {
+                    slot,
+                    op: Op::Read,
+                    arrived: now,
+                    target: Some(target),
+                });
+            }
+            queue.choose(&mechanics, from, now, |_| true).unwrap().0
+        };
+        assert_eq!(first(Nanos::ZERO), 0);
+        assert_eq!(first(nanos(300)), 1);
+    }
+}
