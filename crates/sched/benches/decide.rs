@@ -11,7 +11,7 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 use std::hint::black_box;
 use std::sync::Arc;
 
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "noop",
     "deadline",
     "mq-deadline",
@@ -19,6 +19,7 @@ const POLICIES: [&str; 8] = [
     "clook:batch=16",
     "sstf",
     "sptf",
+    "sptf:age_weight=0.03",
     "sptf-sw60",
 ];
 

@@ -7,7 +7,7 @@
 use crate::{Elevator, Scheduler};
 use alloc::boxed::Box;
 use core::fmt;
-use headtime_units::Nanos;
+use headtime_units::{Millionths, Nanos};
 
 /// The value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,16 +16,19 @@ pub enum Value {
     Count(u64),
     /// How long.
     Duration(Nanos),
+    /// How much of something: a weight or a factor.
+    Weight(Millionths),
     /// Whether.
     Flag(bool),
 }
 
-/// Writes the value as it is read: `16`, `500ms`, `true`.
+/// Writes the value as it is read: `16`, `500ms`, `0.03`, `true`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Count(count) => count.fmt(f),
             Value::Duration(span) => span.fmt(f),
+            Value::Weight(weight) => weight.fmt(f),
             Value::Flag(flag) => flag.fmt(f),
         }
     }
@@ -69,6 +72,21 @@ impl OptionInfo {
                 Value::Duration(Nanos::ZERO),
                 Value::Duration(Nanos::from_secs(86_400)),
             ),
+            help,
+        }
+    }
+
+    /// A weight, from 0 to `max`.
+    pub const fn weight(
+        key: &'static str,
+        default: Millionths,
+        max: Millionths,
+        help: &'static str,
+    ) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Weight(default),
+            range: (Value::Weight(Millionths::ZERO), Value::Weight(max)),
             help,
         }
     }
@@ -230,6 +248,18 @@ impl<'a> Options<'a> {
         match self.value(key) {
             Value::Duration(span) => span,
             other => panic!("{key} is {other:?}, not a duration"),
+        }
+    }
+
+    /// The value of an option that is a weight.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn weight(&self, key: &str) -> Millionths {
+        match self.value(key) {
+            Value::Weight(weight) => weight,
+            other => panic!("{key} is {other:?}, not a weight"),
         }
     }
 

@@ -18,7 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
-use headtime_units::Nanos;
+use headtime_units::ParseUnitError;
 
 /// How deep policies may wrap each other, so that no text can exhaust the stack.
 const NESTING_MAX: usize = 4;
@@ -526,6 +526,10 @@ fn read_option(
     };
     let (low, high) = option.range;
     let allowed = || format!("allowed is {low} to {high}");
+    let told = |error: Option<ParseUnitError>| match error {
+        Some(error) => refused(error.to_string()),
+        None => refused(allowed()),
+    };
     let read = match (option.default, low, high) {
         (Value::Count(_), Value::Count(low), Value::Count(high)) => value
             .parse()
@@ -534,11 +538,10 @@ fn read_option(
             .map(Value::Count)
             .ok_or_else(|| refused(allowed()))?,
         (Value::Duration(_), Value::Duration(low), Value::Duration(high)) => {
-            let span: Nanos = value.parse().map_err(|error| refused(format!("{error}")))?;
-            if !(low..=high).contains(&span) {
-                return Err(refused(allowed()));
-            }
-            Value::Duration(span)
+            Value::Duration(unit_within(value, low, high).map_err(told)?)
+        }
+        (Value::Weight(_), Value::Weight(low), Value::Weight(high)) => {
+            Value::Weight(unit_within(value, low, high).map_err(told)?)
         }
         (Value::Flag(_), ..) => match value {
             "true" | "on" | "yes" => Value::Flag(true),
@@ -548,6 +551,18 @@ fn read_option(
         (default, ..) => unreachable!("{key} is {default:?} and its range is of another type"),
     };
     Ok((option.key, read))
+}
+
+/// Reads a duration or a weight; an error of `None` means that it is out of range.
+fn unit_within<T>(text: &str, low: T, high: T) -> Result<T, Option<ParseUnitError>>
+where
+    T: FromStr<Err = ParseUnitError> + PartialOrd,
+{
+    let value: T = text.parse().map_err(Some)?;
+    match (low..=high).contains(&value) {
+        true => Ok(value),
+        false => Err(None),
+    }
 }
 
 #[cfg(test)]
@@ -582,6 +597,8 @@ mod tests {
                 "mq-deadline:write_expire=1.5s:front_merges=false",
             ),
             ("clook:batch=16", "clook:batch=16"),
+            ("sptf:age_weight=0.030", "sptf:age_weight=0.03"),
+            ("sptf:age_weight=0", "sptf:age_weight=0"),
         ] {
             assert_eq!(spec(text).to_string(), written);
             assert_eq!(spec(written), spec(text));
@@ -650,6 +667,26 @@ mod tests {
                 "deadline:read_expire=2d",
                 "scheduler \"deadline:read_expire=2d\": read_expire is \"2d\"; allowed is 0ns to \
                  86400s",
+            ),
+            (
+                "sptf:age_weight=30ms",
+                "scheduler \"sptf:age_weight=30ms\": age_weight is \"30ms\"; not a plain number; \
+                 write for example 0.03, without a unit",
+            ),
+            (
+                "sptf:age_weight=0.0000001",
+                "scheduler \"sptf:age_weight=0.0000001\": age_weight is \"0.0000001\"; at most six \
+                 digits may follow the point",
+            ),
+            (
+                "sptf:age_weight=1000.1",
+                "scheduler \"sptf:age_weight=1000.1\": age_weight is \"1000.1\"; allowed is 0 to \
+                 1000",
+            ),
+            (
+                "sptf-sw60:age_weight=1",
+                "scheduler \"sptf-sw60:age_weight=1\": sptf-sw has no option \"age_weight\". It \
+                 has none",
             ),
             (
                 "deadline:front_merges=1",
@@ -816,6 +853,8 @@ mod tests {
             "8",
             "read_expire",
             "250ms",
+            "age_weight",
+            "0.03",
             "true",
             "front_merges",
             "é",

@@ -17,7 +17,8 @@ NAME[:OPTION=VALUE]...          deadline:read_expire=250ms:fifo_batch=8
 NAME(INNER)[:OPTION=VALUE]...   of a policy that wraps another
 ```
 
-Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`).
+Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`),
+weights are decimals without one.
 
 *Overtaken* counts requests that arrived later and were served earlier. A bound in time is the
 longest that a request is queued on a disk that serves one request after the other; the module of the

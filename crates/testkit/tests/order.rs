@@ -2,7 +2,7 @@
 
 use headtime_sched::{Elevator, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
 use headtime_testkit::{ToyMechanics, ToyPlace};
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
@@ -99,6 +99,35 @@ fn sptf_weighs_rotation_and_its_variants_weigh_seek() {
     }
 }
 
+#[test]
+fn aged_sptf_weighs_what_was_waited() {
+    // From 50 at time 1000, in microseconds of seek + rotation, and what was waited:
+    //   60: 10 + 50, 0      70: 20 + 50, 100      30: 20 + 10, 0      250: 200 + 50, 1000
+    let queue = [(60, 1_000), (70, 900), (30, 1_000), (250, 0)];
+    for (policy, first) in [
+        ("sptf", 30),
+        ("sptf:age_weight=0", 30),
+        ("sptf:age_weight=0.2", 30),
+        // What 250 waited makes up for 220 of positioning.
+        ("sptf:age_weight=0.22", 250),
+        ("sptf:age_weight=0.219999", 30),
+        ("sptf:age_weight=1000", 250),
+    ] {
+        let spec: Spec = policy.parse().expect(policy);
+        let mut elevator = spec
+            .build_elevator(Some(Line))
+            .expect("there are positions");
+        for (tag, (lba, arrival_us)) in queue.into_iter().enumerate() {
+            let arrival = Time::ZERO + Nanos::from_micros(arrival_us);
+            let request = Request::new(Tag(tag as u32), Op::Read, Extent::at(lba, 1), arrival);
+            elevator.insert(arrival.max(Time::from_nanos(1_000_000)), request);
+        }
+        let request = elevator.take(Time::from_nanos(1_000_000), Lba::new(50));
+        let lba = request.expect("something is queued").extent.start.get();
+        assert_eq!(lba, first, "{policy}");
+    }
+}
+
 /// The next request by looking at all of them, oldest first.
 fn obvious(
     disk: &ToyMechanics,
@@ -129,6 +158,27 @@ fn obvious(
         .min_by_key(cost)
         .expect("the least is within")
         .tag
+}
+
+/// The next request of aged SPTF by looking at all of them, and the formula as it is written.
+fn obvious_aged(
+    disk: &ToyMechanics,
+    weight: Millionths,
+    queued: &[Request],
+    now: Time,
+    from: ToyPlace,
+) -> Tag {
+    let cost = |request: &&Request| {
+        let predicted = disk.predict(now, from, disk.start(request.extent), request.op);
+        let waited = (now - request.arrival).as_nanos();
+        i128::from(predicted.positioning().as_nanos()) * 1_000_000
+            - i128::from(waited) * i128::from(weight.0)
+    };
+    let age = |request: &&Request| (request.arrival, request.tag);
+    let least = queued
+        .iter()
+        .min_by_key(|request| (cost(request), age(request)));
+    least.expect("something is queued").tag
 }
 
 static DISK: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
@@ -170,5 +220,50 @@ proptest! {
             head = request.extent.end();
         }
         prop_assert!(queued.is_empty());
+    }
+
+    #[test]
+    fn aged_sptf_finds_what_the_obvious_search_finds(
+        // Some come together and some to the same address, so that there are ties; the gaps are
+        // between none, with hundreds queued, and the time of an access.
+        arrivals in prop::collection::vec(
+            (
+                prop_oneof![3 => 0..120_000_000_u64, 1 => (0..8_u64).prop_map(|i| i * 10_000_000)],
+                prop_oneof![2 => Just(0), 3 => 0..2_000_u64, 1 => 0..50_000_u64],
+            ),
+            1..300,
+        ),
+        weight in prop_oneof![0..20_u64, 0..300_000_u64, 0..=1_000_000_000_u64].prop_map(Millionths),
+    ) {
+        let disk = &*DISK;
+        let mut sptf = Sptf::aged(disk.clone(), weight);
+        let (mut now, mut head) = (Time::ZERO, Lba::ZERO);
+        let mut came = Time::ZERO;
+        let mut coming = arrivals.iter().enumerate().map(|(tag, (lba, gap_us))| {
+            came += Nanos::from_micros(*gap_us);
+            Request::new(Tag(tag as u32), Op::Read, Extent::at(*lba, 8), came)
+        }).peekable();
+        let mut queued: Vec<Request> = Vec::new();
+        loop {
+            if let (true, Some(next)) = (queued.is_empty(), coming.peek()) {
+                now = now.max(next.arrival);
+            }
+            while let Some(request) = coming.next_if(|next| next.arrival <= now) {
+                sptf.insert(request.arrival, request);
+                queued.push(request);
+            }
+            let Some(request) = sptf.take(now, head) else {
+                break;
+            };
+            let from = match head.get() {
+                0 => disk.start(Extent::at(0, 1)),
+                head => disk.end(Extent::at(head - 1, 1)),
+            };
+            prop_assert_eq!(request.tag, obvious_aged(disk, weight, &queued, now, from));
+            queued.retain(|other| other.tag != request.tag);
+            now += disk.predict(now, from, disk.start(request.extent), request.op).positioning();
+            head = request.extent.end();
+        }
+        prop_assert!(queued.is_empty() && coming.next().is_none());
     }
 }

@@ -1,13 +1,14 @@
 //! Every policy, with the promises that all of them make. A new policy is a line here.
 
 use headtime_sched::{
-    Deadline, DeadlineConfig, Elevator, MqDeadline, Noop, Scheduler, Spec, Sstf, policies,
+    Deadline, DeadlineConfig, Elevator, MqDeadline, Noop, Op, Positioning, Scheduler, Spec, Sptf,
+    Sstf, policies,
 };
 use headtime_testkit::{
-    ToyAnticipator, ToyFair, ToyMechanics, check, check_elevator, check_waits, plain_scenarios,
-    scenarios,
+    CAPACITY, Served, ToyAnticipator, ToyFair, ToyMechanics, check, check_elevator, check_waits,
+    plain_scenarios, scenarios, starving,
 };
-use headtime_units::Nanos;
+use headtime_units::{Extent, Millionths, Nanos};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
@@ -56,6 +57,8 @@ every_policy! {
     clook_in_batches: "clook:batch=5";
     sstf: "sstf";
     sptf: "sptf";
+    sptf_aged: "sptf:age_weight=0.03";
+    sptf_aged_to_the_end: "sptf:age_weight=1000";
     sptf_seek_weighted: "sptf-sw60";
     sptf_seek_weighted_by_nothing: "sptf-sw0";
 }
@@ -80,6 +83,39 @@ const SHORT: DeadlineConfig = DeadlineConfig {
     front_merges: true,
 };
 
+/// The longest by which a request came later than one that it went before.
+fn latest_pass(served: &[Served]) -> Nanos {
+    let by = |(at, later): (usize, &Served)| {
+        let behind = served[at + 1..].iter();
+        let by = behind.map(|earlier| {
+            let earlier = earlier.request.arrival;
+            later.request.arrival.saturating_since(earlier)
+        });
+        by.max()
+    };
+    let passes = served.iter().enumerate().filter_map(by);
+    passes.max().unwrap_or(Nanos::ZERO)
+}
+
+/// The longest positioning time over the weight, for addresses of the scenarios.
+fn window(weight: Millionths) -> Nanos {
+    const TURN: Nanos = Nanos::from_nanos(8_333_333);
+    let place = |lba| POSITIONS.start(Extent::at(lba, 1));
+    let longest = POSITIONS.seek(place(0), place(CAPACITY), Op::Read) + TURN;
+    Nanos::from_nanos(longest.as_nanos() * 1_000_000 / weight.0)
+}
+
+#[test]
+fn the_window_is_seen_to_close() {
+    let weight = Millionths(10_000_000);
+    let latest = |sptf: Sptf<Arc<ToyMechanics>>| {
+        let served = check_elevator(|| sptf.clone(), &starving(200));
+        latest_pass(&served.expect("it keeps its other promises"))
+    };
+    assert!(latest(Sptf::new(POSITIONS.clone())) > window(weight));
+    assert!(latest(Sptf::aged(POSITIONS.clone(), weight)) <= window(weight));
+}
+
 proptest! {
     #[test]
     fn deadline_keeps_its_time(scenario in plain_scenarios()) {
@@ -89,6 +125,17 @@ proptest! {
     #[test]
     fn mq_deadline_keeps_its_time(scenario in plain_scenarios()) {
         check_waits(|| MqDeadline::new(SHORT, Nanos::from_secs(10)), &scenario)?;
+    }
+
+    #[test]
+    fn aged_sptf_closes_its_window(
+        scenario in plain_scenarios(),
+        // Windows of 33 ms, longer than most scenarios, down to 9 us.
+        weight in prop_oneof![300_000..10_000_000_u64, 300_000..=1_000_000_000_u64]
+            .prop_map(Millionths),
+    ) {
+        let served = check_elevator(|| Sptf::aged(POSITIONS.clone(), weight), &scenario)?;
+        prop_assert!(latest_pass(&served) <= window(weight));
     }
 
     #[test]

@@ -20,5 +20,5 @@ mod time;
 
 pub use address::{Cylinder, Extent, Head, Lba, Sectors, Track};
 pub use angle::Angle;
-pub use text::{Bytes, ParseUnitError};
+pub use text::{Bytes, Millionths, ParseUnitError};
 pub use time::{Nanos, Time};

@@ -1,4 +1,4 @@
-//! Sizes and durations as text: `4KiB`, `1GB`, `100us`, `14d`.
+//! Sizes, durations and plain numbers as text: `4KiB`, `1GB`, `100us`, `14d`, `0.03`.
 
 use crate::Nanos;
 use core::fmt;
@@ -11,7 +11,30 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Why a text is not a duration or a size.
+/// A plain number, such as a weight, in millionths of 1; never negative.
+///
+/// As text, a decimal of at most six digits behind the point, without a unit: `0.03` is
+/// `Millionths(30_000)`.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_units::Millionths;
+///
+/// assert_eq!("0.03".parse(), Ok(Millionths(30_000)));
+/// assert_eq!(Millionths(1_500_000).to_string(), "1.5");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millionths(pub u64);
+
+impl Millionths {
+    /// None of it.
+    pub const ZERO: Millionths = Millionths(0);
+    /// The number 1.
+    pub const ONE: Millionths = Millionths(1_000_000);
+}
+
+/// Why a text is not a duration, a size or a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseUnitError {
@@ -27,6 +50,10 @@ pub enum ParseUnitError {
     UnknownSizeUnit,
     /// More digits behind the point than the unit can show in whole nanoseconds or bytes.
     NotWhole,
+    /// Something that is not a plain number, or has a unit.
+    NotPlain,
+    /// More than six digits behind the point of a plain number.
+    TooFine,
     /// More than 64 bits.
     TooLarge,
 }
@@ -48,6 +75,10 @@ impl fmt::Display for ParseUnitError {
                 "unknown unit of size; allowed are B, kB, KiB, MB, MiB, GB, GiB, TB and TiB"
             }
             ParseUnitError::NotWhole => "not a whole number of nanoseconds or bytes",
+            ParseUnitError::NotPlain => {
+                "not a plain number; write for example 0.03, without a unit"
+            }
+            ParseUnitError::TooFine => "at most six digits may follow the point",
             ParseUnitError::TooLarge => "too large",
         })
     }
@@ -89,10 +120,7 @@ fn parse(
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = (&text[..split], text[split..].trim_start());
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || part.contains('.') || (number.contains('.') && part.is_empty()) {
-        return Err(ParseUnitError::NoNumber);
-    }
+    let number = Decimal::read(number).ok_or(ParseUnitError::NoNumber)?;
     if unit.is_empty() {
         return Err(bare);
     }
@@ -100,30 +128,51 @@ fn parse(
         .iter()
         .find(|(name, _)| *name == unit)
         .ok_or(unknown)?;
-    let digits = |text: &str| {
-        text.bytes().try_fold(0_u64, |value, digit| {
-            value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        })
-    };
-    let whole = digits(whole)
-        .and_then(|whole| whole.checked_mul(*scale))
-        .ok_or(ParseUnitError::TooLarge)?;
-    let part = part.trim_end_matches('0');
-    let mut below = 0;
-    if !part.is_empty() {
-        let one = u32::try_from(part.len())
-            .ok()
-            .and_then(|places| 10_u128.checked_pow(places))
-            .ok_or(ParseUnitError::NotWhole)?;
-        let part = digits(part).ok_or(ParseUnitError::NotWhole)?;
-        let scaled = u128::from(part) * u128::from(*scale);
-        if !scaled.is_multiple_of(one) {
-            return Err(ParseUnitError::NotWhole);
-        }
-        // Less than `scale`, since the part is less than one.
-        below = (scaled / one) as u64;
+    number.times(*scale)
+}
+
+/// The digits before and after the point.
+struct Decimal<'a> {
+    whole: &'a str,
+    part: &'a str,
+}
+
+impl Decimal<'_> {
+    /// Splits what consists of digits and points; `None` if it is not `digits[.digits]`.
+    fn read(number: &str) -> Option<Decimal<'_>> {
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let wrong =
+            whole.is_empty() || part.contains('.') || (number.contains('.') && part.is_empty());
+        (!wrong).then_some(Decimal { whole, part })
     }
-    whole.checked_add(below).ok_or(ParseUnitError::TooLarge)
+
+    /// The product with `scale`, exactly.
+    fn times(&self, scale: u64) -> Result<u64, ParseUnitError> {
+        let digits = |text: &str| {
+            text.bytes().try_fold(0_u64, |value, digit| {
+                value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+            })
+        };
+        let whole = digits(self.whole)
+            .and_then(|whole| whole.checked_mul(scale))
+            .ok_or(ParseUnitError::TooLarge)?;
+        let part = self.part.trim_end_matches('0');
+        let mut below = 0;
+        if !part.is_empty() {
+            let one = u32::try_from(part.len())
+                .ok()
+                .and_then(|places| 10_u128.checked_pow(places))
+                .ok_or(ParseUnitError::NotWhole)?;
+            let part = digits(part).ok_or(ParseUnitError::NotWhole)?;
+            let scaled = u128::from(part) * u128::from(scale);
+            if !scaled.is_multiple_of(one) {
+                return Err(ParseUnitError::NotWhole);
+            }
+            // Less than `scale`, since the part is less than one.
+            below = (scaled / one) as u64;
+        }
+        whole.checked_add(below).ok_or(ParseUnitError::TooLarge)
+    }
 }
 
 /// Reads `100us`, `1.5ms`, `14d`: a number and one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`.
@@ -152,6 +201,43 @@ impl FromStr for Bytes {
             ParseUnitError::UnknownSizeUnit,
         )
         .map(Bytes)
+    }
+}
+
+/// Reads `2`, `0.03`: digits, and at most six more behind a point.
+impl FromStr for Millionths {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Millionths, ParseUnitError> {
+        let text = text.trim();
+        if !text
+            .bytes()
+            .all(|sign| sign.is_ascii_digit() || sign == b'.')
+        {
+            return Err(ParseUnitError::NotPlain);
+        }
+        let number = Decimal::read(text).ok_or(ParseUnitError::NotPlain)?;
+        match number.times(Millionths::ONE.0) {
+            Ok(millionths) => Ok(Millionths(millionths)),
+            Err(ParseUnitError::NotWhole) => Err(ParseUnitError::TooFine),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes the number without needless zeros: `2`, `0.03`.
+impl fmt::Display for Millionths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, mut part) = (self.0 / Millionths::ONE.0, self.0 % Millionths::ONE.0);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        let mut places = 6;
+        while part.is_multiple_of(10) {
+            part /= 10;
+            places -= 1;
+        }
+        write!(f, "{whole}.{part:0places$}")
     }
 }
 
@@ -275,6 +361,29 @@ mod tests {
         }
         assert_eq!("4".parse::<Bytes>(), Err(NoSizeUnit));
         assert_eq!("4k".parse::<Bytes>(), Err(UnknownSizeUnit));
+        for text in [
+            "", ".", ".5", "1.", "1.2.3", "-1", "+1", "1e-3", "1ms", "0,5", "½",
+        ] {
+            assert_eq!(text.parse::<Millionths>(), Err(NotPlain), "{text}");
+        }
+        assert_eq!("0.0000001".parse::<Millionths>(), Err(TooFine));
+        assert_eq!("18446744073710".parse::<Millionths>(), Err(TooLarge));
+    }
+
+    #[test]
+    fn reads_plain_numbers() {
+        for (text, millionths, written) in [
+            ("0", 0, "0"),
+            ("0.03", 30_000, "0.03"),
+            (" 0.300 ", 300_000, "0.3"),
+            ("0.000001", 1, "0.000001"),
+            ("1.0000000", 1_000_000, "1"),
+            ("10", 10_000_000, "10"),
+            ("18446744073709.551615", u64::MAX, "18446744073709.551615"),
+        ] {
+            assert_eq!(text.parse(), Ok(Millionths(millionths)), "{text}");
+            assert_eq!(Millionths(millionths).to_string(), written);
+        }
     }
 
     proptest! {
@@ -290,9 +399,16 @@ mod tests {
         }
 
         #[test]
-        fn never_panics(text in any::<String>()) {
+        fn plain_numbers_round_trip(millionths in any::<u64>()) {
+            let number = Millionths(millionths);
+            prop_assert_eq!(number.to_string().parse(), Ok(number));
+        }
+
+        #[test]
+        fn never_panics(text in prop_oneof![any::<String>(), "[0-9.]{0,25}[a-zA-Z]{0,3}"]) {
             let _ = text.parse::<Nanos>();
             let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Millionths>();
         }
     }
 }
