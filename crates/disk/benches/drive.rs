@@ -15,7 +15,9 @@ const COMMANDS: u32 = 2_000;
 fn commands() -> Vec<Command> {
     let mut random = 42_u64;
     let mut next = move || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         random >> 33
     };
     (0..COMMANDS)
@@ -62,8 +64,18 @@ fn drive(c: &mut Criterion) {
     };
     let cases: [(&str, Profile, usize, Nanos); 4] = [
         ("depth 1", atlas.clone(), 1, Nanos::ZERO),
-        ("depth 1, idle between", atlas.clone(), 1, Nanos::from_millis(40)),
-        ("depth 32, fifo", queued(FirmwarePolicy::Fifo), 32, Nanos::ZERO),
+        (
+            "depth 1, idle between",
+            atlas.clone(),
+            1,
+            Nanos::from_millis(40),
+        ),
+        (
+            "depth 32, fifo",
+            queued(FirmwarePolicy::Fifo),
+            32,
+            Nanos::ZERO,
+        ),
         ("depth 32, sptf", queued(sptf), 32, Nanos::ZERO),
     ];
     let mut group = c.benchmark_group("drive");
