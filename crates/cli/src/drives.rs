@@ -1,9 +1,9 @@
 //! Drives by name or by file.
 
 use crate::fault::Fault;
-use crate::scenario::tree::nearest;
 use headtime_disk::disksim::{self, Import, ImportError};
 use headtime_disk::profile::{self, Profile};
+use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
 

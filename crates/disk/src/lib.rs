@@ -12,7 +12,6 @@ pub mod layout;
 pub mod mechanics;
 mod positioning;
 pub mod profile;
-mod suggest;
 
 mod cache;
 pub mod drive;

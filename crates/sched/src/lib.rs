@@ -40,7 +40,6 @@ mod sorted;
 mod spec;
 pub mod sptf;
 pub mod sstf;
-mod suggest;
 
 pub use bound::{BoundsWaits, WaitBound};
 pub use clook::Clook;

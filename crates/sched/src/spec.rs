@@ -10,7 +10,6 @@
 
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo, Value};
 use crate::registry::{Table, policies};
-use crate::suggest::nearest;
 use crate::{Elevator, Positioning, Scheduler, WorkConserving};
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,7 +17,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
-use headtime_units::ParseUnitError;
+use headtime_units::{ParseUnitError, nearest};
 
 /// How deep policies may wrap each other, so that no text can exhaust the stack.
 const NESTING_MAX: usize = 4;

@@ -2,7 +2,8 @@
 //!
 //! Points and spans are different types: [`Time`] − [`Time`] is a [`Nanos`], [`Lba`] + [`Sectors`]
 //! is an [`Lba`], and a point plus a point does not compile. Everything is an integer; floats
-//! appear only where a profile or a statistic needs them.
+//! appear only where a profile or a statistic needs them. What every crate that reads names needs is
+//! here too: [`nearest`], for "did you mean".
 //!
 //! What is not here: a clock. The crate is `no_std` and has no dependencies, so that nothing built
 //! on it can ask what time it is.
@@ -15,10 +16,12 @@ extern crate std;
 
 mod address;
 mod angle;
+mod nearest;
 mod text;
 mod time;
 
 pub use address::{Cylinder, Extent, Head, Lba, Sectors, Track};
 pub use angle::Angle;
+pub use nearest::nearest;
 pub use text::{Bytes, Millionths, ParseUnitError};
 pub use time::{Nanos, Time};

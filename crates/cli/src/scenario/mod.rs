@@ -9,9 +9,9 @@ mod runs;
 pub mod tree;
 
 use headtime_sched::Spec;
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, nearest};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
-use tree::{Place, Table, TreeError, nearest};
+use tree::{Place, Table, TreeError};
 
 pub use runs::{Cell, cells};
 
@@ -140,7 +140,7 @@ impl std::str::FromStr for Firmware {
             .into_iter()
             .find(|firmware| firmware.name() == text)
             .ok_or_else(|| {
-                let guess = nearest(text, Firmware::NAMES.into_iter())
+                let guess = nearest(text, Firmware::NAMES)
                     .map(|guess| format!("; did you mean `{guess}`?"))
                     .unwrap_or_default();
                 format!("no firmware order is called `{text}`{guess} (profile, fifo, sptf)")

@@ -3,7 +3,7 @@
 //! The tree comes from TOML; `--set key=value` puts further values into it. A [`Section`] takes
 //! typed values out of a table and, at its end, refuses what nobody took.
 
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, nearest};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -727,20 +727,6 @@ pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     .filter(|item| !item.is_empty())
 }
 
-/// The one of `known` that `unknown` was probably meant to be, if any is near.
-pub fn nearest<'k>(unknown: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let lower = unknown.to_lowercase();
-    known
-        .map(|known| (strsim::damerau_levenshtein(&lower, known), known))
-        .filter(|(distance, known)| {
-            // A third of the letters may be wrong; a beginning of four letters or more is enough.
-            let begins = lower.len() >= 4 && known.starts_with(&lower);
-            begins || *distance <= known.len().max(lower.len()) / 3
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -870,20 +856,5 @@ mod tests {
     fn lists_split_outside_parentheses() {
         let items: Vec<&str> = split_list("noop, stream(a,b):x=1 ,,sstf").collect();
         assert_eq!(items, ["noop", "stream(a,b):x=1", "sstf"]);
-    }
-
-    #[test]
-    fn guesses_are_near_or_none() {
-        let known = ["profile", "depth", "duration"];
-        for (unknown, guess) in [
-            ("profil", Some("profile")),
-            ("Depth", Some("depth")),
-            ("dpeth", Some("depth")),
-            ("dura", Some("duration")),
-            ("colour", None),
-            ("x", None),
-        ] {
-            assert_eq!(nearest(unknown, known.into_iter()), guess, "{unknown}");
-        }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::ImportError;
 use super::syntax::{Block, Param, Value};
-use crate::suggest::nearest;
-use headtime_units::Nanos;
+use headtime_units::{Nanos, nearest};
 use std::cell::RefCell;
 
 /// Takes parameters out of a block and keeps account of which were asked for.

@@ -1,8 +1,7 @@
 //! TOML tables with checked access: every error names the key and its line.
 
 use super::{ProfileError, ProfileErrorKind};
-use crate::suggest::nearest;
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, nearest};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
