@@ -25,7 +25,8 @@ fn main() -> ExitCode {
     let progress = stderr.is_terminal();
     let colour_errors = progress && !plain;
     let mut out = BufWriter::new(stdout.lock());
-    let mut err = stderr.lock();
+    // Not locked: progress writes there from other threads.
+    let mut err = stderr;
     let mut context = Context {
         out: &mut out,
         err: &mut err,

@@ -389,3 +389,107 @@ fn pace(section: &mut Section<'_>) -> Result<Pace, TreeError> {
     }
     Ok(pace)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::DEFAULT;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Scenario, TreeError> {
+        let table = Table::parse("s.toml", text)?;
+        Scenario::from_table(&table, Place::BuiltIn)
+    }
+
+    /// Changes of the built-in scenario, and what is said about them.
+    #[test]
+    fn what_does_not_fit_together() {
+        for (from, to, error) in [
+            (
+                "[run]",
+                "[trace]\nfile = \"x\"\n[run]",
+                "trace: allowed is either",
+            ),
+            (
+                "duration = \"310s\"",
+                "duration = \"10s\"",
+                "run.duration: allowed is more than the warm-up",
+            ),
+            (
+                "size = \"4KiB\"",
+                "gap = \"1s\"\nthink = \"1s\"",
+                "think: is for processes that wait",
+            ),
+            (
+                "size = \"4KiB\"",
+                "sequential_share = 0.7\nlocal_share = 0.7",
+                "local_share: allowed is at most 1",
+            ),
+            (
+                "size = \"4KiB\"",
+                "range = \"4KiB..4KiB\"",
+                "the first end must be below the second",
+            ),
+            (
+                "size = \"4KiB\"",
+                "class = \"best\"",
+                "allowed are real-time, best-effort, idle",
+            ),
+            (
+                "processes = 16",
+                "processes = 1000001",
+                "allowed is 1 to 1000000",
+            ),
+            (
+                "[drive]",
+                "[drive]\nfirmware = \"sptff\"",
+                "did you mean `sptf`",
+            ),
+            (
+                "[run]",
+                "[engine]\nmerge_max = \"1000B\"\n[run]",
+                "allowed is a multiple of 512B",
+            ),
+            (
+                "seed = 1",
+                "seed = -1",
+                "seed: -1 is out of range; allowed is 0 and more",
+            ),
+            ("profile = ", "profil = ", "drive.profile: missing"),
+        ] {
+            let changed = DEFAULT.replacen(from, to, 1);
+            assert_ne!(changed, DEFAULT, "{from}");
+            let found = read(&changed).unwrap_err().to_string();
+            assert!(found.contains(error), "{found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,200}") {
+            let _ = read(&text);
+        }
+
+        /// A scenario with a piece replaced by another piece: mostly still TOML, so that it gets far.
+        #[test]
+        fn no_damage_makes_it_panic(
+            start in 0..DEFAULT.len(),
+            len in 0_usize..12,
+            piece in "[\"\\[\\]{}=,.a-z0-9 \n-]{0,12}",
+        ) {
+            let end = (start + len).min(DEFAULT.len());
+            let text = format!("{}{piece}{}", &DEFAULT[..start], &DEFAULT[end..]);
+            if let Ok(scenario) = read(&text) {
+                prop_assert_eq!(read(&scenario.to_toml()), Ok(scenario));
+            }
+        }
+
+        #[test]
+        fn no_setting_makes_it_panic(key in "[a-z0-9._]{0,20}", value in ".{0,40}") {
+            let mut table = Scenario::default_table();
+            if table.set("--set", &key, &value).is_ok() {
+                let _ = Scenario::from_table(&table, Place::BuiltIn);
+            }
+        }
+    }
+}

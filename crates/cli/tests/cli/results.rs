@@ -466,3 +466,34 @@ fn the_documentation_has_every_key() {
         assert!(text.contains(&format!("`{key}`")), "{key}");
     }
 }
+
+/// Progress was drawn by the threads of the runs while the main thread held standard error locked:
+/// the command stopped for good as soon as there was something to show. Needs a terminal, which
+/// `script` makes, and `timeout`, so that the test ends if it happens again.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_on_a_terminal_does_not_stop_the_command() {
+    let typescript = scratch("terminal").join("typescript");
+    let command = format!(
+        "{} sim run -s noop,sstf --set run.duration=4000s",
+        env!("CARGO_BIN_EXE_headtime")
+    );
+    let output = std::process::Command::new("timeout")
+        .args(["100", "script", "-qec", &command])
+        .arg(&typescript)
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output.map(|output| (output.status, output.stdout)) else {
+        println!("skipped: no `timeout` here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.1);
+    if output.0.code() == Some(127) {
+        println!("skipped: no `script` here");
+        return;
+    }
+    assert!(output.0.success(), "{:?}: {text}", output.0);
+    assert!(text.contains("to go"), "no progress was shown: {text}");
+    // Bold headings, and the table after the bar is gone.
+    assert!(text.contains("\u{1b}[1mscheduler"), "{text}");
+}
