@@ -1,8 +1,8 @@
 //! A replay that keeps a number of requests outstanding.
 
 use super::Script;
+use super::script::Cursor;
 use crate::{NewRequest, Source};
-use headtime_sched::Class;
 use headtime_units::Time;
 use std::sync::Arc;
 
@@ -13,10 +13,8 @@ use std::sync::Arc;
 /// not of the recorded one.
 #[derive(Clone, Debug)]
 pub struct ClosedReplay {
-    script: Arc<Script>,
+    cursor: Cursor,
     depth: u32,
-    next: usize,
-    outstanding: u32,
     /// When the last request completed: since then there is room.
     room_since: Time,
 }
@@ -33,10 +31,8 @@ impl ClosedReplay {
             "a closed replay keeps at least one request outstanding"
         );
         ClosedReplay {
-            script,
+            cursor: Cursor::new(script),
             depth,
-            next: 0,
-            outstanding: 0,
             room_since: Time::ZERO,
         }
     }
@@ -44,41 +40,22 @@ impl ClosedReplay {
 
 impl Source for ClosedReplay {
     fn next_arrival(&self) -> Option<Time> {
-        let waiting = self.outstanding < self.depth && self.next < self.script.requests().len();
-        waiting.then_some(self.room_since)
+        let room = self.cursor.outstanding() < self.depth;
+        self.cursor.next().filter(|_| room).map(|_| self.room_since)
     }
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
         let arrival = self.next_arrival().filter(|arrival| *arrival <= now)?;
-        let request = self.script.requests()[self.next];
-        let cookie = self.next as u64;
-        self.next += 1;
-        self.outstanding += 1;
-        Some(NewRequest {
-            cookie,
-            arrival,
-            op: request.op,
-            extent: request.extent,
-            flags: request.flags,
-            origin: request.origin,
-            class: Class::default(),
-        })
+        Some(self.cursor.make(arrival))
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {
-        assert!(
-            cookie < self.next as u64,
-            "completion of a request never made"
-        );
-        self.outstanding = self
-            .outstanding
-            .checked_sub(1)
-            .expect("a completion too many");
+        self.cursor.completed(cookie);
         self.room_since = now;
     }
 
     fn done(&self) -> bool {
-        self.outstanding == 0 && self.next == self.script.requests().len()
+        self.cursor.done()
     }
 }
 

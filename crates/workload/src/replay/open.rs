@@ -1,8 +1,8 @@
 //! A replay that keeps the recorded arrivals.
 
+use super::script::Cursor;
 use super::{ReplayError, Script};
 use crate::{NewRequest, Source};
-use headtime_sched::Class;
 use headtime_units::{Nanos, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -14,12 +14,10 @@ use std::sync::Arc;
 /// than was recorded, and a disk that cannot keep up gathers a queue without bound.
 #[derive(Clone, Debug)]
 pub struct OpenReplay {
-    script: Arc<Script>,
+    cursor: Cursor,
     speed: Speed,
     /// The recorded time that is the zero of the run.
     zero: Time,
-    next: usize,
-    outstanding: u64,
 }
 
 /// When the first request of an open replay arrives.
@@ -111,49 +109,28 @@ impl OpenReplay {
         Ok(OpenReplay {
             speed,
             zero: zero.unwrap_or(Time::ZERO),
-            script,
-            next: 0,
-            outstanding: 0,
+            cursor: Cursor::new(script),
         })
     }
 }
 
 impl Source for OpenReplay {
     fn next_arrival(&self) -> Option<Time> {
-        let recorded = self.script.requests().get(self.next)?.arrival?;
+        let recorded = self.cursor.next()?.arrival?;
         Some(Time::ZERO.saturating_add(self.speed.scale(recorded - self.zero)))
     }
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
         let arrival = self.next_arrival().filter(|arrival| *arrival <= now)?;
-        let request = self.script.requests()[self.next];
-        let cookie = self.next as u64;
-        self.next += 1;
-        self.outstanding += 1;
-        Some(NewRequest {
-            cookie,
-            arrival,
-            op: request.op,
-            extent: request.extent,
-            flags: request.flags,
-            origin: request.origin,
-            class: Class::default(),
-        })
+        Some(self.cursor.make(arrival))
     }
 
     fn completed(&mut self, _now: Time, cookie: u64) {
-        assert!(
-            cookie < self.next as u64,
-            "completion of a request never made"
-        );
-        self.outstanding = self
-            .outstanding
-            .checked_sub(1)
-            .expect("a completion too many");
+        self.cursor.completed(cookie);
     }
 
     fn done(&self) -> bool {
-        self.outstanding == 0 && self.next == self.script.requests().len()
+        self.cursor.done()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{ReplayError, Script};
 use crate::{NewRequest, Source};
-use headtime_sched::Class;
 use headtime_units::{Nanos, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -170,15 +169,7 @@ impl Source for ClosedPerProcess {
         self.made += 1;
         self.outstanding += 1;
         self.open[index as usize] = true;
-        Some(NewRequest {
-            cookie: u64::from(index),
-            arrival,
-            op: request.op,
-            extent: request.extent,
-            flags: request.flags,
-            origin: request.origin,
-            class: Class::default(),
-        })
+        Some(request.at(u64::from(index), arrival))
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {

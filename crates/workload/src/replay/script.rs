@@ -1,9 +1,10 @@
 //! A trace made ready for a drive.
 
 use super::ReplayError;
-use crate::{Fitter, Format, PastTheEnd, Trace};
-use headtime_sched::{Flags, Op, Origin};
+use crate::{Fitter, Format, NewRequest, PastTheEnd, Trace};
+use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Time};
+use std::sync::Arc;
 
 /// The requests of chosen devices of a trace, on the sectors of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,77 @@ pub struct ScriptRequest {
     pub process_known: bool,
     /// Who asks: the recorded process, and as export the device, see [`Script::devices`].
     pub origin: Origin,
+}
+
+impl ScriptRequest {
+    /// The request as it is made at `arrival`.
+    pub(super) fn at(&self, cookie: u64, arrival: Time) -> NewRequest {
+        NewRequest {
+            cookie,
+            arrival,
+            op: self.op,
+            extent: self.extent,
+            flags: self.flags,
+            origin: self.origin,
+            class: Class::default(),
+        }
+    }
+}
+
+/// Goes through a script in order and keeps count of what is outstanding.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor {
+    script: Arc<Script>,
+    next: usize,
+    outstanding: u32,
+}
+
+impl Cursor {
+    pub fn new(script: Arc<Script>) -> Cursor {
+        Cursor {
+            script,
+            next: 0,
+            outstanding: 0,
+        }
+    }
+
+    /// Requests made that have not completed.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// The request that comes next, if any is left.
+    pub fn next(&self) -> Option<&ScriptRequest> {
+        self.script.requests().get(self.next)
+    }
+
+    /// Makes the next request.
+    ///
+    /// # Panics
+    ///
+    /// If none is left.
+    pub fn make(&mut self, arrival: Time) -> NewRequest {
+        let request = self.script.requests()[self.next].at(self.next as u64, arrival);
+        self.next += 1;
+        self.outstanding += 1;
+        request
+    }
+
+    pub fn completed(&mut self, cookie: u64) {
+        assert!(
+            cookie < self.next as u64,
+            "completion of a request never made"
+        );
+        self.outstanding = self
+            .outstanding
+            .checked_sub(1)
+            .expect("a completion too many");
+    }
+
+    /// Whether every request was made and has completed.
+    pub fn done(&self) -> bool {
+        self.outstanding == 0 && self.next().is_none()
+    }
 }
 
 impl Script {
