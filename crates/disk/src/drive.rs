@@ -39,18 +39,6 @@ use std::sync::Arc;
 
 pub use fault::{Fault, MediumError};
 
-/// The least positioning time of a read that sets out anew, on the track where the head is or
-/// anywhere else: two thirds of a single-cylinder seek.
-///
-/// DiskSim takes no time for a read on the track where the head is. On the four drives whose
-/// parameters were extracted automatically, measured reads on the same track or cylinder take
-/// 0.6 to 1.2 ms longer than that, which is 0.6 to 0.8 of their single-cylinder seeks; on the fifth
-/// it makes no difference. One factor for all of them was chosen by the demerit of all five.
-pub fn least_positioning(profile: &Profile) -> Nanos {
-    let mechanics = Mechanics::new(profile);
-    mechanics.seek(1, Op::Read) * 2 / 3
-}
-
 /// The most commands that a drive takes at a time.
 pub const TAGS_MAX: u32 = 256;
 
@@ -225,7 +213,7 @@ impl Drive {
         Drive {
             mechanics: Mechanics::new(profile).with_turn(turn),
             cache: Cache::new(&profile.cache, layout.capacity().get()),
-            queue: Queue::new(profile.queue.policy, depth, least_positioning(profile)),
+            queue: Queue::new(profile.queue.policy, depth),
             bus: Bus::default(),
             noise,
             faults: fault::Faults::default(),

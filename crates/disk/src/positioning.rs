@@ -1,13 +1,29 @@
 //! A drive as a position-aware policy believes it to be.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Run};
 use crate::mechanics::Mechanics;
 use crate::profile::Profile;
 use headtime_sched::{Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
-/// Layout and mechanics of a profile, to predict positioning times with.
+/// Layout, mechanics and overheads of a profile, to predict positioning times with.
+///
+/// [`Positioning::predict`] answers for a command that is sent at `now` to a drive with nothing to do:
+/// the arm leaves when the drive has processed the command, a read has its least positioning time
+/// ([`Mechanics::set_up`]), a write waits for its data. All of that but the movement is in
+/// [`Predicted::rotation`], which may be longer than a turn for it.
+///
+/// Processing depends on the command before: [`Model::left_by`] says what that was. A policy that
+/// knows no more than where the head is ([`Positioning::end`]) gets the slower of the two, as a
+/// sector that is missed costs a turn and one that is waited for only the difference. The same goes
+/// for a read on the track where the head may still be reading ahead: it is taken to set out anew.
+/// Writes are those that the arm sets out with at once: the processing of a write that completes in
+/// the buffer for [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, else of one that
+/// completes on the medium (with `Full`: forced unit access).
+///
+/// Not predicted: what the buffer has, a drive that is still busy, noise, and (512e) what is read
+/// before a write of parts of a sector.
 ///
 /// Its platter is at angle zero at time zero; a live scheduler shifts its clock accordingly. What
 /// it predicts is the profile's truth, not the drive's: give a policy a profile of its own.
@@ -16,24 +32,89 @@ pub struct Model {
     profile: Profile,
     layout: Arc<Layout>,
     mechanics: Arc<Mechanics>,
+    /// By [`Before`].
+    reads: [Nanos; 3],
+    writes: [WriteLead; 3],
+    /// See [`OverheadSpec`](crate::profile::OverheadSpec).
+    minimum_seek_delay: Nanos,
+    /// A sector of a write over the bus.
+    sector: Nanos,
 }
 
-/// A track and a point of the turn.
+/// The last operation of the drive, if known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Read,
+    Write,
+    Unknown,
+}
+
+/// What happens to a write before the arm can write, from when it is sent.
+#[derive(Clone, Copy, Debug)]
+struct WriteLead {
+    /// Until the arm may leave.
+    arm: Nanos,
+    /// Until the bus begins to bring data.
+    data: Nanos,
+}
+
+/// A track and a point of the turn, of a request or of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelPlace {
     /// The track.
     pub track: Track,
     /// When in a turn the sector begins (or, for where a head is left, ends).
     pub phase: Nanos,
+    /// If the request writes: how long its data must have been coming for the head to begin.
+    supply: Nanos,
+    /// If it is where a head is left: after what.
+    before: Before,
 }
 
 impl Model {
     /// The model of a profile.
     pub fn new(profile: &Profile) -> Model {
+        let spec = &profile.overhead;
+        let (read, write) = (spec.read_miss_after_read, spec.read_miss_after_write);
+        let reads = [read, write, read.max(write)].map(|time| spec.per_command + time);
+        let (after_read, after_write) = if profile.cache.write_back.sets_out() {
+            (spec.write_hit_after_read, spec.write_hit_after_write)
+        } else {
+            (spec.write_miss_after_read, spec.write_miss_after_write)
+        };
+        let lead = |processed: Nanos| WriteLead {
+            arm: spec.per_command + processed,
+            data: spec.per_command + processed + spec.data_preparation,
+        };
+        let (after_read, after_write) = match spec.early_write_disconnect {
+            // The drive does so for a write after another write.
+            Some(early) if !profile.bus.never_disconnect => {
+                let data = early.command
+                    + early.first_disconnect
+                    + early.between
+                    + spec.first_reselect
+                    + spec.data_preparation
+                    + profile.bus.arbitration;
+                let early = WriteLead {
+                    arm: spec.per_command + early.command + early.seek_delay,
+                    data: spec.per_command + data,
+                };
+                (lead(after_read), early)
+            }
+            _ => (lead(after_read), lead(after_write)),
+        };
+        let unknown = WriteLead {
+            arm: after_read.arm.max(after_write.arm),
+            data: after_read.data.max(after_write.data),
+        };
         Model {
-            profile: profile.clone(),
             layout: Arc::new(Layout::new(profile)),
             mechanics: Arc::new(Mechanics::new(profile)),
+            reads,
+            writes: [after_read, after_write, unknown],
+            minimum_seek_delay: spec.minimum_seek_delay,
+            sector: profile.bus.sector(false),
+            profile: profile.clone(),
         }
     }
 
@@ -52,8 +133,50 @@ impl Model {
         &self.mechanics
     }
 
+    /// Where the head is left after `extent` was read or written: [`Positioning::end`] with the
+    /// operation known. What is neither read nor write leaves it unknown.
+    pub fn left_by(&self, extent: Extent, op: Op) -> ModelPlace {
+        let before = match op {
+            Op::Read => Before::Read,
+            Op::Write => Before::Write,
+            _ => Before::Unknown,
+        };
+        ModelPlace {
+            before,
+            ..self.end(extent)
+        }
+    }
+
     fn clamp(&self, lba: Lba) -> Lba {
         lba.min(Lba::ZERO + self.layout.capacity() - Sectors::new(1))
+    }
+
+    /// How long data must have been coming for the head to begin to write `len` sectors, of which
+    /// `run` is what lies on the first track, and not to run out of them there.
+    ///
+    /// Where the bus is so slow that it would take a whole turn's start, the head begins, and waits
+    /// for turns in between.
+    fn supply(&self, run: &Run, len: u64) -> Nanos {
+        let here = len.min(u64::from(run.len)).max(1);
+        let slot = self.mechanics.turn() / u64::from(run.sectors_per_track);
+        let behind = self.sector.saturating_sub(slot) * (here - 1);
+        let lead = self.profile.overhead.write_lead(len);
+        let first = self.sector * lead.max(1);
+        if behind < self.mechanics.turn() {
+            first.max(self.sector + behind)
+        } else {
+            first
+        }
+    }
+
+    /// From `now` until the arm could begin with a command if it were over its sector.
+    fn ready(&self, from: &ModelPlace, to: &ModelPlace, way: Nanos, op: Op) -> Nanos {
+        let before = from.before as usize;
+        if op.is_read() {
+            return self.reads[before] + way + self.mechanics.set_up(way, op);
+        }
+        let lead = &self.writes[before];
+        (lead.arm + way.max(self.minimum_seek_delay)).max(lead.data + to.supply)
     }
 }
 
@@ -61,10 +184,12 @@ impl Positioning for Model {
     type Place = ModelPlace;
 
     fn start(&self, extent: Extent) -> ModelPlace {
-        let place = self.layout.locate(self.clamp(extent.start));
+        let run = self.layout.run(self.clamp(extent.start));
         ModelPlace {
-            track: place.track,
-            phase: self.mechanics.phase(place.angle),
+            track: run.track,
+            phase: self.mechanics.phase(run.angle(0)),
+            supply: self.supply(&run, extent.len.get()),
+            before: Before::Unknown,
         }
     }
 
@@ -74,15 +199,18 @@ impl Positioning for Model {
         ModelPlace {
             track: run.track,
             phase: self.mechanics.phase(run.angle(1)),
+            supply: Nanos::ZERO,
+            before: Before::Unknown,
         }
     }
 
     fn predict(&self, now: Time, from: ModelPlace, to: ModelPlace, op: Op) -> Predicted {
         let seek = self.seek(from, to, op);
-        let arrival = self.mechanics.phase_at(now + seek);
+        let ready = self.ready(&from, &to, seek, op);
+        let arrival = self.mechanics.phase_at(now + ready);
         Predicted {
             seek,
-            rotation: self.mechanics.wait(arrival, to.phase),
+            rotation: ready - seek + self.mechanics.wait(arrival, to.phase),
         }
     }
 

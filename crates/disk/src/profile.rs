@@ -522,6 +522,13 @@ pub enum WriteBack {
     Full,
 }
 
+impl WriteBack {
+    /// Whether the arm sets out with a write at once although that completes in the buffer.
+    pub(crate) fn sets_out(self) -> bool {
+        matches!(self, WriteBack::Appending | WriteBack::Flushed)
+    }
+}
+
 /// Time that commands cost before, between and after the work of the arm. Names in brackets are
 /// DiskSim's parameters; all zero if not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -566,6 +573,19 @@ pub struct OverheadSpec {
     /// The drive gives up the bus before a write's data have come (`Extra write disconnect`), and
     /// what that costs.
     pub early_write_disconnect: Option<EarlyDisconnect>,
+}
+
+impl OverheadSpec {
+    /// Sectors of a write of `len` that have to be in the buffer before a drive that gives up the bus
+    /// early begins to write them: ten, or fifteen of a long write (as DiskSim has it for the one
+    /// drive on which this was seen). Elsewhere one.
+    pub(crate) fn write_lead(&self, len: u64) -> u64 {
+        match self.early_write_disconnect {
+            None => 1,
+            Some(_) if len < 45 => len.min(10),
+            Some(_) => 15,
+        }
+    }
 }
 
 /// Costs of a drive that gives up the bus after a write command and before its data.

@@ -52,24 +52,16 @@ pub(crate) struct Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     policy: FirmwarePolicy,
-    /// The least positioning time of a read.
-    least: Nanos,
     waiting: Vec<Waiting>,
 }
 
 impl Queue {
     /// An empty queue with room for `depth` commands.
-    pub fn new(policy: FirmwarePolicy, depth: u32, least: Nanos) -> Queue {
+    pub fn new(policy: FirmwarePolicy, depth: u32) -> Queue {
         Queue {
             policy,
-            least,
             waiting: Vec::with_capacity(depth as usize),
         }
-    }
-
-    /// The least positioning time of a read.
-    pub fn least_positioning(&self) -> Nanos {
-        self.least
     }
 
     /// Whether nothing waits.
@@ -178,11 +170,7 @@ impl Queue {
         best: Nanos,
     ) -> Nanos {
         let way = mechanics.reposition(from, target.track, target.op).total();
-        let seek = if target.op.is_read() {
-            way.max(self.least)
-        } else {
-            way
-        } + margin;
+        let seek = way + mechanics.set_up(way, target.op) + margin;
         if seek >= best {
             return seek;
         }
@@ -205,7 +193,7 @@ mod tests {
         let profile = by_name("cheetah9lp").unwrap();
         let layout = Layout::new(&profile);
         let mechanics = Mechanics::new(&profile);
-        let mut queue = Queue::new(policy, 32, Nanos::ZERO);
+        let mut queue = Queue::new(policy, 32);
         for (slot, &(lba, arrived_ms)) in (0..).zip(commands) {
             queue.push(Waiting {
                 slot,
@@ -271,7 +259,7 @@ mod tests {
                 margin,
                 age_cap: None,
             };
-            let mut queue = Queue::new(policy, 2, Nanos::ZERO);
+            let mut queue = Queue::new(policy, 2);
             // The one is reached with 100 us to spare, the other in a millisecond and more.
             for (slot, target) in [(0, target(nanos(100), 50)), (1, target(nanos(1500), 60))] {
                 queue.push(Waiting {

@@ -351,8 +351,7 @@ impl Drive {
         Some(motion)
     }
 
-    /// What a read at `lba` takes longer than its movement, if that is too short to hide what the
-    /// drive has to do before it can read somewhere else.
+    /// What a read at `lba` takes longer than its movement: [`Mechanics::set_up`](crate::Mechanics).
     ///
     /// A head that still reads on the track, or has just read the sector before, goes on.
     fn set_up(&self, lba: Lba, leave: Leave) -> Nanos {
@@ -362,7 +361,7 @@ impl Drive {
             return Nanos::ZERO;
         }
         let way = self.mechanics.reposition(self.track, to, Op::Read).total();
-        self.queue.least_positioning().saturating_sub(way)
+        self.mechanics.set_up(way, Op::Read)
     }
 
     /// Sectors in front of the first one wanted that pass under the head while it waits belong to

@@ -4,7 +4,7 @@ use super::media::Feed;
 use super::{Breakdown, Drive, Hit, Slot, Writing};
 use crate::cache::{SegmentId, State, WriteLookup};
 use crate::ledger::Part;
-use crate::profile::{Preseek, WriteBack};
+use crate::profile::Preseek;
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
 
@@ -20,8 +20,7 @@ struct Data {
 impl Drive {
     /// Whether a write completes in the buffer, although the arm sets out with it.
     fn is_fast(&self, slot: &Slot) -> bool {
-        let level = self.cache.spec().write_back;
-        !slot.command.fua && matches!(level, WriteBack::Appending | WriteBack::Flushed)
+        !slot.command.fua && self.cache.spec().write_back.sets_out()
     }
 
     /// Processing of a write that completes in the buffer (`hit`) or on the medium.
@@ -258,7 +257,7 @@ impl Drive {
         let feed = Feed {
             first: data + sector,
             sector,
-            lead: self.write_lead(len),
+            lead: overhead.write_lead(len),
         };
         self.ledger.plan(depart, extent.start, Part::Overhead);
         let motion = self.write_media(self.track, depart, extent, Some(feed), fast);
@@ -319,17 +318,6 @@ impl Drive {
         };
         self.idle_since = self.arm_free.max(at);
         true
-    }
-
-    /// Sectors of a write of `len` that have to be in the buffer before a drive that gives up the bus
-    /// early begins to write them: ten, or fifteen of a long write (as DiskSim has it for the one
-    /// drive on which this was seen).
-    fn write_lead(&self, len: u64) -> u64 {
-        match self.profile.overhead.early_write_disconnect {
-            None => 1,
-            Some(_) if len < 45 => len.min(10),
-            Some(_) => 15,
-        }
     }
 
     /// A write that was taken up at `now` completes in the buffer, where its data come from, or came.

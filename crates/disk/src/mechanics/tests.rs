@@ -1,7 +1,7 @@
 use super::*;
 use crate::layout::Layout;
 use crate::profile::{self, Interpolation, Order, Profile, SeekCurve, Skew, Sparing, Zone};
-use headtime_units::{Cylinder, Extent, Head, Sectors};
+use headtime_units::{Cylinder, Extent, Head, Lba, Sectors};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::sync::OnceLock;
