@@ -35,7 +35,8 @@
 //! - `age_weight` of `sptf` (ms of positioning per ms waited, to six decimals; default 0): what a
 //!   waiting request gains. Raising it shortens the longest waits and costs throughput, up to first
 //!   come first served; lowering it does the opposite; 0 is plain SPTF. With ten requests pending on a
-//!   10,000 rpm drive of 1999, 0.03 more than halves the longest response for 2 % of the throughput.
+//!   10,000 rpm drive of 1999, 0.03 cuts the longest response to well under half for 1 % of the
+//!   throughput, 0.1 to a quarter for 12 % (`docs/experiments.md`).
 //! - The N of `sptf-swN` (percent; customary 60): raising it gains rotational latency and loses
 //!   throughput, up to shortest seek first; 0 breaks ties by seek and is `sptf` otherwise.
 //!
