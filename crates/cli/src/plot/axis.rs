@@ -45,34 +45,32 @@ impl Axis {
         self.start + part * (self.end - self.start)
     }
 
-    /// Round values within the range, about `count` of them on a linear axis; 1, 2, 5, 10, .. on a
-    /// logarithmic one.
+    /// Round values within the range of a linear axis, about `count` of them.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
-        if self.log {
-            return self.log_ticks(count);
-        }
         let step = round_step((self.high - self.low) / count as f64);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step * (1.0 + 1e-12)).floor() as i64;
         (first..=last).map(|number| number as f64 * step).collect()
     }
 
-    fn log_ticks(&self, count: usize) -> Vec<f64> {
+    /// Round values within the range of a logarithmic axis, at least so many pixels apart: 1, 2, 5,
+    /// 10, .., or 1, 3, 10, .., or powers of ten.
+    pub fn log_ticks(&self, apart: f64) -> Vec<f64> {
         let (low, high) = (self.low * (1.0 - 1e-9), self.high * (1.0 + 1e-9));
         let first = libm::floor(libm::log10(self.low)) as i32;
         let last = libm::ceil(libm::log10(self.high)) as i32;
-        let within = |factors: &[f64]| -> Vec<f64> {
-            (first..=last)
-                .flat_map(|power| factors.iter().map(move |factor| factor * ten_to(power)))
-                .filter(|value| (low..=high).contains(value))
-                .collect()
-        };
-        let fine = within(&[1.0, 2.0, 5.0]);
-        if fine.len() <= count {
-            fine
-        } else {
-            within(&[1.0])
-        }
+        let decade = (self.end - self.start).abs() / libm::log10(self.high / self.low);
+        // The factors, and the smallest ratio of neighbours.
+        let fine: [(&[f64], f64); 2] = [(&[1.0, 2.0, 5.0], 2.0), (&[1.0, 3.0], 3.0)];
+        let fits = |ratio: f64| decade * libm::log10(ratio) >= apart;
+        let factors = fine
+            .iter()
+            .find(|(_, ratio)| fits(*ratio))
+            .map_or(&[1.0][..], |(factors, _)| factors);
+        (first..=last)
+            .flat_map(|power| factors.iter().map(move |factor| factor * ten_to(power)))
+            .filter(|value| (low..=high).contains(value))
+            .collect()
     }
 }
 
@@ -122,10 +120,15 @@ mod tests {
     #[test]
     fn log_ticks_thin_out() {
         let axis = Axis::log(0.5, 100.0, 0.0, 100.0);
-        let labels: Vec<String> = axis.ticks(12).into_iter().map(label).collect();
-        assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
-        let labels: Vec<String> = axis.ticks(4).into_iter().map(label).collect();
-        assert_eq!(labels, ["1", "10", "100"]);
+        let labels =
+            |apart| -> Vec<String> { axis.log_ticks(apart).into_iter().map(label).collect() };
+        // 2.3 decades in 100 pixels: factors of 2 are 13 pixels apart, factors of 3 are 20.
+        assert_eq!(
+            labels(10.0),
+            ["0.5", "1", "2", "5", "10", "20", "50", "100"]
+        );
+        assert_eq!(labels(15.0), ["1", "3", "10", "30", "100"]);
+        assert_eq!(labels(30.0), ["1", "10", "100"]);
         assert!((axis.at(0.5 * 200_f64.sqrt()) - 50.0).abs() < 1e-9);
     }
 }

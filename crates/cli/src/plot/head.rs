@@ -31,7 +31,8 @@ fn size_unit(bytes: f64) -> (&'static str, f64) {
 pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
     let (from, to) = picture.window;
     let (unit, per_second) = time_unit(to - from);
-    let (size, bytes) = size_unit(picture.capacity);
+    let (low, high) = addresses(picture);
+    let (size, bytes) = size_unit(high);
     svg.text(
         EDGE,
         top,
@@ -66,7 +67,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
         svg.text(LEFT, y - 7.0, Anchor::Start, Style::STRONG, &run.label);
         let beside = LEFT + Style::STRONG.width(&run.label) + 12.0;
         svg.text(beside, y - 7.0, Anchor::Start, Style::SMALL, &run.note);
-        let scale = Axis::linear(0.0, picture.capacity / bytes, bottom, y);
+        let scale = Axis::linear(low / bytes, high / bytes, bottom, y);
         for tick in &ticks {
             svg.line((x.at(*tick), y), (x.at(*tick), bottom), GRID, 1.0);
         }
@@ -120,6 +121,27 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
         }
     }
     y
+}
+
+/// The addresses that the panels show, in bytes: the whole drive if the heads use much of it, else
+/// what they use.
+fn addresses(picture: &Picture) -> (f64, f64) {
+    let (from, to) = picture.window;
+    let marks = picture.runs.iter().flat_map(|run| &run.marks);
+    let shown = marks
+        .filter(|mark| mark.to > from && mark.from < to)
+        .map(|mark| mark.address);
+    let (low, high) = shown.fold((f64::INFINITY, 0.0_f64), |(low, high), address| {
+        (low.min(address), high.max(address))
+    });
+    let used = high - low;
+    if used > 0.3 * picture.capacity || used <= 0.0 || !used.is_finite() {
+        return (0.0, picture.capacity);
+    }
+    let edge = 0.05 * used;
+    // Zero is a good place to begin if it is near.
+    let low = if low < 0.3 * used { 0.0 } else { low - edge };
+    (low, (high + edge).min(picture.capacity))
 }
 
 /// The strokes of a panel, one path per activity. Strokes that would fall on the same pixels are

@@ -50,7 +50,9 @@ type Corner = (f64, f64);
 
 /// Grid and labels of the time axis.
 fn times(svg: &mut Svg, x: &Axis, from: Corner, to: Corner) {
-    for tick in x.ticks(12) {
+    // Room for the widest label and a gap.
+    let apart = Style::SMALL.width("10000") + 6.0;
+    for tick in x.log_ticks(apart) {
         svg.line((x.at(tick), from.1), (x.at(tick), to.1), GRID, 1.0);
         svg.text(
             x.at(tick),
