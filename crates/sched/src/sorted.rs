@@ -49,16 +49,14 @@ impl Sorted {
         self.by_lba[usize::from(list.0)].insert(request.extent.start, tag);
     }
 
-    /// Gives a request its new extent, and says whether it starts elsewhere now.
-    pub fn merged(&mut self, tag: Tag, extent: Extent) -> bool {
+    /// Gives a request its new extent.
+    pub fn merged(&mut self, tag: Tag, extent: Extent) {
         let old = self.requests.set_extent(tag, extent);
-        let moved = old.start != extent.start;
-        if moved {
+        if old.start != extent.start {
             let index = &mut self.by_lba[usize::from(self.requests.list_of(tag).0)];
             index.remove(old.start, tag);
             index.insert(extent.start, tag);
         }
-        moved
     }
 
     /// As [`Requests::fuse`].

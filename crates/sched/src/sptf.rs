@@ -10,16 +10,16 @@
 //! latency is the longest that the percentage buys, and that is what freeblock scheduling fills. Ties
 //! go to the shorter positioning time (aged: not asked), then to the older request.
 //!
-//! Where a request is gets computed once, when it is inserted or grows at its front.
+//! Where a request is gets computed once, when it is inserted or grows.
 //!
 //! # Bound
 //!
 //! None without an `age_weight`: a request far from a steady load is never the nearest.
 //!
-//! With W: let P be the longest positioning time, a seek over the whole disk and a turn. A request
-//! that goes before another has at most P less to wait for the head, so it came at most P / W later.
-//! From P / W after a request's arrival on, then, nothing that arrives passes it, and it waits only
-//! for what is queued at that moment and for the access under way:
+//! With W: let P be the longest positioning time that is ever predicted, about a seek over the whole
+//! disk and a turn. A request that goes before another has at most P less to wait for the head, so it
+//! came at most P / W later. From P / W after a request's arrival on, then, nothing that arrives
+//! passes it, and it waits only for what is queued at that moment and for the access under way:
 //!
 //! ```text
 //! wait <= P / W + (requests then queued) x (slowest access)
@@ -395,10 +395,10 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
-        if self.sorted.merged(queued, extent) {
-            let op = self.sorted.requests().get(queued).op;
-            self.locate(queued, op, extent);
-        }
+        self.sorted.merged(queued, extent);
+        // Also if it begins where it did: how long a write's data take is part of some predictions.
+        let op = self.sorted.requests().get(queued).op;
+        self.locate(queued, op, extent);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -99,6 +99,49 @@ fn sptf_weighs_rotation_and_its_variants_weigh_seek() {
     }
 }
 
+/// Positions that are as far as the request is long, as for a write that waits for its data.
+#[derive(Clone, Copy, Debug)]
+struct Lengths;
+
+impl Positioning for Lengths {
+    type Place = Nanos;
+
+    fn start(&self, extent: Extent) -> Nanos {
+        Nanos::from_micros(extent.len.get())
+    }
+
+    fn end(&self, _: Extent) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn predict(&self, _: Time, _: Nanos, to: Nanos, _: Op) -> Predicted {
+        Predicted {
+            seek: Nanos::ZERO,
+            rotation: to,
+        }
+    }
+
+    fn seek(&self, _: Nanos, _: Nanos, _: Op) -> Nanos {
+        Nanos::ZERO
+    }
+}
+
+#[test]
+fn sptf_predicts_anew_for_what_grows_at_its_back() {
+    let mut sptf = Sptf::new(Lengths);
+    for (tag, extent) in [Extent::at(100, 8), Extent::at(200, 16)]
+        .into_iter()
+        .enumerate()
+    {
+        let request = Request::new(Tag(tag as u32), Op::Write, extent, Time::ZERO);
+        sptf.insert(Time::ZERO, request);
+    }
+    let first = |sptf: &Sptf<Lengths>| sptf.peek(Time::ZERO, Lba::ZERO).map(|c| c.request.tag);
+    assert_eq!(first(&sptf), Some(Tag(0)));
+    sptf.merged(Tag(0), Extent::at(100, 24));
+    assert_eq!(first(&sptf), Some(Tag(1)));
+}
+
 #[test]
 fn aged_sptf_weighs_what_was_waited() {
     // From 50 at time 1000, in microseconds of seek + rotation, and what was waited:
