@@ -350,9 +350,9 @@ impl<S: Scheduler> Engine<S> {
             .map(|tag| (self.slots[tag].id, self.slots[tag].own.extent))
     }
 
-    /// Whether a request with this id is unfinished; for checks, since it looks at all of them.
-    pub fn is_unfinished(&self, id: u64) -> bool {
-        self.slots.live().any(|slot| slot.id == id)
+    /// The requests that are not finished, as they arrived, in no particular order.
+    pub fn unfinished(&self) -> impl Iterator<Item = (u64, &Request)> {
+        self.slots.live().map(|slot| (slot.id, &slot.own))
     }
 
     fn arrived(&mut self, now: Time, arrival: Arrival) {

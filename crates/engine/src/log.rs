@@ -13,6 +13,7 @@
 //! C 5300000 0 ok                   completed: time tag outcome
 //! F 5300000 17 ok                  finish:  time id outcome
 //! W 9300000                        woke:    time
+//! S 9400000 sstf                   swapped: time, and the scheduler that came
 //! ```
 //!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
@@ -43,6 +44,8 @@ pub enum Record {
     Event(Time, Event),
     /// Something that the engine decided.
     Decision(Time, Decision),
+    /// The scheduler was swapped in flight for the one of this text.
+    Swapped(Time, String),
 }
 
 /// What the engine decided: a [`Command`] as far as it is a decision.
@@ -142,6 +145,16 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
     };
 }
 
+/// Writes that the scheduler was swapped for the one of this text.
+///
+/// # Panics
+///
+/// If the text is not one word.
+pub fn write_swap(out: &mut String, now: Time, scheduler: &str) {
+    assert!(!scheduler.is_empty() && !scheduler.contains(char::is_whitespace));
+    let _ = writeln!(out, "S {} {scheduler}", now.as_nanos());
+}
+
 /// Writes a decision.
 pub fn write_decision(out: &mut String, now: Time, decision: &Decision) {
     let now = now.as_nanos();
@@ -183,7 +196,9 @@ pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError
             return None;
         }
         let record = read_line(line).and_then(|record| {
-            if let Record::Event(now, _) | Record::Decision(now, _) = &record {
+            if let Record::Event(now, _) | Record::Decision(now, _) | Record::Swapped(now, _) =
+                &record
+            {
                 if *now < last {
                     return Err(format!(
                         "time {} lies before the line above",
@@ -258,6 +273,7 @@ fn read_line(line: &str) -> Result<Record, String> {
             },
         ),
         "W" => Record::Event(fields.time()?, Event::Woke),
+        "S" => Record::Swapped(fields.time()?, fields.word("scheduler")?.to_owned()),
         "I" => Record::Decision(
             fields.time()?,
             Decision::Issue {
@@ -275,7 +291,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, S, I, F and #"
             ));
         }
     };
@@ -399,6 +415,14 @@ pub enum ReplayError {
         /// What the engine decided.
         decided: Option<Decision>,
     },
+    /// The log swaps to a scheduler that the caller cannot build.
+    #[error("line {line}: there is no scheduler \"{scheduler}\" to swap to")]
+    NoScheduler {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// Its text.
+        scheduler: String,
+    },
     /// The log tells of a completion that cannot be.
     #[error("line {line}: tag {} completes and is not in the drive", .tag.0)]
     Impossible {
@@ -423,12 +447,17 @@ fn show(decision: &Option<Decision>) -> String {
 
 /// Feeds the events of a log to `engine` and compares what it decides with what the log has.
 ///
-/// The engine must be built as the logged one was, and new.
+/// The engine must be built as the logged one was, and new. `build` makes the schedulers that are
+/// swapped in, from their text.
 ///
 /// # Errors
 ///
 /// At the first line that cannot be read, or where the decisions differ.
-pub fn replay<S: Scheduler>(text: &str, engine: &mut Engine<S>) -> Result<Replayed, ReplayError> {
+pub fn replay<S: Scheduler>(
+    text: &str,
+    engine: &mut Engine<S>,
+    mut build: impl FnMut(&str) -> Option<S>,
+) -> Result<Replayed, ReplayError> {
     let mut done = Replayed::default();
     let mut in_drive = Vec::new();
     let mut now = Time::ZERO;
@@ -445,6 +474,19 @@ pub fn replay<S: Scheduler>(text: &str, engine: &mut Engine<S>) -> Result<Replay
         last_line = line;
         match record {
             Record::Setting { .. } => {}
+            Record::Swapped(time, text) => {
+                if let Some(command) = engine.poll(now) {
+                    return differs(line, None, Some((&command).into()));
+                }
+                let Some(scheduler) = build(&text) else {
+                    return Err(ReplayError::NoScheduler {
+                        line,
+                        scheduler: text,
+                    });
+                };
+                now = time;
+                engine.replace_scheduler(now, scheduler);
+            }
             Record::Event(time, event) => {
                 if let Some(command) = engine.poll(now) {
                     return differs(line, None, Some((&command).into()));
@@ -504,7 +546,7 @@ mod tests {
             ),
             (
                 "headtime-log 1\nX 1",
-                "line 2: \"X\" is no kind of line; allowed are A, C, W, I, F and #",
+                "line 2: \"X\" is no kind of line; allowed are A, C, W, S, I, F and #",
             ),
             ("headtime-log 1\nW", "line 2: the time is missing"),
             (
@@ -592,12 +634,14 @@ mod tests {
                 },
             ),
             Record::Event(Time::from_nanos(10), Event::Woke),
+            Record::Swapped(Time::from_nanos(11), "sptf-sw60".into()),
         ];
         for record in &records {
             match record {
                 Record::Setting { .. } => {}
                 Record::Event(now, event) => write_event(&mut text, *now, event),
                 Record::Decision(now, decision) => write_decision(&mut text, *now, decision),
+                Record::Swapped(now, scheduler) => write_swap(&mut text, *now, scheduler),
             }
         }
         let read: Vec<Record> = read(&text)

@@ -65,7 +65,7 @@ fn keeps_promises<S: Scheduler>(
         &mut Virtual,
     );
     let mut engine = Engine::new(config, new()).expect("the same configuration");
-    let replayed = log::replay(&done.log, &mut engine).expect("the same decisions");
+    let replayed = log::replay(&done.log, &mut engine, |_| None).expect("the same decisions");
     assert!(replayed.events >= arrivals.len() as u64);
     *engine.stats()
 }

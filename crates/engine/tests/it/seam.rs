@@ -66,7 +66,7 @@ fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) -> Stats {
         &mut clock,
     );
     let mut engine = Engine::new(config, new()).expect("the same configuration");
-    let replayed = log::replay(&live.log, &mut engine).expect("the same decisions");
+    let replayed = log::replay(&live.log, &mut engine, |_| None).expect("the same decisions");
     assert!(replayed.decisions > 400, "{replayed:?}");
     assert_eq!(engine.stats().finished, 400);
     *engine.stats()
@@ -127,7 +127,7 @@ fn a_changed_decision_is_caught() {
         })
         .collect();
     let mut engine = Engine::new(config, new()).expect("the same configuration");
-    match log::replay(&changed.join("\n"), &mut engine) {
+    match log::replay(&changed.join("\n"), &mut engine, |_| None) {
         Err(log::ReplayError::Differs { line, .. }) => assert_eq!(line, issue + 1),
         other => panic!("the change went unnoticed: {other:?}"),
     }
@@ -135,7 +135,7 @@ fn a_changed_decision_is_caught() {
     let cut = done.log.trim_end().rsplit_once('\n').expect("lines").0;
     let mut engine = Engine::new(config, new()).expect("the same configuration");
     assert!(matches!(
-        log::replay(cut, &mut engine),
+        log::replay(cut, &mut engine, |_| None),
         Err(log::ReplayError::Differs { logged: None, .. })
     ));
 }
