@@ -5,7 +5,7 @@
 //! instant of the arm accounted for. The run is made twice, and its log must come out the same byte
 //! for byte; then the log is replayed, and the engine must decide the same.
 
-use crate::{Report, RunError, Setup, run};
+use crate::{Report, RunError, Setup, Swap, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
@@ -98,11 +98,15 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
             line + 1
         )));
     }
-    if plan.swaps.is_empty() {
-        let scheduler = build(&plan.scheduler, &plan.profile);
-        let mut engine = Engine::new(plan.config, scheduler).map_err(|e| fail(e.to_string()))?;
-        log::replay(&log, &mut engine).map_err(|error| fail(format!("replay: {error}")))?;
-    }
+    let scheduler = build(&plan.scheduler, &plan.profile);
+    let mut engine =
+        Engine::new(plan.config, scheduler).map_err(|error| fail(error.to_string()))?;
+    let rebuild = |text: &str| {
+        text.parse()
+            .ok()
+            .map(|spec: Spec| build(&spec, &plan.profile))
+    };
+    log::replay(&log, &mut engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
     let accounted = report.head_time.total();
     if accounted != report.simulated {
         return Err(fail(format!(
@@ -152,7 +156,11 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
     setup.swaps = plan
         .swaps
         .iter()
-        .map(|(at, spec)| (*at, build(spec, &plan.profile)))
+        .map(|(at, spec)| Swap {
+            at: *at,
+            text: spec.to_string(),
+            scheduler: build(spec, &plan.profile),
+        })
         .collect();
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
@@ -250,7 +258,6 @@ fn draw(seed: u64) -> Plan {
     for (at, fault) in &faults {
         let _ = write!(drawn, ", {fault:?} at {at}");
     }
-    let _ = write!(drawn, ", {} requests", requests.len());
     // No access takes 200 ms, retries of a bad sector included; a lost command takes its timeout.
     let slowest = Nanos::from_millis(200) * requests.len() as u64 * 2;
     let lost = timeout.unwrap_or(Nanos::ZERO) * 2 * faults.len() as u64;

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use headtime_engine::{Finished, Outcome};
-use headtime_sched::{Op, Origin};
+use headtime_sched::{Op, Origin, Request};
 use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 
@@ -94,16 +94,21 @@ pub struct PerOrigin {
     pub requests: u64,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Arrival of its first request.
+    /// Arrival of its first request, or the end of the warm-up if that is later.
     pub first: Time,
-    /// End of its last request.
+    /// End of its last request; the end of the measurement if it has requests unfinished then.
     pub last: Time,
+    /// Requests that were unfinished at the end of the measurement.
+    pub unfinished: u64,
+    /// How long the oldest of them had waited.
+    pub oldest_unfinished: Nanos,
     /// Arrival to completion.
     pub response: Distribution,
 }
 
 impl PerOrigin {
-    /// Bytes per second from the arrival of its first request to the end of its last, in MB/s.
+    /// Bytes per second from [`PerOrigin::first`] to [`PerOrigin::last`], in MB/s: over the time in
+    /// which it had something to ask for. An origin that was never served has a throughput of zero.
     pub fn throughput_mb_s(&self) -> f64 {
         rate(
             self.bytes as f64 / 1e6,
@@ -141,8 +146,12 @@ pub struct Measured {
     pub queue: Distribution,
     /// The drive to completion.
     pub device: Distribution,
-    /// By origin.
+    /// By origin: all that had requests finished or unfinished in the time measured.
     pub origins: Vec<PerOrigin>,
+    /// Requests that were unfinished at the end of the measurement.
+    pub unfinished: u64,
+    /// How long the oldest of them had waited.
+    pub oldest_unfinished: Nanos,
     sector_bytes: u32,
     index: BTreeMap<Origin, usize>,
     latest: usize,
@@ -161,6 +170,8 @@ impl Measured {
             queue: Distribution::new(3),
             device: Distribution::new(3),
             origins: Vec::new(),
+            unfinished: 0,
+            oldest_unfinished: Nanos::ZERO,
             sector_bytes,
             index: BTreeMap::new(),
             latest: 0,
@@ -189,6 +200,7 @@ impl Measured {
         self.device.record(now - done.issued);
         let origin = self.origin(done.request.origin, arrived);
         origin.requests += 1;
+        origin.first = origin.first.min(arrived);
         origin.bytes += bytes;
         origin.last = now;
         origin.response.record(now - arrived);
@@ -208,8 +220,10 @@ impl Measured {
                     origin,
                     requests: 0,
                     bytes: 0,
-                    first: arrived.max(self.from),
+                    first: arrived,
                     last: arrived,
+                    unfinished: 0,
+                    oldest_unfinished: Nanos::ZERO,
                     response: Distribution::new(2),
                 });
             }
@@ -217,9 +231,23 @@ impl Measured {
         &mut self.origins[self.latest]
     }
 
-    /// Ends the measurement at `until`.
-    pub(crate) fn close(&mut self, until: Time) {
+    /// Ends the measurement at `until`, with these requests unfinished.
+    pub(crate) fn close<'a>(&mut self, until: Time, unfinished: impl Iterator<Item = &'a Request>) {
         self.until = until;
+        for request in unfinished {
+            let age = until.saturating_since(request.arrival);
+            self.unfinished += 1;
+            self.oldest_unfinished = self.oldest_unfinished.max(age);
+            let origin = self.origin(request.origin, request.arrival);
+            origin.unfinished += 1;
+            origin.oldest_unfinished = origin.oldest_unfinished.max(age);
+            origin.first = origin.first.min(request.arrival);
+            origin.last = until;
+        }
+        let from = self.from;
+        for origin in &mut self.origins {
+            origin.first = origin.first.max(from);
+        }
         self.origins.sort_by_key(|origin| origin.origin);
     }
 
@@ -238,8 +266,8 @@ impl Measured {
         rate(self.requests as f64, self.span())
     }
 
-    /// Jain's fairness index of the origins' throughputs, 1/n (one has all) to 1 (all have the
-    /// same); 1 if there are none. (Jain, Chiu, Hawe, DEC-TR-301, 1984.)
+    /// Jain's fairness index of the origins' throughputs, 1/n (one of n has all) to 1 (all have the
+    /// same); 1 if there are none. Who starves counts with a throughput of zero. (Jain, Chiu, Hawe, DEC-TR-301, 1984.)
     pub fn fairness(&self) -> f64 {
         let rates: Vec<f64> = self
             .origins

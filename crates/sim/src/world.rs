@@ -28,16 +28,29 @@ pub struct Setup<'a> {
     pub faults: Vec<(Time, Fault)>,
     /// When to give up on a command that the drive does not answer; never if `None`.
     pub timeout: Option<Nanos>,
-    /// Schedulers to swap in, and when; in order of time, each empty.
-    pub swaps: Vec<(Time, Box<dyn Scheduler>)>,
+    /// Schedulers to swap in, and when; in order of time.
+    pub swaps: Vec<Swap>,
     /// Whether to check the promises of the engine all along; slow.
     pub audit: bool,
     /// Whether to record what the head does, for plots; costs memory.
     pub record_spans: bool,
+    /// What the log says of the run before it begins: key (one word) and value (one line), whatever
+    /// is needed to build the engine again.
+    pub log_settings: Vec<(String, String)>,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
     /// Called now and then with the time simulated and the requests finished, for progress.
     pub progress: Option<&'a mut dyn FnMut(Time, u64)>,
+}
+
+/// A scheduler that takes over in flight.
+pub struct Swap {
+    /// When.
+    pub at: Time,
+    /// Its text, for the log.
+    pub text: String,
+    /// The scheduler, empty.
+    pub scheduler: Box<dyn Scheduler>,
 }
 
 impl<'a> Setup<'a> {
@@ -60,6 +73,7 @@ impl<'a> Setup<'a> {
             swaps: Vec::new(),
             audit: false,
             record_spans: false,
+            log_settings: Vec::new(),
             log: None,
             progress: None,
         }
@@ -71,14 +85,13 @@ impl<'a> Setup<'a> {
 pub struct Report {
     /// The requests that finished after the warm-up.
     pub measured: Measured,
-    /// Where the head time went, from the end of the warm-up to the end of the last request.
+    /// Where the head time went, from the end of the warm-up to the end of the run: that of the last
+    /// request, or the limit if something was unfinished then.
     pub head_time: HeadTime,
     /// What the engine did, warm-up included.
     pub engine: Stats,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
-    /// Requests unfinished when the run stopped; 0 unless it was limited.
-    pub unfinished: u64,
     /// What the head did, in order of time; empty unless asked for.
     pub spans: Vec<Span>,
 }
@@ -152,7 +165,7 @@ struct World<'a> {
     warm: Time,
     stop: Time,
     faults: VecDeque<(Time, Fault)>,
-    swaps: VecDeque<(Time, Box<dyn Scheduler>)>,
+    swaps: VecDeque<Swap>,
     timeout: Option<Nanos>,
     /// Commands in the drive by the time at which to give up on them, if there is a timeout.
     deadlines: VecDeque<(Time, Tag)>,
@@ -193,7 +206,7 @@ impl<'a> World<'a> {
             timeout: setup.timeout,
             deadlines: VecDeque::new(),
             audit: setup.audit.then(Audit::new),
-            log: setup.log.map(Log::new),
+            log: setup.log.map(|sink| Log::new(sink, &setup.log_settings)),
             progress: setup.progress,
             warm_head_time: None,
             now: Time::ZERO,
@@ -216,7 +229,8 @@ impl<'a> World<'a> {
         }
         let stats = *self.engine.stats();
         let unfinished = stats.arrived - stats.finished;
-        if self.stop == Time::NEVER && !(self.engine.is_idle() && self.source.done()) {
+        let over = self.engine.is_idle() && self.source.done();
+        if !over && self.stop == Time::NEVER {
             return Err(RunError::Stuck {
                 at: self.now,
                 unfinished,
@@ -225,27 +239,23 @@ impl<'a> World<'a> {
         if let Some(log) = &mut self.log {
             log.flush();
         }
-        let end = if self.stop == Time::NEVER {
-            self.now
-        } else {
-            self.stop
+        // A limit cuts off what is not over before.
+        let (end, until) = match over {
+            true => (self.now, self.measured.until),
+            false => (self.stop, self.stop),
         };
-        let until = if self.stop == Time::NEVER {
-            self.measured.until
-        } else {
-            end
-        };
+        let until = until.max(self.warm.min(end));
         // The last request may finish within the warm-up.
         let before = self
             .warm_head_time
             .unwrap_or_else(|| self.drive.head_time(end));
         let head_time = self.drive.head_time(end).since(&before);
-        self.measured.close(until);
+        self.measured
+            .close(until, self.engine.unfinished().map(|(_, request)| request));
         Ok(Report {
             head_time,
             engine: stats,
             simulated: end - Time::ZERO,
-            unfinished,
             spans: self.drive.take_spans(end),
             measured: self.measured,
         })
@@ -262,7 +272,7 @@ impl<'a> World<'a> {
         }
         for at in [
             self.faults.front().map(|(at, _)| *at),
-            self.swaps.front().map(|(at, _)| *at),
+            self.swaps.front().map(|swap| swap.at),
             self.deadlines.front().map(|(at, _)| *at),
         ] {
             next = next.min(at.unwrap_or(Time::NEVER));
@@ -284,9 +294,12 @@ impl<'a> World<'a> {
             }
             return Ok(());
         }
-        if self.swaps.front().is_some_and(|(at, _)| *at <= now) {
-            if let Some((_, scheduler)) = self.swaps.pop_front() {
-                self.engine.replace_scheduler(now, scheduler);
+        if self.swaps.front().is_some_and(|swap| swap.at <= now) {
+            if let Some(swap) = self.swaps.pop_front() {
+                if let Some(log) = &mut self.log {
+                    log::write_swap(&mut log.text, now, &swap.text);
+                }
+                self.engine.replace_scheduler(now, swap.scheduler);
             }
             return self.commands();
         }
@@ -422,9 +435,12 @@ impl<'a> Log<'a> {
     /// Handed on in pieces of about this size.
     const PIECE: usize = 1 << 16;
 
-    fn new(sink: &'a mut dyn FnMut(&str)) -> Log<'a> {
+    fn new(sink: &'a mut dyn FnMut(&str), settings: &[(String, String)]) -> Log<'a> {
         let mut text = String::with_capacity(Log::PIECE + 4096);
         log::write_header(&mut text);
+        for (key, value) in settings {
+            log::write_setting(&mut text, key, value);
+        }
         Log { text, sink }
     }
 

@@ -1,0 +1,108 @@
+//! What a run reports: starvation shows, and a limit that is not reached changes nothing.
+
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::{Model, drive::Drive};
+use headtime_engine::Config;
+use headtime_sched::Spec;
+use headtime_sim::{Report, Setup, run};
+use headtime_units::{Bytes, Nanos};
+use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use std::sync::Arc;
+
+fn drive() -> Profile {
+    let quiet = |spec: &mut profile::Spec| spec.noise = Default::default();
+    profile::by_name("wd5000aaks")
+        .expect("shipped")
+        .with(quiet)
+        .expect("in range")
+}
+
+fn simulate(scheduler: &str, workload: &SyntheticSpec, change: impl FnOnce(&mut Setup)) -> Report {
+    let profile = drive();
+    let spec: Spec = scheduler.parse().expect("registered");
+    let scheduler = spec
+        .build(Some(Arc::new(Model::new(&profile))))
+        .expect("built");
+    let mut source = Synthetic::new(workload, profile.geometry.capacity, 512).expect("in range");
+    let drive = Drive::new(&profile, 1);
+    let mut setup = Setup::new(drive, Config::default(), scheduler, &mut source);
+    change(&mut setup);
+    run(setup).expect("runs")
+}
+
+fn reader(outstanding: u32, range: (u64, u64)) -> ProcessSpec {
+    ProcessSpec {
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding,
+        },
+        range: Some((
+            Bytes(range.0 * 1_000_000_000),
+            Bytes(range.1 * 1_000_000_000),
+        )),
+        ..ProcessSpec::default()
+    }
+}
+
+/// Sixteen requests near each other starve one reader far away under SSTF, and the report says so.
+#[test]
+fn who_starves_is_seen() {
+    let mut workload = SyntheticSpec::alike(1, 2, &reader(16, (0, 1)));
+    workload.processes[1] = ProcessSpec {
+        origin: workload.processes[1].origin,
+        ..reader(16, (400, 410))
+    };
+    let limit = Nanos::from_secs(60);
+    let starving = simulate("sstf", &workload, |setup| setup.limit = Some(limit)).measured;
+    let fair = simulate("noop", &workload, |setup| setup.limit = Some(limit)).measured;
+    assert_eq!(starving.origins.len(), 2, "both are reported");
+    let [served, starved] = &starving.origins[..] else {
+        unreachable!()
+    };
+    assert!(served.requests > 1000, "{}", served.requests);
+    assert_eq!((starved.requests, starved.unfinished), (0, 16));
+    assert_eq!(starved.oldest_unfinished, limit);
+    assert_eq!(starved.throughput_mb_s(), 0.0);
+    assert!(
+        (starving.fairness() - 0.5).abs() < 1e-9,
+        "{}",
+        starving.fairness()
+    );
+    assert_eq!(starving.oldest_unfinished, limit);
+    assert!(fair.fairness() > 0.99, "{}", fair.fairness());
+    assert_eq!(fair.unfinished, 32);
+}
+
+/// A run whose work ends early ends with it.
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let workload = SyntheticSpec {
+        count: Some(100),
+        ..SyntheticSpec::alike(1, 4, &ProcessSpec::default())
+    };
+    let free = simulate("noop", &workload, |_| {});
+    let limited = simulate("noop", &workload, |setup| {
+        setup.limit = Some(Nanos::from_secs(3600))
+    });
+    assert_eq!(free.simulated, limited.simulated);
+    assert_eq!(free.head_time, limited.head_time);
+    assert_eq!(free.measured.iops(), limited.measured.iops());
+    assert_eq!(limited.measured.unfinished, 0);
+    assert_eq!(limited.head_time.total(), limited.simulated);
+}
+
+/// Warm-up and measurement divide the time of the arm.
+#[test]
+fn the_warm_up_is_left_out() {
+    let workload = SyntheticSpec {
+        count: Some(400),
+        ..SyntheticSpec::alike(1, 4, &ProcessSpec::default())
+    };
+    let warm = Nanos::from_secs(2);
+    let whole = simulate("noop", &workload, |_| {});
+    let part = simulate("noop", &workload, |setup| setup.warm_up = warm);
+    assert_eq!(part.simulated, whole.simulated);
+    assert_eq!(part.head_time.total() + warm, whole.head_time.total());
+    assert!(part.measured.requests < whole.measured.requests);
+    assert_eq!(part.engine.finished, 400);
+}
