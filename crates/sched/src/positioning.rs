@@ -8,7 +8,8 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 pub struct Predicted {
     /// Moving the arm and switching heads, settled.
     pub seek: Nanos,
-    /// Waiting for the sector after that; less than a turn.
+    /// The rest of the time until the sector comes: waiting for it after the seek, and whatever
+    /// processing delays the arm. More than a turn only if processing is.
     pub rotation: Nanos,
 }
 
@@ -38,7 +39,8 @@ pub trait Positioning {
     /// Where the head is left after `extent` was accessed.
     fn end(&self, extent: Extent) -> Self::Place;
 
-    /// Positioning of a head that is free to leave `from` at `now`, up to the first sector of `to`.
+    /// From the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
+    /// first sector of `to` is under it.
     fn predict(&self, now: Time, from: Self::Place, to: Self::Place, op: Op) -> Predicted;
 
     /// The seek part of [`Positioning::predict`] alone, which does not depend on time.
