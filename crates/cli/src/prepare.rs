@@ -144,6 +144,7 @@ fn changed(profile: &Profile, scenario: &Scenario, name: &str) -> Result<Profile
             .parse()
             .map_err(|error| Fault::Input(format!("{name}: its own text is not TOML: {error}")))?;
         merge(&mut table, &scenario.overrides);
+        without_what_is_off(&mut table, &scenario.overrides);
         let file = format!("{name} with drive.override");
         profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
             // The line would be one of a text that nobody sees.
@@ -168,6 +169,32 @@ fn merge(table: &mut toml::Table, over: &toml::Table) {
                 table.insert(key.clone(), value.clone());
             }
         }
+    }
+}
+
+/// Switching the buffer or reading ahead off takes with it what means nothing then, unless that is
+/// overridden too: whoever asks for it nevertheless is told that it does not fit.
+fn without_what_is_off(profile: &mut toml::Table, over: &toml::Table) {
+    let (Some(toml::Value::Table(cache)), Some(toml::Value::Table(over))) =
+        (profile.get_mut("cache"), over.get("cache"))
+    else {
+        return;
+    };
+    let off = toml::Value::from("off");
+    let mut clear = |key: &str, value: toml::Value| {
+        if !over.contains_key(key) {
+            cache.insert(key.to_owned(), value);
+        }
+    };
+    let disabled = over.get("enabled") == Some(&toml::Value::from(false));
+    if disabled {
+        clear("read_ahead", off.clone());
+        clear("write_back", off.clone());
+        clear("read_free_sectors", false.into());
+    }
+    if disabled || over.get("read_ahead") == Some(&off) {
+        clear("read_ahead_min", 0.into());
+        clear("read_ahead_max", 0.into());
     }
 }
 
@@ -420,6 +447,37 @@ pub fn synthetic(scenario: &Scenario, seed: u64) -> Option<SyntheticSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_switched_off_takes_what_needs_it_along() {
+        let changed = |over: &str| {
+            let table = Scenario::default_table();
+            let mut scenario =
+                Scenario::from_table(&table, crate::scenario::tree::Place::BuiltIn).unwrap();
+            scenario.overrides = over.parse().unwrap();
+            changed(
+                &drives::open("wd5000aaks").unwrap(),
+                &scenario,
+                "wd5000aaks",
+            )
+        };
+        let plain = changed("").unwrap().cache;
+        assert!(plain.enabled && plain.read_ahead_max > 0);
+        let off = changed("cache.enabled = false").unwrap().cache;
+        assert!(!off.enabled && !off.read_free_sectors);
+        assert_eq!((off.read_ahead_min, off.read_ahead_max), (0, 0));
+        let no_ahead = changed("cache.read_ahead = \"off\"").unwrap();
+        assert!(no_ahead.cache.enabled);
+        assert_eq!(no_ahead.cache.read_ahead_max, 0);
+        // What is asked for is not dropped silently.
+        let fault = changed("cache = { enabled = false, write_back = \"full\" }").unwrap_err();
+        assert!(
+            fault
+                .to_string()
+                .contains("cache.write_back: needs cache.enabled = true"),
+            "{fault}"
+        );
+    }
 
     #[test]
     fn the_hash_is_fnv_1a() {

@@ -440,6 +440,48 @@ fn the_scenarios_of_the_documentation_are_scenarios() {
     }
 }
 
+/// Each `--set` of the page.
+#[test]
+fn the_settings_of_the_documentation_run() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let directory = scratch("documentation-settings");
+    let scenario = text.split("```toml\n").nth(1).unwrap();
+    let scenario = scenario.split("```").next().unwrap();
+    std::fs::write(directory.join("s.toml"), scenario).unwrap();
+    std::fs::copy(data().join("tiny.trace"), directory.join("web.trace")).unwrap();
+    let settings: Vec<&str> = text
+        .split("`--set ")
+        .skip(1)
+        .map(|rest| rest.split('`').next().unwrap())
+        .filter(|setting| *setting != "KEY=VALUE")
+        .collect();
+    assert!(settings.len() >= 5, "{settings:?}");
+    let short = [
+        "-s",
+        "noop",
+        "--set",
+        "run.warm_up=0s",
+        "--set",
+        "run.duration=5s",
+    ];
+    for setting in settings {
+        let mut args = vec!["sim", "run"];
+        // The built-in scenario has one group of processes; the page's own has two.
+        if setting.starts_with("workload.1") {
+            args.push("s.toml");
+        }
+        let output = headtime(&args)
+            .args(short)
+            .args(["--set", setting])
+            .current_dir(&directory)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "--set {setting}: {stderr}");
+    }
+}
+
 #[test]
 fn the_documentation_has_every_key() {
     let page = data().join("../../../../docs/scenario.md");
