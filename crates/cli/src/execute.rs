@@ -7,7 +7,7 @@ use crate::prepare::{Prepared, synthetic};
 use crate::progress::{Goal, Progress};
 use crate::report::{self, Confidence, EngineCounts, HeadTime, OriginRun, Run, Spread, round};
 use crate::scenario::{Cell, Firmware, Pace, Workload, cells};
-use headtime_disk::profile::FirmwarePolicy;
+use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_disk::{Drive, Part};
 use headtime_engine::Config;
 use headtime_sched::Origin;
@@ -179,6 +179,9 @@ fn make(
     setup.warm_up = scenario.warm_up;
     setup.limit = scenario.duration;
     setup.record_spans = keep.is_some();
+    if logs {
+        setup.log_settings = log_settings(prepared, cell, &profile, config, seed);
+    }
     setup.log = logs.then_some(&mut write);
     setup.progress = progress.is_shown().then_some(&mut note);
     let mut report = headtime_sim::run(setup).map_err(|error| {
@@ -204,6 +207,35 @@ fn make(
     report.spans = Vec::new();
     task.done();
     Ok(Made { report, marks })
+}
+
+/// What a log says of its run: whatever is needed to make the engine again, and to find the run.
+fn log_settings(
+    prepared: &Prepared,
+    cell: &Cell,
+    profile: &Profile,
+    config: Config,
+    seed: u64,
+) -> Vec<(String, String)> {
+    let belief = prepared.scenario.belief.as_deref().unwrap_or(&profile.name);
+    let settings: [(&str, &dyn ToString); 12] = [
+        ("version", &env!("CARGO_PKG_VERSION")),
+        ("scenario_hash", &prepared.hash),
+        ("seed", &seed),
+        ("drive", &profile.name),
+        ("firmware", &firmware(profile).name()),
+        ("noise", &prepared.scenario.noise),
+        ("belief", &belief),
+        ("scheduler", &cell.scheduler),
+        ("depth", &config.depth),
+        ("merge", &config.merge),
+        ("merge_sectors_max", &config.merge_sectors_max.get()),
+        ("commit_ahead", &config.commit_ahead),
+    ];
+    settings
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.to_string().replace('\n', " ")))
+        .collect()
 }
 
 fn source(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Box<dyn Source>, Goal), Fault> {
@@ -295,6 +327,14 @@ fn spread(of: &[&Distribution]) -> Spread {
     }
 }
 
+/// In what order a drive serves the commands it holds.
+fn firmware(profile: &Profile) -> Firmware {
+    match profile.queue.policy {
+        FirmwarePolicy::Fifo => Firmware::Fifo,
+        FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
+    }
+}
+
 fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
     let set = &prepared.drives[cell.drive];
     let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
@@ -317,10 +357,7 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         let nanos = sum(&|report| report.head_time.get(part).as_nanos());
         round(nanos as f64 / 1e9, 9)
     };
-    let firmware = match set.with_firmware(cell.firmware)?.queue.policy {
-        FirmwarePolicy::Fifo => Firmware::Fifo,
-        FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
-    };
+    let firmware = firmware(&set.with_firmware(cell.firmware)?);
     let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
         measured.iter().map(|measured| of(measured)).collect()
     };

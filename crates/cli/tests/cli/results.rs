@@ -147,6 +147,52 @@ fn the_same_command_gives_the_same_bytes() {
 }
 
 #[test]
+fn a_log_says_what_it_is_a_log_of() {
+    let path = scratch("log").join("run.log");
+    let path = path.to_str().unwrap();
+    let report = json(&[
+        "sim",
+        "run",
+        "small.toml",
+        "-s",
+        "deadline:fifo_batch=4",
+        "--set",
+        "engine.depth=2",
+        "--set",
+        "engine.merge_max=64KiB",
+        "--set",
+        "drive.belief=cheetah9lp",
+        "--log",
+        path,
+        "--format",
+        "json",
+    ]);
+    let log = std::fs::read_to_string(path).unwrap();
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("headtime-log 1"));
+    let settings: Vec<&str> = lines.take_while(|line| line.starts_with("# ")).collect();
+    let text = |key: &str| report[key].as_str().unwrap();
+    let expected = [
+        format!("# version {}", text("version")),
+        format!("# scenario_hash {}", text("scenario_hash")),
+        "# seed 7".to_owned(),
+        "# drive atlas10k".to_owned(),
+        "# firmware fifo".to_owned(),
+        "# noise true".to_owned(),
+        "# belief cheetah9lp".to_owned(),
+        "# scheduler deadline:fifo_batch=4".to_owned(),
+        "# depth 2".to_owned(),
+        "# merge true".to_owned(),
+        "# merge_sectors_max 128".to_owned(),
+        "# commit_ahead false".to_owned(),
+    ];
+    assert_eq!(settings, expected);
+    let records = headtime_engine::log::read(&log).collect::<Result<Vec<_>, _>>();
+    let records = records.unwrap_or_else(|error| panic!("{error}"));
+    assert!(records.len() > 800);
+}
+
+#[test]
 fn the_hash_names_the_scenario_and_not_the_seed() {
     let hash = |extra: &[&str]| {
         let mut args = vec!["sim", "run", "small.toml", "--format", "json"];
