@@ -1,11 +1,13 @@
 //! What the tests of the other crates share: strategies for arrivals, checkers of the promises that
-//! a policy makes, a toy disk, toy policies, and broken ones that the checkers must catch.
+//! a policy makes, a toy disk, toy policies, broken ones that the checkers must catch, and where
+//! recorded data is.
 //!
 //! What is not here: anything that a product crate may depend on outside its tests.
 
 mod arrivals;
 mod broken;
 mod check;
+mod data;
 mod model;
 mod subject;
 mod toy_disk;
@@ -16,6 +18,7 @@ mod waits;
 pub use arrivals::{Arrival, CAPACITY, Scenario, plain_scenarios, scenarios, starving};
 pub use broken::{Broken, BrokenWaiter, Fault, WaitFault};
 pub use check::{Served, check, check_elevator, check_waits};
+pub use data::data;
 pub use toy_disk::{ToyDisk, ToyMechanics, ToyPlace};
 pub use toys::{ToyAnticipator, ToyFair};
 pub use violation::{Rule, Violation};

@@ -9,7 +9,7 @@ use headtime_workload::{
 };
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const LINES: u64 = 5_000;
 
@@ -194,23 +194,11 @@ fn options_that_do_not_go_with_the_format() {
     }
 }
 
-/// The folder of real data, or `None` after saying so.
-fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("HEADTIME_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    if folder.join("traces").is_dir() {
-        Some(folder)
-    } else {
-        println!("skipped: no data at {} (HEADTIME_DATA)", folder.display());
-        None
-    }
-}
-
 #[test]
 fn the_real_traces() {
-    let Some(data) = data() else { return };
+    let Some(traces) = headtime_testkit::data("traces") else {
+        return;
+    };
     for (name, requests, devices, reads, unit, because, span_ms) in [
         (
             "disksim-ascii",
@@ -240,7 +228,7 @@ fn the_real_traces() {
             136,
         ),
     ] {
-        let path = data.join("traces").join(format!("{name}.trace"));
+        let path = traces.join(format!("{name}.trace"));
         let trace = Trace::open(&path, &ReadOptions::default()).unwrap();
         let info = trace.info();
         assert_eq!(info.total.requests(), requests, "{name}");
@@ -279,7 +267,7 @@ fn the_real_traces() {
         assert_eq!(script.requests().len() as u64, requests);
         assert_eq!(script.moved() > 0, name != "disksim-ascii", "{name}");
     }
-    let path = data.join("traces/wsrch-small.trace");
+    let path = traces.join("wsrch-small.trace");
     let trace = Trace::open(&path, &ReadOptions::default()).unwrap();
     let fitter = Fitter::new(Sectors::new(17_938_986), 512, Fit::Wrap);
     let script = Script::new(&trace, &[0, 1, 2], &fitter).unwrap();

@@ -6,26 +6,12 @@ use crate::profile::{
 use headtime_units::Nanos;
 use proptest::prelude::*;
 use std::io;
-use std::path::PathBuf;
-
-/// The directory of the measured drives, or `None` with a line that says so.
-fn data() -> Option<PathBuf> {
-    let root = std::env::var_os("HEADTIME_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let data = root.join("disksim-valid");
-    if data.exists() {
-        Some(data)
-    } else {
-        println!("skipped: no {}", data.display());
-        None
-    }
-}
 
 #[test]
 fn imports_the_measured_drives() {
-    let Some(data) = data() else { return };
+    let Some(data) = headtime_testkit::data("disksim-valid") else {
+        return;
+    };
     for (name, blocks) in [
         ("atlas10k", 17_938_986),
         ("cheetah9LP", 17_783_240),

@@ -68,25 +68,11 @@ fn profiles_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles")
 }
 
-/// The parameter files, or `None` with a line that says so.
-fn measured_files() -> Option<PathBuf> {
-    let root = std::env::var_os("HEADTIME_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let files = root.join("disksim-valid");
-    if files.exists() {
-        return Some(files);
-    }
-    println!("skipped: no {}", files.display());
-    None
-}
-
 /// The shipped profiles of the measured drives are what the importer makes of their files, but for
 /// names and provenance. With `HEADTIME_BLESS` set, they are written anew.
 #[test]
 fn shipped_profiles_are_the_imported_ones() {
-    let Some(files) = measured_files() else {
+    let Some(files) = headtime_testkit::data("disksim-valid") else {
         return;
     };
     for (name, file, model, text) in MEASURED {
