@@ -12,7 +12,7 @@ use headtime_disk::{Drive, Part};
 use headtime_engine::Config;
 use headtime_sched::Origin;
 use headtime_sim::{Distribution, Setup};
-use headtime_units::Sectors;
+use headtime_units::{Nanos, Sectors};
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
 };
@@ -50,6 +50,8 @@ pub struct Outcome {
     pub marks: Vec<Vec<Mark>>,
     /// Requests simulated, repeats and warm-up included.
     pub simulated: u64,
+    /// The time simulated, warm-up included, of the longest run.
+    pub longest: Nanos,
 }
 
 /// One run of the matrix, one repeat of it.
@@ -98,6 +100,7 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
         log.finish()?;
     }
     let simulated = made.iter().map(|made| made.report.engine.finished).sum();
+    let longest = made.iter().map(|made| made.report.simulated).max();
     let mut marks = Vec::new();
     if how.marks.is_some() {
         // The first repeat stands for all.
@@ -117,6 +120,7 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
         runs,
         marks,
         simulated,
+        longest: longest.unwrap_or_default(),
     })
 }
 

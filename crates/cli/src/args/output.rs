@@ -41,6 +41,12 @@ pub struct Window {
     pub to: f64,
 }
 
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}s..{}s", self.from, self.to)
+    }
+}
+
 fn window(text: &str) -> Result<Window, String> {
     let (from, to) = text
         .split_once("..")

@@ -78,10 +78,10 @@ pub struct Convert {
     /// The trace; may be compressed with gzip or zstd
     #[arg(value_name = "IN")]
     pub from: PathBuf,
-    /// The file to write
+    /// The file to write; compressed with gzip if its name ends in .gz
     #[arg(value_name = "OUT")]
     pub out: PathBuf,
-    /// Format to write; by the name of OUT (.csv, else disksim) if not given
+    /// Format to write; by the name of OUT (.csv, .csv.gz, else disksim) if not given
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Option<To>,
     /// How to read it.

@@ -11,6 +11,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::report::{Host, Report, round};
 use crate::scenario::Scenario;
+use headtime_units::Nanos;
 use std::io::Write;
 use std::path::Path;
 
@@ -23,6 +24,9 @@ pub(super) fn compare(
     log: Option<&Path>,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
+    if let Some(duration) = scenario.duration {
+        check_window(options, duration)?;
+    }
     // Files first: a long run that cannot be written at its end is a pity.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
     let log = log.map(Output::create).transpose()?;
@@ -42,6 +46,7 @@ pub(super) fn compare(
     let progress = Progress::new(context.progress);
     let clock = Clock::start();
     let outcome = execute(&prepared, how, &progress)?;
+    check_window(options, outcome.longest)?;
     let host = (!options.reproducible).then(|| {
         let wall = clock.seconds();
         Host {
@@ -66,6 +71,16 @@ pub(super) fn compare(
     }
     output::write(context.out, &report, options.format, context.terminal)?;
     picture.map_or(Ok(()), Output::finish)
+}
+
+/// Refuses a window in which no run can have anything to show.
+fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
+    match options.plot_window {
+        Some(window) if window.from >= longest.as_secs_f64() => Err(Fault::Usage(format!(
+            "--plot-window {window}: nothing is simulated then; allowed is what begins within 0s..{longest}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Begins the file of a picture.

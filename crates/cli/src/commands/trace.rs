@@ -11,9 +11,12 @@ use crate::prepare::{reading_notes, trace_fault};
 use crate::report::round;
 use crate::scenario::tree::{Node, Place, Table, Value};
 use crate::scenario::{Reading, Scenario};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use headtime_units::{Nanos, Time};
 use headtime_workload::{Figures, Spread, Trace, TraceInfo, WriteError};
 use serde::Serialize;
+use std::io::Write;
 use std::path::Path;
 
 impl ReadingOptions {
@@ -355,24 +358,64 @@ impl InfoJson {
     }
 }
 
+/// What the name of a file to write asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OutName {
+    /// The format.
+    to: To,
+    /// Whether it is compressed.
+    gzip: bool,
+}
+
+impl OutName {
+    /// From the ends of the name: `x.csv.gz` is CSV, compressed.
+    fn new(path: &Path) -> Result<OutName, Fault> {
+        let ends_in = |path: &Path, ends: &[&str]| {
+            let end = path.extension().unwrap_or_default();
+            ends.iter().any(|one| end.eq_ignore_ascii_case(one))
+        };
+        if ends_in(path, &["zst", "zstd", "xz", "bz2", "lz4"]) {
+            return Err(Fault::Usage(format!(
+                "{}: this compression cannot be written; allowed is .gz, or no compression",
+                path.display()
+            )));
+        }
+        let gzip = ends_in(path, &["gz"]);
+        let inner = if gzip {
+            path.with_extension("")
+        } else {
+            path.to_owned()
+        };
+        let to = if ends_in(&inner, &["csv"]) {
+            To::Csv
+        } else {
+            To::Disksim
+        };
+        Ok(OutName { to, gzip })
+    }
+}
+
 pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
+    let name = OutName::new(&args.out)?;
     let mut output = Output::create(&args.out)?;
     let trace = open(&args.from, &args.reading)?;
     for note in reading_notes(&trace) {
         context.note(&note);
     }
-    let by_name = if args
-        .out
-        .extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("csv"))
-    {
-        To::Csv
-    } else {
-        To::Disksim
+    let to = args.to.unwrap_or(name.to);
+    let write = |out: &mut dyn Write| match to {
+        To::Disksim => trace.write_disksim(out),
+        To::Csv => trace.write_csv(out),
     };
-    let written = match args.to.unwrap_or(by_name) {
-        To::Disksim => trace.write_disksim(&mut output),
-        To::Csv => trace.write_csv(&mut output),
+    let written = if name.gzip {
+        // Without a name or time inside: the same trace gives the same bytes.
+        let mut packed = GzEncoder::new(&mut output, Compression::default());
+        write(&mut packed).and_then(|written| {
+            packed.finish()?;
+            Ok(written)
+        })
+    } else {
+        write(&mut output)
     };
     let written = written.map_err(|error| match error {
         WriteError::Io(error) => Fault::writing(&args.out, &error),

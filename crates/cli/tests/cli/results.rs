@@ -3,6 +3,7 @@
 use super::common::{data, headtime, run, scratch, stdout};
 use serde_json::Value;
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 
 fn json(args: &[&str]) -> Value {
@@ -385,6 +386,58 @@ fn conversions_go_both_ways() {
     ];
     assert_eq!(infos[0]["total"], infos[1]["total"]);
     assert_eq!(infos[0]["devices"], infos[1]["devices"]);
+}
+
+#[test]
+fn a_conversion_is_compressed_if_its_name_says_so() {
+    let directory = scratch("convert-packed");
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let plain = file("tiny.csv");
+    stdout(&["trace", "convert", "tiny.trace", &plain]);
+    let info = |path: &str| json(&["trace", "info", path, "--format", "json"]);
+    for (name, format) in [("tiny.csv.gz", "csv"), ("tiny.trace.GZ", "disksim")] {
+        let packed = file(name);
+        stdout(&["trace", "convert", "tiny.trace", &packed]);
+        let bytes = std::fs::read(&packed).unwrap();
+        assert_eq!(bytes[..2], [0x1f, 0x8b], "{name}");
+        let found = info(&packed);
+        assert_eq!(found["compression"], "gzip");
+        assert_eq!(found["format"], format);
+        assert_eq!(found["total"], info(&plain)["total"]);
+        stdout(&["trace", "convert", "tiny.trace", &packed]);
+        assert_eq!(bytes, std::fs::read(&packed).unwrap());
+    }
+    let packed = file("tiny.trace.zst");
+    let output = run(&["trace", "convert", "tiny.trace", &packed]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("allowed is .gz"), "{text}");
+    assert!(!Path::new(&packed).exists());
+}
+
+#[test]
+fn a_window_outside_the_run_is_refused() {
+    let plot = scratch("window").join("picture.svg");
+    let plot = plot.to_str().unwrap();
+    let window = |window: &str, extra: &[&str]| {
+        let mut args = vec!["sim", "run", "small.toml", "-s", "noop", "--plot", plot];
+        args.extend(["--plot-window", window]);
+        args.extend(extra);
+        run(&args)
+    };
+    // Known before it runs, and after.
+    for (extra, span) in [
+        (&["--set", "run.duration=3s"][..], "0s..3s"),
+        (&[][..], "0s..3."),
+    ] {
+        let output = window("400s..500s", extra);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(&format!("within {span}")), "{text}");
+        assert!(!Path::new(plot).exists());
+    }
+    // A part of it is inside.
+    assert!(window("1s..500s", &[]).status.success());
 }
 
 #[test]
