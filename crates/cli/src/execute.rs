@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::plot::{Mark, PARTS};
+use crate::plot::{Mark, PARTS, RUNS_MAX};
 use crate::prepare::{Prepared, synthetic};
 use crate::progress::{Goal, Progress};
 use crate::report::{self, Confidence, EngineCounts, HeadTime, OriginRun, Run, Spread, round};
@@ -80,7 +80,9 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
     }
     progress.begin(tasks.len() as u64);
     let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
-        make(prepared, &cells[cell], repeat, how.marks, log, progress)
+        // Only the first repeat of what is drawn: spans of a long run take much memory.
+        let keep = how.marks.filter(|_| cell < RUNS_MAX && repeat == 0);
+        make(prepared, &cells[cell], repeat, keep, log, progress)
     };
     let made: Vec<Result<Made, Fault>> = if tasks.len() == 1 || how.jobs == Some(1) {
         tasks
@@ -378,6 +380,8 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         requests: sum(&|report| report.measured.requests),
         reads: sum(&|report| report.measured.reads),
         failed: sum(&|report| report.measured.failed),
+        unfinished: sum(&|report| report.measured.unfinished),
+        oldest_unfinished_ms: oldest(measured.iter().map(|one| one.oldest_unfinished)),
         simulated_s: round(
             sum(&|report| report.measured.span().as_nanos()) as f64 / 1e9,
             9,
@@ -421,8 +425,17 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         },
         per_origin: origins(prepared, &measured),
         curve: response[0].cumulative(),
+        recorded: match &prepared.scenario.workload {
+            Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
+            Workload::Synthetic(_) => false,
+        },
         label: String::new(),
     })
+}
+
+/// The age of the oldest request left unfinished, in ms.
+fn oldest(ages: impl Iterator<Item = Nanos>) -> f64 {
+    round(ages.max().unwrap_or_default().as_millis_f64(), 6)
 }
 
 fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<OriginRun> {
@@ -442,6 +455,8 @@ fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<Ori
                     .checked_sub(1)
                     .and_then(|export| prepared.devices.get(export).cloned()),
                 requests: got.iter().map(|got| got.requests).sum(),
+                unfinished: got.iter().map(|got| got.unfinished).sum(),
+                oldest_unfinished_ms: oldest(got.iter().map(|got| got.oldest_unfinished)),
                 throughput_mb_s: round(rates / measured.len() as f64, 6),
                 response_ms: spread(&responses),
             }

@@ -57,8 +57,12 @@ pub struct Run {
     pub reads: u64,
     /// Of them, such that failed.
     pub failed: u64,
+    /// Requests that had not finished at the end, over all repeats; not among those measured.
+    pub unfinished: u64,
+    /// How long the oldest of them had waited, in ms; 0 without any.
+    pub oldest_unfinished_ms: f64,
     /// Time over which was measured, in seconds: from the end of the warm-up to the end of the last
-    /// request.
+    /// request, or of the run if something was unfinished then.
     pub simulated_s: f64,
     /// Bytes per second, in MB/s (10⁶).
     pub throughput_mb_s: f64,
@@ -85,6 +89,9 @@ pub struct Run {
     /// The distribution of response times, for plots.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
+    /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
+    #[serde(skip)]
+    pub recorded: bool,
     /// Its name among the others: the scheduler and whatever else differs.
     #[serde(skip)]
     pub label: String,
@@ -192,10 +199,25 @@ pub struct OriginRun {
     pub device: Option<String>,
     /// Requests measured.
     pub requests: u64,
+    /// Requests that had not finished at the end, over all repeats.
+    pub unfinished: u64,
+    /// How long the oldest of them had waited, in ms; 0 without any.
+    pub oldest_unfinished_ms: f64,
     /// Bytes per second while it was active, in MB/s.
     pub throughput_mb_s: f64,
     /// Arrival to completion.
     pub response_ms: Spread,
+}
+
+impl OriginRun {
+    /// As people call it: its process, else its device, else its program.
+    pub fn name(&self) -> String {
+        match (self.process, &self.device) {
+            (0, Some(device)) => format!("device {device}"),
+            (0, None) => format!("program {}", self.program),
+            (process, _) => format!("process {process}"),
+        }
+    }
 }
 
 /// Rounds to so many decimal places: a result has no more than its unit of time.

@@ -14,6 +14,8 @@ pub struct OutputOptions {
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
     /// Draw a picture: where the head was, response times, head time
+    ///
+    /// Of more than eight runs it shows the first eight.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
     /// Which part of the time the picture shows of the head, such as 10s..12s

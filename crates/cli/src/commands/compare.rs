@@ -65,12 +65,36 @@ pub(super) fn compare(
     };
     if let Some(output) = &mut picture {
         let text = plot::draw(&draw(&prepared, &report, marks, options));
+        if let Some(left_out) = left_out(&report.runs) {
+            context.note(&format!("{}: {left_out}", output.path().display()));
+        }
         output
             .write_all(text.as_bytes())
             .map_err(|error| Fault::writing(output.path(), &error))?;
     }
     output::write(context.out, &report, options.format, context.terminal)?;
     picture.map_or(Ok(()), Output::finish)
+}
+
+/// What a picture says of the runs that it does not show.
+fn left_out(runs: &[crate::report::Run]) -> Option<String> {
+    /// More names than that say less.
+    const NAMED: usize = 16;
+    let rest = runs.get(plot::RUNS_MAX..).filter(|rest| !rest.is_empty())?;
+    let mut names: Vec<String> = rest
+        .iter()
+        .take(NAMED)
+        .map(|run| run.label.clone())
+        .collect();
+    if rest.len() > NAMED {
+        names.push(format!("{} more", rest.len() - NAMED));
+    }
+    Some(format!(
+        "shows the first {} of {} runs; left out are {}",
+        plot::RUNS_MAX,
+        runs.len(),
+        names.join(", ")
+    ))
 }
 
 /// Refuses a window in which no run can have anything to show.
@@ -107,6 +131,7 @@ fn draw(
     let runs: Vec<plot::Run> = report
         .runs
         .iter()
+        .take(plot::RUNS_MAX)
         .zip(marks)
         .map(|(run, marks)| plot::Run {
             label: run.label.clone(),
@@ -134,7 +159,10 @@ fn draw(
             .title
             .clone()
             .unwrap_or_else(|| "Headtime".to_owned()),
-        subtitle: subtitle(report),
+        subtitle: match left_out(&report.runs) {
+            Some(left_out) => format!("{}\n{left_out}", subtitle(report)),
+            None => subtitle(report),
+        },
         window,
         capacity: bytes.fold(0.0, f64::max),
         runs,

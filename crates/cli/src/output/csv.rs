@@ -37,6 +37,8 @@ fn fields(run: &Run) -> Vec<(String, String)> {
     add("requests", &run.requests);
     add("reads", &run.reads);
     add("failed", &run.failed);
+    add("unfinished", &run.unfinished);
+    add("oldest_unfinished_ms", &run.oldest_unfinished_ms);
     add("simulated_s", &run.simulated_s);
     add("throughput_mb_s", &run.throughput_mb_s);
     add("iops", &run.iops);

@@ -4,7 +4,7 @@
 //! is what the reports need.
 
 use crate::plot::PARTS;
-use crate::report::{Report, Run};
+use crate::report::{OriginRun, Report, Run};
 
 /// What the terminal is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,42 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
     if failed > 0 {
         text.push_str(&format!("\n{failed} requests failed\n"));
     }
+    let starved: Vec<String> = runs.iter().filter_map(starved).collect();
+    if !starved.is_empty() {
+        text.push_str(&format!("\n{}\n", starved.join("\n")));
+    }
     text
+}
+
+/// What to say of a run that leaves requests behind for longer than it takes over nearly all others:
+/// its figures are those of the requests that were served.
+fn starved(run: &Run) -> Option<String> {
+    if run.unfinished == 0 || run.oldest_unfinished_ms <= run.response_ms.p99 {
+        return None;
+    }
+    let whose: Vec<&OriginRun> = run
+        .per_origin
+        .iter()
+        .filter(|origin| origin.oldest_unfinished_ms > run.response_ms.p99)
+        .collect();
+    let count = match whose.iter().map(|origin| origin.unfinished).sum() {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    };
+    let of = match whose[..] {
+        [one] if run.per_origin.len() > 1 => format!(" of {}", one.name()),
+        _ if whose.len() > 1 => format!(" of {} processes", whose.len()),
+        _ => String::new(),
+    };
+    let oldest = run.oldest_unfinished_ms / 1e3;
+    let oldest = match oldest {
+        oldest if oldest < 9.995 => format!("{oldest:.2} s"),
+        oldest => format!("{oldest:.1} s"),
+    };
+    Some(format!(
+        "{}: {count}{of} unfinished, the oldest for {oldest}",
+        run.label
+    ))
 }
 
 /// What the runs have in common, as words, and what they differ in, as columns.
@@ -228,15 +263,18 @@ fn figures(runs: &[Run]) -> Vec<Column> {
             }),
         )
     };
-    vec![
+    let fair = !runs.iter().any(|run| run.recorded);
+    let fair = fair.then(|| {
+        let cells = runs.iter().map(|run| format!("{:.2}", run.fairness));
+        Column::numbers("fair", cells)
+    });
+    let rates = [
         number("IOPS", &|run| (run.iops, run.ci95.map(|ci| ci.iops))),
         number("MB/s", &|run| {
             (run.throughput_mb_s, run.ci95.map(|ci| ci.throughput_mb_s))
         }),
-        Column::numbers(
-            "fair",
-            runs.iter().map(|run| format!("{:.2}", run.fairness)),
-        ),
+    ];
+    let responses = [
         number("mean", &|run| {
             (run.response_ms.mean, run.ci95.map(|ci| ci.response_mean_ms))
         })
@@ -247,7 +285,8 @@ fn figures(runs: &[Run]) -> Vec<Column> {
         })
         .under(RESPONSE),
         number("max", &|run| (run.response_ms.max, None)).under(RESPONSE),
-    ]
+    ];
+    rates.into_iter().chain(fair).chain(responses).collect()
 }
 
 /// Shares of the head time that round to more than nothing in some run.

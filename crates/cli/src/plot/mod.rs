@@ -29,6 +29,9 @@ pub const PARTS: [(&str, &str); 9] = [
     ("idle", "#cccccc"),
 ];
 
+/// The most runs that one picture shows: as many as there are lines to tell apart.
+pub const RUNS_MAX: usize = LINES.len();
+
 /// Lines of runs: colour and dashes.
 const LINES: [(&str, &str); 8] = [
     ("#0072b2", ""),

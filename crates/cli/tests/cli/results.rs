@@ -328,6 +328,47 @@ fn a_depth_beyond_the_profile_is_said() {
     );
 }
 
+/// A program that reads on and on from the one end of the drive keeps sstf there; the other's requests
+/// wait at the far end for ever.
+#[test]
+fn who_starves_is_said() {
+    let directory = scratch("starve");
+    let path = directory.join("starve.toml");
+    let scenario = "schedulers = [\"sstf\", \"noop\"]\n\
+        [drive]\nprofile = \"atlas10k\"\n\
+        [[workload]]\nprocesses = 4\nsize = \"64KiB\"\nrange = \"0B..64MiB\"\n\
+        [[workload]]\nrange = \"8GB..9GB\"\n\
+        [run]\nwarm_up = \"1s\"\nduration = \"21s\"\n";
+    std::fs::write(&path, scenario).unwrap();
+    let path = path.to_str().unwrap();
+    let report = json(&["sim", "run", path, "--format", "json"]);
+    let (sstf, noop) = (&report["runs"][0], &report["runs"][1]);
+    // Never served, there all the same.
+    let last = &sstf["per_origin"][4];
+    assert_eq!(
+        (&last["process"], &last["requests"]),
+        (&5.into(), &0.into())
+    );
+    assert_eq!(last["unfinished"], 1);
+    assert_eq!(number(&last["oldest_unfinished_ms"]), 21_000.0);
+    assert_eq!(number(&sstf["oldest_unfinished_ms"]), 21_000.0);
+    assert_eq!(sstf["unfinished"], 5);
+    assert!(number(&sstf["fairness"]) < 0.81);
+    assert!(number(&noop["oldest_unfinished_ms"]) < 1_000.0);
+    let table = stdout(&["sim", "run", path]);
+    let note = "\nsstf: 1 request of process 5 unfinished, the oldest for 21.0 s\n";
+    assert!(table.ends_with(note), "{table}");
+    let csv = stdout(&["sim", "run", path, "--format", "csv"]);
+    assert!(csv.starts_with("scheduler,") && csv.contains(",unfinished,oldest_unfinished_ms,"));
+}
+
+#[test]
+fn the_table_of_a_replay_does_not_call_the_trace_fair() {
+    let replay = ["trace", "replay", "tiny.trace", "-p", "atlas10k"];
+    assert!(!stdout(&replay).contains("fair"));
+    assert!(stdout(&["sim", "run", "small.toml"]).contains("  fair  "));
+}
+
 #[test]
 fn csv_has_a_line_per_run_and_as_many_fields_as_headings() {
     let text = stdout(&["sim", "run", "small.toml", "--format", "csv"]);
@@ -438,6 +479,29 @@ fn a_window_outside_the_run_is_refused() {
     }
     // A part of it is inside.
     assert!(window("1s..500s", &[]).status.success());
+}
+
+#[test]
+fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
+    let plot = scratch("many").join("picture.svg");
+    let plot = plot.to_str().unwrap();
+    let draw = |schedulers: &str| {
+        let args = ["sim", "run", "small.toml", "--plot", plot, "-s", schedulers];
+        let output = run(&args);
+        assert!(output.status.success());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (std::fs::read_to_string(plot).unwrap(), stderr)
+    };
+    let (picture, stderr) = draw("noop,sstf,clook,sptf");
+    assert!(!picture.contains("left out") && !stderr.contains("left out"));
+    // At two depths each.
+    let (picture, stderr) = draw("noop,sstf,clook,sptf,deadline");
+    let note = "shows the first 8 of 10 runs; left out are sptf @2, deadline @2";
+    assert!(stderr.contains(note), "{stderr}");
+    assert!(picture.contains(note));
+    // Over its panel, in the legend and at its bar.
+    assert_eq!(picture.matches(">clook @2<").count(), 3);
+    assert_eq!(picture.matches(">sptf @2<").count(), 0);
 }
 
 #[test]
