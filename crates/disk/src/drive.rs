@@ -184,6 +184,8 @@ pub struct Drive {
     pending: bool,
     /// Flushes that wait: nothing new gets into the buffer before them.
     flushes: u32,
+    /// All that wait are writes for which there is no room until a command completes.
+    no_room: bool,
     /// Scratch, to save allocations.
     pieces: Vec<Piece>,
 }
@@ -232,6 +234,7 @@ impl Drive {
             last_was_read: true,
             pending: false,
             flushes: 0,
+            no_room: false,
             pieces: Vec::new(),
             layout,
             profile: profile.clone(),
@@ -329,7 +332,7 @@ impl Drive {
             return Some(at);
         }
         let planned = self.planned.last().map(|&(at, _)| at);
-        let arm = (!self.queue.is_empty()).then_some(self.arm_free.max(self.now));
+        let arm = self.has_work().then_some(self.arm_free.max(self.now));
         match (planned, arm) {
             (Some(planned), Some(arm)) => Some(planned.min(arm)),
             (planned, arm) => planned.or(arm),
@@ -411,6 +414,11 @@ impl Drive {
     pub fn is_clean(&mut self, now: Time) -> bool {
         self.advance(now);
         self.cache.dirty() == 0
+    }
+
+    /// Whether the arm has something to do for the commands that wait.
+    fn has_work(&self) -> bool {
+        !self.queue.is_empty() && !self.no_room
     }
 
     fn slot(&mut self, index: u16) -> &mut Slot {

@@ -23,13 +23,15 @@ fn run(drive: &mut Drive, now: Time, command: Command) -> Completion {
     wait(drive)
 }
 
+/// The next completion. A drive that has to be asked very often for it makes no progress.
 fn wait(drive: &mut Drive) -> Completion {
-    loop {
+    for _ in 0..1_000 {
         let next = drive.next_event().expect("something is under way");
         if let Some(completion) = drive.poll(next) {
             return completion;
         }
     }
+    panic!("1000 events, and nothing completes");
 }
 
 fn ms(millis: u64) -> Nanos {
@@ -366,6 +368,76 @@ fn faults_do_what_they_say() {
 }
 
 #[test]
+fn a_write_goes_on_when_the_flush_before_it_is_given_up() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let dirty = run(
+        &mut drive,
+        Time::ZERO,
+        command(1, Op::Write, 500_000_000, 8),
+    );
+    drive.submit(dirty.at, command(2, Op::Flush, 0, 0));
+    drive.submit(dirty.at, command(3, Op::Write, 0, 8));
+    // The arm has set out with the first write, and then begins nothing for half a second.
+    let stalled = dirty.at + ms(1);
+    drive.inject(stalled, Fault::Stall(ms(500)));
+    let aborted = stalled + ms(100);
+    assert!(drive.is_clean(aborted));
+    assert!(drive.abort(aborted, 2));
+    let written = wait(&mut drive);
+    assert_eq!((written.tag, written.hit), (3, Hit::Buffered));
+    assert!(written.at >= stalled + ms(500), "{written:?}");
+    assert!(written.at < stalled + ms(502), "{written:?}");
+    assert_eq!((drive.next_event(), drive.in_flight()), (None, 0));
+}
+
+#[test]
+fn a_write_without_room_leaves_the_arm_to_others() {
+    let profile = bare("cheetah9lp")
+        .with(|spec| {
+            spec.bus.interface_sector = Nanos::from_micros(200);
+            spec.cache.write_back = WriteBack::Full;
+            spec.cache.segments = 1;
+            spec.cache.write_segments = 1;
+            spec.cache.dedicated_write_segment = false;
+        })
+        .unwrap();
+    let reads = |with_write: bool| {
+        let mut drive = Drive::new(&profile, 0);
+        // 40 ms on the bus: the arm is free long before.
+        drive.submit(Time::ZERO, command(1, Op::Read, 0, 200));
+        let mut now = Time::ZERO + ms(15);
+        assert_eq!(drive.poll(now), None);
+        if with_write {
+            drive.submit(now, command(2, Op::Write, 5_000_000, 8));
+        }
+        now += ms(5);
+        assert_eq!(drive.poll(now), None);
+        drive.submit(now, command(3, Op::Read, 9_000_000, 8));
+        let mut events = 0;
+        let mut done = Vec::new();
+        while let Some(next) = drive.next_event() {
+            events += 1;
+            done.extend(drive.poll(next));
+        }
+        assert!(events <= 12, "{events}");
+        done
+    };
+    let (alone, beside) = (reads(false), reads(true));
+    assert_eq!(alone.len(), 2);
+    assert_eq!(beside.len(), 3);
+    let get = |done: &[Completion], tag| *done.iter().find(|done| done.tag == tag).unwrap();
+    assert_eq!(get(&beside, 1), get(&alone, 1));
+    // The arm sets out at once.
+    assert_eq!(get(&beside, 3), get(&alone, 3));
+    assert_eq!(get(&beside, 3).breakdown.queue, Nanos::ZERO);
+    // There is room when the first read is done, and no sooner.
+    let write = get(&beside, 2);
+    assert_eq!(write.hit, Hit::Buffered);
+    assert!(write.at >= get(&beside, 1).at, "{write:?}");
+}
+
+#[test]
 fn noise_comes_from_the_seed() {
     let profile = bare("atlas10k")
         .with(|spec| {
@@ -503,6 +575,41 @@ fn commands() -> impl Strategy<Value = Vec<(u8, u64, u64, bool, u64)>> {
     )
 }
 
+/// What goes wrong with a command, or is done to one that waits.
+#[derive(Clone, Debug)]
+enum Trouble {
+    Nothing,
+    Inject(Fault),
+    Abort(prop::sample::Index),
+}
+
+fn troubles() -> impl Strategy<Value = Trouble> {
+    prop_oneof![
+        4 => Just(Trouble::Nothing),
+        1 => Just(Trouble::Inject(Fault::LoseNext)),
+        2 => (0_u64..400_000_000).prop_map(|span| {
+            Trouble::Inject(Fault::Stall(Nanos::from_nanos(span)))
+        }),
+        4 => any::<prop::sample::Index>().prop_map(Trouble::Abort),
+    ]
+}
+
+/// The same drive, but every write that fits completes in the buffer.
+fn buffering(profile: Profile) -> Profile {
+    profile
+        .with(|spec| spec.cache.write_back = WriteBack::Full)
+        .unwrap()
+}
+
+/// Takes what has completed by `now` out of `waiting`, which has the tags and when they were sent.
+fn collect(drive: &mut Drive, now: Time, waiting: &mut std::collections::BTreeMap<u32, Time>) {
+    while let Some(completion) = drive.poll(now) {
+        let submitted = waiting.remove(&completion.tag).expect("completed once");
+        assert_eq!(completion.breakdown.total(), completion.at - submitted);
+        assert_eq!(completion.result, Ok(()));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -607,5 +714,78 @@ proptest! {
             Ok(times)
         };
         prop_assert_eq!(times(false)?, times(true)?);
+    }
+}
+
+proptest! {
+    // What is rare is what this is for.
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever stalls, is lost and is given up, the rest completes, once; what is given up does
+    /// not; and a flush still leaves nothing dirty.
+    #[test]
+    fn what_is_given_up_is_in_nobodys_way(
+        profile in prop_oneof![profiles(), profiles().prop_map(buffering)],
+        commands in commands(),
+        troubles in prop::collection::vec(troubles(), 60),
+        depth in 1_usize..8,
+        seed in any::<u64>(),
+    ) {
+        let mut drive = Drive::new(&profile, seed);
+        let mut now = Time::ZERO;
+        let mut waiting = std::collections::BTreeMap::new();
+        for ((tag, &(kind, start, len, fua, pause)), trouble) in (0..).zip(&commands).zip(&troubles) {
+            while waiting.len() >= depth {
+                match drive.next_event() {
+                    Some(next) => {
+                        now = now.max(next);
+                        collect(&mut drive, now, &mut waiting);
+                    }
+                    // All that is left is lost.
+                    None => for tag in std::mem::take(&mut waiting).into_keys() {
+                        prop_assert!(drive.abort(now, tag));
+                    },
+                }
+            }
+            let op = match kind {
+                0..=2 => Op::Flush,
+                3 => Op::Discard,
+                4..=9 => Op::Read,
+                _ => Op::Write,
+            };
+            if let Trouble::Inject(fault) = *trouble {
+                drive.inject(now, fault);
+            }
+            drive.submit(now, Command { fua, ..command(tag, op, start, len) });
+            waiting.insert(tag, now);
+            now += Nanos::from_nanos(pause);
+            collect(&mut drive, now, &mut waiting);
+            if let Trouble::Abort(which) = trouble && !waiting.is_empty() {
+                let tag = *waiting.keys().nth(which.index(waiting.len())).unwrap();
+                if drive.abort(now, tag) {
+                    waiting.remove(&tag);
+                    prop_assert!(!drive.abort(now, tag));
+                }
+            }
+            prop_assert_eq!(drive.in_flight(), waiting.len());
+        }
+        while let Some(next) = drive.next_event() {
+            now = now.max(next);
+            collect(&mut drive, now, &mut waiting);
+        }
+        for tag in waiting.into_keys() {
+            prop_assert!(drive.abort(now, tag), "{} neither completes nor is lost", tag);
+        }
+        prop_assert_eq!(drive.in_flight(), 0);
+        // One that is lost may be outstanding.
+        for tag in 0..2 {
+            drive.submit(now, command(tag, Op::Flush, 0, 0));
+        }
+        while let Some(next) = drive.next_event() {
+            now = now.max(next);
+            drive.poll(now);
+        }
+        prop_assert!(drive.is_clean(now));
+        prop_assert_eq!(drive.head_time(now).total(), now - Time::ZERO);
     }
 }

@@ -54,9 +54,9 @@ impl Drive {
         if let Some(writing) = &self.writing {
             next = next.min((writing.until, Event::Written));
         }
-        if !self.queue.is_empty() {
+        if self.has_work() {
             next = next.min((self.arm_free.max(self.now), Event::ArmFree));
-        } else if self.writing.is_none() && self.cache.dirty() > 0 {
+        } else if self.queue.is_empty() && self.writing.is_none() && self.cache.dirty() > 0 {
             let quiet = self
                 .idle_since
                 .saturating_add(self.cache.spec().destage_delay);
@@ -109,6 +109,7 @@ impl Drive {
             }
         }
         self.finished.push_back((at, index));
+        self.no_room = false;
         self.admit(at);
     }
 
@@ -130,6 +131,7 @@ impl Drive {
     /// A command has come.
     pub(super) fn receive(&mut self, index: u16) {
         let slot = self.slots[usize::from(index)];
+        self.no_room = false;
         // What the drive is doing now decides; that it takes time to receive a command only makes
         // everything later.
         let now = self.now;
@@ -308,12 +310,13 @@ impl Drive {
             }
         }
         let Some((place, _)) = choice else {
-            // Only writes wait for which there is no room until a read has left its segment.
-            let next = self.planned.last().map(|&(at, _)| at);
-            self.arm_free = next.expect("something has to happen first").max(now);
-            if self.arm_free == now {
-                self.arm_free = now + Nanos::from_nanos(1);
-            }
+            // Only writes wait, and nothing is dirty: reads that have not completed hold every
+            // segment, or held one until just now.
+            self.no_room = !self.admit(now);
+            assert!(
+                !self.no_room || !self.planned.is_empty(),
+                "nobody holds a segment, and there is none to be had"
+            );
             return;
         };
         let waiting = self.queue.take(place);
@@ -326,22 +329,24 @@ impl Drive {
         }
     }
 
-    /// Takes writes into the buffer that found no room when they came.
-    fn admit(&mut self, now: Time) {
+    /// Takes writes into the buffer that found no room when they came. Whether there was one.
+    pub(super) fn admit(&mut self, now: Time) -> bool {
+        let mut any = false;
         if self.flushes > 0 || self.queue.is_empty() {
-            return;
+            return any;
         }
         loop {
             let next = self
                 .queue
                 .iter()
                 .position(|waiting| self.is_buffered(&self.slots[usize::from(waiting.slot)]));
-            let Some(place) = next else { return };
+            let Some(place) = next else { return any };
             let waiting = self.queue.take(place);
             if !self.buffer_write(waiting.slot, now) {
                 self.queue.put_back(place, waiting);
-                return;
+                return any;
             }
+            any = true;
         }
     }
 

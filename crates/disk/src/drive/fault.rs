@@ -1,6 +1,7 @@
 //! What can go wrong, on request.
 
-use super::{Drive, Hit};
+use super::Drive;
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Something that goes wrong with a drive.
@@ -101,6 +102,7 @@ impl Drive {
                 assert!(extent.end() <= Lba::ZERO + self.layout.capacity());
                 if extent.len > Sectors::ZERO {
                     self.cache.invalidate(extent, None);
+                    self.no_room = false;
                     self.faults.unreadable.push((extent, retries));
                 }
             }
@@ -133,10 +135,11 @@ impl Drive {
         let Some(waiting) = self.queue.cancel(index) else {
             return false;
         };
-        if waiting.target.is_none() && self.slot(index).hit == Hit::NoData {
-            self.flushes -= u32::from(waiting.op == headtime_sched::Op::Flush);
-        }
+        self.flushes -= u32::from(waiting.op == Op::Flush);
         self.free_slots.push(index);
+        // It may have been what writes waited for.
+        self.no_room = false;
+        self.admit(now);
         true
     }
 }

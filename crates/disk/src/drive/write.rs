@@ -87,11 +87,13 @@ impl Drive {
         self.cache.touch(id, true);
         self.cache.overwrite(extent, Some(id));
         let overhead = self.profile.overhead;
-        let waited = now.saturating_since(slot.arrived);
+        // One that has waited is taken up when the drive begins something again.
+        let taken = self.faults.after_stall(now);
+        let waited = taken.saturating_since(slot.arrived);
         let ready = if waited.is_zero() {
             slot.arrived + self.write_overhead(true) + overhead.data_preparation
         } else {
-            self.reconnected(slot.disconnected.max(now))
+            self.reconnected(slot.disconnected.max(taken))
         };
         let length = self.sector() * extent.len.get();
         let begin = self.bus.squeeze(ready, length);
