@@ -16,6 +16,9 @@ use std::path::Path;
 
 /// Files may name files that name files; real ones go two deep.
 const DEEPEST: usize = 8;
+/// Files that may be named in all, since one that is named twice at each depth multiplies; real runs
+/// name three.
+const MOST_FILES: usize = 100;
 
 /// What the files of a run say.
 struct Run<'a> {
@@ -25,6 +28,8 @@ struct Run<'a> {
     instances: BTreeMap<String, String>,
     topology: Vec<Tree>,
     notes: Vec<String>,
+    /// Files that were named and read.
+    files: usize,
 }
 
 pub(super) fn import(
@@ -38,6 +43,7 @@ pub(super) fn import(
         instances: BTreeMap::new(),
         topology: Vec::new(),
         notes: Vec::new(),
+        files: 0,
     };
     run.load(file, text, 0)?;
     let (disk, path) = run.disk(file)?;
@@ -80,6 +86,14 @@ fn slug(file: &str) -> String {
 
 impl Run<'_> {
     fn read(&mut self, name: &str, named_in: &str, line: usize) -> Result<String, ImportError> {
+        self.files += 1;
+        if self.files > MOST_FILES {
+            return Err(ImportError::Syntax {
+                file: named_in.to_string(),
+                line,
+                message: format!("more than {MOST_FILES} files are named in all"),
+            });
+        }
         (self.beside)(name).map_err(|source| ImportError::Read {
             file: name.to_string(),
             named_in: Some(format!("{named_in}:{line}")),

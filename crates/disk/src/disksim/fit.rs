@@ -52,11 +52,14 @@ fn fitting_slips(spec: &Spec, zone: &Zone) -> Vec<u64> {
     let unlimited = spec.layout.sparing == Sparing::DiskEnd;
     let mut in_area = (0, 0);
     let fits = |slip: &u64| {
+        if *slip >= places {
+            return false;
+        }
         let this = slip / area;
         let before = if in_area.0 == this { in_area.1 } else { 0 };
         in_area = (this, before + 1);
         let whole = (this + 1) * area <= places;
-        *slip < places && (unlimited || whole && before < zone.spares)
+        unlimited || whole && before < zone.spares
     };
     zone.slips.iter().copied().filter(fits).collect()
 }

@@ -477,6 +477,14 @@ fn notes_what_it_takes_differently() {
             "zone 0: 1 defects are not moved to a spare place and were left out"
         ]
     );
+    // The largest number once overflowed on the way.
+    assert_eq!(
+        notes(
+            "slips = [ 30, 7 ]",
+            "slips = [ 18446744073709551615, 30, 7 ]"
+        ),
+        ["zone 0: 1 slips have no spare to slip into and were left out"]
+    );
     assert_eq!(
         notes("defects = [ 50, 99 ]", "defects = [ 50, 51 ]"),
         ["zone 0: 1 defects are not moved to a spare place and were left out"]
@@ -613,6 +621,38 @@ fn deep_nesting_is_an_error() {
     let round = import_text("a", "source b", |_| Ok("source b".to_string()));
     let error = round.unwrap_err().to_string();
     assert_eq!(error, "b:1: files that name files more than 8 deep");
+}
+
+/// Files that each name the next one 16 times, which are not deep but millions: reading them once
+/// took minutes, and as much memory as there was.
+#[test]
+fn many_files_are_an_error() {
+    let next = |name: &str| name.parse::<u32>().map_or(0, |number| number + 1);
+    let at_top = import_text("a", "source 0", |name| {
+        let named = format!("source {}\n", next(name));
+        Ok(if next(name) < 8 {
+            named.repeat(16)
+        } else {
+            String::new()
+        })
+    });
+    let error = at_top.unwrap_err().to_string();
+    assert_eq!(error, "6:9: more than 100 files are named in all");
+    let as_values = import_text("a", "disksim_disk D { Model = source 0 }", |name| {
+        let named = format!("k = source {},\n", next(name));
+        let last = "k = 1".to_owned();
+        let params = if next(name) < 6 {
+            named.repeat(16)
+        } else {
+            last
+        };
+        Ok(format!("a b {{\n{params}\n}}"))
+    });
+    let error = as_values.unwrap_err().to_string();
+    assert!(
+        error.ends_with("more than 100 files are named in all"),
+        "{error}"
+    );
 }
 
 proptest! {

@@ -539,6 +539,26 @@ fn skews_in_turns_do_not_drift() {
     }
 }
 
+/// Skews of many turns count as what is left of them: added up as given over four billion tracks, they
+/// once passed the 2^44 that a division by the sectors per track can take.
+#[test]
+fn skews_of_many_turns_add_up() {
+    let mut wide = zone([0, (1 << 24) - 1], 3);
+    wide.offset = Skew::Sectors(65_535);
+    wide.track_skew = Skew::Sectors(65_534);
+    wide.cylinder_skew = Skew::Sectors(65_533);
+    let mut spec = spec(255, Order::CylinderFirst, Sparing::ZoneEnd, vec![wide]);
+    spec.seek.read = profile::SeekCurve::Constant(headtime_units::Nanos::from_millis(1));
+    let layout = Layout::new(&spec.check().unwrap());
+    let last = (255 << 24) - 1;
+    for track in [0_u64, 1, 254, 255, last - 1, last] {
+        let cylinder = track / 255;
+        let turned = 65_535 + (track - cylinder) * 65_534 + cylinder * 65_533;
+        let angle = layout.locate(Lba::new(track * 3)).angle;
+        assert_eq!(u64::from(angle.slot(3)), turned % 3, "track {track}");
+    }
+}
+
 /// A drive that offers less than its zones hold leaves the rest unused.
 #[test]
 fn capacity_may_be_less_than_the_room() {

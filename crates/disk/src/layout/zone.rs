@@ -89,7 +89,7 @@ struct Skews {
     any_turns: bool,
 }
 
-/// A skew in whole sectors and a part of a turn, one of which is zero.
+/// A skew in whole sectors, less than a track of them, and a part of a turn, one of which is zero.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turned {
     sectors: u64,
@@ -98,10 +98,12 @@ struct Turned {
 }
 
 impl Turned {
-    fn new(skew: Skew) -> Turned {
+    fn new(skew: Skew, per_track: u64) -> Turned {
         match skew {
             Skew::Sectors(sectors) => Turned {
-                sectors: u64::from(sectors),
+                // Whole turns do nothing, and over many tracks they add up to more than can be
+                // divided.
+                sectors: u64::from(sectors) % per_track,
                 turns: 0,
             },
             Skew::Turns(turns) => Turned {
@@ -170,6 +172,7 @@ impl ZoneMap {
         };
         let rest = (zone.cylinders() % group).max(1);
         let cylinder_skew = zone.cylinder_skew;
+        let turned = |skew| Turned::new(skew, per_track);
         let mut map = ZoneMap {
             first,
             end: first + capacity(spec, zone),
@@ -197,10 +200,10 @@ impl ZoneMap {
             remaps: zone.remaps.clone(),
             remapped: zone.remaps.iter().map(|&(from, to)| (to, from)).collect(),
             skews: Skews {
-                offset: Turned::new(zone.offset),
-                track: Turned::new(zone.track_skew),
-                cylinder: Turned::new(cylinder_skew),
-                group: Turned::new(zone.group_skew.unwrap_or(cylinder_skew)),
+                offset: turned(zone.offset),
+                track: turned(zone.track_skew),
+                cylinder: turned(cylinder_skew),
+                group: turned(zone.group_skew.unwrap_or(cylinder_skew)),
                 any_turns: [
                     Some(zone.offset),
                     Some(zone.track_skew),
