@@ -2,7 +2,7 @@
 //!
 //! A log is text: a header line, settings, and then one line per event or command, in the order in
 //! which they passed through the engine. Numbers are decimal, times are nanoseconds since the start
-//! of the run.
+//! of the run, below 2^63.
 //!
 //! ```text
 //! headtime-log 1
@@ -29,6 +29,9 @@ use std::fmt::Write as _;
 pub const VERSION: u32 = 1;
 
 const MAGIC: &str = "headtime-log";
+
+/// The latest time of a log, 292 years: later ones leave no room to add what a scheduler waits for.
+const LATEST: Time = Time::from_nanos(i64::MAX as u64);
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +154,8 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
 ///
 /// If the text is not one word.
 pub fn write_swap(out: &mut String, now: Time, scheduler: &str) {
-    assert!(!scheduler.is_empty() && !scheduler.contains(char::is_whitespace));
+    let blank = |sign: char| sign.is_ascii_whitespace();
+    assert!(!scheduler.is_empty() && !scheduler.contains(blank));
     let _ = writeln!(out, "S {} {scheduler}", now.as_nanos());
 }
 
@@ -186,10 +190,11 @@ pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError
     text.lines().enumerate().filter_map(move |(index, line)| {
         if !seen_header {
             seen_header = true;
-            return match line.strip_prefix(MAGIC).map(str::trim) {
-                None => Some(Err(LogError::NotALog)),
-                Some("1") => None,
-                Some(version) => Some(Err(LogError::Version(version.to_owned()))),
+            let header = line.trim_end().split_once(char::is_whitespace);
+            return match header.map(|(magic, version)| (magic, version.trim_start())) {
+                Some((MAGIC, "1")) => None,
+                Some((MAGIC, version)) => Some(Err(LogError::Version(version.to_owned()))),
+                _ => Some(Err(LogError::NotALog)),
             };
         }
         if line.trim().is_empty() {
@@ -222,10 +227,13 @@ pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError
 
 fn read_line(line: &str) -> Result<Record, String> {
     if let Some(setting) = line.strip_prefix('#') {
+        let setting = setting.trim();
         let (key, value) = setting
-            .trim()
-            .split_once(' ')
-            .unwrap_or((setting.trim(), ""));
+            .split_once(char::is_whitespace)
+            .unwrap_or((setting, ""));
+        if key.is_empty() {
+            return Err("the name of the setting is missing".into());
+        }
         return Ok(Record::Setting {
             key: key.to_owned(),
             value: value.trim().to_owned(),
@@ -322,7 +330,12 @@ impl<'a> Fields<'a> {
     }
 
     fn time(&mut self) -> Result<Time, String> {
-        self.number("time").map(Time::from_nanos)
+        let time = self.number("time").map(Time::from_nanos)?;
+        if time > LATEST {
+            let (time, latest) = (time.as_nanos(), LATEST.as_nanos());
+            return Err(format!("the time is {time}; allowed is up to {latest}"));
+        }
+        Ok(time)
     }
 
     fn tag(&mut self) -> Result<Tag, String> {
@@ -548,10 +561,22 @@ mod tests {
                 "headtime-log 1\nX 1",
                 "line 2: \"X\" is no kind of line; allowed are A, C, W, S, I, F and #",
             ),
+            (
+                "headtime-log1",
+                "line 1: not a log: it must begin with \"headtime-log 1\"",
+            ),
+            (
+                "headtime-log 1\n# ",
+                "line 2: the name of the setting is missing",
+            ),
             ("headtime-log 1\nW", "line 2: the time is missing"),
             (
                 "headtime-log 1\nW -3",
                 "line 2: the time is \"-3\"; it must be a whole number",
+            ),
+            (
+                "headtime-log 1\nW 9223372036854775808",
+                "line 2: the time is 9223372036854775808; allowed is up to 9223372036854775807",
             ),
             (
                 "headtime-log 1\nW 3 4",
