@@ -152,6 +152,8 @@ impl std::str::FromStr for Firmware {
 pub const PROCESSES_MAX: u64 = 1_000_000;
 /// The most repeats of a run.
 pub const REPEATS_MAX: u64 = 1_000;
+/// The most runs of a scenario, repeats included: the lists of what is compared multiply.
+pub const RUNS_MAX: u64 = 100_000;
 
 /// The scenario that runs when none is given, as text.
 pub const DEFAULT: &str = "\

@@ -2,7 +2,8 @@
 
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
 use super::{
-    Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, Reading, Replay, Scenario, Workload,
+    Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX, Reading, Replay, Scenario,
+    Workload,
 };
 use headtime_sched::{Class, Flags, Spec};
 use headtime_units::{Bytes, Time};
@@ -95,6 +96,26 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
             ));
         }
         run.finish()?;
+    }
+
+    let compared = [
+        schedulers.len(),
+        drives.len(),
+        firmware.len(),
+        depths.len(),
+        merge.len(),
+        commit_ahead.len(),
+        repeats as usize,
+    ];
+    let runs = compared
+        .iter()
+        .fold(1_u64, |runs, &count| runs.saturating_mul(count as u64));
+    if runs > RUNS_MAX {
+        let problem = format!(
+            "with the drives, the options and the repeats these make {runs} runs; allowed are \
+             {RUNS_MAX}"
+        );
+        return Err(top.error("schedulers", problem));
     }
 
     let workload = match (top.sections("workload")?, top.section("trace")?) {
@@ -392,7 +413,7 @@ fn pace(section: &mut Section<'_>) -> Result<Pace, TreeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DEFAULT;
+    use super::super::{DEFAULT, cells};
     use super::*;
     use proptest::prelude::*;
 
@@ -462,6 +483,29 @@ mod tests {
             let found = read(&changed).unwrap_err().to_string();
             assert!(found.contains(error), "{found}");
         }
+    }
+
+    /// Five lists of a hundred multiply to more runs than memory could hold; once only their making
+    /// failed, by running out of it.
+    #[test]
+    fn runs_are_limited() {
+        let with = |schedulers: usize, depths: usize, repeats: u32| {
+            let text = DEFAULT
+                .replacen(
+                    "[\"noop\", ",
+                    &format!("[{}", "\"noop\", ".repeat(schedulers - 6)),
+                    1,
+                )
+                .replacen("[run]", &format!("[run]\nrepeats = {repeats}"), 1);
+            let depths = vec!["1"; depths].join(", ");
+            read(&format!("{text}[engine]\ndepth = [{depths}]\n"))
+        };
+        assert_eq!(cells(&with(100, 100, 10).unwrap()).len(), 10_000);
+        let error = with(100, 100, 11).unwrap_err().to_string();
+        assert!(
+            error.contains("these make 110000 runs; allowed are 100000"),
+            "{error}"
+        );
     }
 
     proptest! {
