@@ -184,6 +184,15 @@ impl Cache {
         self.dirty
     }
 
+    /// How many sectors are not on the medium yet. No sector is dirty in two segments.
+    pub fn dirty_sectors(&self) -> u64 {
+        self.segments
+            .iter()
+            .filter(|s| s.is_dirty())
+            .map(|s| s.dirty_end - s.dirty_start)
+            .sum()
+    }
+
     /// The dirty segments whose writing has not begun.
     pub fn to_destage(&self) -> impl Iterator<Item = (SegmentId, Extent)> + '_ {
         self.segments

@@ -416,6 +416,19 @@ impl Drive {
         self.cache.dirty() == 0
     }
 
+    /// How many sectors of the buffer are to be written and not on the medium yet: what would be lost
+    /// if the power failed. Those that the arm is writing count until it has written the last of
+    /// them, also for a write that completes only then; a write that waits for room does not count.
+    /// Zero if and only if [`Drive::is_clean`].
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn dirty_sectors(&mut self, now: Time) -> Sectors {
+        self.advance(now);
+        Sectors::new(self.cache.dirty_sectors())
+    }
+
     /// Whether the arm has something to do for the commands that wait.
     fn has_work(&self) -> bool {
         !self.queue.is_empty() && !self.no_room

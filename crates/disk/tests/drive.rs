@@ -5,7 +5,7 @@ use headtime_disk::profile::{
 };
 use headtime_disk::{Command, Completion, Drive, Fault, Hit, Part, Profile};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
 
 fn command(tag: u32, op: Op, start: u64, len: u64) -> Command {
@@ -167,11 +167,18 @@ fn a_flush_waits_for_what_is_dirty() {
         now = completion.at;
     }
     assert!(!drive.is_clean(now));
+    assert_eq!(drive.dirty_sectors(now), Sectors::new(5 * 8));
+    // What is written again is dirty once; what goes on behind it is dirty too.
+    for start in [400_000_000, 400_000_008] {
+        now = run(&mut drive, now, command(7, Op::Write, start, 8)).at;
+    }
+    assert_eq!(drive.dirty_sectors(now), Sectors::new(6 * 8));
     let read = run(&mut drive, now, command(8, Op::Read, 300_000_000, 8));
     assert_eq!(read.hit, Hit::Full, "dirty data serve reads");
     let flushed = run(&mut drive, read.at, command(9, Op::Flush, 0, 0));
     assert!(flushed.breakdown.total() > ms(20), "five seeks");
     assert!(drive.is_clean(flushed.at));
+    assert_eq!(drive.dirty_sectors(flushed.at), Sectors::ZERO);
     let again = run(&mut drive, flushed.at, command(10, Op::Flush, 0, 0));
     assert!(again.breakdown.total() < ms(1));
 }
@@ -768,6 +775,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(drive.in_flight(), waiting.len());
+            prop_assert_eq!(drive.dirty_sectors(now) == Sectors::ZERO, drive.is_clean(now));
         }
         while let Some(next) = drive.next_event() {
             now = now.max(next);
