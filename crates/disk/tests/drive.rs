@@ -445,6 +445,35 @@ fn a_write_without_room_leaves_the_arm_to_others() {
 }
 
 #[test]
+fn a_write_past_the_buffer_completes_on_the_medium() {
+    let profile = bare("cheetah9lp")
+        .with(|spec| {
+            spec.bus.interface_sector = Nanos::from_micros(200);
+            spec.cache.write_back = WriteBack::Flushed;
+            spec.cache.segments = 1;
+            spec.cache.write_segments = 1;
+            spec.cache.dedicated_write_segment = false;
+        })
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    // It holds the only segment for 40 ms, the arm for a few.
+    drive.submit(Time::ZERO, command(1, Op::Read, 0, 200));
+    let now = Time::ZERO + ms(15);
+    assert_eq!(drive.poll(now), None);
+    drive.submit(now, command(2, Op::Write, 5_000_000, 8));
+    assert_eq!(wait(&mut drive).tag, 1);
+    let written = wait(&mut drive);
+    assert_eq!((written.tag, written.hit), (2, Hit::Through));
+    assert!(written.breakdown.seek > ms(3), "{written:?}");
+    // With the segment free, it would complete there.
+    let next = run(&mut drive, written.at, command(3, Op::Write, 9_000_000, 8));
+    assert_eq!(
+        (next.hit, next.breakdown.seek),
+        (Hit::Buffered, Nanos::ZERO)
+    );
+}
+
+#[test]
 fn noise_comes_from_the_seed() {
     let profile = bare("atlas10k")
         .with(|spec| {

@@ -211,7 +211,8 @@ impl Drive {
             },
         };
         self.replan(now);
-        let fast = self.is_fast(&slot);
+        // Data that go past the buffer are nowhere until they are on the medium.
+        let fast = self.is_fast(&slot) && segment.is_some();
         let overhead = self.profile.overhead;
         let bus = self.profile.bus;
         let early = overhead.early_write_disconnect.filter(|_| {
