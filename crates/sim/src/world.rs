@@ -92,6 +92,8 @@ pub struct Report {
     pub engine: Stats,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
+    /// Sectors that the drive has taken and not yet written at the end.
+    pub dirty: Sectors,
     /// What the head did, in order of time; empty unless asked for.
     pub spans: Vec<Span>,
 }
@@ -256,6 +258,7 @@ impl<'a> World<'a> {
             head_time,
             engine: stats,
             simulated: end - Time::ZERO,
+            dirty: self.drive.dirty_sectors(end),
             spans: self.drive.take_spans(end),
             measured: self.measured,
         })
