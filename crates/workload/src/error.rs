@@ -101,12 +101,20 @@ pub enum TraceError {
         hint: &'static str,
     },
     /// The file holds no request.
-    #[error("{file}: no request in {lines} lines")]
+    #[error("{file}: no request in {lines} lines{}", why_empty(*.format, *.ignored, *.zero_length, *.unpaired))]
     Empty {
         /// Name of the file.
         file: String,
         /// Its lines.
         lines: u64,
+        /// As what it was read.
+        format: Format,
+        /// Lines passed over: blank, comments, headings, events that are no requests.
+        ignored: u64,
+        /// Reads and writes of no sectors.
+        zero_length: u64,
+        /// Completions without a request.
+        unpaired: u64,
     },
     /// An arrival is earlier than the one before it, and the caller wants none of that.
     #[error(
@@ -201,6 +209,24 @@ impl FieldError {
             allowed: self.allowed,
         }
     }
+}
+
+/// What became of the lines of a file without requests.
+fn why_empty(format: Format, ignored: u64, zero_length: u64, unpaired: u64) -> String {
+    let mut text = format!(", read as {format}");
+    for (count, what) in [
+        (
+            ignored,
+            "passed over (blank, comments, headings, events that are no requests)",
+        ),
+        (zero_length, "of no sectors"),
+        (unpaired, "completions without their request"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {count} {what}"));
+        }
+    }
+    text
 }
 
 /// Bytes of unknown origin as text for a message: one line, not long, nothing that a terminal acts on.

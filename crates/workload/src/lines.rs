@@ -71,6 +71,14 @@ impl<R: Read> Lines<R> {
         Ok(&self.buffer[self.start..self.end])
     }
 
+    /// Passes over `mark` if the bytes that come next begin with it.
+    pub(crate) fn skip(&mut self, mark: &[u8]) -> Result<(), LineError> {
+        if self.sample()?.starts_with(mark) {
+            self.start += mark.len();
+        }
+        Ok(())
+    }
+
     /// Moves to the next line; `false` at the end. The last line may lack its end.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, LineError> {

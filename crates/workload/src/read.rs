@@ -69,6 +69,9 @@ impl Trace {
             source,
         })?;
         let mut lines = Lines::new(input);
+        if let Err(error) = lines.skip(BYTE_ORDER_MARK) {
+            return Err(line_error(file, lines.input(), error));
+        }
         let mut reader = Reader {
             file,
             options,
@@ -96,6 +99,10 @@ impl Trace {
             return Err(TraceError::Empty {
                 file: file.to_owned(),
                 lines: reader.notes.lines,
+                format: reader.notes.format,
+                ignored: reader.notes.lines_ignored,
+                zero_length: reader.notes.zero_length,
+                unpaired: reader.notes.unpaired,
             });
         }
         reader.device_names.sort_unstable();
@@ -108,6 +115,9 @@ impl Trace {
         Ok(trace)
     }
 }
+
+/// What some programs write before a text in UTF-8 (Unicode 16, section 23.8).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// First arrival that is a date and not a time since some start: ten years.
 const DATE_MIN: Time = Time::from_nanos(10 * 365 * 86_400 * 1_000_000_000);

@@ -291,9 +291,33 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let plain = parse("1.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
+        let marked = parse("\u{feff}1.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
+        assert_eq!(plain, marked);
+        // At the start alone.
+        let error = parse(
+            "1.0 0 5 1 1\n\u{feff}1.0 0 5 1 1\n",
+            &ReadOptions::default(),
+        );
+        assert!(error.unwrap_err().to_string().contains("line 2, column 1"));
+    }
+
+    #[test]
     fn nothing_and_zero_lengths() {
         let empty = parse("# only\n\n", &ReadOptions::default()).unwrap_err();
-        assert_eq!(empty.to_string(), "t.trace: no request in 2 lines");
+        assert_eq!(
+            empty.to_string(),
+            "t.trace: no request in 2 lines, read as disksim; 2 passed over (blank, comments, \
+             headings, events that are no requests)"
+        );
+        let empty = parse("# only\n1.0 0 5 0 1\n", &ReadOptions::default()).unwrap_err();
+        assert!(empty.to_string().ends_with("; 1 of no sectors"), "{empty}");
+        let empty = parse("", &ReadOptions::default()).unwrap_err();
+        assert_eq!(
+            empty.to_string(),
+            "t.trace: no request in 0 lines, read as disksim"
+        );
         let trace = parse("1.0 0 5 0 1\n2.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
         assert_eq!((trace.requests.len(), trace.notes.zero_length), (1, 1));
     }
