@@ -36,9 +36,10 @@ fn unknown(text: &str) -> String {
         .iter()
         .map(|shipped| shipped.name)
         .collect();
-    let guess = nearest(text, names.iter().copied())
-        .map(|guess| format!("; did you mean `{guess}`?"))
-        .unwrap_or_default();
+    let guess = nearest(text, names.iter().copied()).map_or_else(
+        || ".".to_owned(),
+        |guess| format!("; did you mean `{guess}`?"),
+    );
     format!(
         "no drive is called `{text}`{guess} There are {}; or give a file, FILE.toml or FILE.parv",
         names.join(", ")
@@ -74,6 +75,11 @@ mod tests {
         let text = fault.to_string();
         assert!(
             text.starts_with("no drive is called `atlas10`; did you mean `atlas10k`? There are "),
+            "{text}"
+        );
+        let text = open("foo").unwrap_err().to_string();
+        assert!(
+            text.starts_with("no drive is called `foo`. There are "),
             "{text}"
         );
         assert_eq!(open("missing.toml").unwrap_err().exit_code(), 4);

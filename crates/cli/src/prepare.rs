@@ -233,7 +233,7 @@ impl crate::scenario::Reading {
             format: self.format,
             time_unit: self.time_unit,
             arrival_event: self.arrival_event,
-            columns: columns.map_err(|error| Fault::Usage(format!("columns: {error}")))?,
+            columns: columns.map_err(|error| Fault::Usage(error.to_string()))?,
             ..ReadOptions::default()
         })
     }

@@ -7,7 +7,7 @@ mod trace;
 
 use crate::fault::EXIT_CODES;
 use clap::{Parser, Subcommand, ValueEnum};
-use headtime_sched::{Spec, policies};
+use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
 pub use drive::{DriveVerb, Import, List, Show, ShowFormat, Validate};
@@ -92,10 +92,15 @@ fn after_help() -> String {
          \x20 sizes      4KiB, 1GB (kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024)\n\
          \x20 durations  100us, 30ms, 14d (ns, us, ms, s, m, h, d); a bare number is an error\n\
          \x20 lists      by comma; options that take one can also be repeated\n\n\
-         {}\n\n{EXIT_CODES}\n\n\
+         Schedulers: {}\n\
+         \x20 (`headtime sim run --help` says what they do, and lists their options)\n\n\
+         {EXIT_CODES}\n\n\
          Environment:\n\
          \x20 NO_COLOR   if set, no colours and no bold letters",
-        schedulers_help()
+        policies()
+            .map(|policy| policy.title().to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
     )
 }
 
@@ -116,12 +121,29 @@ fn schedulers_help() -> String {
     text.push_str(
         "\n\nOptions of a scheduler follow it, joined by colons: deadline:fifo_batch=4:read_expire=200ms",
     );
+    let mut before: Vec<&PolicyInfo> = Vec::new();
     for policy in policies().filter(|policy| !policy.options.is_empty()) {
         text.push_str(&format!("\n\n  {}", policy.title()));
-        for option in policy.options {
+        // Who has all the options of another is that one with some more.
+        let like = before.iter().find(|other| {
+            other
+                .options
+                .iter()
+                .all(|option| policy.options.contains(option))
+        });
+        if let Some(like) = like {
+            text.push_str(&format!("\n    those of {}", like.title()));
+        }
+        let known = like.map_or(&[][..], |like| like.options);
+        let new = policy
+            .options
+            .iter()
+            .filter(|option| !known.contains(option));
+        for option in new {
             text.push_str(&format!("\n    {}={}", option.key, option.default));
             text.push_str(&format!("  {}", option.help));
         }
+        before.push(policy);
     }
     text
 }

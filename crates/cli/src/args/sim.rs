@@ -19,7 +19,7 @@ pub enum SimVerb {
 /// scheduler. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
 /// several values (drives, depths, schedulers, ..), every combination is run.
 #[derive(Debug, Args)]
-#[command(after_long_help = run_help())]
+#[command(after_long_help = run_help(), allow_negative_numbers = true)]
 pub struct Run {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml")]
@@ -62,6 +62,7 @@ fn run_help() -> String {
 /// accounted for, and the same log when it is run again. Prints what it drew, and stops at the first
 /// failure with the one command that shows it again.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub struct Fuzz {
     /// The first seed
     #[arg(long, value_name = "N")]

@@ -3,7 +3,7 @@
 use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
 use crate::scenario::Firmware;
 use clap::{Args, Subcommand, ValueEnum};
-use headtime_workload::{ArrivalEvent, Fit, Format, TimeUnit};
+use headtime_workload::{ArrivalEvent, Fit, Format, Speed, TimeUnit};
 use std::path::PathBuf;
 
 /// Traces: look at, convert, replay
@@ -102,7 +102,7 @@ pub enum To {
 ///
 /// Requests of all chosen devices go to the one drive.
 #[derive(Debug, Args)]
-#[command(after_long_help = replay_help())]
+#[command(after_long_help = replay_help(), allow_negative_numbers = true)]
 pub struct Replay {
     /// The trace; may be compressed with gzip or zstd
     #[arg(value_name = "TRACE")]
@@ -119,7 +119,7 @@ pub struct Replay {
     /// Schedulers to compare
     #[arg(short, long, value_name = "LIST", value_parser = schedulers, default_value = "noop")]
     pub scheduler: Vec<Schedulers>,
-    /// Requests in the drive at once; several are compared
+    /// Requests in the drive at once, 1 to 256; several are compared
     #[arg(short, long, value_name = "D", value_delimiter = ',', default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub depth: Vec<u32>,
@@ -129,10 +129,10 @@ pub struct Replay {
     /// Keep the recorded arrivals (this is the default)
     #[arg(long, group = "pace")]
     pub open: bool,
-    /// Speed of an open replay: 2 is twice as fast, 0.5 half as fast
+    /// Speed of an open replay, 0.0001 to 10000: 2 is twice as fast, 0.5 half as fast
     #[arg(long, value_name = "F", conflicts_with_all = ["closed", "closed_per_process"])]
-    pub speed: Option<String>,
-    /// Ignore arrivals: keep N requests outstanding, in the order of the trace
+    pub speed: Option<Speed>,
+    /// Ignore arrivals: keep N requests outstanding (1 to 65535), in the order of the trace
     #[arg(long, value_name = "N", group = "pace", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub closed: Option<u32>,
     /// Each process asks again its recorded think time after its request is finished

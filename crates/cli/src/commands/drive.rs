@@ -41,6 +41,8 @@ struct Summary {
     zero_latency: [bool; 2],
     cache_enabled: bool,
     cache_bytes: u64,
+    /// Reads and writes; absent where the bus takes no time.
+    bus_mb_s: [Option<f64>; 2],
     queue_depth: u32,
     firmware: &'static str,
     noise: bool,
@@ -120,6 +122,10 @@ impl Summary {
             ],
             cache_enabled: profile.cache.enabled,
             cache_bytes: u64::from(profile.cache.segments) * segment,
+            bus_mb_s: [profile.bus.read_sector, profile.bus.write_sector].map(|sector| {
+                let bytes = f64::from(geometry.sector_bytes);
+                (!sector.is_zero()).then(|| round(bytes / sector.as_secs_f64() / 1e6, 3))
+            }),
             queue_depth: profile.queue.depth,
             firmware: match profile.queue.policy {
                 FirmwarePolicy::Fifo => "fifo",
@@ -207,6 +213,16 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
     let [outer, inner] = summary.sectors_per_track;
     let [fast, slow] = summary.media_mb_s;
     let [zero_read, zero_write] = summary.zero_latency;
+    let bus = match summary.bus_mb_s {
+        [Some(read), Some(write)] if read == write => format!("{read:.1} MB/s"),
+        [None, None] => "takes no time".to_owned(),
+        [read, write] => {
+            let speed = |speed: Option<f64>| {
+                speed.map_or_else(|| "no time".to_owned(), |speed| format!("{speed:.1} MB/s"))
+            };
+            format!("reads {}, writes {}", speed(read), speed(write))
+        }
+    };
     let queue = match profile.queue.policy {
         FirmwarePolicy::Fifo => format!("{} commands, in their order", summary.queue_depth),
         FirmwarePolicy::Sptf { margin, age_cap } => {
@@ -284,6 +300,7 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
                 Bytes(u64::from(profile.cache.segment_sectors) * u64::from(summary.sector_bytes))
             ),
         ),
+        ("bus", bus),
         ("queue", queue),
         ("noise", on_off(summary.noise).to_owned()),
     ];
@@ -295,8 +312,10 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
     for line in summary.provenance.trim().lines() {
         text.push_str(&format!("  {line}\n"));
     }
+    let widths = summary.trust.iter().map(|(key, _)| key.len());
+    let width = widths.max().unwrap_or(0) + 2;
     for (key, trust) in &summary.trust {
-        text.push_str(&format!("  {key:18}{trust}\n"));
+        text.push_str(&format!("  {key:width$}{trust}\n"));
     }
     text
 }

@@ -184,16 +184,16 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
     text
 }
 
-/// What to say of a run that leaves requests behind for longer than it takes over nearly all others:
-/// its figures are those of the requests that were served.
+/// What to say of a run that leaves requests behind which are older than any that it served: its
+/// figures do not show them. Some older than most are left behind by every run that is stopped.
 fn starved(run: &Run) -> Option<String> {
-    if run.unfinished == 0 || run.oldest_unfinished_ms <= run.response_ms.p99 {
+    if run.unfinished == 0 || run.oldest_unfinished_ms <= run.response_ms.max {
         return None;
     }
     let whose: Vec<&OriginRun> = run
         .per_origin
         .iter()
-        .filter(|origin| origin.oldest_unfinished_ms > run.response_ms.p99)
+        .filter(|origin| origin.oldest_unfinished_ms > run.response_ms.max)
         .collect();
     let count = match whose.iter().map(|origin| origin.unfinished).sum() {
         1 => "1 request".to_owned(),

@@ -389,7 +389,7 @@ fn devices(section: &Section<'_>, node: &Node) -> Result<Vec<String>, TreeError>
 fn pace(section: &mut Section<'_>) -> Result<Pace, TreeError> {
     let replay = section.text("replay")?.unwrap_or("open");
     let outstanding = section.integer("outstanding", 1..=65_535)?;
-    let speed = section.float("speed", 0.0..=f64::MAX)?;
+    let speed = section.float("speed", 1e-4..=1e4)?;
     let pace = match replay {
         "open" => {
             let speed = Speed::new(speed.unwrap_or(1.0));

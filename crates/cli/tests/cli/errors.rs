@@ -85,6 +85,35 @@ fn command_line() {
                 "0",
             ],
         ),
+        (
+            "speed-nan",
+            vec![
+                "trace",
+                "replay",
+                "tiny.trace",
+                "-p",
+                "atlas10k",
+                "--speed",
+                "nan",
+            ],
+        ),
+        (
+            "set-speed-nan",
+            vec![
+                "trace",
+                "replay",
+                "tiny.trace",
+                "-p",
+                "atlas10k",
+                "--set",
+                "trace.speed=nan",
+            ],
+        ),
+        ("seed-negative", vec!["sim", "run", "--seed", "-1"]),
+        (
+            "columns",
+            vec!["trace", "info", "tiny.trace", "--columns", "op=1"],
+        ),
         ("no-profile", vec!["trace", "replay", "tiny.trace"]),
         (
             "unit",

@@ -26,7 +26,6 @@ fn short_help() {
 #[test]
 fn long_help_names_every_scheduler_and_its_options() {
     for args in [
-        vec!["--help"],
         vec!["sim", "run", "--help"],
         vec!["trace", "replay", "--help"],
     ] {
@@ -42,7 +41,15 @@ fn long_help_names_every_scheduler_and_its_options() {
                 assert!(text.contains(&shown), "{args:?}: {shown}");
             }
         }
+        // What mq-deadline has of deadline is said once.
+        assert_eq!(text.matches("writes_starved=2").count(), 1, "{text}");
+        assert!(text.contains("\n    those of deadline\n    prio_aging_expire="));
     }
+    let program = stdout(&["--help"]);
+    for policy in policies() {
+        assert!(program.contains(&policy.title().to_string()));
+    }
+    assert!(!program.contains("fifo_batch"), "{program}");
 }
 
 #[test]
