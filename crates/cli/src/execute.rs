@@ -74,7 +74,7 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
     let mut log = how.log.take();
     if log.is_some() && tasks.len() > 1 {
         return Err(Fault::Usage(format!(
-            "--log is for one run, and these are {}; choose one scheduler, one drive, one depth, no repeats",
+            "--log is for one run, and these are {}; choose one scheduler, one drive, one depth, run.repeats = 1",
             tasks.len()
         )));
     }

@@ -16,7 +16,7 @@ pub enum SimVerb {
 /// Run a scenario, or the built-in one, under each of its schedulers
 ///
 /// Without a scenario: random reads of 4 KiB by 16 processes on a desktop drive, under every
-/// scheduler. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
+/// scheduler, three times each. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
 /// several values (drives, depths, schedulers, ..), every combination is run.
 #[derive(Debug, Args)]
 #[command(after_long_help = run_help(), allow_negative_numbers = true)]

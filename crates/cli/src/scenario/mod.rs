@@ -171,6 +171,7 @@ size = \"4KiB\"
 [run]
 warm_up = \"10s\"
 duration = \"310s\"
+repeats = 3
 ";
 
 impl Scenario {

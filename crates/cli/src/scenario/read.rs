@@ -496,7 +496,7 @@ mod tests {
                     &format!("[{}", "\"noop\", ".repeat(schedulers - 6)),
                     1,
                 )
-                .replacen("[run]", &format!("[run]\nrepeats = {repeats}"), 1);
+                .replacen("repeats = 3", &format!("repeats = {repeats}"), 1);
             let depths = vec!["1"; depths].join(", ");
             read(&format!("{text}[engine]\ndepth = [{depths}]\n"))
         };
