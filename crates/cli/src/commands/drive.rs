@@ -41,7 +41,8 @@ struct Summary {
     zero_latency: [bool; 2],
     cache_enabled: bool,
     cache_bytes: u64,
-    /// Reads and writes; absent where the bus takes no time.
+    /// Reads and writes: the slower of the drive's interface and the bus; absent where neither
+    /// takes time.
     bus_mb_s: [Option<f64>; 2],
     queue_depth: u32,
     firmware: &'static str,
@@ -122,7 +123,8 @@ impl Summary {
             ],
             cache_enabled: profile.cache.enabled,
             cache_bytes: u64::from(profile.cache.segments) * segment,
-            bus_mb_s: [profile.bus.read_sector, profile.bus.write_sector].map(|sector| {
+            bus_mb_s: [true, false].map(|is_read| {
+                let sector = profile.bus.sector(is_read);
                 let bytes = f64::from(geometry.sector_bytes);
                 (!sector.is_zero()).then(|| round(bytes / sector.as_secs_f64() / 1e6, 3))
             }),
