@@ -62,7 +62,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn is_dirty(&self) -> bool {
+    /// Whether some of its sectors are not on the medium yet.
+    pub fn is_dirty(&self) -> bool {
         matches!(self.state, State::Dirty | State::Writing)
     }
 

@@ -222,6 +222,29 @@ fn forced_unit_access_reaches_the_medium() {
     assert!(drive.is_clean(read.at));
 }
 
+/// A forced read of clean sectors, in a segment of which others are still dirty, once took the segment
+/// to read into, and what was dirty was lost.
+#[test]
+fn a_forced_read_beside_dirty_data_loses_none() {
+    let profile = by_name("wd5000aaks").unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let start = 600_000_000;
+    let written = run(&mut drive, Time::ZERO, command(1, Op::Write, start, 8));
+    // While the arm writes that, more is written behind it.
+    let now = written.at + profile.cache.destage_delay + ms(1);
+    let behind = run(&mut drive, now, command(2, Op::Write, start + 8, 8));
+    assert_eq!(drive.dirty_sectors(behind.at), Sectors::new(16));
+    let forced = Command {
+        fua: true,
+        ..command(3, Op::Read, start, 8)
+    };
+    let read = run(&mut drive, behind.at, forced);
+    assert_eq!(read.hit, Hit::Miss);
+    assert_eq!(drive.dirty_sectors(read.at), Sectors::new(8));
+    let read = run(&mut drive, read.at, command(4, Op::Read, start + 8, 8));
+    assert_eq!(read.hit, Hit::Full);
+}
+
 #[test]
 fn part_of_a_physical_sector_costs_a_turn() {
     let profile = by_name("exos-x18")

@@ -79,7 +79,9 @@ impl Drive {
         }
         match found {
             ReadLookup::Whole(id) | ReadLookup::Partial(id) => {
-                let unused = self.cache.get(id).users == 0;
+                let segment = self.cache.get(id);
+                // Other sectors there may be dirty.
+                let unused = segment.users == 0 && !segment.is_dirty();
                 let ahead = self.ahead.is_some_and(|ahead| ahead.segment == id);
                 ReadLookup::Miss((unused && !ahead).then_some(id))
             }
