@@ -23,6 +23,8 @@ options=(--sanitizer "${FUZZ_SANITIZER:-none}" --fuzz-dir .)
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     mapfile -t targets < <(cargo fuzz list --fuzz-dir .)
+    # All at once, which keeps all cores busy.
+    cargo fuzz build "${options[@]}"
 fi
 for target in "${targets[@]}"; do
     echo "=== $target, $seconds s"
@@ -31,5 +33,7 @@ for target in "${targets[@]}"; do
     folders=("corpus/$target")
     [ ! -d "seeds/$target" ] || folders+=("seeds/$target")
     cargo fuzz run "${options[@]}" "$target" "${folders[@]}" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -verbosity=0 -print_funcs=0
 done
+echo "=== ${#targets[@]} targets in $SECONDS s, nothing found"

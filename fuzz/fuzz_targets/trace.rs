@@ -2,7 +2,4 @@
 
 #![no_main]
 
-use headtime_fuzz::trace::check;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| check(bytes, None));
+headtime_fuzz::target!(|bytes| headtime_fuzz::trace::check(bytes, None));

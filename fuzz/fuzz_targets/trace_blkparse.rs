@@ -4,6 +4,5 @@
 
 use headtime_fuzz::trace::check;
 use headtime_workload::Format;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| check(bytes, Some(Format::Blkparse)));
+headtime_fuzz::target!(|bytes| check(bytes, Some(Format::Blkparse)));

@@ -2,7 +2,4 @@
 
 #![no_main]
 
-use headtime_fuzz::trace::check_csv;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| check_csv(bytes));
+headtime_fuzz::target!(headtime_fuzz::trace::check_csv);

@@ -1,0 +1,5 @@
+//! The profile of a drive, and the layout and mechanics that follow from it.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::profile::check);

@@ -1,0 +1,5 @@
+//! A scenario, and settings from the command line.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::scenario::check);

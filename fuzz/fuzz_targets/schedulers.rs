@@ -1,0 +1,5 @@
+//! The text of schedulers.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::schedulers::check);

@@ -1,0 +1,126 @@
+//! Checks on the reader of event logs, and on replaying one.
+
+use crate::schedulers::positions;
+use headtime_engine::log::{
+    self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
+    write_setting, write_swap,
+};
+use headtime_engine::{Command, Config, Engine, Event};
+use headtime_sched::{Scheduler, Spec, Tag};
+use headtime_units::{Sectors, Time};
+
+/// Reads `bytes` as a log, replays it, and lets an engine decide anew on its events.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let lines: Vec<Result<(usize, Record), LogError>> = log::read(text).collect();
+    let records: Vec<&Record> = lines.iter().flatten().map(|(_, record)| record).collect();
+    if lines.iter().all(Result::is_ok) {
+        written_is_read(&records);
+    }
+    let (config, spec) = settings(&records);
+    let engine = || Engine::new(config, build(&spec)).expect("settings in range");
+    let swapped = |text: &str| Some(build(&text.parse().ok()?));
+    // Most logs are wrong somewhere, which is an error; twice the same one.
+    let done = replay(text, &mut engine(), swapped);
+    assert_eq!(replay(text, &mut engine(), swapped), done);
+
+    // The events alone make a log that holds.
+    let made = record(&records, &mut engine());
+    if let Err(error) = replay(&made, &mut engine(), swapped) {
+        panic!("{error}\n{made}");
+    }
+}
+
+fn build(spec: &Spec) -> Box<dyn Scheduler> {
+    spec.build(Some(positions())).expect("nothing is missing")
+}
+
+fn written_is_read(records: &[&Record]) {
+    let mut text = String::new();
+    write_header(&mut text);
+    for record in records {
+        match record {
+            Record::Setting { key, value } => write_setting(&mut text, key, value),
+            Record::Event(now, event) => write_event(&mut text, *now, event),
+            Record::Decision(now, decision) => write_decision(&mut text, *now, decision),
+            Record::Swapped(now, scheduler) => write_swap(&mut text, *now, scheduler),
+        }
+    }
+    let again: Result<Vec<(usize, Record)>, LogError> = log::read(&text).collect();
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let again = again.iter().map(|(_, record)| record);
+    assert!(again.eq(records.iter().copied()), "{text}");
+}
+
+/// How the engine is to be built: the first setting of each kind that makes sense.
+fn settings(records: &[&Record]) -> (Config, Spec) {
+    let value = |name: &str| {
+        records.iter().find_map(|record| match record {
+            Record::Setting { key, value } if key == name => Some(value.as_str()),
+            _ => None,
+        })
+    };
+    let mut config = Config::default();
+    if let Some(depth) = value("depth").and_then(|depth| depth.parse().ok()) {
+        config.depth = u32::clamp(depth, 1, 256);
+    }
+    if let Some(most) = value("merge").and_then(|most| most.parse().ok()) {
+        config.merge = most > 0;
+        config.merge_sectors_max = Sectors::new(most);
+    }
+    config.commit_ahead = value("commit_ahead") == Some("true");
+    let spec = value("scheduler").and_then(|text| text.parse().ok());
+    let noop = || "noop".parse().expect("a scheduler");
+    (config, spec.unwrap_or_else(noop))
+}
+
+/// Feeds the events to an engine, but for completions that cannot be, and logs what it decides.
+fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> String {
+    let mut text = String::new();
+    write_header(&mut text);
+    let mut in_drive: Vec<Tag> = Vec::new();
+    for record in records {
+        let (now, mut event) = match record {
+            Record::Event(now, event) => (now, *event),
+            Record::Swapped(now, scheduler) => {
+                let Ok(spec) = scheduler.parse() else {
+                    continue;
+                };
+                write_swap(&mut text, *now, scheduler);
+                engine.replace_scheduler(*now, build(&spec));
+                decide(*now, engine, &mut in_drive, &mut text);
+                continue;
+            }
+            Record::Setting { .. } | Record::Decision(..) => continue,
+        };
+        if let Event::Completed { tag, .. } = &mut event {
+            // Any tag stands for one of those in the drive.
+            let Some(at) = tag.index().checked_rem(in_drive.len()) else {
+                continue;
+            };
+            *tag = in_drive.swap_remove(at);
+        }
+        write_event(&mut text, *now, &event);
+        engine.handle(*now, event);
+        decide(*now, engine, &mut in_drive, &mut text);
+    }
+    text
+}
+
+fn decide(
+    now: Time,
+    engine: &mut Engine<Box<dyn Scheduler>>,
+    in_drive: &mut Vec<Tag>,
+    text: &mut String,
+) {
+    while let Some(command) = engine.poll(now) {
+        write_decision(text, now, &Decision::from(&command));
+        if let Command::Issue(request) = command {
+            assert!(!in_drive.contains(&request.tag));
+            in_drive.push(request.tag);
+            assert!(in_drive.len() <= engine.config().depth as usize);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Checks on the text of schedulers.
+
+use headtime_disk::{Model, Profile};
+use headtime_sched::{NoPositioning, Spec};
+use std::sync::{Arc, LazyLock};
+
+/// Where sectors are, for policies that must know.
+static MODEL: LazyLock<Arc<Model>> = LazyLock::new(|| {
+    let text = include_str!("../seeds/profile/small.toml");
+    let profile = Profile::from_toml("small.toml", text).expect("a seed is a profile");
+    Arc::new(Model::new(&profile))
+});
+
+/// The positions that a policy is built with in every target.
+pub fn positions() -> Arc<Model> {
+    Arc::clone(&MODEL)
+}
+
+/// Reads `bytes` as one scheduler and as a list of them.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    if let Ok(spec) = text.parse::<Spec>() {
+        one(&spec);
+    }
+    match Spec::parse_list(text) {
+        Ok(list) => {
+            assert!(!list.is_empty());
+            let texts: Vec<String> = list.iter().map(ToString::to_string).collect();
+            assert_eq!(Spec::parse_list(&texts.join(",")), Ok(list.clone()));
+            list.iter().for_each(one);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn one(spec: &Spec) {
+    let text = spec.to_string();
+    assert_eq!(text.parse::<Spec>().as_ref(), Ok(spec));
+    assert_eq!(spec.options().count(), spec.info().options.len());
+    let scheduler = spec.build(Some(positions())).expect("nothing is missing");
+    assert_eq!(scheduler.queued(), 0);
+    let without = spec.build(None::<NoPositioning>);
+    assert_eq!(without.is_err(), spec.needs_positioning());
+    let elevator = spec.build_elevator(Some(positions()));
+    assert_eq!(elevator.is_err(), spec.info().waits);
+}
