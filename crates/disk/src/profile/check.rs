@@ -10,6 +10,8 @@ type Check = Result<(), ProfileError>;
 
 /// The longest time that a profile may give for anything the drive does.
 const LONGEST: Nanos = Nanos::from_secs(4);
+/// The longest seek that a curve may speak of, in cylinders.
+const FARTHEST: u32 = 1 << 24;
 /// The largest capacity in sectors; keeps products in 64 bits.
 const MOST_SECTORS: u64 = 1 << 40;
 
@@ -377,6 +379,14 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
             if first == 0 {
                 return Err(ProfileError::range(key, 0, "distances from 1 cylinder up"));
             }
+            let farthest = points.last().map_or(first, |&(distance, _)| distance);
+            if farthest > FARTHEST {
+                return Err(ProfileError::range(
+                    key,
+                    farthest,
+                    format!("distances of up to {FARTHEST} cylinders"),
+                ));
+            }
             for pair in points.windows(2) {
                 if pair[0].0 >= pair[1].0 {
                     return Err(ProfileError::range(
@@ -396,8 +406,14 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
             line_base,
             line_factor,
             first,
-            ..
+            split,
         } => {
+            within(
+                &format!("{key}.split"),
+                u64::from(*split),
+                0,
+                u64::from(FARTHEST),
+            )?;
             for (name, value) in [
                 ("root_base", root_base),
                 ("root_factor", root_factor),

@@ -185,7 +185,7 @@ fn zone(table: Table) -> Result<Zone> {
         cylinder_skew: skew(&table, "cylinder_skew")?.unwrap_or(Skew::Sectors(0)),
         group_skew: skew(&table, "group_skew")?,
         reserved: table.count("reserved", 1 << 48)?.unwrap_or(0),
-        spares: table.count("spares", 1 << 32)?.unwrap_or(0),
+        spares: table.count("spares", 1 << 48)?.unwrap_or(0),
         slips: places(&table, "slips")?,
         remaps: pairs(&table, "remaps")?,
     };

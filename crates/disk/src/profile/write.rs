@@ -86,7 +86,8 @@ fn head(out: &mut Out, spec: &Spec) {
     out.quoted("name", &spec.name);
     out.quoted("model", &spec.model);
     out.line("provenance = \"\"\"");
-    for line in spec.provenance.text.lines() {
+    // Not by `lines`, which would lose a carriage return.
+    for line in spec.provenance.text.split('\n') {
         out.line(escaped_in_lines(line));
     }
     out.line("\"\"\"");
