@@ -262,15 +262,15 @@ pub(crate) fn extent(start: u64, len: u64) -> Option<Extent> {
 #[inline]
 pub(crate) fn extent_of_bytes(offset: u64, size: u64) -> Option<(Extent, bool)> {
     const SECTOR: u64 = TRACE_SECTOR as u64;
-    let end = offset.checked_add(size)?;
-    let start = offset / SECTOR;
+    // Counted from the sector, since the last one ends where 64 bits of bytes do.
+    let (start, within) = (offset / SECTOR, offset % SECTOR);
     // A request of no bytes is one of no sectors, wherever it is.
     let len = if size == 0 {
         0
     } else {
-        end.div_ceil(SECTOR) - start
+        within.checked_add(size)?.div_ceil(SECTOR)
     };
-    let aligned = size == 0 || (offset.is_multiple_of(SECTOR) && end.is_multiple_of(SECTOR));
+    let aligned = size == 0 || (within == 0 && size.is_multiple_of(SECTOR));
     extent(start, len).map(|extent| (extent, aligned))
 }
 

@@ -101,6 +101,26 @@ fn arrivals_lie_within_292_years() {
     );
 }
 
+/// Found by fuzzing: the last sector of all was refused when it was counted in sectors, as in our own
+/// format, since the byte behind it has an address of 65 bits.
+#[test]
+fn the_last_sector_is_an_address() {
+    let columns = "op=1,address=2:sectors,size=3:sectors";
+    let trace = read("R,36028797018963967,1\n", columns).unwrap();
+    assert_eq!(trace.requests[0].extent.end().get(), 1 << 55);
+    assert_eq!(trace.notes.unaligned, 0);
+    let error = read("R,36028797018963967,2\n", columns).unwrap_err();
+    assert!(error.to_string().contains("or before"), "{error}");
+    let columns = "op=1,address=2:bytes,size=3:bytes";
+    let trace = read("R,18446744073709551615,1\n", columns).unwrap();
+    assert_eq!(trace.requests[0].extent.len.get(), 1);
+    assert_eq!(trace.notes.unaligned, 1);
+    for size in ["2", "512", "18446744073709551615"] {
+        let text = format!("R,18446744073709551615,{size}\n");
+        assert!(read(&text, columns).is_err(), "{size}");
+    }
+}
+
 #[test]
 fn requests_without_times_keep_their_order() {
     let trace = read(
