@@ -74,7 +74,7 @@ impl Audit {
     /// If the event cannot be, or shows that a read was served out of order.
     pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
         match event {
-            Event::Woke => Ok(()),
+            Event::Woke | Event::Unplugged | Event::Foretold(_) => Ok(()),
             Event::Arrived(new) => {
                 ensure!(
                     !self.pending.contains_key(&new.id),

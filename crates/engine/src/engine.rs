@@ -3,8 +3,8 @@
 use crate::merge::{Touching, alike};
 use crate::order::{Overlaps, conflict};
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Class, Dispatch, Flags, Op, Origin, Request, Scheduler, Tag};
-use headtime_units::{Extent, Sectors, Time};
+use headtime_sched::{Class, Dispatch, Flags, Foretold, Op, Origin, Request, Scheduler, Tag};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 
 /// What the engine may do.
@@ -20,16 +20,39 @@ pub struct Config {
     /// Whether the driver asks for one request more than the drive has room for and commits to it,
     /// as the request function of Linux 2.6 did. It leaves the scheduler one step early.
     pub commit_ahead: bool,
+    /// Whether requests that come to an empty queue are held back for a moment so that others can
+    /// join them, as the block layer of Linux 2.6 did.
+    pub plug: Option<Plug>,
+}
+
+/// When a plugged queue opens: holding back begins with a request that finds nothing queued,
+/// whether or not the drive is busy, and ends with whatever comes first of these two, of
+/// [`Event::Unplugged`], of a completion, and of a request flagged [`Flags::SYNC`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plug {
+    /// So many requests are queued; 1 means that nothing is held back.
+    pub requests: u32,
+    /// So much time has passed.
+    pub timeout: Nanos,
+}
+
+impl Plug {
+    /// That of Linux 2.6 with 250 ticks a second: four requests, one tick (3 ms rounded up).
+    pub const LINUX_2_6: Plug = Plug {
+        requests: 4,
+        timeout: Nanos::from_millis(4),
+    };
 }
 
 impl Default for Config {
-    /// Depth 1, merging up to 1024 sectors, nothing committed ahead.
+    /// Depth 1, merging up to 1024 sectors, nothing committed ahead, no plug.
     fn default() -> Config {
         Config {
             depth: 1,
             merge: true,
             merge_sectors_max: Sectors::new(1024),
             commit_ahead: false,
+            plug: None,
         }
     }
 }
@@ -90,6 +113,10 @@ pub enum Event {
     },
     /// The time that [`Engine::next_wakeup`] named has come. Harmless at any other time.
     Woke,
+    /// Whoever asked for what is held back goes to sleep on it. Harmless when nothing is.
+    Unplugged,
+    /// A request is certain to come. Only a simulation knows.
+    Foretold(Foretold),
 }
 
 /// A request that is over.
@@ -172,6 +199,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     outbox: VecDeque<Command>,
     /// The scheduler need not be asked before this, unless something happens.
     idle_until: Option<Time>,
+    /// Nothing is handed out before, so that requests can collect.
+    plugged_until: Option<Time>,
     /// Whether anything happened since the scheduler was last asked.
     ask: bool,
     now: Time,
@@ -204,6 +233,7 @@ impl<S: Scheduler> Engine<S> {
             committed: None,
             outbox: VecDeque::new(),
             idle_until: None,
+            plugged_until: None,
             ask: false,
             now: Time::ZERO,
             stats: Stats::default(),
@@ -227,7 +257,17 @@ impl<S: Scheduler> Engine<S> {
         match event {
             Event::Arrived(arrival) => self.arrived(now, arrival),
             Event::Completed { tag, outcome } => self.completed(now, tag, outcome),
-            Event::Woke => self.ask |= self.idle_until.is_some_and(|until| now >= until),
+            Event::Woke => {
+                self.ask |= self.idle_until.is_some_and(|until| now >= until);
+                if self.plugged_until.is_some_and(|until| now >= until) {
+                    self.plugged_until = None;
+                }
+            }
+            Event::Unplugged => self.plugged_until = None,
+            Event::Foretold(request) => {
+                self.scheduler.foretold(now, &request);
+                self.ask = true;
+            }
         }
     }
 
@@ -242,7 +282,7 @@ impl<S: Scheduler> Engine<S> {
             return Some(self.issue(now, tag));
         }
         let may_take = room || (self.config.commit_ahead && self.committed.is_none());
-        if !self.ask || !may_take {
+        if !self.ask || !may_take || self.plugged_until.is_some() {
             return None;
         }
         match self.scheduler.dispatch(now) {
@@ -286,7 +326,10 @@ impl<S: Scheduler> Engine<S> {
 
     /// When to come back with [`Event::Woke`] if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        self.idle_until
+        match (self.idle_until, self.plugged_until) {
+            (Some(idle), Some(plugged)) => Some(idle.min(plugged)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// Requests in the drive.
@@ -332,6 +375,7 @@ impl<S: Scheduler> Engine<S> {
             self.scheduler.insert(now, request);
         }
         self.idle_until = None;
+        self.plugged_until = None;
         self.ask = true;
         old
     }
@@ -449,8 +493,18 @@ impl<S: Scheduler> Engine<S> {
         if self.config.merge {
             self.touching.insert(tag, request.extent);
         }
+        let empty = self.scheduler.queued() == 0 && self.committed.is_none();
         self.scheduler.insert(now, request);
-        self.stats.queued_max = self.stats.queued_max.max(self.scheduler.queued() as u64);
+        let queued = self.scheduler.queued() as u64;
+        self.stats.queued_max = self.stats.queued_max.max(queued);
+        if let Some(plug) = self.config.plug {
+            if empty {
+                self.plugged_until = Some(now + plug.timeout);
+            }
+            if queued >= u64::from(plug.requests) || request.flags.has(Flags::SYNC) {
+                self.plugged_until = None;
+            }
+        }
     }
 
     fn try_merge(&mut self, tag: Tag) -> bool {
@@ -550,6 +604,7 @@ impl<S: Scheduler> Engine<S> {
         let (merged, issued) = (slot.merged, slot.issued);
         self.in_flight -= 1;
         self.ask = true;
+        self.plugged_until = None;
         if merged.op == Op::Flush {
             self.flushed(now, tag, outcome);
             return;

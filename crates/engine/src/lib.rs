@@ -29,4 +29,6 @@ mod merge;
 mod order;
 mod slots;
 
-pub use engine::{Arrival, Command, Config, ConfigError, Engine, Event, Finished, Outcome, Stats};
+pub use engine::{
+    Arrival, Command, Config, ConfigError, Engine, Event, Finished, Outcome, Plug, Stats,
+};

@@ -5,7 +5,7 @@
 //! of the run, below 2^63.
 //!
 //! ```text
-//! headtime-log 1
+//! headtime-log 2
 //! # scheduler deadline
 //! # depth 1
 //! A 0 17 R 2048 8 0 12 3 1 1       arrived: time id op lba sectors flags process program export class
@@ -13,20 +13,22 @@
 //! C 5300000 0 ok                   completed: time tag outcome
 //! F 5300000 17 ok                  finish:  time id outcome
 //! W 9300000                        woke:    time
+//! U 9300000                        unplugged: time
+//! T 9300000 9400000 R 4096 8 12 3 1   foretold: time, when it comes, op lba sectors process program export
 //! S 9400000 sstf                   swapped: time, and the scheduler that came
 //! ```
 //!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
 //! `device`. Settings are for whoever rebuilds the engine; the log does not interpret them. A
-//! reader refuses a version it does not know.
+//! reader refuses a version it does not know. Version 1 had no `U` and no `T`.
 
 use crate::{Arrival, Command, Engine, Event, Outcome};
-use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Tag};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin, Scheduler, Tag};
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
 
-/// The version that this code writes and the only one it reads.
-pub const VERSION: u32 = 1;
+/// The version that this code writes. It reads this one and those before.
+pub const VERSION: u32 = 2;
 
 const MAGIC: &str = "headtime-log";
 
@@ -96,7 +98,7 @@ pub enum LogError {
     #[error("line 1: not a log: it must begin with \"{MAGIC} {VERSION}\"")]
     NotALog,
     /// The log is of another version.
-    #[error("line 1: version {0} is not known; this program reads version {VERSION}")]
+    #[error("line 1: version {0} is not known; this program reads up to {VERSION}")]
     Version(String),
     /// A line is not as it should be.
     #[error("line {line}: {problem}")]
@@ -145,6 +147,18 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
             writeln!(out, "C {now} {} {}", tag.0, outcome_word(*outcome))
         }
         Event::Woke => writeln!(out, "W {now}"),
+        Event::Unplugged => writeln!(out, "U {now}"),
+        Event::Foretold(request) => writeln!(
+            out,
+            "T {now} {} {} {} {} {} {} {}",
+            request.at.as_nanos(),
+            op_letter(request.op),
+            request.extent.start,
+            request.extent.len,
+            request.origin.process,
+            request.origin.program,
+            request.origin.export,
+        ),
     };
 }
 
@@ -192,7 +206,7 @@ pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError
             seen_header = true;
             let header = line.trim_end().split_once(char::is_whitespace);
             return match header.map(|(magic, version)| (magic, version.trim_start())) {
-                Some((MAGIC, "1")) => None,
+                Some((MAGIC, "1" | "2")) => None,
                 Some((MAGIC, version)) => Some(Err(LogError::Version(version.to_owned()))),
                 _ => Some(Err(LogError::NotALog)),
             };
@@ -255,11 +269,7 @@ fn read_line(line: &str) -> Result<Record, String> {
                 .ok()
                 .and_then(Flags::from_bits)
                 .ok_or_else(|| format!("flags are {bits}; allowed are 0 to 7"))?;
-            let origin = Origin {
-                process: fields.small("process")?,
-                program: fields.small("program")?,
-                export: fields.small("export")?,
-            };
+            let origin = fields.origin()?;
             let class = Class(fields.small("class")?);
             Record::Event(
                 now,
@@ -281,6 +291,16 @@ fn read_line(line: &str) -> Result<Record, String> {
             },
         ),
         "W" => Record::Event(fields.time()?, Event::Woke),
+        "U" => Record::Event(fields.time()?, Event::Unplugged),
+        "T" => Record::Event(
+            fields.time()?,
+            Event::Foretold(Foretold {
+                at: fields.time()?,
+                op: fields.op()?,
+                extent: fields.extent()?,
+                origin: fields.origin()?,
+            }),
+        ),
         "S" => Record::Swapped(fields.time()?, fields.word("scheduler")?.to_owned()),
         "I" => Record::Decision(
             fields.time()?,
@@ -299,7 +319,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, S, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, S, I, F and #"
             ));
         }
     };
@@ -322,6 +342,14 @@ impl<'a> Fields<'a> {
         let word = self.word(name)?;
         word.parse()
             .map_err(|_| format!("the {name} is \"{word}\"; it must be a whole number"))
+    }
+
+    fn origin(&mut self) -> Result<Origin, String> {
+        Ok(Origin {
+            process: self.small("process")?,
+            program: self.small("program")?,
+            export: self.small("export")?,
+        })
     }
 
     fn small<T: TryFrom<u64>>(&mut self, name: &str) -> Result<T, String> {
@@ -501,7 +529,10 @@ pub fn replay<S: Scheduler>(
                 engine.replace_scheduler(now, scheduler);
             }
             Record::Event(time, event) => {
-                if let Some(command) = engine.poll(now) {
+                // What is foretold comes between the end of one request and the next decision.
+                if !matches!(event, Event::Foretold(_))
+                    && let Some(command) = engine.poll(now)
+                {
                     return differs(line, None, Some((&command).into()));
                 }
                 if let Event::Completed { tag, .. } = event {
@@ -551,19 +582,19 @@ mod tests {
             ("", ""),
             (
                 "hello",
-                "line 1: not a log: it must begin with \"headtime-log 1\"",
+                "line 1: not a log: it must begin with \"headtime-log 2\"",
             ),
             (
-                "headtime-log 2",
-                "line 1: version 2 is not known; this program reads version 1",
+                "headtime-log 3",
+                "line 1: version 3 is not known; this program reads up to 2",
             ),
             (
                 "headtime-log 1\nX 1",
-                "line 2: \"X\" is no kind of line; allowed are A, C, W, S, I, F and #",
+                "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, S, I, F and #",
             ),
             (
                 "headtime-log1",
-                "line 1: not a log: it must begin with \"headtime-log 1\"",
+                "line 1: not a log: it must begin with \"headtime-log 2\"",
             ),
             (
                 "headtime-log 1\n# ",
@@ -659,6 +690,20 @@ mod tests {
                 },
             ),
             Record::Event(Time::from_nanos(10), Event::Woke),
+            Record::Event(Time::from_nanos(10), Event::Unplugged),
+            Record::Event(
+                Time::from_nanos(10),
+                Event::Foretold(Foretold {
+                    at: Time::from_nanos(12),
+                    op: Op::Write,
+                    extent: Extent::at(7, 3),
+                    origin: Origin {
+                        process: 5,
+                        program: 6,
+                        export: 7,
+                    },
+                }),
+            ),
             Record::Swapped(Time::from_nanos(11), "sptf-sw60".into()),
         ];
         for record in &records {

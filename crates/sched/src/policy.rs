@@ -4,8 +4,9 @@
 //! records, so that they cannot disagree. A new policy is a file with its [`PolicyInfo`] and its
 //! builder, and one line in the registration table (`registry.rs`).
 
-use crate::{Elevator, Scheduler};
+use crate::{Elevator, Scheduler, ServiceCurve};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use headtime_units::{Millionths, Nanos};
 
@@ -20,6 +21,8 @@ pub enum Value {
     Weight(Millionths),
     /// Whether.
     Flag(bool),
+    /// One of several words.
+    Choice(&'static str),
 }
 
 /// Writes the value as it is read: `16`, `500ms`, `0.03`, `true`.
@@ -30,6 +33,7 @@ impl fmt::Display for Value {
             Value::Duration(span) => span.fmt(f),
             Value::Weight(weight) => weight.fmt(f),
             Value::Flag(flag) => flag.fmt(f),
+            Value::Choice(word) => f.write_str(word),
         }
     }
 }
@@ -43,6 +47,8 @@ pub struct OptionInfo {
     pub default: Value,
     /// The lowest and the highest value allowed, of the same variant as the default.
     pub range: (Value, Value),
+    /// Of a choice, the words allowed; else empty.
+    pub words: &'static [&'static str],
     /// What it means, its unit, the effect of raising and of lowering it, and what 0 means.
     pub help: &'static str,
 }
@@ -59,6 +65,7 @@ impl OptionInfo {
             key,
             default: Value::Count(default),
             range: (Value::Count(range.0), Value::Count(range.1)),
+            words: &[],
             help,
         }
     }
@@ -72,6 +79,7 @@ impl OptionInfo {
                 Value::Duration(Nanos::ZERO),
                 Value::Duration(Nanos::from_secs(86_400)),
             ),
+            words: &[],
             help,
         }
     }
@@ -87,6 +95,7 @@ impl OptionInfo {
             key,
             default: Value::Weight(default),
             range: (Value::Weight(Millionths::ZERO), Value::Weight(max)),
+            words: &[],
             help,
         }
     }
@@ -97,6 +106,23 @@ impl OptionInfo {
             key,
             default: Value::Flag(default),
             range: (Value::Flag(false), Value::Flag(true)),
+            words: &[],
+            help,
+        }
+    }
+
+    /// One of `words`, the first by default.
+    pub const fn choice(
+        key: &'static str,
+        words: &'static [&'static str],
+        help: &'static str,
+    ) -> OptionInfo {
+        let (first, last) = (words[0], words[words.len() - 1]);
+        OptionInfo {
+            key,
+            default: Value::Choice(first),
+            range: (Value::Choice(first), Value::Choice(last)),
+            words,
             help,
         }
     }
@@ -136,6 +162,8 @@ pub struct PolicyInfo {
     pub options: &'static [OptionInfo],
     /// Whether it can be built only with a [`Positioning`](crate::Positioning).
     pub needs_positioning: bool,
+    /// Whether it can be built only with a [`ServiceCurve`].
+    pub needs_curve: bool,
     /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
     pub inner: Option<&'static str>,
     /// Whether it may wait although requests are queued, and so cannot be wrapped itself.
@@ -155,6 +183,7 @@ impl PolicyInfo {
         avoid: "",
         options: &[],
         needs_positioning: false,
+        needs_curve: false,
         inner: None,
         waits: false,
     };
@@ -274,6 +303,37 @@ impl<'a> Options<'a> {
             other => panic!("{key} is {other:?}, not a flag"),
         }
     }
+
+    /// The value of an option that is a choice.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn choice(&self, key: &str) -> &'static str {
+        match self.value(key) {
+            Value::Choice(word) => word,
+            other => panic!("{key} is {other:?}, not a choice"),
+        }
+    }
+}
+
+/// What is known of the disk, for policies that need it.
+#[derive(Clone, Debug)]
+pub struct Knowledge<P> {
+    /// Where sectors are.
+    pub positioning: Option<P>,
+    /// How long requests take by distance.
+    pub curve: Option<Arc<ServiceCurve>>,
+}
+
+impl<P> From<Option<P>> for Knowledge<P> {
+    /// Positions alone, or nothing.
+    fn from(positioning: Option<P>) -> Knowledge<P> {
+        Knowledge {
+            positioning,
+            curve: None,
+        }
+    }
 }
 
 /// What a policy is built from.
@@ -282,6 +342,8 @@ pub struct Parts<'a, P> {
     pub options: Options<'a>,
     /// Where sectors are; there if the policy needs it.
     pub positioning: Option<P>,
+    /// How long requests take by distance; there if the policy needs it.
+    pub curve: Option<Arc<ServiceCurve>>,
     /// The elevator to wrap; there if the policy wraps one.
     pub inner: Option<Box<dyn Elevator>>,
 }

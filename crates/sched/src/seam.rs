@@ -1,6 +1,6 @@
 //! The seam between policies and whatever drives them.
 
-use crate::{Request, Tag};
+use crate::{Op, Origin, Request, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Time};
@@ -75,6 +75,22 @@ pub enum Dispatch {
     Empty,
 }
 
+/// A request that is certain to come, told ahead.
+///
+/// Nobody tells of a live disk; a simulation knows what a process does next. For
+/// policies that show what perfect knowledge would be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foretold {
+    /// When it comes.
+    pub at: Time,
+    /// What it will do.
+    pub op: Op,
+    /// To which sectors.
+    pub extent: Extent,
+    /// Who will ask.
+    pub origin: Origin,
+}
+
 /// What to do next; may decide to wait for a request that has not arrived.
 pub trait Scheduler {
     /// Queues a request.
@@ -90,6 +106,9 @@ pub trait Scheduler {
 
     /// Notes that the drive finished a request.
     fn completed(&mut self, _now: Time, _request: &Request) {}
+
+    /// Notes that a request is certain to come, at `now` or later.
+    fn foretold(&mut self, _now: Time, _request: &Foretold) {}
 
     /// As [`Elevator::may_merge`].
     fn may_merge(&self, queued: Tag, new: &Request) -> bool;
@@ -160,6 +179,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn dispatched(&mut self, now: Time, request: &Request) {
         (**self).dispatched(now, request);
+    }
+
+    fn foretold(&mut self, now: Time, request: &Foretold) {
+        (**self).foretold(now, request);
     }
 }
 

@@ -8,7 +8,7 @@
 //! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
 //! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
 
-use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo, Value};
+use crate::policy::{Built, Knowledge, OptionInfo, Options, Parts, PolicyInfo, Value};
 use crate::registry::{Table, policies};
 use crate::{Elevator, Positioning, Scheduler, WorkConserving};
 use alloc::boxed::Box;
@@ -137,6 +137,11 @@ pub enum SpecErrorKind {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy weighs service times, and there is no curve of them.
+    NeedsCurve {
+        /// The policy.
+        policy: &'static str,
+    },
     /// An elevator is wanted, and the policy may wait.
     Waits {
         /// The policy.
@@ -210,6 +215,10 @@ impl fmt::Display for SpecErrorKind {
                 f,
                 "{policy} decides by where sectors are and needs a drive profile to know that"
             ),
+            NeedsCurve { policy } => write!(
+                f,
+                "{policy} weighs service times and needs a curve of them; headtime drive curve learns one"
+            ),
             Waits { policy } => write!(f, "{policy} may wait, and an elevator is wanted here"),
         }
     }
@@ -265,11 +274,14 @@ impl Spec {
     /// # Errors
     ///
     /// If a policy needs a positioning and there is none.
-    pub fn build<P>(&self, positioning: Option<P>) -> Result<Box<dyn Scheduler>, SpecError>
+    pub fn build<P>(
+        &self,
+        knowledge: impl Into<Knowledge<P>>,
+    ) -> Result<Box<dyn Scheduler>, SpecError>
     where
         P: Positioning + Clone + 'static,
     {
-        Ok(match self.build_any(positioning)? {
+        Ok(match self.build_any(&knowledge.into())? {
             Built::Elevator(elevator) => Box::new(WorkConserving::new(elevator)),
             Built::Scheduler(scheduler) => scheduler,
         })
@@ -280,11 +292,14 @@ impl Spec {
     /// # Errors
     ///
     /// If the policy may wait, or if it needs a positioning and there is none.
-    pub fn build_elevator<P>(&self, positioning: Option<P>) -> Result<Box<dyn Elevator>, SpecError>
+    pub fn build_elevator<P>(
+        &self,
+        knowledge: impl Into<Knowledge<P>>,
+    ) -> Result<Box<dyn Elevator>, SpecError>
     where
         P: Positioning + Clone + 'static,
     {
-        match self.build_any(positioning)? {
+        match self.build_any(&knowledge.into())? {
             Built::Elevator(elevator) => Ok(elevator),
             Built::Scheduler(_) => Err(self.error(SpecErrorKind::Waits {
                 policy: self.info.name,
@@ -292,17 +307,22 @@ impl Spec {
         }
     }
 
-    fn build_any<P>(&self, positioning: Option<P>) -> Result<Built, SpecError>
+    fn build_any<P>(&self, knowledge: &Knowledge<P>) -> Result<Built, SpecError>
     where
         P: Positioning + Clone + 'static,
     {
-        if self.info.needs_positioning && positioning.is_none() {
+        if self.info.needs_positioning && knowledge.positioning.is_none() {
             return Err(self.error(SpecErrorKind::NeedsPositioning {
                 policy: self.info.name,
             }));
         }
+        if self.info.needs_curve && knowledge.curve.is_none() {
+            return Err(self.error(SpecErrorKind::NeedsCurve {
+                policy: self.info.name,
+            }));
+        }
         let inner = match &self.inner {
-            Some(inner) => Some(inner.build_elevator(positioning.clone())?),
+            Some(inner) => Some(inner.build_elevator(knowledge.clone())?),
             None => None,
         };
         let entry = Table::<P>::ALL
@@ -311,7 +331,8 @@ impl Spec {
             .expect("policies are read from the same table");
         Ok((entry.build)(Parts {
             options: Options::new(self.info, self.number, &self.given),
-            positioning,
+            positioning: knowledge.positioning.clone(),
+            curve: knowledge.curve.clone(),
             inner,
         }))
     }
@@ -541,6 +562,11 @@ fn read_option(
         }
         (Value::Weight(_), Value::Weight(low), Value::Weight(high)) => {
             Value::Weight(unit_within(value, low, high).map_err(told)?)
+        }
+        (Value::Choice(_), ..) => {
+            let word = option.words.iter().find(|word| **word == value);
+            let allowed = || refused(format!("allowed is {}", option.words.join(" or ")));
+            Value::Choice(word.ok_or_else(allowed)?)
         }
         (Value::Flag(_), ..) => match value {
             "true" | "on" | "yes" => Value::Flag(true),

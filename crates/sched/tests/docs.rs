@@ -82,6 +82,7 @@ fn section(info: &PolicyInfo) -> String {
             let (low, high) = option.range;
             let allowed = match option.default {
                 Value::Flag(_) => format!("{low}, {high}"),
+                Value::Choice(_) => option.words.join(", "),
                 _ => format!("{low} to {high}"),
             };
             text += &format!(

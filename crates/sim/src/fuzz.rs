@@ -9,7 +9,7 @@ use crate::{Report, RunError, Setup, Swap, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
-use headtime_engine::{Config, Engine, log};
+use headtime_engine::{Config, Engine, Plug, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec, policies};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
@@ -203,6 +203,7 @@ fn draw(seed: u64) -> Plan {
         merge: random.chance(70),
         merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
         commit_ahead: random.chance(30),
+        plug: random.chance(30).then_some(Plug::LINUX_2_6),
     };
     let names: Vec<&str> = policies().map(|policy| policy.name).collect();
     let spec = |random: &mut Random| -> Spec {

@@ -37,6 +37,8 @@ pub struct Setup<'a> {
     /// What the log says of the run before it begins: key (one word) and value (one line), whatever
     /// is needed to build the engine again.
     pub log_settings: Vec<(String, String)>,
+    /// Whether the scheduler is told of requests before they come, as far as the source knows.
+    pub tell_ahead: bool,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
     /// Called now and then with the time simulated and the requests finished, for progress.
@@ -74,6 +76,7 @@ impl<'a> Setup<'a> {
             audit: false,
             record_spans: false,
             log_settings: Vec::new(),
+            tell_ahead: false,
             log: None,
             progress: None,
         }
@@ -169,6 +172,7 @@ struct World<'a> {
     faults: VecDeque<(Time, Fault)>,
     swaps: VecDeque<Swap>,
     timeout: Option<Nanos>,
+    tell_ahead: bool,
     /// Commands in the drive by the time at which to give up on them, if there is a timeout.
     deadlines: VecDeque<(Time, Tag)>,
     audit: Option<Audit>,
@@ -194,6 +198,7 @@ impl<'a> World<'a> {
             });
         }
         drive.record_spans(Time::ZERO, setup.record_spans);
+        setup.source.tell_ahead(setup.tell_ahead);
         let warm = Time::ZERO + setup.warm_up;
         Ok(World {
             capacity: drive.capacity(),
@@ -206,6 +211,7 @@ impl<'a> World<'a> {
             faults: setup.faults.into(),
             swaps: setup.swaps.into(),
             timeout: setup.timeout,
+            tell_ahead: setup.tell_ahead,
             deadlines: VecDeque::new(),
             audit: setup.audit.then(Audit::new),
             log: setup.log.map(|sink| Log::new(sink, &setup.log_settings)),
@@ -335,6 +341,7 @@ impl<'a> World<'a> {
         } else if self.source.next_arrival().is_some_and(|at| at <= now) {
             match self.source.poll(now) {
                 Some(new) => Event::Arrived(self.arrival(&new)?),
+                None if self.source.unplug() => Event::Unplugged,
                 None => return Ok(()),
             }
         } else {
@@ -343,6 +350,12 @@ impl<'a> World<'a> {
         if let Event::Completed { tag, .. } = event {
             self.deadlines.retain(|(_, other)| *other != tag);
         }
+        self.handle(event)?;
+        self.commands()
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), RunError> {
+        let now = self.now;
         if let Some(log) = &mut self.log {
             log::write_event(&mut log.text, now, &event);
         }
@@ -352,11 +365,22 @@ impl<'a> World<'a> {
                 .map_err(|violation| RunError::Violation { at: now, violation })?;
         }
         self.engine.handle(now, event);
-        self.commands()
+        Ok(())
+    }
+
+    /// Passes on what has become certain.
+    fn foretell(&mut self) -> Result<(), RunError> {
+        while self.tell_ahead
+            && let Some(request) = self.source.foretell()
+        {
+            self.handle(Event::Foretold(request))?;
+        }
+        Ok(())
     }
 
     fn commands(&mut self) -> Result<(), RunError> {
         let now = self.now;
+        self.foretell()?;
         while let Some(command) = self.engine.poll(now) {
             if let Some(log) = &mut self.log {
                 log::write_decision(&mut log.text, now, &(&command).into());
@@ -376,6 +400,7 @@ impl<'a> World<'a> {
                 Command::Finish(done) => {
                     self.measured.finished(now, &done);
                     self.source.completed(now, done.id);
+                    self.foretell()?;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Where a simulation takes its requests from.
 
-use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Time};
 
 /// A request that a [`Source`] makes.
@@ -45,6 +45,24 @@ pub trait Source {
     /// until then.
     fn poll(&mut self, now: Time) -> Option<NewRequest>;
 
+    /// Whether somebody has gone to sleep on a request since this was last asked, so that holding
+    /// requests back for others to join them gains nothing any more. To be asked each time that
+    /// [`Source::poll`] has returned `None`; while the answer would be yes,
+    /// [`Source::next_arrival`] is not later than now.
+    fn unplug(&mut self) -> bool {
+        false
+    }
+
+    /// Whether [`Source::foretell`] is to be asked, which may cost a source something to prepare.
+    /// To be called before the first poll, if at all.
+    fn tell_ahead(&mut self, _ahead: bool) {}
+
+    /// The next request that has become certain to come, each told once. To be asked after each
+    /// poll and completion until it returns `None`.
+    fn foretell(&mut self) -> Option<Foretold> {
+        None
+    }
+
     /// Notes that the request with this cookie has completed.
     ///
     /// # Panics
@@ -63,6 +81,18 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
         (**self).poll(now)
+    }
+
+    fn unplug(&mut self) -> bool {
+        (**self).unplug()
+    }
+
+    fn tell_ahead(&mut self, ahead: bool) {
+        (**self).tell_ahead(ahead);
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        (**self).foretell()
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {

@@ -170,7 +170,7 @@ fn a_log_says_what_it_is_a_log_of() {
     ]);
     let log = std::fs::read_to_string(path).unwrap();
     let mut lines = log.lines();
-    assert_eq!(lines.next(), Some("headtime-log 1"));
+    assert_eq!(lines.next(), Some("headtime-log 2"));
     let settings: Vec<&str> = lines.take_while(|line| line.starts_with("# ")).collect();
     let text = |key: &str| report[key].as_str().unwrap();
     let expected = [

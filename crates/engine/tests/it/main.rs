@@ -2,5 +2,6 @@
 
 mod merging;
 mod order;
+mod plug;
 mod seam;
 mod world;

@@ -1,7 +1,7 @@
 //! Random requests with overlaps, flushes and bad sectors: the engine keeps its promises.
 
 use crate::world::{Timed, ToyDrive, Virtual, arrival, run};
-use headtime_engine::{Config, Engine, Stats, log};
+use headtime_engine::{Config, Engine, Plug, Stats, log};
 use headtime_sched::{Flags, Noop, Op, Scheduler, WorkConserving};
 use headtime_testkit::{ToyAnticipator, ToyFair};
 use headtime_units::{Nanos, Sectors, Time};
@@ -41,12 +41,18 @@ fn arrivals() -> impl Strategy<Value = Vec<Timed>> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    (1_u32..8, any::<bool>(), 1_u64..40, any::<bool>()).prop_map(
-        |(depth, merge, most, commit_ahead)| Config {
+    let plug = (1_u32..6, 1_u64..5000).prop_map(|(requests, us)| Plug {
+        requests,
+        timeout: Nanos::from_micros(us),
+    });
+    let plug = proptest::option::of(plug);
+    (1_u32..8, any::<bool>(), 1_u64..40, any::<bool>(), plug).prop_map(
+        |(depth, merge, most, commit_ahead, plug)| Config {
             depth,
             merge,
             merge_sectors_max: Sectors::new(most),
             commit_ahead,
+            plug,
         },
     )
 }

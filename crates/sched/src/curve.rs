@@ -1,0 +1,181 @@
+//! How long a request takes, by how far away it is.
+
+use alloc::vec::Vec;
+use headtime_units::{Lba, Millionths, Nanos, Sectors};
+
+/// The service time of a request by its distance from the head, in sectors.
+///
+/// Knows nothing of tracks and angles: a smooth curve through times that were measured, and the
+/// mean over all angles. Between two points it is a straight line; beyond the last it is flat.
+/// Backward accesses cost more by a factor, since an elevator that sweeps upwards prefers the other
+/// ones.
+///
+/// Source: FAST'11 section 3.2 (`calculate_service_time`, 50 % more backward).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceCurve {
+    /// Distances and times, distances rising from 0.
+    points: Vec<(Sectors, Nanos)>,
+    backward: Millionths,
+}
+
+/// Why points make no curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CurveError {
+    /// There are none.
+    Empty,
+    /// The first is not at distance 0.
+    NotFromZero,
+    /// A distance (by its index) is not larger than the one before.
+    NotRising(usize),
+    /// A time (by its index) is 0 or longer than a minute.
+    Time(usize),
+    /// The backward factor is below 1 or above 100.
+    Backward,
+}
+
+impl core::fmt::Display for CurveError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            CurveError::Empty => f.write_str("a curve needs at least one point"),
+            CurveError::NotFromZero => f.write_str("the first point must be at distance 0"),
+            CurveError::NotRising(at) => write!(
+                f,
+                "point {at}: its distance must be larger than that of the point before"
+            ),
+            CurveError::Time(at) => {
+                write!(
+                    f,
+                    "point {at}: allowed are times above 0 and up to a minute"
+                )
+            }
+            CurveError::Backward => f.write_str("the backward factor must be 1 to 100"),
+        }
+    }
+}
+
+impl core::error::Error for CurveError {}
+
+impl ServiceCurve {
+    /// What the paper adds to backward accesses: half.
+    pub const BACKWARD: Millionths = Millionths(1_500_000);
+
+    /// A curve through these points, distance and time.
+    ///
+    /// # Errors
+    ///
+    /// If there is no point, the first is not at distance 0, distances do not rise, a time is 0 or
+    /// longer than a minute, or `backward` is below 1 or above 100.
+    pub fn new(
+        points: Vec<(Sectors, Nanos)>,
+        backward: Millionths,
+    ) -> Result<ServiceCurve, CurveError> {
+        let first = points.first().ok_or(CurveError::Empty)?;
+        if first.0 != Sectors::ZERO {
+            return Err(CurveError::NotFromZero);
+        }
+        for (at, (distance, time)) in points.iter().enumerate() {
+            if at > 0 && points[at - 1].0 >= *distance {
+                return Err(CurveError::NotRising(at));
+            }
+            if *time == Nanos::ZERO || *time > Nanos::from_secs(60) {
+                return Err(CurveError::Time(at));
+            }
+        }
+        if backward < Millionths::ONE || backward > Millionths(100_000_000) {
+            return Err(CurveError::Backward);
+        }
+        Ok(ServiceCurve { points, backward })
+    }
+
+    /// The points.
+    pub fn points(&self) -> &[(Sectors, Nanos)] {
+        &self.points
+    }
+
+    /// By what backward accesses are multiplied.
+    pub fn backward(&self) -> Millionths {
+        self.backward
+    }
+
+    /// The service time of a request at `to` with the head at `from`.
+    pub fn service(&self, from: Lba, to: Lba) -> Nanos {
+        if to >= from {
+            self.forward(to - from)
+        } else {
+            let forward = u128::from(self.forward(from - to).as_nanos());
+            let scaled = forward * u128::from(self.backward.0) / 1_000_000;
+            Nanos::from_nanos(u64::try_from(scaled).expect("a minute times 100 fits"))
+        }
+    }
+
+    /// The service time of a request so far ahead.
+    pub fn forward(&self, distance: Sectors) -> Nanos {
+        let after = self.points.partition_point(|(at, _)| *at <= distance);
+        let (low, low_time) = self.points[after - 1];
+        let Some((high, high_time)) = self.points.get(after) else {
+            return low_time;
+        };
+        let (span, part) = ((*high - low).get(), (distance - low).get());
+        let (from, to) = (
+            i128::from(low_time.as_nanos()),
+            i128::from(high_time.as_nanos()),
+        );
+        let time = from + (to - from) * i128::from(part) / i128::from(span);
+        Nanos::from_nanos(u64::try_from(time).expect("between two times"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn curve() -> ServiceCurve {
+        let points = vec![
+            (Sectors::new(0), Nanos::from_micros(500)),
+            (Sectors::new(100), Nanos::from_micros(1500)),
+            (Sectors::new(1100), Nanos::from_micros(2500)),
+        ];
+        ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")
+    }
+
+    #[test]
+    fn goes_through_its_points_and_straight_between() {
+        let curve = curve();
+        for (distance, us) in [(0, 500), (50, 1000), (100, 1500), (600, 2000), (1100, 2500)] {
+            assert_eq!(
+                curve.forward(Sectors::new(distance)),
+                Nanos::from_micros(us)
+            );
+        }
+        assert_eq!(
+            curve.forward(Sectors::new(u64::MAX)),
+            Nanos::from_micros(2500)
+        );
+    }
+
+    #[test]
+    fn backward_costs_half_as_much_again() {
+        let (low, high) = (Lba::new(1000), Lba::new(1100));
+        assert_eq!(curve().service(low, high), Nanos::from_micros(1500));
+        assert_eq!(curve().service(high, low), Nanos::from_micros(2250));
+    }
+
+    #[test]
+    fn bad_points_are_refused() {
+        let at = |distance, us| (Sectors::new(distance), Nanos::from_micros(us));
+        let refused = |points| ServiceCurve::new(points, ServiceCurve::BACKWARD);
+        assert_eq!(refused(vec![]), Err(CurveError::Empty));
+        assert_eq!(refused(vec![at(1, 1)]), Err(CurveError::NotFromZero));
+        assert_eq!(
+            refused(vec![at(0, 1), at(0, 2)]),
+            Err(CurveError::NotRising(1))
+        );
+        assert_eq!(refused(vec![at(0, 1), at(5, 0)]), Err(CurveError::Time(1)));
+        assert_eq!(
+            ServiceCurve::new(vec![at(0, 1)], Millionths::ZERO),
+            Err(CurveError::Backward)
+        );
+    }
+}
