@@ -168,6 +168,7 @@ fn make(
         merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
         commit_ahead: cell.commit_ahead,
         plug: None,
+        hide_origins: false,
     };
     let (mut source, goal) = source(prepared, cell, seed)?;
     let mut task = progress.task(goal);

@@ -23,6 +23,23 @@ pub struct Config {
     /// Whether requests that come to an empty queue are held back for a moment so that others can
     /// join them, as the block layer of Linux 2.6 did.
     pub plug: Option<Plug>,
+    /// Whether the scheduler sees all requests as one process's, as a storage target or a drive
+    /// does, which is told nothing of who asks but through which export. What is reported keeps the
+    /// true origins.
+    pub hide_origins: bool,
+}
+
+impl Config {
+    /// What the scheduler sees of who asks.
+    fn seen(&self, origin: Origin) -> Origin {
+        match self.hide_origins {
+            true => Origin {
+                export: origin.export,
+                ..Origin::default()
+            },
+            false => origin,
+        }
+    }
 }
 
 /// When a plugged queue opens: holding back begins with a request that finds nothing queued,
@@ -45,7 +62,7 @@ impl Plug {
 }
 
 impl Default for Config {
-    /// Depth 1, merging up to 1024 sectors, nothing committed ahead, no plug.
+    /// Depth 1, merging up to 1024 sectors, nothing committed ahead, no plug, origins seen.
     fn default() -> Config {
         Config {
             depth: 1,
@@ -53,6 +70,7 @@ impl Default for Config {
             merge_sectors_max: Sectors::new(1024),
             commit_ahead: false,
             plug: None,
+            hide_origins: false,
         }
     }
 }
@@ -264,7 +282,8 @@ impl<S: Scheduler> Engine<S> {
                 }
             }
             Event::Unplugged => self.plugged_until = None,
-            Event::Foretold(request) => {
+            Event::Foretold(mut request) => {
+                request.origin = self.config.seen(request.origin);
                 self.scheduler.foretold(now, &request);
                 self.ask = true;
             }
@@ -423,6 +442,7 @@ impl<S: Scheduler> Engine<S> {
             arrival: now,
         };
         let tag = self.slots.add(id, request);
+        self.slots[tag].merged.origin = self.config.seen(origin);
         let barrier = op == Op::Flush || flags.has(Flags::PREFLUSH);
         if barrier || !self.behind_flush.is_empty() {
             self.stats.held_flush += 1;
@@ -617,7 +637,7 @@ impl<S: Scheduler> Engine<S> {
             part = self.slots[tag].next.take();
             if split {
                 let slot = &mut self.slots[tag];
-                slot.merged = slot.own;
+                slot.unmerge();
                 slot.last = tag;
                 slot.alone = true;
                 self.enqueue(now, tag);
@@ -641,7 +661,7 @@ impl<S: Scheduler> Engine<S> {
             self.slots.remove(tag);
             self.report(done);
         } else {
-            slot.merged = slot.own;
+            slot.unmerge();
             slot.stage = Stage::Held;
             slot.preflush = Some(outcome);
         }

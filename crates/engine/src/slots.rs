@@ -44,6 +44,16 @@ pub(crate) struct Slot {
     pub preflush: Option<Outcome>,
 }
 
+impl Slot {
+    /// Makes it a request of its own again, of the origin that the scheduler saw.
+    pub fn unmerge(&mut self) {
+        self.merged = Request {
+            origin: self.merged.origin,
+            ..self.own
+        };
+    }
+}
+
 /// A slab of slots: tags are dense, and the one freed last is used first.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {

@@ -204,6 +204,7 @@ fn draw(seed: u64) -> Plan {
         merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
         commit_ahead: random.chance(30),
         plug: random.chance(30).then_some(Plug::LINUX_2_6),
+        hide_origins: random.chance(30),
     };
     let names: Vec<&str> = policies().map(|policy| policy.name).collect();
     let spec = |random: &mut Random| -> Spec {

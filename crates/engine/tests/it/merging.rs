@@ -100,6 +100,34 @@ fn only_what_is_alike_merges() {
 }
 
 #[test]
+fn hidden_processes_are_one_to_the_policy_and_reported_as_they_are() {
+    let config = Config {
+        hide_origins: true,
+        ..Config::default()
+    };
+    let fair = WorkConserving::new(ToyFair::new());
+    let mut engine = Engine::new(config, fair).expect("valid");
+    for (id, start) in [(0, 900), (1, 100), (2, 108)] {
+        let process = 7 + id as u32;
+        let new = arrival(id, Op::Read, start, 8, process);
+        engine.handle(Time::ZERO, Event::Arrived(new));
+        assert!(id > 0 || engine.poll(Time::ZERO).is_some());
+    }
+    // A policy that knew the processes would refuse.
+    assert_eq!(engine.stats().merged_back, 1);
+    let (tag, outcome) = (Tag(0), Outcome::Done);
+    engine.handle(T, Event::Completed { tag, outcome });
+    let Some(Command::Finish(done)) = engine.poll(T) else {
+        panic!("finished")
+    };
+    assert_eq!(done.request.origin.process, 7);
+    let Some(Command::Issue(request)) = engine.poll(T) else {
+        panic!("issued")
+    };
+    assert_eq!(request.origin.process, 0);
+}
+
+#[test]
 fn a_policy_may_veto() {
     let mut engine =
         Engine::new(Config::default(), WorkConserving::new(ToyFair::new())).expect("valid");

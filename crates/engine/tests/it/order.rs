@@ -46,15 +46,24 @@ fn config() -> impl Strategy<Value = Config> {
         timeout: Nanos::from_micros(us),
     });
     let plug = proptest::option::of(plug);
-    (1_u32..8, any::<bool>(), 1_u64..40, any::<bool>(), plug).prop_map(
-        |(depth, merge, most, commit_ahead, plug)| Config {
-            depth,
-            merge,
-            merge_sectors_max: Sectors::new(most),
-            commit_ahead,
-            plug,
-        },
+    (
+        1_u32..8,
+        any::<bool>(),
+        1_u64..40,
+        any::<bool>(),
+        plug,
+        any::<bool>(),
     )
+        .prop_map(
+            |(depth, merge, most, commit_ahead, plug, hide_origins)| Config {
+                depth,
+                merge,
+                merge_sectors_max: Sectors::new(most),
+                commit_ahead,
+                plug,
+                hide_origins,
+            },
+        )
 }
 
 fn keeps_promises<S: Scheduler>(
