@@ -123,6 +123,76 @@ fn a_sequential_reader_alone_streams_from_the_buffer() {
     assert!((80.0..110.0).contains(&rate), "{rate} MB/s");
 }
 
+/// A modern drive that processes each command for so long before its arm moves.
+fn thinking(overhead: Nanos) -> Profile {
+    by_name("wd5000aaks")
+        .unwrap()
+        .with(|spec| {
+            spec.overhead = OverheadSpec::default();
+            spec.overhead.per_command = overhead;
+            // Else the head ends somewhere else than behind what it has read.
+            spec.access.zero_latency_read = false;
+            spec.noise = NoiseSpec::default();
+        })
+        .unwrap()
+}
+
+#[test]
+fn the_arm_reads_ahead_while_a_command_is_processed() {
+    // It had ended when the command came, so that processing was lost to reading ahead, and readers
+    // that take turns without a pause never found anything.
+    let ahead = |overhead| {
+        let mut drive = Drive::new(&thinking(overhead), 0);
+        let first = run(&mut drive, Time::ZERO, command(1, Op::Read, 0, 256)).at;
+        let away = run(&mut drive, first, command(2, Op::Read, 500_000_000, 8)).at;
+        // Of what is behind the first read, so much is in the buffer.
+        let hits = |len: &u64| {
+            let mut drive = drive.clone();
+            run(&mut drive, away, command(3, Op::Read, 256, *len)).hit == Hit::Full
+        };
+        (1..1_000).take_while(hits).count() as u64
+    };
+    let turn = Drive::new(&thinking(Nanos::ZERO), 0).turn();
+    for micros in [0, 200, 2_000] {
+        let overhead = Nanos::from_micros(micros);
+        let passes = overhead.as_nanos() * 1750 / turn.as_nanos();
+        // A little is read while the last sectors go over the bus.
+        let range = passes.saturating_sub(2)..passes + 8;
+        let read = ahead(overhead);
+        assert!(range.contains(&read), "{overhead}: {read}, not {range:?}");
+    }
+}
+
+#[test]
+fn a_sector_that_passes_while_its_command_is_processed_is_read() {
+    // 2 ms are 420 sectors. The head is not sent back for one that it has just read.
+    let profile = thinking(ms(2));
+    for gap in [0, 1, 100, 400] {
+        let mut drive = Drive::new(&profile, 0);
+        let first = run(&mut drive, Time::ZERO, command(1, Op::Read, 0, 256)).at;
+        let next = run(&mut drive, first, command(2, Op::Read, 256 + gap, 8));
+        assert!(next.breakdown.total() < ms(3), "{gap}: {:?}", next);
+        assert_eq!(next.breakdown.rotation, Nanos::ZERO, "{gap}");
+    }
+}
+
+#[test]
+fn a_hit_leaves_reading_ahead_alone() {
+    let profile = thinking(Nanos::from_micros(200));
+    let mut drive = Drive::new(&profile, 0);
+    let one = run(&mut drive, Time::ZERO, command(1, Op::Read, 0, 256)).at + ms(50);
+    let other = run(&mut drive, one, command(2, Op::Read, 500_000_000, 256)).at;
+    let hit = run(&mut drive, other, command(3, Op::Read, 256, 256));
+    assert_eq!(hit.hit, Hit::Full);
+    // The arm was over the other place all the time.
+    let behind = run(
+        &mut drive,
+        hit.at + ms(50),
+        command(4, Op::Read, 500_000_256, 1_000),
+    );
+    assert_eq!(behind.hit, Hit::Full);
+}
+
 #[test]
 fn reads_hit_what_was_read_and_what_was_written() {
     let profile = by_name("atlas10k").unwrap();

@@ -117,6 +117,18 @@ impl Drive {
     ///
     /// Reading ahead that has come to its end is over: the segment is clean.
     pub(super) fn bring_ahead(&mut self, now: Time) -> Option<Progress> {
+        let progress = self.follow_ahead(now)?;
+        if let Progress::Finished(at) = progress {
+            self.ledger.settle(at);
+            self.ledger.rest(at, Part::ReadAhead);
+            self.close_ahead();
+            return None;
+        }
+        Some(progress)
+    }
+
+    /// Follows the arm up to `now`: what has come in is in the buffer.
+    fn follow_ahead(&mut self, now: Time) -> Option<Progress> {
         let mut ahead = self.ahead?;
         if now < ahead.at {
             // The command behind which it begins is not done reading.
@@ -140,15 +152,24 @@ impl Drive {
             }
         }
         self.ahead = Some(ahead);
-        if let Progress::Finished(at) = progress {
-            self.ledger.settle(at);
-            self.ledger.rest(at, Part::ReadAhead);
+        Some(progress)
+    }
+
+    /// The sector that reading ahead comes to by `until`, not counting those in front of it.
+    pub(super) fn ahead_comes_to(&self, until: Time) -> Lba {
+        match self.ahead {
+            Some(mut ahead) if ahead.at <= until => self.ahead_at(&mut ahead, until).1,
+            Some(ahead) => ahead.next,
+            None => Lba::ZERO,
+        }
+    }
+
+    /// Leaves the segment as it is, and the arm where it has come to.
+    fn close_ahead(&mut self) {
+        if let Some(ahead) = self.ahead.take() {
             self.cache.end_read(ahead.segment);
             self.track = ahead.track;
-            self.ahead = None;
-            return None;
         }
-        Some(progress)
     }
 
     /// When reading ahead has come to the least that it must reach, if that is after `now`.
@@ -167,36 +188,46 @@ impl Drive {
         (end > now).then_some(end)
     }
 
-    /// Ends reading ahead at `now`.
-    pub(super) fn end_ahead(&mut self, now: Time) -> Leave {
-        let progress = self.bring_ahead(now);
-        let Some(ahead) = self.ahead.take() else {
+    /// Ends reading ahead for a command that came at `now` and needs the arm at `until`.
+    ///
+    /// A sector or a movement that the arm is in the middle of at `now` it ends; after that it begins
+    /// none that it cannot end by `until`. What comes in between is in the buffer at once: that is
+    /// early by less than the processing of the command, which itself has looked before.
+    pub(super) fn end_ahead(&mut self, now: Time, until: Time) -> Leave {
+        debug_assert!(until >= now);
+        let Some(progress) = self.bring_ahead(now) else {
             return Leave {
                 at: now,
                 reads: false,
             };
         };
-        self.cache.end_read(ahead.segment);
-        self.track = ahead.track;
+        let in_sector = self.cache.spec().stop_read_ahead_in_sector;
         match progress {
-            Some(Progress::Moving(until)) => {
+            Progress::Moving(end) if end >= until => {
                 // The arm ends up where it was going.
-                self.track = self.layout.run(ahead.next).track;
-                Leave {
-                    at: until,
+                let next = self.ahead.map(|ahead| ahead.next);
+                self.close_ahead();
+                self.track = next.map_or(self.track, |next| self.layout.run(next).track);
+                return Leave {
+                    at: end,
                     reads: false,
-                }
+                };
             }
-            Some(Progress::Reading(until)) if !self.cache.spec().stop_read_ahead_in_sector => {
-                Leave {
-                    at: until,
+            Progress::Reading(end) if end >= until && !in_sector => {
+                self.close_ahead();
+                return Leave {
+                    at: end,
                     reads: true,
-                }
+                };
             }
-            _ => Leave {
-                at: now,
-                reads: true,
-            },
+            _ => {}
+        }
+        // What the arm does while a command is processed is on the account of the command.
+        let progress = self.follow_ahead(until);
+        self.close_ahead();
+        Leave {
+            at: until,
+            reads: !matches!(progress, Some(Progress::Finished(_))),
         }
     }
 }

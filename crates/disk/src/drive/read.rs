@@ -154,7 +154,7 @@ impl Drive {
         let extent = slot.command.extent;
         let len = extent.len.get();
         self.bring_ahead(now);
-        let found = match self.find_read(&slot) {
+        let mut found = match self.find_read(&slot) {
             ReadLookup::Blocked(id) => {
                 self.destage(id, now);
                 return false;
@@ -171,22 +171,28 @@ impl Drive {
             },
             ReadLookup::Miss(segment) => Found {
                 hit: Hit::Miss,
-                segment: self.on_the_way(extent).or(segment),
+                segment,
                 ready: 0,
             },
         };
-        let goes_on = self.goes_on(&found, extent, now);
         self.replan(now);
         let link = self.link(len);
         let (processed, start) = self.read_start(&slot, &found, &link, now, connected);
-        // The arm goes on with the segment that serves the read, or ends reading ahead.
-        let leave = if goes_on {
+        let coming = match found.hit {
+            Hit::Miss => self.on_the_way(extent, processed.max(now)),
+            _ => None,
+        };
+        found.segment = coming.or(found.segment);
+        let goes_on = coming.is_some() || self.goes_on(&found, now);
+        // The arm goes on with the segment that serves the read, or with what it does if another has
+        // all of it; else it ends reading ahead when it is needed.
+        let leave = if goes_on || found.hit == Hit::Full {
             Leave {
                 at: now,
                 reads: true,
             }
         } else {
-            self.end_ahead(now)
+            self.end_ahead(now, processed.max(now))
         };
         let depart = processed.max(leave.at).max(now);
         if let Some(id) = found.segment {
@@ -262,9 +268,8 @@ impl Drive {
         true
     }
 
-    /// Whether the arm goes on with what it reads ahead, since that serves the read.
-    fn goes_on(&mut self, found: &Found, extent: Extent, now: Time) -> bool {
-        let on_the_way = self.on_the_way(extent).is_some();
+    /// Whether the arm goes on with what it reads ahead, since that serves a read from the buffer.
+    fn goes_on(&mut self, found: &Found, now: Time) -> bool {
         let Some(ahead) = self.ahead.as_mut() else {
             return false;
         };
@@ -281,16 +286,22 @@ impl Drive {
                 true
             }
             Hit::Partial => !ahead.reached,
-            _ => on_the_way,
+            _ => false,
         }
     }
 
-    /// The segment into which the arm reads ahead, if the first sector of a read is the next to come
-    /// there. That is no hit, but neither does the arm have to come back for it.
-    fn on_the_way(&self, extent: Extent) -> Option<SegmentId> {
-        let segment = self.ahead.filter(|ahead| !ahead.reached)?.segment;
-        let enabled = self.cache.spec().enabled;
-        (enabled && self.cache.get(segment).end == extent.start.get()).then_some(segment)
+    /// The segment into which the arm reads ahead, if the first sector of a read comes there before
+    /// the read has been processed, at `processed`, or next. That is no hit, but neither does the arm
+    /// have to come back for it.
+    fn on_the_way(&self, extent: Extent, processed: Time) -> Option<SegmentId> {
+        let ahead = self.ahead.filter(|ahead| !ahead.reached)?;
+        let from = self.cache.get(ahead.segment).end;
+        let wanted = extent.start.get();
+        if !self.cache.spec().enabled || wanted < from {
+            return None;
+        }
+        let comes = wanted == from || wanted <= self.ahead_comes_to(processed).get();
+        comes.then_some(ahead.segment)
     }
 
     /// When a read has been processed far enough for the arm to move, and how it gets to send.

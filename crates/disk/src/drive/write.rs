@@ -115,7 +115,7 @@ impl Drive {
     /// The segment into which the arm reads ahead is needed.
     fn replan_ahead(&mut self, now: Time) {
         self.settle(now);
-        let leave = self.end_ahead(now).at;
+        let leave = self.end_ahead(now, now).at;
         self.arm_free = self.arm_free.max(leave);
     }
 
@@ -240,7 +240,7 @@ impl Drive {
             Some(fetched) => fetched.saturating_sub(sector * len),
             None => data.max(self.bus.free()),
         };
-        let leave = self.end_ahead(now).at;
+        let leave = self.end_ahead(now, processed.max(now)).at;
         if let Some(id) = segment {
             self.cache.begin_write(id, extent);
             self.cache.touch(id, true);
@@ -349,7 +349,10 @@ impl Drive {
     pub(super) fn destage(&mut self, id: SegmentId, now: Time) {
         debug_assert!(self.writing.is_none());
         self.replan(now);
-        let depart = self.end_ahead(now).at.max(self.faults.after_stall(now));
+        let depart = self
+            .end_ahead(now, now)
+            .at
+            .max(self.faults.after_stall(now));
         let extent = self.cache.get(id).dirty();
         self.cache.begin_destage(id);
         self.faults.written(extent);
