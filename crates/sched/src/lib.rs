@@ -24,6 +24,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod anticipatory;
 mod bound;
 pub mod clook;
 mod curve;
@@ -44,6 +45,7 @@ mod spec;
 pub mod sptf;
 pub mod sstf;
 
+pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
 pub use clook::Clook;
 pub use curve::{CurveError, ServiceCurve};

@@ -29,9 +29,12 @@ fn scheduler(text: &str) -> Box<dyn Scheduler> {
 }
 
 macro_rules! every_policy {
-    ($($name:ident: $text:literal;)*) => {
+    (
+        elevators { $($name:ident: $text:literal;)* }
+        waiting { $($waits:ident: $waits_text:literal;)* }
+    ) => {
         /// The texts that are tried.
-        const TRIED: &[&str] = &[$($text),*];
+        const TRIED: &[&str] = &[$($text,)* $($waits_text),*];
 
         proptest! {
             $(
@@ -41,26 +44,41 @@ macro_rules! every_policy {
                     check(|| scheduler($text), &scenario)?;
                 }
             )*
+            $(
+                #[test]
+                fn $waits(scenario in scenarios()) {
+                    check(|| scheduler($waits_text), &scenario)?;
+                }
+            )*
         }
     };
 }
 
 every_policy! {
-    noop: "noop";
-    deadline: "deadline";
-    deadline_in_a_hurry: "deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2";
-    deadline_of_extremes: "deadline:read_expire=0ns:fifo_batch=0:writes_starved=0:front_merges=no";
-    mq_deadline: "mq-deadline";
-    mq_deadline_in_a_hurry: "mq-deadline:read_expire=2ms:fifo_batch=2:prio_aging_expire=8ms";
-    clook: "clook";
-    clook_one_by_one: "clook:batch=1";
-    clook_in_batches: "clook:batch=5";
-    sstf: "sstf";
-    sptf: "sptf";
-    sptf_aged: "sptf:age_weight=0.03";
-    sptf_aged_to_the_end: "sptf:age_weight=1000";
-    sptf_seek_weighted: "sptf-sw60";
-    sptf_seek_weighted_by_nothing: "sptf-sw0";
+    elevators {
+        noop: "noop";
+        deadline: "deadline";
+        deadline_in_a_hurry: "deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2";
+        deadline_of_extremes: "deadline:read_expire=0ns:fifo_batch=0:writes_starved=0:front_merges=no";
+        mq_deadline: "mq-deadline";
+        mq_deadline_in_a_hurry: "mq-deadline:read_expire=2ms:fifo_batch=2:prio_aging_expire=8ms";
+        clook: "clook";
+        clook_one_by_one: "clook:batch=1";
+        clook_in_batches: "clook:batch=5";
+        sstf: "sstf";
+        sptf: "sptf";
+        sptf_aged: "sptf:age_weight=0.03";
+        sptf_aged_to_the_end: "sptf:age_weight=1000";
+        sptf_seek_weighted: "sptf-sw60";
+        sptf_seek_weighted_by_nothing: "sptf-sw0";
+    }
+    waiting {
+        anticipatory: "anticipatory";
+        anticipatory_of_fast_ticks: "as:hz=1000";
+        anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
+        anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
+        anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
+    }
 }
 
 #[test]

@@ -1,0 +1,689 @@
+//! Linux's anticipatory scheduler of 2.6.31.
+//!
+//! # Rule
+//!
+//! Requests that somebody waits for (reads, and writes that say so) and the others are kept apart,
+//! each by address and by age, and served in batches: a batch of synchronous requests for as long as
+//! nobody else wants the disk, and then for `read_batch_expire`; a batch of the others for
+//! `write_batch_expire` or a number of requests, which adapts so that both come to the same. A new
+//! batch begins when all requests of the old one are back from the drive, at the oldest request if
+//! none was in the drive.
+//!
+//! Inside a batch the next request is the cheapest to go to from where the last one ended: ahead
+//! costs the distance, up to 512 MiB behind costs twice that, and what is farther behind is left for
+//! the next sweep. At most once in `read_expire` (`write_expire`) the age of the oldest is looked at;
+//! if it has expired it goes instead.
+//!
+//! Before it serves a synchronous request it looks at the process whose synchronous request was last
+//! served, and rather waits for that to ask again, for up to `antic_expire` after its request is
+//! back, unless one of these holds:
+//!
+//! 1. The request is of this process, or the process has another queued.
+//! 2. It has already been that long.
+//! 3. The request is close: at most 4 MiB ahead of the end of the last one or 2 MiB behind, twice as
+//!    far for each tick since; or nearer than what this process asks for on average.
+//! 4. The process thinks, on average, for longer than `antic_expire` before it asks again.
+//! 5. The oldest request has expired, if this is looked at just now. That does not end a wait.
+//!
+//! As long as the process's request is in the drive, no time runs; then a timer does. A request that
+//! arrives ends the wait if one of the above holds for it. After a wait that was in vain the next
+//! request goes, whosever it is; what was served last decides whom to wait for next. A close request
+//! of somebody else counts as one of the process that is waited for, and its owner is the next.
+//!
+//! A process is what [`Origin::process`](crate::Origin::process) says. Where all requests come from
+//! one, whoever is next is whom one would wait for: nothing is ever held back but others' writes, and
+//! what is left is a one-way elevator with batches and expiries.
+//!
+//! Times are in ticks of a timer ([`Hz`]), with all that follows: at 250 ticks per second the wait
+//! ends with the tick under way, after 0 to 4 ms. Averages are integers with the kernel's rounding, so
+//! that a process that does not think at all seems to think for 4, 2, 1, 1, 1 and then 0 ticks; at
+//! 250 per second, where the limit is 1, nobody waits for it after its second and third request.
+//!
+//! # Bound
+//!
+//! Soft, and in time: one request is served out of turn for its age per `read_expire` or
+//! `write_expire`, the oldest of its kind. There is no bound on how often a request is overtaken.
+//!
+//! # What is simplified
+//!
+//! - A request that the drive has no room for yet counts as started, as it does where Linux's driver
+//!   takes one ahead; the state between handing out and starting does not exist.
+//! - Processes do not exit. The kernel's statistics of exits, which have no effect until the first
+//!   one, are left out; a process that is gone is waited for once more, as one that thinks.
+//! - A process is forgotten when more than 4096 are known, it has nothing queued or in the drive, and
+//!   it had the longest so; the kernel remembers for as long as the process lives.
+//! - When two queued requests become one, the owner of the one that is gone has no request completed;
+//!   in the kernel it has, for its think time.
+//! - Two requests of one kind that start at the same address are both queued, where the kernel hands
+//!   the older one out at once.
+//! - An expiry counts from the arrival of a request, there from its insertion; these differ for a
+//!   request that overlaps another and is held back.
+//! - Spans are rounded down to whole ticks, and up to one; the kernel rounds what is set by hand up.
+//! - The privilege of the process waited for, to queue a request although the queue is full, has no
+//!   place here, where queues are not limited.
+//! - The first tick of the run is when the scheduler was switched on.
+//!
+//! # Tunables
+//!
+//! - `hz` (ticks per second, 100 to 1000; default 250): how often the kernel's timer ticks. Higher
+//!   makes waits longer on average and more even: at 1000 6 ms, at 250 0 to 4 ms, at 100 0 to 10 ms.
+//! - `read_expire` (duration; default 125ms): the age at which a synchronous request expires, and how
+//!   often that is looked at. With several streams it acts as the time slice of each. Lower favours
+//!   old requests over short seeks and over waiting; 0 serves in order of arrival once every request
+//!   is more than a tick old.
+//! - `write_expire` (duration; default 250ms): the same for the other requests.
+//! - `read_batch_expire` (duration; default 500ms): how long writes wait for a batch of reads. Higher
+//!   favours reads; with 0 a batch ends with the tick.
+//! - `write_batch_expire` (duration; default 125ms): how long reads wait for a batch of writes. Higher
+//!   favours writes; with 0 a batch ends with the tick.
+//! - `antic_expire` (duration; default 6667us): how long it waits. Higher holds the disk for
+//!   processes that think for longer, and loses more when they do not come; 0 never waits.
+//!
+//! # Source
+//!
+//! Linux 2.6.31, `block/as-iosched.c` and `Documentation/block/as-iosched.txt`; Iyer, Druschel,
+//! Anticipatory scheduling, SOSP 2001.
+//!
+//! # When not to use it
+//!
+//! Where requests do not say which process they are of, or where one process makes many at once: it
+//! is an elevator then. On a drive that orders deep queues itself: it keeps them shallow.
+
+mod contexts;
+#[cfg(test)]
+mod tests;
+
+use crate::nearest::LookBack;
+use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
+use crate::sorted::Sorted;
+use crate::{Dispatch, Entry, Hz, Jiffies, ListId, Request, Scheduler, Tag};
+use alloc::vec::Vec;
+use contexts::{ContextId, Contexts};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+
+pub(crate) const INFO: PolicyInfo = PolicyInfo {
+    name: "anticipatory",
+    aliases: &["as"],
+    idea: "waits for a reader's next request",
+    bound: "one expired request per expiry goes first",
+    source: "Linux 2.6.31 block/as-iosched.c; Iyer, Druschel, SOSP 2001",
+    avoid: "requests do not say which process they are of, or the drive orders deep queues itself",
+    options: AnticipatoryConfig::OPTIONS,
+    waits: true,
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
+    let config = AnticipatoryConfig::from_options(&parts.options);
+    Built::scheduler(Anticipatory::new(config))
+}
+
+/// How far a sweep looks back: 512 MiB, at twice the cost.
+const LOOK_BACK: LookBack = LookBack {
+    most: Sectors::new(1 << 20),
+    penalty: 2,
+};
+
+/// How far ahead of the last request another is close, in sectors; half as far behind.
+const CLOSE: u64 = 8_192;
+
+/// After how long it wants to be asked again while it waits for the drive, which tells it anyway.
+const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
+
+/// Tunables of [`Anticipatory`]; the [module](self) explains them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnticipatoryConfig {
+    /// How often the timer ticks that all the times are rounded to.
+    pub hz: Hz,
+    /// The age at which a synchronous request expires.
+    pub read_expire: Nanos,
+    /// The age at which another request expires.
+    pub write_expire: Nanos,
+    /// How long a batch of synchronous requests lasts while others wait.
+    pub read_batch_expire: Nanos,
+    /// How long a batch of the others lasts.
+    pub write_batch_expire: Nanos,
+    /// How long to wait for the next request of a process; 0 for not at all.
+    pub antic_expire: Nanos,
+}
+
+impl AnticipatoryConfig {
+    /// Linux's values. In ticks of any rate they are what the kernel computes from that rate.
+    pub const DEFAULT: AnticipatoryConfig = AnticipatoryConfig {
+        hz: Hz::DEFAULT,
+        read_expire: Nanos::from_millis(125),
+        write_expire: Nanos::from_millis(250),
+        read_batch_expire: Nanos::from_millis(500),
+        write_batch_expire: Nanos::from_millis(125),
+        // A 150th of a second.
+        antic_expire: Nanos::from_micros(6_667),
+    };
+
+    const OPTIONS: &[OptionInfo] = &[
+        OptionInfo::count(
+            "hz",
+            Self::DEFAULT.hz.get(),
+            Hz::RANGE,
+            "ticks per second of the timer that all times are rounded down to, but not below one \
+             tick; higher makes waits longer on average and more even",
+        ),
+        OptionInfo::duration(
+            "read_expire",
+            Self::DEFAULT.read_expire,
+            "age at which a synchronous request goes first, and how often that is looked at; with \
+             several streams the time slice of each; lower favours old requests over short seeks \
+             and waiting; 0 looks every time",
+        ),
+        OptionInfo::duration(
+            "write_expire",
+            Self::DEFAULT.write_expire,
+            "the same for writes that nobody waits for",
+        ),
+        OptionInfo::duration(
+            "read_batch_expire",
+            Self::DEFAULT.read_batch_expire,
+            "how long writes wait for a batch of reads; higher favours reads; 0 ends a batch with \
+             the tick",
+        ),
+        OptionInfo::duration(
+            "write_batch_expire",
+            Self::DEFAULT.write_batch_expire,
+            "how long reads wait for a batch of writes; higher favours writes; 0 ends a batch with \
+             the tick",
+        ),
+        OptionInfo::duration(
+            "antic_expire",
+            Self::DEFAULT.antic_expire,
+            "how long to wait for the next request of a process; higher holds the disk for those \
+             that think longer and loses more when they do not come; 0 never waits",
+        ),
+    ];
+
+    fn from_options(options: &Options<'_>) -> AnticipatoryConfig {
+        AnticipatoryConfig {
+            hz: Hz::new(options.count("hz")).expect("the option's range is that of Hz"),
+            read_expire: options.duration("read_expire"),
+            write_expire: options.duration("write_expire"),
+            read_batch_expire: options.duration("read_batch_expire"),
+            write_batch_expire: options.duration("write_batch_expire"),
+            antic_expire: options.duration("antic_expire"),
+        }
+    }
+}
+
+impl Default for AnticipatoryConfig {
+    fn default() -> AnticipatoryConfig {
+        AnticipatoryConfig::DEFAULT
+    }
+}
+
+/// Whether somebody waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Async,
+    Sync,
+}
+
+impl Kind {
+    const fn of(request: &Request) -> Kind {
+        if request.is_sync() {
+            Kind::Sync
+        } else {
+            Kind::Async
+        }
+    }
+
+    const fn list(self) -> ListId {
+        ListId(self as u8)
+    }
+}
+
+/// A value for each kind of request.
+#[derive(Clone, Copy, Debug)]
+struct Each<T> {
+    of_async: T,
+    of_sync: T,
+}
+
+impl<T: Copy> Each<T> {
+    const fn both(value: T) -> Each<T> {
+        Each {
+            of_async: value,
+            of_sync: value,
+        }
+    }
+}
+
+impl<T> core::ops::Index<Kind> for Each<T> {
+    type Output = T;
+
+    fn index(&self, kind: Kind) -> &T {
+        match kind {
+            Kind::Async => &self.of_async,
+            Kind::Sync => &self.of_sync,
+        }
+    }
+}
+
+impl<T> core::ops::IndexMut<Kind> for Each<T> {
+    fn index_mut(&mut self, kind: Kind) -> &mut T {
+        match kind {
+            Kind::Async => &mut self.of_async,
+            Kind::Sync => &mut self.of_sync,
+        }
+    }
+}
+
+/// The times of a configuration, in ticks.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    expire: Each<u64>,
+    batch: Each<u64>,
+    antic: u64,
+    /// Beyond this after a request everything is close.
+    close: u64,
+}
+
+/// Whether it waits, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// It does not.
+    Off,
+    /// For the request of the process that is in the drive.
+    Drive,
+    /// For the next request of the process, until then.
+    Next(Jiffies),
+    /// It did, and does not begin again before something is served.
+    Finished,
+}
+
+/// Linux's anticipatory scheduler of 2.6.31; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Anticipatory {
+    hz: Hz,
+    ticks: Ticks,
+    /// What is queued, with a list for each [`Kind`].
+    sorted: Sorted,
+    /// The request that continues the sweep.
+    next: Each<Option<Tag>>,
+    /// Where the last request ended.
+    last: Each<Lba>,
+    contexts: Contexts,
+    /// Which requests it handed out that are not back, by tag.
+    in_drive: Vec<bool>,
+    in_drive_count: usize,
+    waiting: Waiting,
+    /// The process whose synchronous request was handed out last, if nothing else was since.
+    anticipated: Option<ContextId>,
+    /// When the last request of that process came back since then.
+    finished: Option<Jiffies>,
+    /// The kind of the batch.
+    batch: Kind,
+    batch_expires: Jiffies,
+    /// The batch has changed and waits for the old one to come back from the drive.
+    draining: bool,
+    /// The batch of reads has begun, and none of it is back: its clock does not run yet.
+    fresh: bool,
+    /// When expiry was last looked at.
+    checked: Each<Jiffies>,
+    /// Writes left in the batch, of so many per batch.
+    writes_left: u64,
+    quota: u64,
+    /// The batch of writes had times when there were none: how long it took says nothing.
+    idled: bool,
+}
+
+impl Anticipatory {
+    /// Without requests.
+    pub fn new(config: AnticipatoryConfig) -> Anticipatory {
+        let hz = config.hz;
+        let ticks = Ticks {
+            expire: Each {
+                of_async: hz.ticks(config.write_expire),
+                of_sync: hz.ticks(config.read_expire),
+            },
+            batch: Each {
+                of_async: hz.ticks(config.write_batch_expire),
+                of_sync: hz.ticks(config.read_batch_expire),
+            },
+            antic: hz.ticks(config.antic_expire),
+            close: hz.get() / 50,
+        };
+        Anticipatory {
+            hz,
+            ticks,
+            sorted: Sorted::new(2),
+            next: Each::both(None),
+            last: Each::both(Lba::ZERO),
+            // Thinking counts up to a fiftieth of a second, less a tick.
+            contexts: Contexts::new(hz.get() / 50 - 1),
+            in_drive: Vec::new(),
+            in_drive_count: 0,
+            waiting: Waiting::Off,
+            anticipated: None,
+            finished: None,
+            // The first read ends a batch of no writes, as in the original.
+            batch: Kind::Async,
+            batch_expires: Jiffies::default() + ticks.batch[Kind::Sync],
+            draining: false,
+            fresh: false,
+            checked: Each::both(Jiffies::default()),
+            writes_left: 0,
+            quota: (ticks.batch[Kind::Async] / 10).max(2),
+            idled: false,
+        }
+    }
+
+    fn count(&self, kind: Kind) -> usize {
+        self.sorted.requests().len_of(kind.list())
+    }
+
+    fn oldest(&self, kind: Kind) -> &Request {
+        let oldest = self.sorted.requests().oldest(kind.list());
+        oldest.expect("there are requests of this kind")
+    }
+
+    /// Ends a wait whose time is over.
+    fn time_out(&mut self, now: Jiffies) {
+        if matches!(self.waiting, Waiting::Next(until) if until <= now) {
+            self.waiting = Waiting::Finished;
+        }
+    }
+
+    /// Whether the oldest request of a kind has expired, if it is time to look.
+    fn overdue(&mut self, now: Jiffies, kind: Kind) -> bool {
+        let expire = self.ticks.expire[kind];
+        if now.since(self.checked[kind]) < expire {
+            return false;
+        }
+        self.checked[kind] = now;
+        let oldest = self.sorted.requests().oldest(kind.list());
+        // Strictly later, as in the original.
+        oldest.is_some_and(|oldest| now > self.hz.at(oldest.arrival) + expire)
+    }
+
+    fn batch_over(&self, now: Jiffies) -> bool {
+        let out_of_writes = self.batch == Kind::Async && self.writes_left == 0;
+        !self.draining && !self.fresh && (now > self.batch_expires || out_of_writes)
+    }
+
+    /// The request to hand out, or `None` if there is none or if waiting should pay.
+    fn choose(&mut self, now: Jiffies) -> Option<Tag> {
+        let reads = self.count(Kind::Sync) > 0;
+        let writes = self.count(Kind::Async) > 0;
+        if self.batch == Kind::Async && !reads && (self.writes_left == 0 || !writes) {
+            self.idled = true;
+        }
+        let waits = matches!(self.waiting, Waiting::Drive | Waiting::Next(_));
+        if !(reads || writes) || waits || self.draining {
+            return None;
+        }
+        let batch = self.batch;
+        if !(reads && writes && self.batch_over(now)) {
+            let next = self.next[batch];
+            if batch == Kind::Sync && self.ticks.antic > 0 {
+                if self.overdue(now, Kind::Sync) {
+                    return Some(self.oldest(Kind::Sync).tag);
+                }
+                if self.should_wait(now, next) {
+                    self.waiting = match self.finished {
+                        None => Waiting::Drive,
+                        Some(finished) => Waiting::Next(finished + self.ticks.antic),
+                    };
+                    return None;
+                }
+            }
+            if let Some(next) = next {
+                if !writes {
+                    // Nobody wants the disk for something else.
+                    self.batch_expires = now + self.ticks.batch[Kind::Sync];
+                }
+                let overdue = self.overdue(now, batch);
+                return Some(if overdue {
+                    self.oldest(batch).tag
+                } else {
+                    next
+                });
+            }
+        }
+        self.change_batch(now, reads, writes)
+    }
+
+    /// Begins a batch of the other kind, or lets the drive finish the old one first.
+    fn change_batch(&mut self, now: Jiffies, reads: bool, writes: bool) -> Option<Tag> {
+        let to = match self.batch {
+            Kind::Async if reads => Kind::Sync,
+            Kind::Sync if writes => Kind::Async,
+            _ => unreachable!("a batch goes on while there is nothing else"),
+        };
+        self.batch = to;
+        self.draining = true;
+        self.checked[to] = now;
+        if to == Kind::Async {
+            self.fresh = false;
+            self.idled = false;
+            self.writes_left = self.quota;
+        }
+        if self.in_drive_count > 0 {
+            return None;
+        }
+        self.draining = false;
+        match to {
+            Kind::Async => self.batch_expires = now + self.ticks.batch[to],
+            Kind::Sync => self.fresh = true,
+        }
+        Some(self.oldest(to).tag)
+    }
+
+    /// Adapts the number of writes in a batch to how long the last one took.
+    fn adapt_quota(&mut self, now: Jiffies) {
+        let batch = self.ticks.batch[Kind::Async];
+        let took = (now + batch).since(self.batch_expires);
+        if took > batch && !self.idled {
+            self.quota = match took > batch.saturating_mul(3) {
+                true => self.quota / 2,
+                false => self.quota - 1,
+            };
+        } else if took < batch && self.writes_left == 0 {
+            self.quota = match batch > took.saturating_mul(3) {
+                true => self.quota.saturating_mul(2),
+                false => self.quota + 1,
+            };
+        }
+        self.quota = self.quota.max(1);
+    }
+
+    /// Whether to wait rather than to serve this synchronous request, or no synchronous request.
+    fn should_wait(&mut self, now: Jiffies, next: Option<Tag>) -> bool {
+        // What was handed out last may have been a write.
+        let Some(process) = self.anticipated else {
+            return false;
+        };
+        let next = next.map(|next| *self.sorted.requests().get(next));
+        self.waiting != Waiting::Finished && !self.ends_wait(now, process, next.as_ref())
+    }
+
+    /// Whether there is no point in waiting for a process, with this request there instead.
+    fn ends_wait(&mut self, now: Jiffies, id: ContextId, request: Option<&Request>) -> bool {
+        let context = self.contexts.get(id);
+        if request.is_some_and(|request| request.origin.process == context.process) {
+            return true;
+        }
+        let since = self.finished.map(|finished| now.since(finished));
+        if since.is_some_and(|since| since >= self.ticks.antic) || context.queued > 0 {
+            return true;
+        }
+        if let Some(request) = request
+            && request.is_sync()
+            && self.is_close(now, id, request)
+        {
+            self.contexts.learn(now, id, request);
+            return true;
+        }
+        context.thinks_longer(self.ticks.antic, &self.contexts.newcomers)
+    }
+
+    /// Whether a request is nearly where the process that is waited for would ask next.
+    fn is_close(&self, now: Jiffies, id: ContextId, request: &Request) -> bool {
+        let since = match (self.waiting, self.finished) {
+            (Waiting::Off, _) | (_, None) => 0,
+            (_, Some(finished)) => now.since(finished),
+        };
+        if since > 0 && (since > self.ticks.close || since > self.ticks.antic) {
+            return true;
+        }
+        let (last, start) = (self.last[self.batch], request.extent.start);
+        let distance = last.distance(start);
+        let ahead = CLOSE << since;
+        let within = if start < last { ahead / 2 } else { ahead };
+        let context = self.contexts.get(id);
+        distance.get() <= within || context.seeks_farther(distance, &self.contexts.newcomers)
+    }
+
+    /// The cheaper of two requests to go to.
+    fn cheaper(&self, kind: Kind, one: Option<Entry>, other: Option<Entry>) -> Option<Entry> {
+        match (one, other) {
+            (Some(one), Some(other)) => {
+                let last = self.last[kind];
+                let prefers_other = LOOK_BACK.prefers_other(last, one.lba, other.lba);
+                Some(if prefers_other { other } else { one })
+            }
+            _ => one.or(other),
+        }
+    }
+
+    /// What continues the sweep when a request that started at `lba` is gone.
+    fn successor(&self, kind: Kind, lba: Lba) -> Option<Tag> {
+        let index = self.sorted.by_lba(kind.list());
+        let above = index.first_at_or_after(lba).or_else(|| index.first());
+        let below = index.last_before(lba);
+        self.cheaper(kind, above, below).map(|entry| entry.tag)
+    }
+
+    fn hand_out(&mut self, tag: Tag) -> Request {
+        let request = self.sorted.remove(tag);
+        let kind = Kind::of(&request);
+        self.waiting = Waiting::Off;
+        self.finished = None;
+        self.last[kind] = request.extent.end();
+        self.next[kind] = self.successor(kind, request.extent.start);
+        let process = self.contexts.hand_out(&request);
+        self.anticipated = match kind {
+            Kind::Sync => Some(process),
+            Kind::Async => {
+                self.writes_left = self.writes_left.saturating_sub(1);
+                None
+            }
+        };
+        if self.in_drive.len() <= tag.index() {
+            self.in_drive.resize(tag.index() + 1, false);
+        }
+        self.in_drive[tag.index()] = true;
+        self.in_drive_count += 1;
+        request
+    }
+}
+
+impl Scheduler for Anticipatory {
+    fn insert(&mut self, now: Time, request: Request) {
+        let now = self.hz.at(now);
+        self.time_out(now);
+        let kind = Kind::of(&request);
+        self.contexts.insert(now, &request, self.anticipated);
+        self.sorted.insert(kind.list(), request);
+        let entry = |tag: Tag| Entry {
+            lba: self.sorted.requests().get(tag).extent.start,
+            tag,
+        };
+        let (old, new) = (self.next[kind].map(entry), entry(request.tag));
+        let next = self.cheaper(kind, old, Some(new));
+        self.next[kind] = next.map(|next| next.tag);
+        if let Waiting::Drive | Waiting::Next(_) = self.waiting
+            && let Some(process) = self.anticipated
+            && self.ends_wait(now, process, Some(&request))
+        {
+            self.waiting = Waiting::Finished;
+        }
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        let tick = self.hz.at(now);
+        self.time_out(tick);
+        match self.choose(tick) {
+            Some(tag) => Dispatch::Request(self.hand_out(tag)),
+            None if self.queued() == 0 => Dispatch::Empty,
+            None => Dispatch::IdleUntil(match self.waiting {
+                Waiting::Next(until) => self.hz.time(until),
+                _ => now + LOOK_AGAIN,
+            }),
+        }
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        // What another scheduler handed out, before this one took over, says nothing.
+        let ours = self.in_drive.get_mut(request.tag.index());
+        if !ours.is_some_and(core::mem::take) {
+            return;
+        }
+        let now = self.hz.at(now);
+        self.time_out(now);
+        self.in_drive_count -= 1;
+        if self.draining && self.in_drive_count == 0 {
+            self.draining = false;
+            self.batch_expires = now + self.ticks.batch[self.batch];
+            self.fresh |= self.batch == Kind::Sync;
+        }
+        if self.fresh && self.batch == Kind::of(request) {
+            self.adapt_quota(now);
+            self.batch_expires = now + self.ticks.batch[Kind::Sync];
+            self.fresh = false;
+        }
+        let process = self.contexts.completed(now, request);
+        if self.anticipated == Some(process) {
+            self.finished = Some(now);
+            if self.waiting == Waiting::Drive {
+                self.waiting = Waiting::Next(now + self.ticks.antic);
+            }
+        }
+    }
+
+    fn may_merge(&self, _: Tag, _: &Request) -> bool {
+        true
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        // What continues the sweep stays the same request even if another is cheaper now.
+        self.sorted.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        let request = *self.sorted.requests().get(gone);
+        let kind = Kind::of(&request);
+        self.sorted.fused(kept, gone);
+        self.contexts.fused(&request);
+        if self.next[kind] == Some(gone) {
+            self.next[kind] = self.successor(kind, request.extent.start);
+        }
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn queued(&self) -> usize {
+        self.sorted.requests().len()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        let requests = self.sorted.drain();
+        self.next = Each::both(None);
+        self.contexts.clear();
+        self.in_drive.fill(false);
+        self.in_drive_count = 0;
+        (self.waiting, self.anticipated, self.finished) = (Waiting::Off, None, None);
+        // As the original does, so that the next batch of writes is not judged by this one.
+        self.batch = Kind::Sync;
+        (self.draining, self.fresh) = (false, false);
+        requests
+    }
+}

@@ -1,0 +1,475 @@
+//! What the anticipatory scheduler knows of the processes that it has seen.
+//!
+//! Integers throughout, in the kernel's fixed point: a sample weighs 256, and an eighth of what was
+//! gathered decays with each.
+
+use crate::{Jiffies, Request};
+use alloc::vec::Vec;
+use headtime_units::{Lba, Sectors};
+
+/// A sample's weight.
+const ONE: u64 = 256;
+
+/// How many processes are remembered before those that ask for nothing are forgotten.
+const REMEMBERED: usize = 4_096;
+
+/// No slot: the end of a list.
+const NIL: u32 = u32::MAX;
+
+/// An average that forgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Average {
+    samples: u64,
+    total: u64,
+    mean: u64,
+}
+
+impl Average {
+    /// The mean, or `None` before the first sample.
+    pub fn mean(&self) -> Option<u64> {
+        (self.samples > 0).then_some(self.mean)
+    }
+
+    /// Adds a think time. Half a sample is added before division, so that early means are too high.
+    fn think(&mut self, ticks: u64) {
+        self.add(ticks);
+        self.mean = self.total.saturating_add(ONE / 2) / self.samples;
+    }
+
+    /// Adds a distance in sectors, which counts only up to a little more than four times the mean.
+    fn seek(&mut self, distance: u64) {
+        let slack = match self.samples {
+            ..=60 => 2 << 20,
+            _ => 2 << 16,
+        };
+        self.add(distance.min(self.mean.saturating_mul(4).saturating_add(slack)));
+        self.mean = self.total.saturating_add(self.samples / 2) / self.samples;
+    }
+
+    fn add(&mut self, sample: u64) {
+        self.samples = (7 * self.samples + ONE) / 8;
+        self.total = decayed(self.total, sample);
+    }
+}
+
+fn decayed(total: u64, sample: u64) -> u64 {
+    let gathered = total.saturating_mul(7);
+    gathered.saturating_add(sample.saturating_mul(ONE)) / 8
+}
+
+/// What a process without samples is expected to do: as the second requests of others before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Newcomers {
+    think: u64,
+    seek: u64,
+}
+
+impl Newcomers {
+    /// Ticks of thinking.
+    pub fn think(&self) -> u64 {
+        self.think / ONE
+    }
+
+    /// Sectors of distance.
+    pub fn seek(&self) -> u64 {
+        self.seek / ONE
+    }
+}
+
+/// Which process of a [`Contexts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContextId(u32);
+
+/// A process: what it has asked for, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Context {
+    pub process: u32,
+    /// Its requests that are queued.
+    pub queued: u32,
+    /// Its requests that are in the drive.
+    in_drive: u32,
+    /// Whether it has made a synchronous request.
+    started: bool,
+    /// When the last synchronous request of it completed.
+    completed: Option<Jiffies>,
+    /// Where its last synchronous request ended.
+    position: Lba,
+    pub think: Average,
+    pub seek: Average,
+    /// Its neighbours among those that ask for nothing, while it is one.
+    prev: u32,
+    next: u32,
+}
+
+impl Context {
+    fn new(process: u32) -> Context {
+        Context {
+            process,
+            queued: 0,
+            in_drive: 0,
+            started: false,
+            completed: None,
+            position: Lba::ZERO,
+            think: Average::default(),
+            seek: Average::default(),
+            prev: NIL,
+            next: NIL,
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.queued == 0 && self.in_drive == 0
+    }
+}
+
+/// The processes, by number.
+///
+/// Above [`REMEMBERED`] of them, the one that has asked for nothing the longest makes room for a new
+/// one; if it comes back, it is new again.
+#[derive(Clone, Debug)]
+pub(super) struct Contexts {
+    slots: Vec<Context>,
+    /// Process and slot, by process.
+    by_process: Vec<(u32, u32)>,
+    pub newcomers: Newcomers,
+    /// The processes that have no request queued or in the drive, those longest so first.
+    quiet_first: u32,
+    quiet_last: u32,
+    think_max: u64,
+}
+
+impl Contexts {
+    /// Without processes; thinking counts up to `think_max` ticks.
+    pub fn new(think_max: u64) -> Contexts {
+        Contexts {
+            slots: Vec::new(),
+            by_process: Vec::new(),
+            newcomers: Newcomers::default(),
+            quiet_first: NIL,
+            quiet_last: NIL,
+            think_max,
+        }
+    }
+
+    /// As it was when new.
+    pub fn clear(&mut self) {
+        *self = Contexts::new(self.think_max);
+    }
+
+    pub fn get(&self, id: ContextId) -> &Context {
+        &self.slots[id.0 as usize]
+    }
+
+    /// The process of a queued request, or of one that is in the drive.
+    ///
+    /// # Panics
+    ///
+    /// If it is not known.
+    pub fn of(&self, request: &Request) -> ContextId {
+        let at = self.search(request.origin.process);
+        ContextId(self.by_process[at.expect("whoever has asked is known")].1)
+    }
+
+    /// Notes a request that is now queued, and what it says about who asks. `kept` is not forgotten.
+    pub fn insert(&mut self, now: Jiffies, request: &Request, kept: Option<ContextId>) {
+        let id = self.enter(request.origin.process, kept);
+        self.learn(now, id, request);
+        self.change(id, |context| context.queued += 1);
+    }
+
+    /// Notes that a queued request became part of another.
+    pub fn fused(&mut self, gone: &Request) {
+        self.change(self.of(gone), |context| context.queued -= 1);
+    }
+
+    /// Notes that a queued request goes to the drive, and says whose it is.
+    pub fn hand_out(&mut self, request: &Request) -> ContextId {
+        let id = self.of(request);
+        self.change(id, |context| {
+            context.queued -= 1;
+            context.in_drive += 1;
+        });
+        id
+    }
+
+    /// Notes that a request came back from the drive, and says whose it was.
+    pub fn completed(&mut self, now: Jiffies, request: &Request) -> ContextId {
+        let id = self.of(request);
+        self.change(id, |context| {
+            context.in_drive -= 1;
+            if request.is_sync() {
+                context.completed = Some(now);
+            }
+        });
+        id
+    }
+
+    /// Learns from a synchronous request that a process made, or that another made for it.
+    pub fn learn(&mut self, now: Jiffies, id: ContextId, request: &Request) {
+        if !request.is_sync() {
+            return;
+        }
+        let context = &mut self.slots[id.0 as usize];
+        if context.started {
+            // A process that still waits for something does not think; what is in the drive does
+            // not count.
+            let think = match context.completed {
+                Some(completed) if context.queued == 0 => now.since(completed).min(self.think_max),
+                _ => 0,
+            };
+            let seek = request.extent.start.distance(context.position).get();
+            if context.think.samples == 0 {
+                self.newcomers.think = decayed(self.newcomers.think, think);
+                self.newcomers.seek = decayed(self.newcomers.seek, seek);
+            }
+            context.think.think(think);
+            context.seek.seek(seek);
+        }
+        context.started = true;
+        context.position = request.extent.end();
+    }
+
+    fn search(&self, process: u32) -> Result<usize, usize> {
+        let of = |&(process, _): &(u32, u32)| process;
+        self.by_process.binary_search_by_key(&process, of)
+    }
+
+    fn enter(&mut self, process: u32, kept: Option<ContextId>) -> ContextId {
+        let at = match self.search(process) {
+            Ok(at) => return ContextId(self.by_process[at].1),
+            Err(at) => at,
+        };
+        let context = Context::new(process);
+        let Some(slot) = self.longest_quiet(kept) else {
+            let slot = u32::try_from(self.slots.len()).expect("there are fewer tags");
+            self.slots.push(context);
+            self.by_process.insert(at, (process, slot));
+            self.link(slot);
+            return ContextId(slot);
+        };
+        self.unlink(slot);
+        let before = self.search(self.slots[slot as usize].process);
+        self.by_process.remove(before.expect("it is known"));
+        self.slots[slot as usize] = context;
+        let at = self.search(process).expect_err("it is new");
+        self.by_process.insert(at, (process, slot));
+        self.link(slot);
+        ContextId(slot)
+    }
+
+    /// Who makes room for another, if there are too many and one can.
+    fn longest_quiet(&self, kept: Option<ContextId>) -> Option<u32> {
+        if self.slots.len() < REMEMBERED {
+            return None;
+        }
+        let mut slot = self.quiet_first;
+        if kept.is_some_and(|kept| kept.0 == slot) {
+            slot = self.slots[slot as usize].next;
+        }
+        (slot != NIL).then_some(slot)
+    }
+
+    /// Changes how much a process has asked for.
+    fn change(&mut self, id: ContextId, change: impl FnOnce(&mut Context)) {
+        let context = &mut self.slots[id.0 as usize];
+        let before = context.is_quiet();
+        change(context);
+        match (before, context.is_quiet()) {
+            (true, false) => self.unlink(id.0),
+            (false, true) => self.link(id.0),
+            _ => {}
+        }
+    }
+
+    /// Puts a process behind those that have been quiet for longer.
+    fn link(&mut self, slot: u32) {
+        let prev = self.quiet_last;
+        self.join(prev, slot);
+        self.join(slot, NIL);
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let context = &self.slots[slot as usize];
+        self.join(context.prev, context.next);
+    }
+
+    fn join(&mut self, prev: u32, next: u32) {
+        match prev {
+            NIL => self.quiet_first = next,
+            prev => self.slots[prev as usize].next = next,
+        }
+        match next {
+            NIL => self.quiet_last = prev,
+            next => self.slots[next as usize].prev = prev,
+        }
+    }
+}
+
+impl Context {
+    /// Whether a request so far away is nearer than what this process asks for on average.
+    pub fn seeks_farther(&self, distance: Sectors, newcomers: &Newcomers) -> bool {
+        let mean = self.seek.mean().unwrap_or(newcomers.seek());
+        mean > distance.get()
+    }
+
+    /// Whether this process thinks for longer than `ticks`, as far as is known.
+    pub fn thinks_longer(&self, ticks: u64, newcomers: &Newcomers) -> bool {
+        self.think.mean().unwrap_or(newcomers.think()) > ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Op, Origin, Tag};
+    use headtime_units::{Extent, Time};
+    use std::vec;
+
+    const NOW: Jiffies = Jiffies::new(1_000);
+
+    fn read(process: u32, lba: u64) -> Request {
+        Request {
+            origin: Origin {
+                process,
+                ..Origin::default()
+            },
+            ..Request::new(Tag(0), Op::Read, Extent::at(lba, 8), Time::ZERO)
+        }
+    }
+
+    /// A request from arrival to completion, all at `now`.
+    fn served(contexts: &mut Contexts, now: Jiffies, request: &Request) -> ContextId {
+        contexts.insert(now, request, None);
+        contexts.hand_out(request);
+        contexts.completed(now, request)
+    }
+
+    #[test]
+    fn samples_and_zero_think_times_read_as_in_the_kernel() {
+        let mut average = Average::default();
+        assert_eq!(average.mean(), None);
+        let seen: Vec<(u64, u64)> = (0..6)
+            .map(|_| {
+                average.think(0);
+                (average.samples, average.mean)
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [(32, 4), (60, 2), (84, 1), (105, 1), (123, 1), (139, 0)]
+        );
+    }
+
+    #[test]
+    fn distances_are_capped_by_what_is_usual() {
+        let mut average = Average::default();
+        let far = 1 << 40;
+        let mut means = Vec::new();
+        for _ in 0..4 {
+            average.seek(far);
+            means.push(average.mean);
+        }
+        // The cap of 2^21 and four times the mean holds for the first three, then that of 2^17.
+        let mut mean = 0_u64;
+        let (mut samples, mut total) = (0_u64, 0_u64);
+        let expected: Vec<u64> = [2_097_152, 2_097_152, 2_097_152, 131_072]
+            .into_iter()
+            .map(|slack| {
+                samples = (7 * samples + 256) / 8;
+                total = (7 * total + 256 * (4 * mean + slack)) / 8;
+                mean = (total + samples / 2) / samples;
+                mean
+            })
+            .collect();
+        assert_eq!(means, expected);
+        assert_eq!(means[0], 2_097_152);
+    }
+
+    #[test]
+    fn nothing_is_learned_from_the_first_request_nor_from_writes() {
+        let mut contexts = Contexts::new(4);
+        let id = served(&mut contexts, NOW, &read(1, 100));
+        assert_eq!(contexts.get(id).think.mean(), None);
+        let write = Request {
+            op: Op::Write,
+            ..read(1, 5_000)
+        };
+        served(&mut contexts, NOW + 50, &write);
+        assert_eq!(contexts.get(id).think.mean(), None);
+        // 108 is where the read ended; the write left no trace.
+        served(&mut contexts, NOW + 2, &read(1, 108));
+        let context = contexts.get(id);
+        assert_eq!(context.seek.mean(), Some(0));
+        // 2 ticks of thinking: (64 + 128) / 32.
+        assert_eq!(context.think.mean(), Some(6));
+        assert_eq!(contexts.newcomers.think(), 0);
+        assert_eq!(contexts.newcomers.think, 2 * 256 / 8);
+    }
+
+    #[test]
+    fn thinking_is_capped_and_nobody_thinks_while_a_request_is_queued() {
+        let think = |mut contexts: Contexts, queued: bool| {
+            let id = served(&mut contexts, NOW, &read(1, 0));
+            if queued {
+                // Its own sample is that of no thinking.
+                contexts.insert(NOW, &read(1, 8), None);
+            }
+            contexts.insert(NOW + 1_000, &read(1, 16), None);
+            contexts.get(id).think.total
+        };
+        assert_eq!(think(Contexts::new(19), false), 19 * 32);
+        assert_eq!(think(Contexts::new(19), true), 0);
+    }
+
+    #[test]
+    fn a_request_in_the_drive_does_not_keep_from_thinking() {
+        let mut contexts = Contexts::new(19);
+        let id = served(&mut contexts, NOW, &read(1, 0));
+        contexts.insert(NOW, &read(1, 8), None);
+        contexts.hand_out(&read(1, 8));
+        contexts.insert(NOW + 3, &read(1, 16), None);
+        assert_eq!(contexts.get(id).think.total, 3 * 32);
+    }
+
+    #[test]
+    fn the_longest_quiet_are_forgotten_above_the_limit() {
+        let mut contexts = Contexts::new(4);
+        let processes = REMEMBERED as u32;
+        let busy = read(0, 0);
+        contexts.insert(NOW, &busy, None);
+        for process in 1..processes {
+            served(&mut contexts, NOW, &read(process, 0));
+        }
+        let kept = contexts.of(&read(1, 0));
+        // 2 was quiet and is not any more: 3 is the longest quiet but for 1, which is kept.
+        served(&mut contexts, NOW, &read(2, 0));
+        for process in processes..processes + 10 {
+            contexts.insert(NOW, &read(process, 0), Some(kept));
+        }
+        assert_eq!(contexts.slots.len(), REMEMBERED);
+        let known: Vec<u32> = (0..20)
+            .filter(|process| contexts.search(*process).is_ok())
+            .collect();
+        let mut expected = vec![0, 1, 2];
+        expected.extend(13..20);
+        assert_eq!(known, expected);
+        assert!(contexts.by_process.is_sorted());
+
+        // Who has requests is never forgotten: the table grows.
+        let mut contexts = Contexts::new(4);
+        for process in 0..processes + 10 {
+            contexts.insert(NOW, &read(process, 0), None);
+        }
+        assert_eq!(contexts.slots.len(), REMEMBERED + 10);
+    }
+
+    #[test]
+    fn the_largest_addresses_do_not_overflow() {
+        let mut contexts = Contexts::new(4);
+        for lba in [0, u64::MAX - 8, 0, u64::MAX - 8] {
+            served(&mut contexts, NOW, &read(1, lba));
+        }
+        let id = contexts.of(&read(1, 0));
+        assert!(contexts.get(id).seek.mean().unwrap() >= 2_097_152);
+    }
+}

@@ -1,0 +1,829 @@
+//! The rules one by one, and what follows from them for streams of reads.
+
+use super::*;
+use crate::tests::{at, read, write};
+use crate::{Flags, Origin};
+use std::vec;
+
+const DEFAULT: AnticipatoryConfig = AnticipatoryConfig::DEFAULT;
+
+/// The configuration of a kernel with so many ticks per second.
+fn ticking(hz: u64) -> AnticipatoryConfig {
+    AnticipatoryConfig {
+        hz: Hz::new(hz).expect("it is allowed"),
+        ..DEFAULT
+    }
+}
+
+fn of(process: u32, request: Request) -> Request {
+    Request {
+        origin: Origin {
+            process,
+            ..Origin::default()
+        },
+        ..request
+    }
+}
+
+fn us(micros: u64) -> Time {
+    Time::ZERO + Nanos::from_micros(micros)
+}
+
+/// The tag that is handed out, or when to ask again.
+fn next(sched: &mut Anticipatory, now: Time) -> Result<u32, Option<Time>> {
+    match sched.dispatch(now) {
+        Dispatch::Request(request) => Ok(request.tag.0),
+        Dispatch::IdleUntil(until) => {
+            assert!(until > now);
+            Err(Some(until))
+        }
+        Dispatch::Empty => Err(None),
+    }
+}
+
+/// Serves a request that nothing else competes with, from arrival to completion.
+fn serve(sched: &mut Anticipatory, from: Time, to: Time, request: Request) {
+    let request = Request {
+        arrival: from,
+        ..request
+    };
+    sched.insert(from, request);
+    assert_eq!(next(sched, from), Ok(request.tag.0));
+    sched.completed(to, &request);
+}
+
+/// A scheduler that has served five reads of process 1, the last of which ended at sector 1040 and
+/// came back at `at(100)`; each came `think` after the one before was back.
+fn reader(config: AnticipatoryConfig, think: Nanos) -> Anticipatory {
+    let mut sched = Anticipatory::new(config);
+    let step = think + Nanos::from_millis(1);
+    for index in 0..5 {
+        let back = at(100).saturating_sub(step * (4 - index));
+        let came = back.saturating_sub(Nanos::from_millis(1));
+        serve(&mut sched, came, back, of(1, read(0, 1_000 + 8 * index, 0)));
+    }
+    assert_eq!(sched.last[Kind::Sync], Lba::new(1_040));
+    sched
+}
+
+/// Whether it waits for the reader of [`reader`] when another process asks for `lba` at `now`.
+fn waits_at(sched: &Anticipatory, now: Time, lba: u64) -> bool {
+    let mut sched = sched.clone();
+    sched.insert(now, of(2, read(1, lba, 0)));
+    next(&mut sched, now).is_err()
+}
+
+const FAR: u64 = 50_000_000;
+
+#[test]
+fn the_defaults_are_the_kernels_at_every_rate() {
+    let ms = |hz: u64, ticks: u64| ticks * 1_000 / hz;
+    for (hz, expected) in [
+        (1_000, [125, 250, 500, 125, 6, 19, 12]),
+        (250, [124, 248, 500, 124, 4, 16, 3]),
+        (100, [120, 250, 500, 120, 10, 10, 2]),
+    ] {
+        let sched = Anticipatory::new(ticking(hz));
+        let ticks = sched.ticks;
+        let times = [
+            ticks.expire[Kind::Sync],
+            ticks.expire[Kind::Async],
+            ticks.batch[Kind::Sync],
+            ticks.batch[Kind::Async],
+            ticks.antic,
+            hz / 50 - 1,
+        ];
+        assert_eq!(times.map(|ticks| ms(hz, ticks)), expected[..6], "hz={hz}");
+        assert_eq!(sched.quota, expected[6], "hz={hz}");
+    }
+    for hz in Hz::RANGE.0..=Hz::RANGE.1 {
+        let ticks = Anticipatory::new(ticking(hz)).ticks;
+        assert_eq!(ticks.expire[Kind::Sync], hz / 8);
+        assert_eq!(ticks.expire[Kind::Async], hz / 4);
+        assert_eq!(ticks.batch[Kind::Sync], hz / 2);
+        assert_eq!(ticks.batch[Kind::Async], hz / 8);
+        assert_eq!(ticks.antic, (hz / 150).max(1));
+    }
+}
+
+#[test]
+fn the_cheapest_goes_next() {
+    const MAX_BACK: u64 = 1 << 20;
+    // The sweep stands at 2,000,008.
+    for (one, other, first) in [
+        (2_000_108, 2_000_208, 2_000_108),
+        // 100 behind costs 200: less than 201 ahead, more than 199, and as much as 200.
+        (1_999_908, 2_000_209, 1_999_908),
+        (1_999_908, 2_000_207, 2_000_207),
+        (1_999_908, 2_000_208, 2_000_208),
+        // The farthest behind that counts, and one farther.
+        (2_000_008 - MAX_BACK, 90_000_000, 2_000_008 - MAX_BACK),
+        (2_000_007 - MAX_BACK, 90_000_000, 90_000_000),
+        // Both are left for the next sweep.
+        (500_000, 400_000, 400_000),
+    ] {
+        for (first_in, second_in) in [(one, other), (other, one)] {
+            let mut sched = Anticipatory::new(DEFAULT);
+            sched.insert(at(0), read(0, 2_000_000, 0));
+            assert_eq!(next(&mut sched, at(0)), Ok(0));
+            sched.insert(at(0), read(1, first_in, 0));
+            sched.insert(at(0), read(2, second_in, 0));
+            let Dispatch::Request(request) = sched.dispatch(at(0)) else {
+                panic!("the process has requests queued")
+            };
+            assert_eq!(request.extent.start.get(), first, "of {one} and {other}");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_goes_on_at_a_neighbour_and_wraps_to_the_lowest() {
+    let mut sched = Anticipatory::new(DEFAULT);
+    let lbas = [5_000_000, 5_000_100, 4_999_990, 9_000_000, 100, 200];
+    for (tag, lba) in lbas.into_iter().enumerate() {
+        sched.insert(at(0), read(tag as u32, lba, 0));
+    }
+    let order: Vec<u32> = (0..6)
+        .map(|_| next(&mut sched, at(0)).expect("one is queued"))
+        .collect();
+    // The oldest first; 18 behind costs 36 and 92 ahead 92; all that is ahead; then the lowest.
+    assert_eq!(order, [0, 2, 1, 3, 4, 5]);
+}
+
+#[test]
+fn it_waits_for_a_reader_and_serves_it_first() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    assert_eq!(next(&mut sched, at(100)), Err(Some(at(106))));
+    assert_eq!(next(&mut sched, us(105_999)), Err(Some(at(106))));
+    sched.insert(at(101), of(1, read(2, 1_040, 101)));
+    assert_eq!(next(&mut sched, at(101)), Ok(2));
+    // The reader's request is in the drive: it waits for that now.
+    assert!(next(&mut sched, at(101)).is_err());
+    assert_eq!(sched.waiting, Waiting::Drive);
+}
+
+#[test]
+fn a_wait_in_vain_ends_with_the_tick() {
+    for (hz, back, until) in [
+        (1_000, us(100_000), at(106)),
+        (1_000, us(100_999), at(106)),
+        (250, us(100_000), at(104)),
+        (250, us(103_999), at(104)),
+        (100, us(100_001), at(110)),
+    ] {
+        let mut sched = reader(ticking(hz), Nanos::ZERO);
+        // Only the completion moves within the tick.
+        sched.finished = Some(sched.hz.at(back));
+        sched.insert(back, of(2, read(1, FAR, 0)));
+        assert_eq!(next(&mut sched, back), Err(Some(until)), "hz={hz}");
+        assert_eq!(next(&mut sched, until), Ok(1), "hz={hz}");
+    }
+}
+
+#[test]
+fn after_a_wait_in_vain_the_next_goes_and_its_owner_is_waited_for() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    assert!(next(&mut sched, at(100)).is_err());
+    assert_eq!(next(&mut sched, at(106)), Ok(1));
+    sched.insert(at(107), of(1, read(2, 1_040, 107)));
+    // Process 2 is new; nobody is known to think for long.
+    assert!(next(&mut sched, at(107)).is_err());
+    sched.completed(at(110), &of(2, read(1, FAR, 100)));
+    assert_eq!(next(&mut sched, at(110)), Err(Some(at(116))));
+}
+
+#[test]
+fn who_was_back_long_ago_is_not_waited_for() {
+    let sched = reader(ticking(1_000), Nanos::ZERO);
+    assert!(waits_at(&sched, us(105_999), FAR));
+    assert!(!waits_at(&sched, at(106), FAR));
+}
+
+#[test]
+fn the_window_of_what_is_close() {
+    let windows = |hz| {
+        let sched = reader(ticking(hz), Nanos::ZERO);
+        // It waits already, so that time widens the window.
+        let widest = |sign: bool, now: Time| {
+            let (mut low, mut high) = (0_u64, 1 << 30);
+            while low < high {
+                let middle = (low + high).div_ceil(2);
+                let mut sched = sched.clone();
+                sched.last[Kind::Sync] = Lba::new(1 << 31);
+                sched.insert(at(100), of(3, read(2, 1 << 40, 100)));
+                assert!(next(&mut sched, at(100)).is_err());
+                let lba = match sign {
+                    true => (1 << 31) + middle,
+                    false => (1 << 31) - middle,
+                };
+                sched.insert(now, of(2, read(1, lba, 0)));
+                match sched.waiting {
+                    Waiting::Finished => low = middle,
+                    _ => high = middle - 1,
+                }
+            }
+            low
+        };
+        let ends = (100..106).map(|ms| (widest(true, at(ms)), widest(false, at(ms))));
+        ends.collect::<Vec<_>>()
+    };
+    let doubled = |ticks: u32| (8_192 << ticks, 4_096 << ticks);
+    let expected: Vec<_> = (0..6).map(doubled).collect();
+    assert_eq!(windows(1_000), expected);
+    // Within the tick; at its end the wait is over for everybody.
+    let everything = (1 << 30, 1 << 30);
+    let mut expected = vec![doubled(0); 4];
+    expected.extend([everything; 2]);
+    assert_eq!(windows(250), expected);
+}
+
+#[test]
+fn the_window_of_a_tick_of_4_ms_is_twice_as_wide() {
+    // With two ticks of waiting there is a second tick to see it in.
+    let mut sched = reader(
+        AnticipatoryConfig {
+            antic_expire: Nanos::from_millis(8),
+            ..ticking(250)
+        },
+        Nanos::ZERO,
+    );
+    sched.insert(at(100), of(3, read(2, FAR, 100)));
+    assert!(next(&mut sched, at(100)).is_err());
+    let process = sched.anticipated.expect("it waits");
+    let close = |ms, lba| sched.is_close(sched.hz.at(at(ms)), process, &read(1, lba, 0));
+    assert!(!close(103, 1_040 + 8_193) && close(104, 1_040 + 8_193));
+    assert!(close(104, 1_040 + 16_384) && !close(104, 1_040 + 16_385));
+}
+
+#[test]
+fn the_window_does_not_widen_before_the_wait() {
+    let sched = reader(ticking(1_000), Nanos::ZERO);
+    // 5 ms after the reader was back, and it does not wait yet.
+    assert!(!waits_at(&sched, at(105), 1_040 + 8_192));
+    assert!(waits_at(&sched, at(105), 1_040 + 8_193));
+}
+
+#[test]
+fn a_reader_that_seeks_makes_more_requests_close() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    for index in 0..5 {
+        let lba = if index % 2 == 0 { 0 } else { 1_000_000 };
+        serve(&mut sched, at(index), at(index), of(1, read(0, lba, 0)));
+    }
+    let id = sched.anticipated.expect("a read was served");
+    let mean = sched.contexts.get(id).seek.mean().expect("it has samples");
+    assert!((990_000..1_010_000).contains(&mean), "{mean}");
+    let last = sched.last[Kind::Sync].get();
+    assert!(!waits_at(&sched, at(4), last + mean - 1));
+    assert!(waits_at(&sched, at(4), last + mean));
+}
+
+#[test]
+fn a_close_request_of_another_ends_the_wait_and_counts_for_the_reader() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    let process = sched.anticipated.expect("a read was served");
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    assert!(next(&mut sched, at(100)).is_err());
+    let before = sched.contexts.get(process).think;
+    sched.insert(at(103), of(3, read(2, 2_000, 103)));
+    assert_ne!(sched.contexts.get(process).think, before);
+    assert_eq!(next(&mut sched, at(103)), Ok(2));
+    // Its owner is the next to be waited for.
+    let now = sched.anticipated.expect("a read was served");
+    assert_eq!(sched.contexts.get(now).process, 3);
+    // A write is never close.
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    sched.insert(at(100), of(2, write(1, 1_040, 100)));
+    assert!(next(&mut sched, at(100)).is_err());
+}
+
+#[test]
+fn a_reader_that_thinks_for_longer_than_the_wait_is_not_waited_for() {
+    for (think, waits) in [(0, true), (3, true), (7, false), (15, false)] {
+        let sched = reader(ticking(1_000), Nanos::from_millis(think));
+        assert_eq!(waits_at(&sched, at(100), FAR), waits, "{think} ms");
+    }
+    for (think, waits) in [(0, true), (1, true), (12, false)] {
+        let sched = reader(ticking(250), Nanos::from_millis(think));
+        assert_eq!(waits_at(&sched, at(100), FAR), waits, "{think} ms");
+    }
+}
+
+#[test]
+fn a_new_reader_is_waited_for_as_its_first_means_allow() {
+    let waits = |hz| {
+        let mut sched = Anticipatory::new(ticking(hz));
+        let mut waits = Vec::new();
+        for index in 0..5 {
+            serve(&mut sched, at(0), at(0), of(1, read(0, 8 * index, 0)));
+            waits.push(waits_at(&sched, at(0), FAR));
+        }
+        waits
+    };
+    // Means of -, 4, 2, 1, 1.
+    assert_eq!(waits(250), [true, false, false, true, true]);
+    assert_eq!(waits(1_000), [true; 5]);
+}
+
+#[test]
+fn a_new_reader_is_expected_to_think_as_others_did() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    for process in 10..40 {
+        // Nobody is waited for any more when the next comes.
+        let first = 100 * u64::from(process);
+        for ms in [first, first + 19] {
+            serve(&mut sched, at(ms), at(ms), of(process, read(0, FAR, 0)));
+        }
+    }
+    assert!(sched.contexts.newcomers.think() > 6);
+    serve(&mut sched, at(5_000), at(5_000), of(1, read(0, 0, 0)));
+    assert!(!waits_at(&sched, at(5_000), FAR));
+}
+
+#[test]
+fn a_reader_with_another_request_is_not_waited_for() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    // Farther than that of process 2 for the sweep, since it is behind; it counts all the same.
+    sched.last[Kind::Sync] = Lba::new(FAR - 100);
+    sched.next[Kind::Sync] = Some(Tag(1));
+    sched.insert(at(100), of(1, read(2, 0, 100)));
+    assert_eq!(next(&mut sched, at(100)), Ok(1));
+}
+
+#[test]
+fn without_waiting_it_is_an_elevator() {
+    let config = AnticipatoryConfig {
+        antic_expire: Nanos::ZERO,
+        ..DEFAULT
+    };
+    let mut sched = reader(config, Nanos::ZERO);
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    assert_eq!(next(&mut sched, at(100)), Ok(1));
+}
+
+#[test]
+fn it_holds_back_writes_for_a_reader() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    let process = sched.anticipated;
+    sched.insert(at(100), of(1, write(1, FAR, 100)));
+    // It is the reader's own, and the reader has a request queued.
+    assert_eq!(next(&mut sched.clone(), at(100)), Ok(1));
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    sched.insert(at(100), of(2, write(1, FAR, 100)));
+    assert_eq!(next(&mut sched, at(100)), Err(Some(at(106))));
+    assert_eq!(sched.anticipated, process);
+    assert_eq!(next(&mut sched, at(106)), Ok(1));
+    assert_eq!(sched.anticipated, None);
+    // Nobody is waited for after a write.
+    sched.insert(at(107), of(2, write(2, 0, 107)));
+    assert_eq!(next(&mut sched, at(107)), Ok(2));
+}
+
+#[test]
+fn a_write_that_somebody_waits_for_rides_with_the_reads() {
+    let sync = |tag, lba| Request {
+        flags: Flags::SYNC,
+        ..write(tag, lba, 0)
+    };
+    let mut sched = Anticipatory::new(DEFAULT);
+    for (tag, lba) in [(0, 100), (1, 300)] {
+        sched.insert(at(0), sync(tag, lba));
+    }
+    sched.insert(at(0), write(2, 120, 0));
+    sched.insert(at(0), read(3, 200, 0));
+    let order: Vec<u32> = (0..3)
+        .map(|_| next(&mut sched, at(0)).expect("one is queued"))
+        .collect();
+    assert_eq!(order, [0, 3, 1]);
+    assert_eq!(sched.count(Kind::Async), 1);
+}
+
+#[test]
+fn expiry_is_looked_at_once_per_expiry() {
+    let mut sched = Anticipatory::new(DEFAULT);
+    // The first batch begins, and expiry counts as looked at, in tick 0.
+    sched.insert(at(0), read(0, 10_000_000, 0));
+    assert_eq!(next(&mut sched, at(0)), Ok(0));
+    sched.insert(at(1), read(1, 1_000, 1));
+    sched.insert(at(1), read(2, 1_100, 1));
+    for tag in 3..40 {
+        sched.insert(at(2), read(tag, 10_000_000 + 100 * u64::from(tag), 2));
+    }
+    let mut expect = |ms, tag| assert_eq!(next(&mut sched, at(ms)), Ok(tag), "at {ms} ms");
+    expect(4, 3);
+    expect(120, 4);
+    // Looked at in tick 31: the oldest is 31 ticks old, and that is not more than 31.
+    expect(124, 5);
+    // It is old enough now, and nobody looks.
+    expect(128, 6);
+    expect(244, 7);
+    expect(248, 1);
+    // So is the next, and nobody looks before tick 93. The sweep goes on from where it is.
+    expect(252, 2);
+    expect(256, 8);
+}
+
+#[test]
+fn an_expired_request_keeps_it_from_waiting_but_does_not_end_a_wait() {
+    let config = AnticipatoryConfig {
+        antic_expire: Nanos::from_millis(60),
+        ..ticking(1_000)
+    };
+    let mut sched = reader(config, Nanos::ZERO);
+    // Expiry is looked at from 125 ms on, when the request of process 2 will be old enough.
+    sched.checked[Kind::Sync] = Jiffies::default();
+    let late = sched.clone();
+    sched.insert(at(100), of(2, read(1, FAR, 0)));
+    assert_eq!(next(&mut sched, at(100)), Err(Some(at(160))));
+    assert_eq!(next(&mut sched, at(140)), Err(Some(at(160))));
+    // If it had not begun to wait, it would not now, unless somebody looked just before.
+    let mut sched = late.clone();
+    sched.insert(at(140), of(2, read(1, FAR, 0)));
+    assert_eq!(next(&mut sched, at(140)), Ok(1));
+    let mut sched = late;
+    sched.checked[Kind::Sync] = sched.hz.at(at(139));
+    sched.insert(at(140), of(2, read(1, FAR, 0)));
+    assert_eq!(next(&mut sched, at(140)), Err(Some(at(160))));
+}
+
+#[test]
+fn requests_of_one_process_never_wait() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    for round in 0..100 {
+        let now = at(100 + round);
+        for tag in 0..4 {
+            let lba = (round * 4 + u64::from(tag)) * 0x9E37_79B1 % FAR;
+            sched.insert(now, of(1, read(tag, lba, 100 + round)));
+        }
+        for _ in 0..4 {
+            let tag = next(&mut sched, now).expect("all are of one process");
+            sched.completed(now, &of(1, read(tag, 0, 0)));
+        }
+        assert_eq!(next(&mut sched, now), Err(None));
+    }
+}
+
+/// Serves what is queued, each request taking `service`, until nothing is, and returns the runs of
+/// reads (R) and writes (W) with their lengths.
+fn batches(sched: &mut Anticipatory, mut now: Time, service: Nanos) -> Vec<(char, usize)> {
+    let mut runs: Vec<(char, usize)> = Vec::new();
+    loop {
+        match sched.dispatch(now) {
+            Dispatch::Request(request) => {
+                let kind = if request.is_sync() { 'R' } else { 'W' };
+                match runs.last_mut() {
+                    Some((last, len)) if *last == kind => *len += 1,
+                    _ => runs.push((kind, 1)),
+                }
+                now += service;
+                sched.completed(now, &request);
+            }
+            Dispatch::IdleUntil(until) => now = until,
+            Dispatch::Empty => return runs,
+        }
+    }
+}
+
+#[test]
+fn batches_of_reads_and_writes_take_turns() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    for index in 0..400 {
+        sched.insert(at(0), read(index, 8 * u64::from(index), 0));
+        sched.insert(at(0), write(1_000 + index, FAR + 8 * u64::from(index), 0));
+    }
+    let runs = batches(&mut sched, at(0), Nanos::from_millis(5));
+    // Reads from the completion of the first on for more than 500 ms: 1 + 101. At the first
+    // completion the quota of writes doubled to 24, as 0 writes had taken no time. 24 writes and the
+    // read after them take the 125 ms that they should.
+    assert_eq!(
+        runs,
+        [
+            ('R', 102),
+            ('W', 24),
+            ('R', 102),
+            ('W', 24),
+            ('R', 102),
+            ('W', 24),
+            ('R', 94),
+            ('W', 328),
+        ]
+    );
+}
+
+#[test]
+fn the_quota_of_writes_follows_how_long_they_take() {
+    let quota = |took: u64, left: u64, idled: bool| {
+        let mut sched = Anticipatory::new(ticking(1_000));
+        (sched.quota, sched.writes_left, sched.idled) = (20, left, idled);
+        sched.batch_expires = sched.hz.at(at(1_000)) + 125;
+        sched.adapt_quota(sched.hz.at(at(1_000 + took)));
+        sched.quota
+    };
+    assert_eq!(
+        [41, 42, 124].map(|took| quota(took, 0, false)),
+        [40, 21, 21]
+    );
+    assert_eq!([125, 126].map(|took| quota(took, 0, false)), [20, 19]);
+    assert_eq!([375, 376].map(|took| quota(took, 0, false)), [19, 10]);
+    // A batch that was not full says nothing if it was short, one that idled not if it was long.
+    assert_eq!([41, 126].map(|took| quota(took, 1, false)), [20, 19]);
+    assert_eq!([41, 126].map(|took| quota(took, 0, true)), [40, 20]);
+    let mut sched = Anticipatory::new(ticking(1_000));
+    sched.quota = 1;
+    sched.adapt_quota(sched.hz.at(at(10_000)));
+    assert_eq!(sched.quota, 1);
+}
+
+#[test]
+fn a_batch_of_writes_that_is_too_slow_ends_with_its_time() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    for index in 0..40 {
+        sched.insert(at(0), read(index, 8 * u64::from(index), 0));
+        sched.insert(at(0), write(1_000 + index, FAR + 8 * u64::from(index), 0));
+    }
+    // Reads: 1, and then for more than 500 ms 11. Writes: until more than 125 ms have passed, 3.
+    let runs = batches(&mut sched, at(0), Nanos::from_millis(50));
+    assert_eq!(runs[..4], [('R', 12), ('W', 3), ('R', 12), ('W', 3)]);
+}
+
+#[test]
+fn a_new_batch_begins_when_the_old_one_is_back() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    sched.insert(at(0), write(0, FAR, 0));
+    sched.insert(at(0), write(1, FAR + 100, 0));
+    assert_eq!(next(&mut sched, at(0)), Ok(0));
+    assert_eq!(next(&mut sched, at(0)), Ok(1));
+    sched.insert(at(1), read(2, 700, 1));
+    sched.insert(at(1), read(3, 100, 1));
+    assert!(next(&mut sched, at(1)).is_err());
+    sched.completed(at(5), &write(0, FAR, 0));
+    assert!(next(&mut sched, at(5)).is_err());
+    sched.completed(at(9), &write(1, FAR + 100, 0));
+    // At the cheapest, since it had to wait; the sweep of reads stands at 0.
+    assert_eq!(next(&mut sched, at(9)), Ok(3));
+}
+
+#[test]
+fn fusing_moves_the_sweep_on_and_frees_the_owner() {
+    let mut sched = Anticipatory::new(DEFAULT);
+    sched.insert(at(0), of(1, read(0, 100, 0)));
+    assert_eq!(next(&mut sched, at(0)), Ok(0));
+    sched.insert(at(1), of(1, read(1, 208, 1)));
+    sched.insert(at(1), of(2, read(2, 216, 1)));
+    assert_eq!(sched.next[Kind::Sync], Some(Tag(1)));
+    sched.fused(Tag(2), Tag(1));
+    sched.merged(Tag(2), Extent::at(208, 16));
+    assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
+    let owner = sched.contexts.of(&of(1, read(1, 0, 0)));
+    assert_eq!(sched.contexts.get(owner).queued, 0);
+    // Close to what process 1 had, so that nobody waits for it.
+    assert_eq!(next(&mut sched, at(1)), Ok(2));
+    assert_eq!(sched.last[Kind::Sync], Lba::new(224));
+}
+
+#[test]
+fn a_drained_scheduler_is_as_new() {
+    let mut sched = reader(DEFAULT, Nanos::ZERO);
+    let in_drive = of(1, read(0, 1_040, 100));
+    sched.insert(at(100), in_drive);
+    assert_eq!(next(&mut sched, at(100)), Ok(0));
+    sched.insert(at(100), of(2, read(1, FAR, 100)));
+    sched.insert(at(100), of(2, write(2, FAR, 100)));
+    assert!(next(&mut sched, at(100)).is_err());
+    let drained = sched.drain();
+    assert_eq!(drained.iter().map(|r| r.tag.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(next(&mut sched, at(100)), Err(None));
+    // What comes back now says nothing, and the tag can be used again.
+    sched.completed(at(101), &in_drive);
+    assert_eq!(sched.in_drive_count, 0);
+    sched.insert(at(102), of(2, write(0, FAR, 102)));
+    assert_eq!(next(&mut sched, at(102)), Ok(0));
+}
+
+/// A process that reads sequentially, 128 KiB at a time.
+#[derive(Clone, Copy)]
+struct Reader {
+    process: u32,
+    /// Where it reads next.
+    at: u64,
+    /// How long it takes from a request's completion to the next request.
+    think: Nanos,
+    /// How many requests it keeps outstanding.
+    ahead: usize,
+}
+
+/// What came of readers on a disk that needs `sequential` for a request where the last ended and
+/// 12 ms for any other.
+#[derive(Default)]
+struct Outcome {
+    /// The process of each request, and when it completed.
+    served: Vec<(u32, Time)>,
+    /// How often the drive held requests of two processes.
+    mixed: usize,
+    /// How often it had nothing to do although requests were queued.
+    waits: usize,
+}
+
+impl Outcome {
+    /// How long each process was served before another was, without the first and the last turn.
+    fn turns_ms(&self) -> Vec<u64> {
+        let starts: Vec<Time> = (1..self.served.len())
+            .filter(|at| self.served[*at].0 != self.served[*at - 1].0)
+            .map(|at| self.served[at].1)
+            .collect();
+        let turns = starts.windows(2);
+        turns
+            .map(|turn| turn[1].saturating_since(turn[0]).as_nanos() / 1_000_000)
+            .collect()
+    }
+}
+
+/// Runs readers for two seconds.
+fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[Reader]) -> Outcome {
+    const SECTORS: u64 = 256;
+    let end = at(2_000);
+    let mut sched = Anticipatory::new(config);
+    let mut readers = readers.to_vec();
+    let mut due: Vec<(Time, usize)> = Vec::new();
+    for (index, reader) in readers.iter().enumerate() {
+        due.extend(vec![(at(1), index); reader.ahead]);
+    }
+    let mut free: Vec<u32> = (0..64).collect();
+    let (mut drive, mut head, mut now) = (vec![], Lba::ZERO, at(1));
+    let mut outcome = Outcome::default();
+    while now < end {
+        // Who is woken by a completion asks again after the next decision.
+        while let Some(&(done, request)) = drive.first()
+            && done <= now
+        {
+            drive.remove(0);
+            sched.completed(now, &request);
+            free.push(request.tag.0);
+            let process = request.origin.process;
+            outcome.served.push((process, now));
+            let is = |reader: &Reader| reader.process == process;
+            let index = readers.iter().position(is).expect("it is one of them");
+            due.push((now + readers[index].think, index));
+        }
+        let mut wake = None;
+        loop {
+            while drive.len() < depth {
+                match sched.dispatch(now) {
+                    Dispatch::Request(request) => {
+                        let takes = match request.extent.start == head {
+                            true => sequential,
+                            false => Nanos::from_millis(12),
+                        };
+                        head = request.extent.end();
+                        let starts = drive
+                            .last()
+                            .map_or(now, |(done, _): &(Time, Request)| *done);
+                        drive.push((starts + takes, request));
+                    }
+                    Dispatch::IdleUntil(until) => {
+                        wake = Some(until);
+                        outcome.waits += usize::from(drive.is_empty());
+                        break;
+                    }
+                    Dispatch::Empty => break,
+                }
+            }
+            let process = |(_, request): &(Time, Request)| request.origin.process;
+            let first = drive.first().map(process);
+            outcome.mixed += usize::from(drive.iter().any(|d| Some(process(d)) != first));
+            let Some(index) = due.iter().position(|(due, _)| *due <= now) else {
+                break;
+            };
+            let reader = &mut readers[due.remove(index).1];
+            let tag = free.pop().expect("there are as many as requests");
+            let request = Request::new(
+                Tag(tag),
+                crate::Op::Read,
+                Extent::at(reader.at, SECTORS),
+                now,
+            );
+            reader.at += SECTORS;
+            sched.insert(now, of(reader.process, request));
+            wake = None;
+        }
+        let events = due.iter().map(|(due, _)| *due);
+        let events = events
+            .chain(drive.first().map(|(done, _)| *done))
+            .chain(wake);
+        now = events.min().expect("the readers never stop");
+    }
+    outcome
+}
+
+/// Two readers, a tenth of a disk apart.
+fn two(think: Nanos, ahead: usize) -> [Reader; 2] {
+    [1, 2].map(|process| Reader {
+        process,
+        at: u64::from(process) * FAR,
+        think,
+        ahead,
+    })
+}
+
+const THINK: Nanos = Nanos::from_micros(100);
+
+/// The turns of two readers, without the first ones, in which they are not known yet.
+fn turns(hz: u64, think: Nanos, ahead: usize) -> Vec<u64> {
+    let readers = two(think, ahead);
+    let turns = run(ticking(hz), 1, Nanos::from_millis(2), &readers).turns_ms();
+    assert!(turns.len() > 7, "{turns:?}");
+    turns[4..].to_vec()
+}
+
+#[test]
+fn two_readers_take_turns_of_an_expiry() {
+    // Of each a request is always queued that came before the last look: it goes at every look.
+    for (hz, turn) in [(1_000, 125), (250, 124)] {
+        for ms in turns(hz, THINK, 2) {
+            assert!((turn..turn + 4).contains(&ms), "hz={hz}: {ms} ms");
+        }
+    }
+    // With one request at a time, that of the other came in the tick of the last look. If somebody
+    // looks one expiry later to the tick, it has not expired, and the turn is twice as long.
+    let once_or_twice = |ms: u64| (125..129).contains(&ms) || (250..254).contains(&ms);
+    let mixed = turns(1_000, THINK, 1);
+    assert!(mixed.iter().all(|ms| once_or_twice(*ms)), "{mixed:?}");
+    assert!(mixed.iter().any(|ms| *ms > 200) && mixed.iter().any(|ms| *ms < 200));
+    // With ticks of 4 ms and requests of 2 ms somebody always does.
+    for ms in turns(250, Nanos::ZERO, 1) {
+        assert!((248..252).contains(&ms), "{ms} ms");
+    }
+}
+
+#[test]
+fn a_wait_of_one_tick_is_cut_short_now_and_then() {
+    // Of a reader that thinks for a 40th of a tick about every 40th request comes after the tick
+    // under way, and its turn ends: here with each 20th, since the reader is in step with the timer.
+    for ms in turns(250, THINK, 1) {
+        assert_eq!(ms, 52);
+    }
+}
+
+#[test]
+fn waiting_keeps_two_readers_sequential() {
+    let throughput = |antic_expire| {
+        let config = AnticipatoryConfig {
+            antic_expire,
+            ..ticking(1_000)
+        };
+        run(config, 1, Nanos::from_millis(2), &two(THINK, 1))
+            .served
+            .len()
+    };
+    // Of 2 s, 952 requests of 2.1 ms at most, and 166 of 12 ms.
+    let (waiting, not) = (throughput(DEFAULT.antic_expire), throughput(Nanos::ZERO));
+    assert!(waiting > 850, "{waiting}");
+    assert!(not < 170, "{not}");
+}
+
+#[test]
+fn thinking_for_longer_than_the_wait_turns_waiting_off() {
+    let waits = |think_ms| {
+        let readers = two(Nanos::from_millis(think_ms), 1);
+        let outcome = run(ticking(1_000), 1, Nanos::from_millis(2), &readers);
+        (outcome.waits, outcome.served.len())
+    };
+    let (short, long) = (waits(3), waits(10));
+    assert!(short.0 > 300, "{short:?}");
+    // Only until the first thoughts were seen.
+    assert!(long.0 <= 6, "{long:?}");
+}
+
+#[test]
+fn far_readers_are_never_in_the_drive_together() {
+    for hz in [250, 1_000] {
+        let outcome = run(ticking(hz), 4, Nanos::from_millis(2), &two(THINK, 2));
+        assert!(outcome.served.len() > 500);
+        // But for the first requests of each at 250, and where the age of a request counts.
+        let turns = outcome.turns_ms().len();
+        assert!(
+            outcome.mixed <= 4 * (turns + 4),
+            "{} of {turns}",
+            outcome.mixed
+        );
+        let mut near = two(THINK, 2);
+        near[1].at = near[0].at + 4_000;
+        let outcome = run(ticking(hz), 4, Nanos::from_millis(2), &near[..]);
+        assert!(outcome.mixed > 100, "{}", outcome.mixed);
+    }
+}
+
+#[test]
+fn processes_that_are_hidden_are_not_waited_for() {
+    // All requests are of process 0, from two streams.
+    let mut readers = two(THINK, 1);
+    for reader in &mut readers {
+        reader.process = 0;
+    }
+    let config = ticking(1_000);
+    let hidden = run(config, 1, Nanos::from_millis(2), &[readers[0], readers[0]]);
+    assert_eq!(hidden.waits, 0);
+}
