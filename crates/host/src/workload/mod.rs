@@ -1,0 +1,245 @@
+//! Benchmarks: programs whose processes ask a [`Host`](crate::Host) for what theirs did.
+//!
+//! Each has a struct of plain numbers whose defaults are those of the Stream Scheduling paper (Xu and
+//! Jiang, FAST 2011, sections 3.3 and 3.4), and says beside each rule what it rests on. What a
+//! process does is a function of these numbers and a seed; it knows no time.
+//!
+//! | name | struct | programs |
+//! |---|---|---|
+//! | `par-read` | [`ParReadSpec`] | one for each process |
+//! | `grep` | [`GrepSpec`] | one for each instance |
+//! | `postmark` | [`PostMarkSpec`] | one for each instance |
+//! | `tpch-q19` | [`TpcHSpec`] | one for each instance |
+//! | `multi-threads` | [`MultiThreadsSpec`] | one for each process, threads together |
+//! | `mpi-io-test` | [`MpiIoSpec`] | one for each |
+//!
+//! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
+//! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
+//! scale differ where a start-up or a full cache matters, so results of the paper are reproduced at 1.
+
+mod par_read;
+
+pub use par_read::ParReadSpec;
+
+use crate::layout::LayoutError;
+use crate::{File, HostBuilder, HostError};
+use headtime_units::{Bytes, Extent, Lba, Sectors, nearest};
+use thiserror::Error;
+
+/// Bytes of a page of memory and of a block of a file.
+const PAGE: u64 = 4096;
+
+/// Why a benchmark cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BenchmarkError {
+    /// No benchmark has this name.
+    #[error(
+        "unknown benchmark `{found}`; allowed are {}{}",
+        BenchmarkSpec::NAMES.join(", "),
+        suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    )]
+    Unknown {
+        /// The text.
+        found: String,
+        /// The name that is most like it.
+        suggestion: Option<&'static str>,
+    },
+    /// A number is out of range.
+    #[error("{benchmark}: {key} is {found}; allowed is {allowed}")]
+    Range {
+        /// Of which benchmark.
+        benchmark: &'static str,
+        /// Which.
+        key: &'static str,
+        /// What was given.
+        found: String,
+        /// What may be.
+        allowed: &'static str,
+    },
+    /// Its files do not fit on the disk.
+    #[error("{benchmark}: the data ends at byte {end}, the disk at {capacity}")]
+    DiskSize {
+        /// Which benchmark.
+        benchmark: &'static str,
+        /// Where the last of its data would end.
+        end: u64,
+        /// Bytes of the disk.
+        capacity: u64,
+    },
+    /// Its files cannot be laid down.
+    #[error("{benchmark}: {source}")]
+    Layout {
+        /// Which benchmark.
+        benchmark: &'static str,
+        /// Why.
+        source: LayoutError,
+    },
+    /// The host refuses it.
+    #[error("{benchmark}: {source}")]
+    Host {
+        /// Which benchmark.
+        benchmark: &'static str,
+        /// Why.
+        source: HostError,
+    },
+}
+
+/// A benchmark with its numbers.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BenchmarkSpec {
+    /// Processes that each read a file from beginning to end.
+    ParRead(ParReadSpec),
+}
+
+impl BenchmarkSpec {
+    /// The names of all benchmarks.
+    pub const NAMES: [&'static str; 1] = ["par-read"];
+
+    /// The benchmark with this name and the numbers of the paper.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn from_name(name: &str) -> Result<BenchmarkSpec, BenchmarkError> {
+        Ok(match name {
+            "par-read" => BenchmarkSpec::ParRead(ParReadSpec::default()),
+            _ => {
+                return Err(BenchmarkError::Unknown {
+                    found: name.to_owned(),
+                    suggestion: nearest(name, BenchmarkSpec::NAMES),
+                });
+            }
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            BenchmarkSpec::ParRead(_) => "par-read",
+        }
+    }
+
+    /// Adds its files and processes to a host. Its programs are numbered from `program` on; returns
+    /// the number behind the last. The seed fixes everything random about it.
+    ///
+    /// # Errors
+    ///
+    /// If one of its numbers is out of range, or its data does not fit on the disk.
+    pub fn add(
+        &self,
+        builder: &mut HostBuilder,
+        seed: u64,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let _ = seed;
+        match self {
+            BenchmarkSpec::ParRead(spec) => spec.add(builder, program),
+        }
+    }
+}
+
+/// A benchmark's name, for its errors, and where it is laid down.
+#[derive(Clone, Copy)]
+struct Site {
+    benchmark: &'static str,
+    sector_bytes: u32,
+    capacity: Sectors,
+}
+
+impl Site {
+    fn new(benchmark: &'static str, builder: &HostBuilder) -> Site {
+        let disk = builder.disk();
+        Site {
+            benchmark,
+            sector_bytes: disk.sector_bytes,
+            capacity: disk.capacity,
+        }
+    }
+
+    /// An error unless `good`.
+    fn check(
+        self,
+        good: bool,
+        key: &'static str,
+        found: impl ToString,
+        allowed: &'static str,
+    ) -> Result<(), BenchmarkError> {
+        if good {
+            return Ok(());
+        }
+        Err(BenchmarkError::Range {
+            benchmark: self.benchmark,
+            key,
+            found: found.to_string(),
+            allowed,
+        })
+    }
+
+    fn check_scale(self, scale: f64) -> Result<(), BenchmarkError> {
+        let good = scale > 0.0 && scale <= 1.0;
+        self.check(good, "scale", scale, "more than 0, at most 1")
+    }
+
+    fn check_count(self, key: &'static str, count: u32) -> Result<(), BenchmarkError> {
+        self.check((1..=4096).contains(&count), key, count, "1 to 4096")
+    }
+
+    fn check_size(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
+        self.check((1..=1 << 44).contains(&size.0), key, size, "1B to 16TiB")
+    }
+
+    /// For a distance or a place, which may be zero.
+    fn check_distance(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
+        self.check(size.0 <= 1 << 50, key, size, "at most 1024TiB")
+    }
+
+    /// For one call.
+    fn check_call(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
+        self.check((1..=1 << 30).contains(&size.0), key, size, "1B to 1GiB")
+    }
+
+    fn host(self, source: HostError) -> BenchmarkError {
+        BenchmarkError::Host {
+            benchmark: self.benchmark,
+            source,
+        }
+    }
+
+    /// So many bytes of the disk from a byte on, moved up to a whole page, as whole pages.
+    fn extent(self, start: u64, bytes: u64) -> Result<Extent, BenchmarkError> {
+        let sectors = PAGE / u64::from(self.sector_bytes);
+        let first = start.div_ceil(PAGE) * sectors;
+        let len = bytes.div_ceil(PAGE) * sectors;
+        if first + len > self.capacity.get() {
+            return Err(BenchmarkError::DiskSize {
+                benchmark: self.benchmark,
+                end: (first + len) * u64::from(self.sector_bytes),
+                capacity: self.capacity.bytes(self.sector_bytes),
+            });
+        }
+        Ok(Extent::new(Lba::new(first), Sectors::new(len)))
+    }
+
+    /// A file in one piece from a byte of the disk on. That ext3 puts an indirect block of 4 KiB
+    /// between every 4 MiB of data, and tables of 2 MiB between every 128 MiB, is left out.
+    fn file(self, start: u64, size: u64) -> Result<File, BenchmarkError> {
+        Ok(File {
+            extents: vec![self.extent(start, size)?],
+            size,
+        })
+    }
+}
+
+/// A size made smaller: whole pages, at least one, and never larger than it was.
+fn scaled(size: Bytes, scale: f64) -> u64 {
+    if scale == 1.0 {
+        return size.0;
+    }
+    let pages = (size.0 as f64 * scale / PAGE as f64) as u64;
+    (pages.max(1) * PAGE).min(size.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Parallel sequential readers.
+
+use super::{BenchmarkError, Site, scaled};
+use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_units::{Bytes, Nanos, Time};
+
+/// `par-read`: processes that each read a file from beginning to end, call by call.
+///
+/// Rests on: the paper's own description (section 3.3): four independent processes, each reading a
+/// file of 1 GB in requests of 4 KB, 50 GB between adjacent files, no time to think by default.
+/// Trust: high. Open: whether GB means 10⁹ or 2³⁰ bytes (10⁹ is taken; rates do not depend on it),
+/// and where on the disk the first file lies (its start is taken).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParReadSpec {
+    /// How many processes, each with a file and a program number of its own; 1 to 4096, default 4.
+    pub processes: u32,
+    /// Bytes of each file; default 1 GB.
+    pub file: Bytes,
+    /// Bytes of each call; default 4 KiB, at most 1 GiB. Less costs more time in calls; above 128 KiB
+    /// a call alone fills the window of readahead.
+    pub read: Bytes,
+    /// Bytes from the end of a file to the beginning of the next; default 50 GB. More makes each
+    /// change from one reader to another cost a longer seek.
+    pub gap: Bytes,
+    /// Where on the disk the first file begins; default 0.
+    pub start: Bytes,
+    /// Time that passes between two calls of a process; default 0. What is read in advance is not
+    /// waited for, so less of it shows at the disk the more a call finds in memory.
+    pub think: Nanos,
+    /// Share of each file that is read, more than 0 to 1, default 1. Files are that much shorter and
+    /// still lie where they would.
+    pub scale: f64,
+}
+
+impl Default for ParReadSpec {
+    fn default() -> ParReadSpec {
+        ParReadSpec {
+            processes: 4,
+            file: Bytes(1_000_000_000),
+            read: Bytes(4096),
+            gap: Bytes(50_000_000_000),
+            start: Bytes(0),
+            think: Nanos::ZERO,
+            scale: 1.0,
+        }
+    }
+}
+
+impl ParReadSpec {
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
+    /// number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range or the files do not fit on the disk.
+    pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
+        let site = Site::new("par-read", builder);
+        site.check_count("processes", self.processes)?;
+        site.check_size("file", self.file)?;
+        site.check_call("read", self.read)?;
+        site.check_distance("gap", self.gap)?;
+        site.check_distance("start", self.start)?;
+        site.check_scale(self.scale)?;
+        let size = scaled(self.file, self.scale);
+        for number in 0..self.processes {
+            let place = self.start.0 + u64::from(number) * (self.file.0 + self.gap.0);
+            let file = builder
+                .add_file(site.file(place, size)?)
+                .map_err(|error| site.host(error))?;
+            builder.add_process(ProcessSpec {
+                program: program + number,
+                behaviour: Box::new(Sequential::new(file, size, self.read.0, self.think)),
+                served_by: None,
+                start: Time::ZERO,
+            });
+        }
+        Ok(program + self.processes)
+    }
+}
+
+/// Reads a file from beginning to end in calls of one size, thinking between them.
+pub(super) struct Sequential {
+    file: FileId,
+    size: u64,
+    read: u64,
+    think: Nanos,
+    offset: u64,
+    thinks: bool,
+}
+
+impl Sequential {
+    pub(super) fn new(file: FileId, size: u64, read: u64, think: Nanos) -> Sequential {
+        Sequential {
+            file,
+            size,
+            read,
+            think,
+            offset: 0,
+            thinks: false,
+        }
+    }
+}
+
+impl Behaviour for Sequential {
+    fn next(&mut self) -> Step {
+        if self.offset >= self.size {
+            return Step::Exit;
+        }
+        if self.thinks && !self.think.is_zero() {
+            self.thinks = false;
+            return Step::Think(self.think);
+        }
+        let offset = self.offset;
+        let len = self.read.min(self.size - offset);
+        self.offset += len;
+        self.thinks = true;
+        Step::Read {
+            file: self.file,
+            offset,
+            len,
+        }
+    }
+}
