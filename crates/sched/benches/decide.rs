@@ -3,9 +3,14 @@
 //! Addresses are random over the disk; the head moves to what was taken, and 4 ms pass. Positions
 //! are those of the synthetic disk of `testkit`, whose prediction is a table, a division and two
 //! multiplications.
+//!
+//! Of the policies that wait for processes: what a request costs from insertion to completion, with
+//! eight processes that read sequentially, one request each.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use headtime_sched::{Elevator, LbaIndex, Op, Request, Spec, Tag};
+use headtime_sched::{
+    Dispatch, Elevator, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler, Spec, Tag,
+};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Extent, Lba, Nanos, Time};
 use std::hint::black_box;
@@ -22,6 +27,9 @@ const POLICIES: [&str; 9] = [
     "sptf:age_weight=0.03",
     "sptf-sw60",
 ];
+
+/// Those that wait for processes.
+const WAITING: [&str; 2] = ["anticipatory", "anticipatory:hz=1000"];
 
 /// Addresses without end: a linear congruential generator's upper half (Knuth's constants).
 struct Addresses(u64, u64);
@@ -105,6 +113,85 @@ fn decide(c: &mut Criterion) {
     }
 }
 
+/// Processes that read sequentially, each one request at a time, 100 us after the one before.
+struct Readers {
+    scheduler: Box<dyn Scheduler>,
+    /// Where each reads next.
+    at: Vec<u64>,
+    /// Who is about to ask.
+    thinks: Option<u32>,
+    now: Time,
+}
+
+impl Readers {
+    fn new(policy: &str, processes: u32) -> Readers {
+        let spec: Spec = policy.parse().expect("a policy");
+        let mut readers = Readers {
+            scheduler: spec
+                .build(None::<NoPositioning>)
+                .expect("without positions"),
+            at: (0..u64::from(processes))
+                .map(|process| process << 24)
+                .collect(),
+            thinks: None,
+            now: Time::ZERO,
+        };
+        for process in 0..processes {
+            readers.ask(process);
+        }
+        readers
+    }
+
+    fn ask(&mut self, process: u32) {
+        let at = &mut self.at[process as usize];
+        let mut request = Request::new(Tag(process), Op::Read, Extent::at(*at, 256), self.now);
+        request.origin = Origin {
+            process,
+            ..Origin::default()
+        };
+        *at += 256;
+        self.scheduler.insert(self.now, request);
+    }
+
+    /// Serves a request in 2 ms. Who has got one asks again after the next decision.
+    fn step(&mut self) -> Request {
+        loop {
+            match (self.scheduler.dispatch(self.now), self.thinks.take()) {
+                (Dispatch::Request(request), thinks) => {
+                    if let Some(process) = thinks {
+                        self.now += Nanos::from_micros(100);
+                        self.ask(process);
+                    }
+                    self.now += Nanos::from_millis(2);
+                    self.scheduler.completed(self.now, &request);
+                    self.thinks = Some(request.origin.process);
+                    return request;
+                }
+                (_, Some(process)) => {
+                    self.now += Nanos::from_micros(100);
+                    self.ask(process);
+                }
+                (Dispatch::IdleUntil(until), None) => self.now = until,
+                (Dispatch::Empty, None) => unreachable!("eight requests are outstanding"),
+            }
+        }
+    }
+}
+
+fn wait(c: &mut Criterion) {
+    let mut group = c.benchmark_group("wait/8");
+    for policy in WAITING {
+        let mut readers = Readers::new(policy, 8);
+        for _ in 0..1_000 {
+            readers.step();
+        }
+        group.bench_function(BenchmarkId::from_parameter(policy), |b| {
+            b.iter(|| black_box(readers.step()));
+        });
+    }
+    group.finish();
+}
+
 fn index(c: &mut Criterion) {
     let mut group = c.benchmark_group("index");
     for entries in [32, 64, 4_096, 100_000] {
@@ -132,5 +219,5 @@ fn index(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, decide, index);
+criterion_group!(benches, decide, wait, index);
 criterion_main!(benches);
