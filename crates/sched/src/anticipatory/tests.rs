@@ -652,6 +652,8 @@ fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[R
         due.extend(vec![(at(1), index); reader.ahead]);
     }
     let mut free: Vec<u32> = (0..64).collect();
+    // Which reader asked, by tag.
+    let mut asked = vec![0; 64];
     let (mut drive, mut head, mut now) = (vec![], Lba::ZERO, at(1));
     let mut outcome = Outcome::default();
     while now < end {
@@ -664,8 +666,7 @@ fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[R
             free.push(request.tag.0);
             let process = request.origin.process;
             outcome.served.push((process, now));
-            let is = |reader: &Reader| reader.process == process;
-            let index = readers.iter().position(is).expect("it is one of them");
+            let index = asked[request.tag.index()];
             due.push((now + readers[index].think, index));
         }
         let mut wake = None;
@@ -697,8 +698,10 @@ fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[R
             let Some(index) = due.iter().position(|(due, _)| *due <= now) else {
                 break;
             };
-            let reader = &mut readers[due.remove(index).1];
+            let (_, index) = due.remove(index);
+            let reader = &mut readers[index];
             let tag = free.pop().expect("there are as many as requests");
+            asked[tag as usize] = index;
             let request = Request::new(
                 Tag(tag),
                 crate::Op::Read,
@@ -817,13 +820,61 @@ fn far_readers_are_never_in_the_drive_together() {
 }
 
 #[test]
-fn processes_that_are_hidden_are_not_waited_for() {
-    // All requests are of process 0, from two streams.
+fn streams_of_one_process_are_not_waited_for() {
+    let config = ticking(1_000);
+    let known = run(config, 1, Nanos::from_millis(2), &two(THINK, 1));
     let mut readers = two(THINK, 1);
     for reader in &mut readers {
         reader.process = 0;
     }
-    let config = ticking(1_000);
-    let hidden = run(config, 1, Nanos::from_millis(2), &[readers[0], readers[0]]);
-    assert_eq!(hidden.waits, 0);
+    let hidden = run(config, 1, Nanos::from_millis(2), &readers);
+    assert!(known.waits > 800 && known.served.len() > 850);
+    // The other stream's request is always there, 12 ms away.
+    assert_eq!((hidden.waits, hidden.served.len()), (0, 166));
+}
+
+#[test]
+fn the_clock_of_a_batch_starts_when_the_drive_is_empty() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    for (tag, lba) in [(0, 1_000), (1, 2_000)] {
+        sched.insert(at(0), read(tag, lba, 0));
+    }
+    assert_eq!(next(&mut sched, at(0)), Ok(0));
+    assert_eq!(next(&mut sched, at(0)), Ok(1));
+    sched.insert(at(0), write(2, FAR, 0));
+    sched.insert(at(0), read(3, 3_000, 0));
+    // The batch of reads does not end before its first request is back, and 500 ms later.
+    sched.completed(at(300), &read(0, 1_000, 0));
+    assert_eq!(sched.batch_expires, sched.hz.at(at(800)));
+    // A wait for the writes' turn, which begins with the last read.
+    assert!(next(&mut sched, at(801)).is_err());
+    assert!(sched.draining);
+    sched.completed(at(900), &read(1, 2_000, 0));
+    assert_eq!(sched.batch_expires, sched.hz.at(at(1_025)));
+    assert_eq!(next(&mut sched, at(900)), Ok(2));
+    // And back: the clock of the reads starts with the first that is back.
+    sched.insert(at(901), write(4, FAR + 8, 901));
+    assert!(next(&mut sched, at(1_026)).is_err());
+    sched.completed(at(1_030), &write(2, FAR, 0));
+    assert_eq!(next(&mut sched, at(1_030)), Ok(3));
+    sched.completed(at(1_100), &read(3, 3_000, 0));
+    assert_eq!(sched.batch_expires, sched.hz.at(at(1_600)));
+}
+
+#[test]
+fn reads_alone_never_end_their_batch() {
+    let mut sched = reader(ticking(1_000), Nanos::ZERO);
+    for ms in 1..10 {
+        let lba = 1_040 + 8 * (ms - 1);
+        serve(
+            &mut sched,
+            at(1_000 * ms),
+            at(1_000 * ms),
+            of(1, read(0, lba, 0)),
+        );
+    }
+    sched.insert(at(9_100), of(1, read(1, 1_112, 9_100)));
+    sched.insert(at(9_100), of(1, write(2, FAR, 9_100)));
+    assert_eq!(next(&mut sched, at(9_100)), Ok(1));
+    assert_eq!(sched.batch_expires, sched.hz.at(at(9_500)));
 }
