@@ -140,7 +140,7 @@ impl Ext3 {
         options: Ext3Options,
         seed: u64,
     ) -> Result<Ext3, LayoutError> {
-        if sector_bytes == 0 || BLOCK_BYTES % u64::from(sector_bytes) != 0 {
+        if sector_bytes == 0 || !BLOCK_BYTES.is_multiple_of(u64::from(sector_bytes)) {
             return Err(LayoutError::Sector { sector_bytes });
         }
         if !(128..=4096).contains(&options.inode_bytes) || !options.inode_bytes.is_power_of_two() {
@@ -689,7 +689,7 @@ impl Directory {
         if leaves == 0 {
             return None;
         }
-        Some(self.blocks[1 + (u64::from(hash) * leaves >> 32) as usize])
+        Some(self.blocks[1 + ((u64::from(hash) * leaves) >> 32) as usize])
     }
 }
 
@@ -713,7 +713,7 @@ fn indirect_blocks_before(blocks: u64) -> u32 {
         1
     } else if blocks == DIRECT + POINTERS {
         2
-    } else if blocks > DIRECT + POINTERS && (blocks - DIRECT) % POINTERS == 0 {
+    } else if blocks > DIRECT + POINTERS && (blocks - DIRECT).is_multiple_of(POINTERS) {
         1
     } else {
         0
@@ -735,11 +735,11 @@ fn has_backup(group: u32) -> bool {
 /// Blocks that `mke2fs` gives the journal of a file system of `blocks` blocks.
 fn journal_blocks(blocks: u32) -> u32 {
     match blocks {
-        ..2048 => 0,
-        ..32_768 => 1024,
-        ..262_144 => 4096,
-        ..524_288 => 8192,
-        ..1_048_576 => 16_384,
+        0..2048 => 0,
+        2048..32_768 => 1024,
+        32_768..262_144 => 4096,
+        262_144..524_288 => 8192,
+        524_288..1_048_576 => 16_384,
         _ => 32_768,
     }
 }

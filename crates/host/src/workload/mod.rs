@@ -17,9 +17,19 @@
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
 //! scale differ where a start-up or a full cache matters, so results of the paper are reproduced at 1.
 
+mod grep;
+mod mpi_io;
+mod multi_threads;
 mod par_read;
+mod postmark;
+mod tpch;
 
+pub use grep::GrepSpec;
+pub use mpi_io::MpiIoSpec;
+pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
+pub use postmark::PostMarkSpec;
+pub use tpch::TpcHSpec;
 
 use crate::layout::LayoutError;
 use crate::{File, HostBuilder, HostError};
@@ -91,11 +101,28 @@ pub enum BenchmarkError {
 pub enum BenchmarkSpec {
     /// Processes that each read a file from beginning to end.
     ParRead(ParReadSpec),
+    /// Searches through copies of a tree of files.
+    Grep(GrepSpec),
+    /// Mail servers' small files.
+    PostMark(PostMarkSpec),
+    /// A query of a decision-support benchmark.
+    TpcH(TpcHSpec),
+    /// Threads that read in strides and keep step.
+    MultiThreads(MultiThreadsSpec),
+    /// Parallel programs on a striped file system, as one server's disk sees them.
+    MpiIo(MpiIoSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 1] = ["par-read"];
+    pub const NAMES: [&'static str; 6] = [
+        "par-read",
+        "grep",
+        "postmark",
+        "tpch-q19",
+        "multi-threads",
+        "mpi-io-test",
+    ];
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -105,6 +132,11 @@ impl BenchmarkSpec {
     pub fn from_name(name: &str) -> Result<BenchmarkSpec, BenchmarkError> {
         Ok(match name {
             "par-read" => BenchmarkSpec::ParRead(ParReadSpec::default()),
+            "grep" => BenchmarkSpec::Grep(GrepSpec::default()),
+            "postmark" => BenchmarkSpec::PostMark(PostMarkSpec::default()),
+            "tpch-q19" => BenchmarkSpec::TpcH(TpcHSpec::default()),
+            "multi-threads" => BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()),
+            "mpi-io-test" => BenchmarkSpec::MpiIo(MpiIoSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -118,6 +150,11 @@ impl BenchmarkSpec {
     pub fn name(&self) -> &'static str {
         match self {
             BenchmarkSpec::ParRead(_) => "par-read",
+            BenchmarkSpec::Grep(_) => "grep",
+            BenchmarkSpec::PostMark(_) => "postmark",
+            BenchmarkSpec::TpcH(_) => "tpch-q19",
+            BenchmarkSpec::MultiThreads(_) => "multi-threads",
+            BenchmarkSpec::MpiIo(_) => "mpi-io-test",
         }
     }
 
@@ -133,9 +170,13 @@ impl BenchmarkSpec {
         seed: u64,
         program: u32,
     ) -> Result<u32, BenchmarkError> {
-        let _ = seed;
         match self {
             BenchmarkSpec::ParRead(spec) => spec.add(builder, program),
+            BenchmarkSpec::Grep(spec) => spec.add(builder, seed, program),
+            BenchmarkSpec::PostMark(spec) => spec.add(builder, seed, program),
+            BenchmarkSpec::TpcH(spec) => spec.add(builder, program),
+            BenchmarkSpec::MultiThreads(spec) => spec.add(builder, program),
+            BenchmarkSpec::MpiIo(spec) => spec.add(builder, program),
         }
     }
 }
@@ -198,6 +239,13 @@ impl Site {
     /// For one call.
     fn check_call(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
         self.check((1..=1 << 30).contains(&size.0), key, size, "1B to 1GiB")
+    }
+
+    fn layout(self, source: LayoutError) -> BenchmarkError {
+        BenchmarkError::Layout {
+            benchmark: self.benchmark,
+            source,
+        }
     }
 
     fn host(self, source: HostError) -> BenchmarkError {

@@ -1,0 +1,213 @@
+//! A search through a tree of files.
+
+use super::{BenchmarkError, Site};
+use crate::layout::{Ext3, Ext3Options, LayoutError, Random, TreeSpec, Visit, Written};
+use crate::{Behaviour, File, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_units::{Bytes, Lba, Nanos, Time};
+
+/// `grep`: searches for a word that is nowhere, each in its own copy of the sources of Linux 2.6.31.
+///
+/// Each directory is listed (its inode, its blocks) and its entries visited in the order of the list,
+/// which on ext3 is the order of a hash; of each file the inode's block is read and then the data in
+/// calls of one buffer until its end, with time for the search after each call. Blocks of metadata
+/// are in memory after their first use. An indirect block is read before the call that comes to what it
+/// names; in truth readahead comes to it one window earlier, which concerns one file in 25.
+///
+/// Rests on: the paper for the two instances, the tree and the gap; [`TreeSpec`] for what the tree is
+/// like; [`Ext3`] for where it lies; GNU grep 2.5 for the order and for calls of 32 KiB. Trust: high
+/// for the pattern of a call, moderate for the tree. Open: how the copies were made. Unpacked from an
+/// archive, files of a directory are near each other and read out of order; copied within a file
+/// system, they are read in the order in which they lie. The paper speaks of copies, and its 73.5 s for
+/// 730 MB under Noop leave no time for a seek of its own for each of 58,000 files.
+/// The processor's time is assumed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrepSpec {
+    /// How many instances, each a program of one process with a copy of its own; 1 to 4096, default
+    /// 2.
+    pub instances: u32,
+    /// Files of the tree; 1 to 10 million, default 29,100.
+    pub files: u32,
+    /// Directories of the tree; 1 to 1 million, default 1,760.
+    pub directories: u32,
+    /// Half of the files are smaller; default 5,600 bytes.
+    pub median: Bytes,
+    /// Standard deviation of the logarithm of the sizes; 0 to 3, default 1.27, which makes the mean
+    /// 12.5 KB.
+    pub spread: f64,
+    /// In which order each copy was written; default [`Written::Copied`].
+    pub written: Written,
+    /// Share of the file system that was taken before, in pieces, 0 to 0.95; default 0, a fresh one.
+    pub aged: f64,
+    /// Mean length of the holes that an aged file system has; default 64 KiB.
+    pub hole: Bytes,
+    /// Bytes of each call; default 32 KiB.
+    pub read: Bytes,
+    /// Processor time for each file: opening and closing it; default 15 us.
+    pub file_cpu: Nanos,
+    /// Processor time for each KiB searched; default 1 us.
+    pub kib_cpu: Nanos,
+    /// Bytes of the partition of each copy; default 2 GiB.
+    pub partition: Bytes,
+    /// Bytes from the end of a partition to the beginning of the next; default 50 GB.
+    pub gap: Bytes,
+    /// Where on the disk the first partition begins; default 0.
+    pub start: Bytes,
+    /// Share of the files and directories that there are, more than 0 to 1, default 1.
+    pub scale: f64,
+}
+
+impl Default for GrepSpec {
+    fn default() -> GrepSpec {
+        let tree = TreeSpec::default();
+        GrepSpec {
+            instances: 2,
+            files: tree.files,
+            directories: tree.directories,
+            median: tree.median,
+            spread: tree.spread,
+            written: Written::Copied,
+            aged: 0.0,
+            hole: Bytes(64 << 10),
+            read: Bytes(32 << 10),
+            file_cpu: Nanos::from_micros(15),
+            kib_cpu: Nanos::from_micros(1),
+            partition: Bytes(2 << 30),
+            gap: Bytes(50_000_000_000),
+            start: Bytes(0),
+            scale: 1.0,
+        }
+    }
+}
+
+impl GrepSpec {
+    /// Adds the trees and processes to a host; programs are numbered from `program` on. Returns the
+    /// number behind the last. The copies are of one tree, which the seed fixes with everything else
+    /// that is random.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range, a tree does not fit into its partition, or the partitions do not
+    /// fit on the disk.
+    pub fn add(
+        &self,
+        builder: &mut HostBuilder,
+        seed: u64,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let site = Site::new("grep", builder);
+        site.check_count("instances", self.instances)?;
+        site.check_call("read", self.read)?;
+        site.check_size("partition", self.partition)?;
+        site.check_distance("gap", self.gap)?;
+        site.check_distance("start", self.start)?;
+        site.check_scale(self.scale)?;
+        let layout = |error: LayoutError| site.layout(error);
+        let few = |count: u32| ((f64::from(count) * self.scale) as u32).max(1);
+        let tree = TreeSpec {
+            files: few(self.files).min(self.files),
+            directories: few(self.directories).min(self.directories),
+            median: self.median,
+            spread: self.spread,
+            ..TreeSpec::default()
+        };
+        let plan = tree.plan(seed).map_err(layout)?;
+        for number in 0..self.instances {
+            let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
+            let partition = site.extent(place, self.partition.0)?;
+            let mut random = Random::new(seed, u64::from(number), 16);
+            let options = Ext3Options::default();
+            let own = u64::from(random.bits());
+            let mut fs =
+                Ext3::format(partition, site.sector_bytes, options, own).map_err(layout)?;
+            fs.age(self.aged, self.hole.0 as f64 / 4096.0)
+                .map_err(layout)?;
+            fs.set_writer(random.bits());
+            let mut root = fs.root();
+            let tree = plan
+                .lay(&mut fs, &mut root, self.written, own)
+                .map_err(layout)?;
+            let mut jobs = Vec::new();
+            for visit in tree.walk() {
+                match visit {
+                    Visit::Directory(at) => {
+                        let directory = &tree.directories[at as usize];
+                        jobs.push(Job::Block(directory.inode_block));
+                        jobs.extend(directory.blocks.iter().map(|&lba| Job::Block(lba)));
+                    }
+                    Visit::File(at) => {
+                        let file = &tree.files[at as usize];
+                        let (size, data) = (file.layout.size, &file.layout.data);
+                        let id = builder
+                            .add_file(File {
+                                extents: data.clone(),
+                                size,
+                            })
+                            .map_err(|error| site.host(error))?;
+                        jobs.push(Job::Block(file.inode_block));
+                        let mut indirect = file.layout.indirect.iter().peekable();
+                        for offset in (0..size).step_by(self.read.0 as usize) {
+                            let len = self.read.0.min(size - offset);
+                            while let Some(next) =
+                                indirect.next_if(|next| next.from_block * 4096 < offset + len)
+                            {
+                                jobs.push(Job::Block(next.lba));
+                            }
+                            jobs.push(Job::Read(id, offset, len));
+                        }
+                    }
+                }
+            }
+            builder.add_process(ProcessSpec {
+                program: program + number,
+                behaviour: Box::new(Search {
+                    jobs,
+                    at: 0,
+                    file_cpu: self.file_cpu,
+                    kib_cpu: self.kib_cpu,
+                    work: Nanos::ZERO,
+                }),
+                served_by: None,
+                start: Time::ZERO,
+            });
+        }
+        Ok(program + self.instances)
+    }
+}
+
+/// One thing to read.
+enum Job {
+    Block(Lba),
+    Read(FileId, u64, u64),
+}
+
+/// Reads one thing after the other, and works on what it read of files.
+struct Search {
+    jobs: Vec<Job>,
+    at: usize,
+    file_cpu: Nanos,
+    kib_cpu: Nanos,
+    work: Nanos,
+}
+
+impl Behaviour for Search {
+    fn next(&mut self) -> Step {
+        if !self.work.is_zero() {
+            return Step::Think(std::mem::replace(&mut self.work, Nanos::ZERO));
+        }
+        let Some(job) = self.jobs.get(self.at) else {
+            return Step::Exit;
+        };
+        self.at += 1;
+        match *job {
+            Job::Block(lba) => Step::ReadBlock(lba),
+            Job::Read(file, offset, len) => {
+                let search = self.kib_cpu.as_nanos().saturating_mul(len) / 1024;
+                self.work = Nanos::from_nanos(search);
+                if offset == 0 {
+                    self.work = self.work.saturating_add(self.file_cpu);
+                }
+                Step::Read { file, offset, len }
+            }
+        }
+    }
+}

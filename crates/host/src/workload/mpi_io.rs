@@ -1,0 +1,210 @@
+//! Parallel programs on a striped file system, as the disk of one server sees them.
+
+use super::{BenchmarkError, Site};
+use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_units::{Bytes, Nanos, Time};
+
+/// `mpi-io-test`: programs of several MPI processes that take turns in reading a file of PVFS2 block by
+/// block, as the disk of one data server sees them.
+///
+/// A file is striped over the servers, one block to each in turn; a server's share of it is a file in
+/// one piece on its disk. Process p of P reads blocks p, p + P, p + 2P, .. and waits for each. Of these
+/// this server has those whose number it is modulo the servers; the others take their time elsewhere.
+/// With as many processes as servers, as in the paper, process p has all its blocks on server p: each
+/// program keeps exactly one process busy here, and the other servers do not matter.
+///
+/// A block costs its process, besides the server's work, a request and an answer over the network and
+/// the transfer. The server hands each request to a thread of its pool, which reads from the one
+/// descriptor that the server has open for the file, through the page cache.
+///
+/// Rests on: the paper (section 3.4) for programs, processes, servers, the block and the distances, and
+/// for the pool; gigabit Ethernet (64 KiB in 0.52 ms). Trust: high for the pattern at the disk, moderate
+/// for the network (0.2 ms each way and an undisturbed link are assumed), low for the file's size: the
+/// paper says 10 GB and 1 GB in one paragraph, and 1 GB is taken. Left out: metadata, the server's own
+/// flow buffers, processes that share a client's link, and a client that is late.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MpiIoSpec {
+    /// How many programs, each with a file of its own; 1 to 4096, default 4.
+    pub programs: u32,
+    /// Processes of each; 1 to 4096, default 8.
+    pub processes: u32,
+    /// Servers that the files are striped over; 1 to 4096, default 8. This is the first of them.
+    pub servers: u32,
+    /// Bytes of a block: of the stripes and of each call; default 64 KiB.
+    pub block: Bytes,
+    /// Bytes of each file, on all servers together; default 1 GB.
+    pub file: Bytes,
+    /// Bytes from the end of a file's share to the beginning of the next on this disk; default 10 GB.
+    pub gap: Bytes,
+    /// Where on the disk the first share begins; default 0.
+    pub start: Bytes,
+    /// Threads of the server; 1 to 4096, default 16 (assumed).
+    pub workers: u32,
+    /// Time that a message takes, each way; default 0.2 ms.
+    pub latency: Nanos,
+    /// Time that a block takes over the link; default 524 us: 64 KiB at 125 MB/s.
+    pub transfer: Nanos,
+    /// Time that a block takes at another server, its disk and all; default 4 ms. Counts only if
+    /// there are not as many processes as servers.
+    pub elsewhere: Nanos,
+    /// Share of each file that is read, more than 0 to 1, default 1.
+    pub scale: f64,
+}
+
+impl Default for MpiIoSpec {
+    fn default() -> MpiIoSpec {
+        MpiIoSpec {
+            programs: 4,
+            processes: 8,
+            servers: 8,
+            block: Bytes(64 << 10),
+            file: Bytes(1_000_000_000),
+            gap: Bytes(10_000_000_000),
+            start: Bytes(0),
+            workers: 16,
+            latency: Nanos::from_micros(200),
+            transfer: Nanos::from_micros(524),
+            elsewhere: Nanos::from_millis(4),
+            scale: 1.0,
+        }
+    }
+}
+
+impl MpiIoSpec {
+    /// Adds the shares of the files, the server's pool and the processes that have blocks here to a
+    /// host; programs are numbered from `program` on. Returns the number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range or the shares do not fit on the disk.
+    pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
+        let site = Site::new("mpi-io-test", builder);
+        site.check_count("programs", self.programs)?;
+        site.check_count("processes", self.processes)?;
+        site.check_count("servers", self.servers)?;
+        site.check_count("workers", self.workers)?;
+        let pages = self.block.0 >= 4096 && self.block.0.is_multiple_of(4096);
+        let allowed = "a multiple of 4KiB, at most 1GiB";
+        site.check(
+            pages && self.block.0 <= 1 << 30,
+            "block",
+            self.block,
+            allowed,
+        )?;
+        site.check_size("file", self.file)?;
+        site.check_distance("gap", self.gap)?;
+        site.check_distance("start", self.start)?;
+        site.check_scale(self.scale)?;
+        let servers = u64::from(self.servers);
+        let share = |blocks: u64| blocks.div_ceil(servers) * self.block.0;
+        // Whole blocks, and one for this server at least.
+        let whole = (self.file.0 / self.block.0).max(1);
+        let blocks = ((whole as f64 * self.scale) as u64).max(1);
+        let pool = builder.add_pool(self.workers);
+        for number in 0..self.programs {
+            let place = self.start.0 + u64::from(number) * (share(whole) + self.gap.0);
+            let file = builder
+                .add_file(site.file(place, share(blocks))?)
+                .map_err(|error| site.host(error))?;
+            for process in 0..u64::from(self.processes) {
+                let behaviour = Turns {
+                    file,
+                    block: self.block.0,
+                    blocks,
+                    servers,
+                    stride: u64::from(self.processes),
+                    next: process,
+                    here: self
+                        .latency
+                        .saturating_add(self.latency)
+                        .saturating_add(self.transfer),
+                    elsewhere: self.elsewhere,
+                    request: self.latency,
+                    told: false,
+                    answer: None,
+                };
+                if !behaviour.comes_here() {
+                    continue;
+                }
+                builder.add_process(ProcessSpec {
+                    program: program + number,
+                    behaviour: Box::new(behaviour),
+                    served_by: Some(pool),
+                    start: Time::ZERO,
+                });
+            }
+        }
+        Ok(program + self.programs)
+    }
+}
+
+/// Reads every so many blocks of a striped file.
+struct Turns {
+    file: FileId,
+    block: u64,
+    blocks: u64,
+    servers: u64,
+    stride: u64,
+    /// The block that comes next.
+    next: u64,
+    /// What the network adds to a block.
+    here: Nanos,
+    elsewhere: Nanos,
+    /// The part of `here` before the server.
+    request: Nanos,
+    /// Whether the request for the next block is at the server.
+    told: bool,
+    /// The answer that is on its way.
+    answer: Option<Nanos>,
+}
+
+impl Turns {
+    /// Whether any of its blocks is on this server.
+    fn comes_here(&self) -> bool {
+        (self.next..self.blocks)
+            .step_by(self.stride as usize)
+            .take(self.servers as usize)
+            .any(|block| block % self.servers == 0)
+    }
+}
+
+impl Behaviour for Turns {
+    fn next(&mut self) -> Step {
+        if let Some(answer) = self.answer.take()
+            && !answer.is_zero()
+        {
+            return Step::Think(answer);
+        }
+        // Blocks of other servers, all that come before one of this.
+        let mut away = 0_u64;
+        while self.next < self.blocks && !self.next.is_multiple_of(self.servers) {
+            away += 1;
+            self.next += self.stride;
+        }
+        if away > 0 {
+            let each = self.here.saturating_add(self.elsewhere).as_nanos();
+            let span = Nanos::from_nanos(each.saturating_mul(away));
+            if !span.is_zero() {
+                return Step::Think(span);
+            }
+        }
+        if self.next >= self.blocks {
+            return Step::Exit;
+        }
+        if !self.told {
+            self.told = true;
+            if !self.request.is_zero() {
+                return Step::Think(self.request);
+            }
+        }
+        self.told = false;
+        self.answer = Some(self.here.saturating_sub(self.request));
+        let offset = self.next / self.servers * self.block;
+        self.next += self.stride;
+        Step::Read {
+            file: self.file,
+            offset,
+            len: self.block,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Threads that read in strides and keep step with each other.
+
+use super::{BenchmarkError, Site, scaled};
+use crate::{BarrierId, Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_sched::Op;
+use headtime_units::{Bytes, Time};
+
+/// `multi-threads`: processes of several threads; each thread reads the beginning of every segment of
+/// a file of its own, and the threads of a process meet after every few calls.
+///
+/// Rests on: the paper's own description (section 3.4): four processes with two threads, files of
+/// 40 MB, the first 4 KB of every segment of 16 KB from beginning to end, 100 MB between the files of
+/// a process and 50 GB between those of adjacent processes, threads that synchronise after every
+/// five requests of each. Trust: high for the pattern. Open: what a distance is measured between
+/// (beginnings are taken), and whether the calls go through readahead.
+///
+/// They do here by default, and then the rules of Linux 2.6.31 do not leave the strides alone: the
+/// first call, at the beginning of the file, opens a window of four pages, which is a whole segment,
+/// and the second call is where the next window is expected; so every page is read, in growing
+/// windows. `direct` shows the pattern as it is described, one request of 4 KB for each call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiThreadsSpec {
+    /// How many processes, each a program of its own; 1 to 4096, default 4.
+    pub processes: u32,
+    /// Threads of each, each with a file of its own; 1 to 4096, default 2.
+    pub threads: u32,
+    /// Bytes of each file; default 40 MB.
+    pub file: Bytes,
+    /// Bytes of a segment; default 16 KiB. At least `read`.
+    pub segment: Bytes,
+    /// Bytes of each call, at the beginning of a segment; default 4 KiB.
+    pub read: Bytes,
+    /// Calls of each thread after which the threads of a process meet; default 5. More lets one
+    /// thread run further ahead of the others. Zero means never.
+    pub together: u32,
+    /// Bytes from the beginning of a thread's file to that of the next thread's; default 100 MB.
+    pub file_distance: Bytes,
+    /// Bytes from the beginning of a process's first file to that of the next process's; default
+    /// 50 GB.
+    pub process_distance: Bytes,
+    /// Where on the disk the first file begins; default 0.
+    pub start: Bytes,
+    /// Whether calls pass by the page cache and readahead; default no.
+    pub direct: bool,
+    /// Share of each file that is read, more than 0 to 1, default 1.
+    pub scale: f64,
+}
+
+impl Default for MultiThreadsSpec {
+    fn default() -> MultiThreadsSpec {
+        MultiThreadsSpec {
+            processes: 4,
+            threads: 2,
+            file: Bytes(40_000_000),
+            segment: Bytes(16 << 10),
+            read: Bytes(4096),
+            together: 5,
+            file_distance: Bytes(100_000_000),
+            process_distance: Bytes(50_000_000_000),
+            start: Bytes(0),
+            direct: false,
+            scale: 1.0,
+        }
+    }
+}
+
+impl MultiThreadsSpec {
+    /// Adds the files, barriers and threads to a host; programs are numbered from `program` on.
+    /// Returns the number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range or the files do not fit on the disk.
+    pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
+        let site = Site::new("multi-threads", builder);
+        site.check_count("processes", self.processes)?;
+        site.check_count("threads", self.threads)?;
+        site.check_size("file", self.file)?;
+        site.check_call("segment", self.segment)?;
+        site.check_call("read", self.read)?;
+        let within = self.read <= self.segment;
+        site.check(within, "read", self.read, "at most a segment")?;
+        let apart = self.file_distance >= self.file || self.threads == 1;
+        site.check(
+            apart,
+            "file_distance",
+            self.file_distance,
+            "at least a file",
+        )?;
+        site.check_distance("file_distance", self.file_distance)?;
+        let process = u64::from(self.threads - 1) * self.file_distance.0 + self.file.0;
+        let apart = self.process_distance.0 >= process || self.processes == 1;
+        let allowed = "at least the files of a process";
+        site.check(apart, "process_distance", self.process_distance, allowed)?;
+        site.check_distance("process_distance", self.process_distance)?;
+        site.check_distance("start", self.start)?;
+        site.check_scale(self.scale)?;
+        let size = scaled(self.file, self.scale);
+        for number in 0..self.processes {
+            let barrier = (self.together > 0).then(|| builder.add_barrier(self.threads));
+            for thread in 0..self.threads {
+                let place = self.start.0
+                    + u64::from(number) * self.process_distance.0
+                    + u64::from(thread) * self.file_distance.0;
+                let file = builder
+                    .add_file(site.file(place, size)?)
+                    .map_err(|error| site.host(error))?;
+                builder.add_process(ProcessSpec {
+                    program: program + number,
+                    behaviour: Box::new(Strided {
+                        file,
+                        size,
+                        segment: self.segment.0,
+                        read: self.read.0,
+                        direct: self.direct,
+                        barrier,
+                        together: self.together,
+                        since: 0,
+                        offset: 0,
+                    }),
+                    served_by: None,
+                    start: Time::ZERO,
+                });
+            }
+        }
+        Ok(program + self.processes)
+    }
+}
+
+/// Reads the beginning of every segment.
+struct Strided {
+    file: FileId,
+    size: u64,
+    segment: u64,
+    read: u64,
+    direct: bool,
+    barrier: Option<BarrierId>,
+    together: u32,
+    /// Calls since the threads met.
+    since: u32,
+    offset: u64,
+}
+
+impl Behaviour for Strided {
+    fn next(&mut self) -> Step {
+        if self.offset >= self.size {
+            return Step::Exit;
+        }
+        if let Some(barrier) = self.barrier
+            && self.since == self.together
+        {
+            self.since = 0;
+            return Step::Barrier(barrier);
+        }
+        self.since += 1;
+        let (file, offset) = (self.file, self.offset);
+        let len = self.read.min(self.size - offset);
+        self.offset += self.segment;
+        if self.direct {
+            Step::Direct {
+                op: Op::Read,
+                file,
+                offset,
+                len,
+            }
+        } else {
+            Step::Read { file, offset, len }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! A mail server's small files.
+
+use super::{BenchmarkError, Site};
+use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError, Random};
+use crate::{Behaviour, File, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_units::{Bytes, Lba, Nanos, Time};
+
+/// `postmark`: several instances of PostMark 1.5, each with a directory of small files.
+///
+/// A transaction reads a file or appends to one, and then creates a file or deletes one, each choice
+/// and each file at random. The measured time is that of the transactions; the program itself divides
+/// by its whole run, creating and deleting included, so its own number is not quite the one that comes
+/// out here.
+///
+/// Rests on: the source of PostMark 1.51 for what a transaction is, for the table of files (twice as
+/// many places as files), for sizes (500 to 9,999 bytes, the program's defaults and the paper's "0.5KB
+/// to 10KB"), for equal chances, and for the C library's buffering, which is on by default: its blocks
+/// of 512 bytes reach the kernel as calls of 4 KiB. [`Ext3`] for where files lie. The paper (section 3.3)
+/// for instances, files and gap. Trust: high for the program, low for its state at the start and for the
+/// number of transactions, which the paper does not give (as many as files are taken).
+///
+/// The state at the start is inferred. Data that PostMark has just created is in memory, and 4 x 52 MB
+/// fit there; yet the paper speaks of random synchronous reads at the disk, and 815.9 KB/s in all are
+/// about 78 accesses a second, one at a time, of about 5 KB with as much written beside them. So the
+/// files are taken to be on the disk and nothing in memory when the transactions begin; what is read or
+/// written then stays there, as the size of the memory allows.
+///
+/// Left out: the journal (metadata is written back like data, within 30 s; ext3 would write both every 5
+/// s), and the start and end of the run, when files are created and deleted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PostMarkSpec {
+    /// How many instances, each a program of one process with files of its own; 1 to 4096, default 4.
+    pub instances: u32,
+    /// Files of each at the start; 1 to 1 million, default 10,000.
+    pub files: u32,
+    /// Smallest file; default 500 bytes. Not larger than `size_high`.
+    pub size_low: Bytes,
+    /// No file is larger; default 10,000 bytes, at most 1 MiB.
+    pub size_high: Bytes,
+    /// Transactions of each instance; 1 to 100 million, default 10,000. The more there are, the more
+    /// of the files are in memory in the mean.
+    pub transactions: u32,
+    /// In how many of ten transactions a file is read instead of appended to; 0 to 10, default 5.
+    pub bias_read: u32,
+    /// In how many of ten a file is created instead of deleted; 0 to 10, default 5.
+    pub bias_create: u32,
+    /// Bytes of each call; default 4 KiB, the C library's buffer; 512 bytes with its buffering off.
+    pub call: Bytes,
+    /// Processor time of a transaction besides its calls; default 40 us (assumed).
+    pub cpu: Nanos,
+    /// Bytes of the partition of each instance; default 1 GiB.
+    pub partition: Bytes,
+    /// Bytes from the end of a partition to the beginning of the next; default 50 GB.
+    pub gap: Bytes,
+    /// Where on the disk the first partition begins; default 0.
+    pub start: Bytes,
+    /// Share of the files and transactions that there are, more than 0 to 1, default 1.
+    pub scale: f64,
+}
+
+impl Default for PostMarkSpec {
+    fn default() -> PostMarkSpec {
+        PostMarkSpec {
+            instances: 4,
+            files: 10_000,
+            size_low: Bytes(500),
+            size_high: Bytes(10_000),
+            transactions: 10_000,
+            bias_read: 5,
+            bias_create: 5,
+            call: Bytes(4096),
+            cpu: Nanos::from_micros(40),
+            partition: Bytes(1 << 30),
+            gap: Bytes(50_000_000_000),
+            start: Bytes(0),
+            scale: 1.0,
+        }
+    }
+}
+
+impl PostMarkSpec {
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
+    /// number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range, files do not fit into their partition, or the partitions do not
+    /// fit on the disk.
+    pub fn add(
+        &self,
+        builder: &mut HostBuilder,
+        seed: u64,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let site = Site::new("postmark", builder);
+        self.check(site)?;
+        let few = |count: u32| ((f64::from(count) * self.scale) as u32).max(1);
+        for number in 0..self.instances {
+            let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
+            let partition = site.extent(place, self.partition.0)?;
+            let mut random = Random::new(seed, u64::from(number), 32);
+            let own = u64::from(random.bits());
+            let mut fs = Ext3::format(partition, site.sector_bytes, Ext3Options::default(), own)
+                .map_err(|error| site.layout(error))?;
+            fs.set_writer(random.bits());
+            let run = Run::prepare(self, fs, random, few(self.files), few(self.transactions))
+                .map_err(|error| site.layout(error))?;
+            let mut ids = Vec::with_capacity(run.files.len());
+            for file in run.files {
+                let id = builder
+                    .add_file(File {
+                        extents: file.layout.data,
+                        size: file.before,
+                    })
+                    .map_err(|error| site.host(error))?;
+                ids.push(id);
+            }
+            builder.add_process(ProcessSpec {
+                program: program + number,
+                behaviour: Box::new(Transactions {
+                    jobs: run.jobs,
+                    ids,
+                    at: 0,
+                }),
+                served_by: None,
+                start: Time::ZERO,
+            });
+        }
+        Ok(program + self.instances)
+    }
+
+    fn check(&self, site: Site) -> Result<(), BenchmarkError> {
+        site.check_count("instances", self.instances)?;
+        let good = (1..=1_000_000).contains(&self.files);
+        site.check(good, "files", self.files, "1 to 1000000")?;
+        let good = self.size_low.0 > 0 && self.size_low <= self.size_high;
+        site.check(good, "size_low", self.size_low, "1B to size_high")?;
+        let good = self.size_high.0 <= 1 << 20;
+        site.check(good, "size_high", self.size_high, "at most 1MiB")?;
+        let good = (1..=100_000_000).contains(&self.transactions);
+        site.check(good, "transactions", self.transactions, "1 to 100000000")?;
+        site.check(self.bias_read <= 10, "bias_read", self.bias_read, "0 to 10")?;
+        site.check(
+            self.bias_create <= 10,
+            "bias_create",
+            self.bias_create,
+            "0 to 10",
+        )?;
+        site.check_call("call", self.call)?;
+        site.check_size("partition", self.partition)?;
+        site.check_distance("gap", self.gap)?;
+        site.check_distance("start", self.start)?;
+        site.check_scale(self.scale)
+    }
+}
+
+/// A file that is there at some time.
+struct Mail {
+    layout: FileLayout,
+    hash: u32,
+    /// Bytes before the transactions begin.
+    before: u64,
+}
+
+/// One thing to do; files by their index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    Think(Nanos),
+    Load(Lba),
+    Change(Lba),
+    Read { file: u32, offset: u64, len: u64 },
+    Write { file: u32, offset: u64, len: u64 },
+    Delete(u32),
+}
+
+/// What an instance does, worked out before it begins: where a new file lies depends on all that was
+/// created and deleted before.
+struct Run {
+    fs: Ext3,
+    directory: Directory,
+    files: Vec<Mail>,
+    jobs: Vec<Job>,
+    call: u64,
+}
+
+impl Run {
+    fn prepare(
+        spec: &PostMarkSpec,
+        mut fs: Ext3,
+        mut random: Random,
+        count: u32,
+        transactions: u32,
+    ) -> Result<Run, LayoutError> {
+        let mut root = fs.root();
+        let directory = fs.make_directory(&mut root, 8)?;
+        let mut run = Run {
+            fs,
+            directory,
+            files: Vec::new(),
+            jobs: Vec::new(),
+            call: spec.call.0,
+        };
+        let (low, high) = (spec.size_low.0, spec.size_high.0);
+        let draw = |random: &mut Random| match high - low {
+            0 => low,
+            range => low + random.below(range),
+        };
+        // The program's table: a place for each file that there is, twice as many as at the start.
+        let mut table: Vec<Option<u32>> = vec![None; count as usize * 2];
+        for (place, slot) in table.iter_mut().enumerate().take(count as usize) {
+            let size = draw(&mut random);
+            run.make(&mut random, size)?;
+            run.files[place].before = size;
+            *slot = Some(place as u32);
+        }
+        let mut there = count;
+        let mut next_place = count as usize;
+        for _ in 0..transactions {
+            if there == 0 {
+                break;
+            }
+            run.jobs.push(Job::Think(spec.cpu));
+            let (_, file) = used(&table, &mut random);
+            if random.below(10) < u64::from(spec.bias_read) {
+                run.read(file);
+            } else {
+                run.append(&mut random, file, high)?;
+            }
+            if random.below(10) < u64::from(spec.bias_create) {
+                // Behind the last place taken, or else the first free one.
+                let free = match table.get(next_place) {
+                    Some(None) => Some(next_place),
+                    _ => table.iter().position(Option::is_none),
+                };
+                if let Some(place) = free {
+                    let size = draw(&mut random);
+                    let file = run.make(&mut random, size)?;
+                    run.create(file, size);
+                    table[place] = Some(file);
+                    next_place = place + 1;
+                    there += 1;
+                }
+            } else {
+                let (place, file) = used(&table, &mut random);
+                run.delete(file);
+                table[place] = None;
+                there -= 1;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Lays a file down; returns its index.
+    fn make(&mut self, random: &mut Random, size: u64) -> Result<u32, LayoutError> {
+        let layout = self.fs.make_file(&mut self.directory, NAME_BYTES, size)?;
+        let hash = random.bits();
+        self.files.push(Mail {
+            layout,
+            hash,
+            before: 0,
+        });
+        Ok(self.files.len() as u32 - 1)
+    }
+
+    /// Finds its name and inode.
+    fn open(&mut self, file: u32) {
+        let mail = &self.files[file as usize];
+        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
+        let inode = self.fs.inode_block(mail.layout.inode);
+        self.jobs.push(Job::Load(first));
+        self.jobs.extend(leaf.map(Job::Load));
+        self.jobs.push(Job::Load(inode));
+    }
+
+    fn read(&mut self, file: u32) {
+        self.open(file);
+        let size = self.files[file as usize].layout.size;
+        self.load_indirect(file, 0);
+        for offset in (0..size).step_by(self.call as usize) {
+            let len = self.call.min(size - offset);
+            self.jobs.push(Job::Read { file, offset, len });
+        }
+    }
+
+    fn append(&mut self, random: &mut Random, file: u32, high: u64) -> Result<(), LayoutError> {
+        let size = self.files[file as usize].layout.size;
+        if size >= high {
+            return Ok(());
+        }
+        let more = random.below(high - size) + 1;
+        self.open(file);
+        let blocks = self.files[file as usize].layout.data.clone();
+        self.fs
+            .grow(&mut self.files[file as usize].layout, size + more)?;
+        self.load_indirect(file, size / 4096);
+        self.write(file, size, more);
+        let grown = &self.files[file as usize].layout;
+        let inode = self.fs.inode_block(grown.inode);
+        let new = grown.data.last().filter(|_| grown.data != blocks);
+        if let Some(bitmap) = new.map(|last| self.fs.block_bitmap(last.start)) {
+            self.change(bitmap);
+        }
+        self.jobs.push(Job::Change(inode));
+        Ok(())
+    }
+
+    fn create(&mut self, file: u32, size: u64) {
+        let mail = &self.files[file as usize];
+        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
+        let inode = self.fs.inode_block(mail.layout.inode);
+        let inodes = self.fs.inode_bitmap(mail.layout.inode);
+        let bitmap = mail
+            .layout
+            .data
+            .last()
+            .map(|last| self.fs.block_bitmap(last.start));
+        self.jobs.push(Job::Load(first));
+        self.jobs.extend(leaf.map(Job::Load));
+        self.change(inodes);
+        self.change(inode);
+        self.jobs.push(Job::Change(leaf.unwrap_or(first)));
+        self.write(file, 0, size);
+        if let Some(bitmap) = bitmap {
+            self.change(bitmap);
+        }
+    }
+
+    fn delete(&mut self, file: u32) {
+        self.open(file);
+        self.load_indirect(file, 0);
+        let mail = &self.files[file as usize];
+        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
+        let inode = self.fs.inode_block(mail.layout.inode);
+        let inodes = self.fs.inode_bitmap(mail.layout.inode);
+        let bitmaps: Vec<Lba> = mail
+            .layout
+            .data
+            .iter()
+            .map(|extent| self.fs.block_bitmap(extent.start))
+            .collect();
+        self.jobs.push(Job::Change(leaf.unwrap_or(first)));
+        self.jobs.push(Job::Change(inode));
+        self.change(inodes);
+        for bitmap in bitmaps {
+            self.change(bitmap);
+        }
+        self.jobs.push(Job::Delete(file));
+        self.fs.remove(&self.files[file as usize].layout);
+    }
+
+    /// Writes to a file in calls, which end where the C library's buffer is full.
+    fn write(&mut self, file: u32, from: u64, bytes: u64) {
+        for offset in (from..from + bytes).step_by(self.call as usize) {
+            let len = self.call.min(from + bytes - offset);
+            self.jobs.push(Job::Write { file, offset, len });
+        }
+    }
+
+    /// Changes a block that has to be read before.
+    fn change(&mut self, block: Lba) {
+        self.jobs.push(Job::Load(block));
+        self.jobs.push(Job::Change(block));
+    }
+
+    /// The indirect blocks of a file that lead to a block or to what lies behind; small files have
+    /// none.
+    fn load_indirect(&mut self, file: u32, block: u64) {
+        let size = self.files[file as usize].layout.size;
+        let indirect = &self.files[file as usize].layout.indirect;
+        self.jobs.extend(
+            indirect
+                .iter()
+                .filter(|indirect| {
+                    indirect.from_block + 1024 > block && indirect.from_block * 4096 < size
+                })
+                .map(|indirect| Job::Load(indirect.lba)),
+        );
+    }
+}
+
+/// Bytes of a name: a number of four or five digits.
+const NAME_BYTES: u32 = 5;
+
+/// A file of the table, each with equal chance, and its place.
+fn used(table: &[Option<u32>], random: &mut Random) -> (usize, u32) {
+    loop {
+        let place = random.below(table.len() as u64) as usize;
+        if let Some(file) = table[place] {
+            return (place, file);
+        }
+    }
+}
+
+/// Does one thing after the other.
+struct Transactions {
+    jobs: Vec<Job>,
+    ids: Vec<FileId>,
+    at: usize,
+}
+
+impl Behaviour for Transactions {
+    fn next(&mut self) -> Step {
+        let Some(&job) = self.jobs.get(self.at) else {
+            return Step::Exit;
+        };
+        self.at += 1;
+        let id = |file: u32| self.ids[file as usize];
+        match job {
+            Job::Think(span) => Step::Think(span),
+            Job::Load(block) => Step::ReadBlock(block),
+            Job::Change(block) => Step::DirtyBlock(block),
+            Job::Read { file, offset, len } => Step::Read {
+                file: id(file),
+                offset,
+                len,
+            },
+            Job::Write { file, offset, len } => Step::Write {
+                file: id(file),
+                offset,
+                len,
+            },
+            Job::Delete(file) => Step::Forget(id(file)),
+        }
+    }
+}
