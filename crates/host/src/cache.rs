@@ -1,0 +1,350 @@
+//! What is in memory, and what makes room.
+//!
+//! Pages of all files, and blocks of metadata, have one numbering: a file's pages follow each other
+//! from its base on; blocks get numbers in chunks when one of a chunk is first touched. A page costs
+//! 16 bytes whether cached or not.
+//!
+//! Pages that are clean make room in the order in which they came, but one that several calls have
+//! touched gets a second turn: near enough to Linux's two lists (a page read once is on the inactive
+//! list and leaves first).
+
+use std::collections::BTreeMap;
+
+/// The number of a page; zero is none.
+pub(crate) type PageId = u32;
+
+/// A page of a file, or a block of metadata.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Page {
+    previous: PageId,
+    next: PageId,
+    /// Which request reads or writes it, counted from 1; zero if none.
+    io: u32,
+    state: u8,
+}
+
+impl Page {
+    /// In memory, or about to be.
+    const CACHED: u8 = 1;
+    /// Its request has not completed.
+    const READING: u8 = 2;
+    /// Its request has not completed.
+    const WRITING: u8 = 4;
+    const DIRTY: u8 = 8;
+    /// The mark of readahead.
+    const MARKED: u8 = 16;
+    const TOUCHED: u8 = 32;
+    const TOUCHED_AGAIN: u8 = 64;
+
+    fn is(self, bits: u8) -> bool {
+        self.state & bits != 0
+    }
+
+    /// In memory, or about to be.
+    pub fn cached(self) -> bool {
+        self.is(Page::CACHED)
+    }
+
+    /// In memory, with nothing to wait for and no mark to heed.
+    pub fn plain(self) -> bool {
+        self.state & (Page::CACHED | Page::READING | Page::MARKED) == Page::CACHED
+    }
+
+    pub fn reading(self) -> bool {
+        self.is(Page::READING)
+    }
+
+    pub fn writing(self) -> bool {
+        self.is(Page::WRITING)
+    }
+
+    pub fn dirty(self) -> bool {
+        self.is(Page::DIRTY)
+    }
+
+    pub fn marked(self) -> bool {
+        self.is(Page::MARKED)
+    }
+
+    /// The request it is part of, if it is being read or written.
+    pub fn io(self) -> Option<u32> {
+        self.io.checked_sub(1)
+    }
+}
+
+/// All pages.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    /// Entry 0 is the head of the ring of cached pages, oldest first.
+    pages: Vec<Page>,
+    /// The pages of each chunk of blocks.
+    chunks: BTreeMap<u64, PageId>,
+    capacity: u64,
+    cached: u64,
+    /// Pages dirty and not being written, as the kernel counts `NR_FILE_DIRTY`.
+    dirty: u64,
+    writing: u64,
+}
+
+/// Blocks of a chunk: 2 MiB of disk.
+pub(crate) const CHUNK: u64 = 512;
+
+/// Pages tried for room before memory is exceeded: those at the old end may be dirty or in flight.
+const TRIES: u32 = 64;
+
+impl Cache {
+    /// For so many pages of files, of which `capacity` fit into memory.
+    pub fn new(pages: u64, capacity: u64) -> Cache {
+        Cache {
+            pages: vec![Page::default(); pages as usize + 1],
+            chunks: BTreeMap::new(),
+            capacity,
+            cached: 0,
+            dirty: 0,
+            writing: 0,
+        }
+    }
+
+    pub fn get(&self, page: PageId) -> Page {
+        self.pages[page as usize]
+    }
+
+    /// The number of a block of metadata.
+    pub fn block(&mut self, block: u64) -> PageId {
+        let next = self.pages.len();
+        let base = *self
+            .chunks
+            .entry(block / CHUNK)
+            .or_insert_with(|| u32::try_from(next).expect("fewer than 2^32 pages"));
+        if base as usize == next {
+            self.pages.resize(next + CHUNK as usize, Page::default());
+        }
+        base + (block % CHUNK) as u32
+    }
+
+    /// The number of a block, if one of its chunk was ever touched.
+    pub fn known_block(&self, block: u64) -> Option<PageId> {
+        let base = self.chunks.get(&(block / CHUNK))?;
+        Some(base + (block % CHUNK) as u32)
+    }
+
+    /// Pages in memory.
+    pub fn cached(&self) -> u64 {
+        self.cached
+    }
+
+    /// Pages to be written that no request writes yet.
+    pub fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// Pages that requests are writing.
+    pub fn writing(&self) -> u64 {
+        self.writing
+    }
+
+    /// Takes a page into memory, with nothing known of it yet, and makes room for it.
+    pub fn insert(&mut self, page: PageId) {
+        debug_assert!(!self.get(page).cached());
+        let mut tries = TRIES;
+        while self.cached >= self.capacity && tries > 0 {
+            tries -= 1;
+            self.make_room();
+        }
+        self.cached += 1;
+        self.link(page);
+        self.pages[page as usize].state = Page::CACHED;
+    }
+
+    /// Notes that request `io` reads a page just taken in.
+    pub fn read(&mut self, page: PageId, io: u32, mark: bool) {
+        let entry = &mut self.pages[page as usize];
+        entry.io = io + 1;
+        entry.state |= Page::READING | if mark { Page::MARKED } else { 0 };
+    }
+
+    /// Notes that request `io` is done with a page; whether it was about it.
+    pub fn io_done(&mut self, page: PageId, io: u32) -> bool {
+        let entry = &mut self.pages[page as usize];
+        if entry.io != io + 1 {
+            return false;
+        }
+        entry.io = 0;
+        self.writing -= u64::from(entry.writing());
+        entry.state &= !(Page::READING | Page::WRITING);
+        true
+    }
+
+    pub fn unmark(&mut self, page: PageId) {
+        self.pages[page as usize].state &= !Page::MARKED;
+    }
+
+    /// Notes that a call used a page.
+    pub fn touch(&mut self, page: PageId) {
+        let entry = &mut self.pages[page as usize];
+        // The bit of the first touch, shifted, is that of the second.
+        entry.state |= (entry.state & Page::TOUCHED) << 1 | Page::TOUCHED;
+    }
+
+    /// Makes a page dirty; whether it was not.
+    pub fn make_dirty(&mut self, page: PageId) -> bool {
+        let entry = &mut self.pages[page as usize];
+        let fresh = !entry.dirty();
+        entry.state |= Page::DIRTY;
+        self.dirty += u64::from(fresh);
+        fresh
+    }
+
+    /// Notes that request `io` writes a dirty page, which is clean but for that.
+    pub fn write(&mut self, page: PageId, io: u32) {
+        let entry = &mut self.pages[page as usize];
+        debug_assert!(entry.dirty() && !entry.writing() && !entry.reading());
+        entry.io = io + 1;
+        entry.state = entry.state & !Page::DIRTY | Page::WRITING;
+        self.dirty -= 1;
+        self.writing += 1;
+    }
+
+    /// Drops a page, whatever its state. A request that is about it no longer is.
+    pub fn forget(&mut self, page: PageId) {
+        let entry = self.get(page);
+        if !entry.cached() {
+            return;
+        }
+        self.dirty -= u64::from(entry.dirty());
+        self.writing -= u64::from(entry.writing());
+        self.unlink(page);
+        self.pages[page as usize] = Page::default();
+        self.cached -= 1;
+    }
+
+    /// Drops the oldest page if it is clean, or else puts it to the young end.
+    fn make_room(&mut self) {
+        let oldest = self.pages[0].next;
+        if oldest == 0 {
+            return;
+        }
+        let entry = self.get(oldest);
+        let busy = entry.is(Page::READING | Page::WRITING | Page::DIRTY);
+        if busy || entry.is(Page::TOUCHED_AGAIN) {
+            self.unlink(oldest);
+            self.link(oldest);
+            if !busy {
+                self.pages[oldest as usize].state &= !(Page::TOUCHED | Page::TOUCHED_AGAIN);
+            }
+        } else {
+            self.forget(oldest);
+        }
+    }
+
+    fn link(&mut self, page: PageId) {
+        let youngest = self.pages[0].previous;
+        self.pages[page as usize].previous = youngest;
+        self.pages[page as usize].next = 0;
+        self.pages[youngest as usize].next = page;
+        self.pages[0].previous = page;
+    }
+
+    fn unlink(&mut self, page: PageId) {
+        let Page { previous, next, .. } = self.get(page);
+        self.pages[previous as usize].next = next;
+        self.pages[next as usize].previous = previous;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_read_once_leave_first() {
+        let mut cache = Cache::new(100, 4);
+        for page in 1..=4 {
+            cache.insert(page);
+            cache.touch(page);
+        }
+        cache.touch(1);
+        cache.make_dirty(2);
+        cache.insert(5);
+        // Page 1 was used twice, page 2 is dirty: page 3 goes.
+        let cached = |cache: &Cache| -> Vec<u32> {
+            (1..100).filter(|page| cache.get(*page).cached()).collect()
+        };
+        assert_eq!(cached(&cache), [1, 2, 4, 5]);
+        assert_eq!(cache.cached(), 4);
+        cache.insert(6);
+        assert_eq!(cached(&cache), [1, 2, 5, 6]);
+        // Its second turn is over.
+        cache.insert(7);
+        cache.insert(8);
+        assert_eq!(
+            cached(&cache),
+            [2, 6, 7, 8],
+            "5 went before 1: it came later but was used less"
+        );
+    }
+
+    #[test]
+    fn pages_in_use_stay() {
+        let mut cache = Cache::new(10, 2);
+        for page in 1..=2 {
+            cache.insert(page);
+            cache.read(page, 0, false);
+        }
+        cache.insert(3);
+        assert_eq!(
+            cache.cached(),
+            3,
+            "memory is exceeded rather than a page lost"
+        );
+        assert!(cache.io_done(1, 0) && cache.io_done(2, 0));
+        assert!(!cache.io_done(2, 0), "done already");
+        cache.insert(4);
+        assert_eq!(cache.cached(), 2, "and comes back");
+    }
+
+    #[test]
+    fn a_page_written_twice() {
+        let mut cache = Cache::new(10, 8);
+        cache.insert(1);
+        assert!(cache.make_dirty(1));
+        assert!(!cache.make_dirty(1));
+        cache.write(1, 7);
+        assert_eq!((cache.dirty(), cache.writing()), (0, 1));
+        assert!(cache.make_dirty(1), "dirty again while it is written");
+        assert_eq!((cache.dirty(), cache.writing()), (1, 1));
+        assert!(cache.io_done(1, 7));
+        assert_eq!((cache.dirty(), cache.writing()), (1, 0));
+        cache.forget(1);
+        assert_eq!((cache.dirty(), cache.cached()), (0, 0));
+    }
+
+    #[test]
+    fn forgotten_pages_are_nobodys() {
+        let mut cache = Cache::new(10, 8);
+        cache.insert(1);
+        cache.read(1, 3, true);
+        cache.forget(1);
+        cache.insert(1);
+        cache.read(1, 4, false);
+        assert!(
+            !cache.io_done(1, 3),
+            "the old request is not about the new page"
+        );
+        assert!(cache.get(1).reading());
+        assert!(cache.io_done(1, 4));
+        assert!(cache.get(1).plain());
+    }
+
+    #[test]
+    fn blocks_have_numbers_of_their_own() {
+        let mut cache = Cache::new(10, 8);
+        assert_eq!(cache.known_block(5), None);
+        let block = cache.block(5);
+        assert_eq!(block, 16);
+        assert_eq!(cache.block(5), block);
+        assert_eq!(cache.block(6), block + 1);
+        assert_eq!(cache.block(1 << 40), 11 + 512);
+        assert_eq!(cache.known_block(7), Some(block + 2));
+    }
+}

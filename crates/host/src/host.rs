@@ -1,0 +1,290 @@
+//! The host as a source of requests.
+
+use crate::cache::{Cache, PageId};
+use crate::file::{Files, NONE};
+use crate::io::{Ios, Purpose};
+use crate::outcome::{ProgramOutcome, by_program};
+use crate::pool::Pool;
+use crate::process::Process;
+use crate::readahead::Readahead;
+use crate::spec::{HostBuilder, HostSpec, PAGE};
+use crate::waiters::Chain;
+use crate::writeback::WriteBack;
+use headtime_sched::{Class, Flags, Foretold, Op, Origin};
+use headtime_units::{Extent, Nanos, Time};
+use headtime_workload::{NewRequest, Source};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Processes, page cache and write-back before a disk: a [`Source`] of requests.
+///
+/// Made by [`HostBuilder`]. See the page of the crate for the rules.
+pub struct Host {
+    pub(crate) spec: HostSpec,
+    /// Sectors of a page, and pages of the longest request and of the longest window.
+    pub(crate) page_sectors: u64,
+    pub(crate) request_pages: u32,
+    pub(crate) files: Files,
+    pub(crate) cache: Cache,
+    pub(crate) processes: Vec<Process>,
+    /// The next process that waits for the same as this one.
+    pub(crate) links: Vec<u32>,
+    pub(crate) barriers: Vec<Barrier>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) write_back: WriteBack,
+    pub(crate) ios: Ios,
+    /// What is to happen and when; at one time, in the order in which it was set. An event of a
+    /// process counts only if its number is the one that the process waits for.
+    due: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    events: u64,
+    /// Requests made and not yet taken.
+    outbox: VecDeque<NewRequest>,
+    unplug: bool,
+    pub(crate) alive: u32,
+    now: Time,
+    pub(crate) tell_ahead: bool,
+    pub(crate) foretold: VecDeque<Foretold>,
+}
+
+/// A place where processes meet.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    pub members: u32,
+    pub come: u32,
+    pub waiters: Chain,
+}
+
+/// Events of the flusher: its clock, and that it may go on.
+pub(crate) const TICK: u32 = u32::MAX;
+pub(crate) const FLUSHER: u32 = u32::MAX - 1;
+
+impl Host {
+    /// From what the builder has checked.
+    pub(crate) fn new(builder: HostBuilder, seed: u64) -> Host {
+        let page_sectors = builder.page_sectors();
+        let HostBuilder {
+            spec,
+            files,
+            names,
+            barriers,
+            pools,
+            processes,
+            ..
+        } = builder;
+        let window = spec.read_ahead.0 / PAGE;
+        let files = Files::new(files, names, page_sectors, Readahead::new(window));
+        let cache = Cache::new(files.pages, spec.page_cache.0 / PAGE);
+        let count = processes.len();
+        // Numbers of workers follow those of processes.
+        let mut first = count as u32 + 1;
+        let pools: Vec<Pool> = (0u32..)
+            .zip(pools)
+            .map(|(index, workers)| {
+                let pool = Pool::new(first, workers, seed, index);
+                first += workers;
+                pool
+            })
+            .collect();
+        let barriers = barriers.into_iter().map(|members| Barrier {
+            members,
+            come: 0,
+            waiters: Chain::default(),
+        });
+        let flusher = Origin {
+            process: first,
+            ..Origin::default()
+        };
+        let mut host = Host {
+            write_back: WriteBack::new(&spec, flusher, count),
+            page_sectors,
+            request_pages: (spec.request_max.0 / PAGE) as u32,
+            files,
+            cache,
+            links: vec![NONE; count],
+            barriers: barriers.collect(),
+            pools,
+            ios: Ios::new(),
+            due: BinaryHeap::with_capacity(2 * count + 16),
+            events: 0,
+            outbox: VecDeque::with_capacity(256),
+            unplug: false,
+            alive: count as u32,
+            now: Time::ZERO,
+            tell_ahead: false,
+            foretold: VecDeque::new(),
+            processes: (1u32..)
+                .zip(processes)
+                .map(|(number, spec)| Process::new(number, spec))
+                .collect(),
+            spec,
+        };
+        for process in 0..count as u32 {
+            host.wake(process, host.processes[process as usize].started);
+        }
+        host
+    }
+
+    /// What the programs have achieved, in the order of their numbers. To be asked at any time.
+    pub fn outcome(&self) -> Vec<ProgramOutcome> {
+        by_program(
+            self.processes
+                .iter()
+                .map(|process| (u32::from(process.origin.program), process.outcome())),
+        )
+    }
+
+    /// Bytes in memory that are not on the disk: dirty, or being written.
+    pub fn dirty_bytes(&self) -> u64 {
+        (self.cache.dirty() + self.cache.writing()) * PAGE
+    }
+
+    /// Bytes of pages and blocks in memory.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache.cached() * PAGE
+    }
+
+    /// Lets a process go on at `at`, whatever else it was to be woken by.
+    pub(crate) fn wake(&mut self, process: u32, at: Time) {
+        self.events += 1;
+        self.processes[process as usize].event = self.events;
+        self.due.push(Reverse((at, self.events, process)));
+    }
+
+    /// Sets an event of the flusher.
+    pub(crate) fn rouse(&mut self, who: u32, at: Time) {
+        self.events += 1;
+        self.due.push(Reverse((at, self.events, who)));
+    }
+
+    /// Puts a process to sleep on a request.
+    pub(crate) fn sleep_on(&mut self, process: u32, io: u32) {
+        let waiters = &mut self.ios.get_mut(io).waiters;
+        waiters.push(&mut self.links, process);
+        self.unplug = true;
+    }
+
+    /// Notes that somebody sleeps until the disk has done something.
+    pub(crate) fn fell_asleep(&mut self) {
+        self.unplug = true;
+    }
+
+    /// Makes the request that slot `io` stands for.
+    pub(crate) fn submit(
+        &mut self,
+        io: u32,
+        at: Time,
+        op: Op,
+        extent: Extent,
+        flags: Flags,
+        mut origin: Origin,
+    ) {
+        if self.spec.hide_processes {
+            origin.process = 0;
+        }
+        self.outbox.push_back(NewRequest {
+            cookie: self.ios.cookie(io),
+            arrival: at,
+            op,
+            extent,
+            flags,
+            origin,
+            class: Class::default(),
+        });
+    }
+
+    /// Who asks when this process does.
+    pub(crate) fn origin(&self, process: u32) -> Origin {
+        let process = &self.processes[process as usize];
+        Origin {
+            process: process.worker.unwrap_or(process.origin.process),
+            ..process.origin
+        }
+    }
+
+    /// Notes that request `io` is done with its pages, counted from `first` on; how many of them it
+    /// was still about.
+    fn pages_done(&mut self, io: u32, first: PageId, pages: u32) -> u32 {
+        (first..first + pages)
+            .map(|page| u32::from(self.cache.io_done(page, io)))
+            .sum()
+    }
+}
+
+impl Source for Host {
+    fn next_arrival(&self) -> Option<Time> {
+        if self.unplug || !self.outbox.is_empty() {
+            return Some(self.now);
+        }
+        if self.alive == 0 {
+            return None;
+        }
+        self.due.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        loop {
+            if let Some(request) = self.outbox.pop_front() {
+                return Some(request);
+            }
+            // Who sleeps unplugs the queue before anybody else runs.
+            if self.unplug || self.alive == 0 {
+                return None;
+            }
+            let Reverse((at, event, who)) = *self.due.peek()?;
+            if at > now {
+                return None;
+            }
+            self.due.pop();
+            self.now = self.now.max(at);
+            match who {
+                TICK => self.tick(at),
+                FLUSHER => self.flush_on(at),
+                process if self.processes[process as usize].event == event => {
+                    self.run(process, at);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn unplug(&mut self) -> bool {
+        std::mem::take(&mut self.unplug)
+    }
+
+    fn tell_ahead(&mut self, ahead: bool) {
+        self.tell_ahead = ahead;
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        self.foretold.pop_front()
+    }
+
+    fn completed(&mut self, now: Time, cookie: u64) {
+        self.now = self.now.max(now);
+        let (io, done) = self.ios.remove(cookie);
+        let left = self.pages_done(io, done.first, done.pages);
+        match done.purpose {
+            Purpose::Read => {}
+            Purpose::WriteBack(file) => self.written_back(now, file, left),
+            Purpose::Sync(file) => self.pages_written(file, left),
+            Purpose::Direct(process) | Purpose::Flush(process) => {
+                let waiting = &mut self.processes[process as usize].pending;
+                *waiting -= 1;
+                if *waiting == 0 {
+                    self.wake(process, now);
+                }
+            }
+        }
+        let mut waiters = done.waiters;
+        while let Some(process) = waiters.pop(&self.links) {
+            self.wake(process, now);
+        }
+    }
+
+    fn done(&self) -> bool {
+        self.alive == 0 && self.outbox.is_empty() && self.ios.outstanding == 0
+    }
+}
+
+/// So long a process may run ahead over what it finds in memory.
+pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);

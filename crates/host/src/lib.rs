@@ -1,0 +1,85 @@
+//! What stands above a disk in simulation: programs, and the kernel that turns their calls into
+//! requests.
+//!
+//! A [`Host`] is a [`Source`](headtime_workload::Source): a state machine that is told when its
+//! requests complete. Its processes run [`Step`]s. A buffered read goes through the page cache and
+//! on-demand readahead ([`readahead`]); a window of readahead becomes one request for each run of
+//! sectors; a reader sleeps until the request that brings its page is complete, as a whole, and the
+//! queue is unplugged when it goes to sleep. Writes are written back later. Time passes in thinking,
+//! copying and sleeping, nowhere else.
+//!
+//! The rules are those of Linux 2.6.31 (`mm/filemap.c`, `mm/readahead.c`, `mm/page-writeback.c`,
+//! `fs/mpage.c`, `fs/fs-writeback.c`, `fs/direct-io.c`).
+//!
+//! ```
+//! use headtime_host::{DiskSize, File, HostBuilder, HostSpec, ProcessSpec, Step};
+//! use headtime_units::{Extent, Nanos, Sectors, Time};
+//! use headtime_workload::Source;
+//!
+//! // A file of 1 MiB, read 4 KiB at a time.
+//! let disk = DiskSize { capacity: Sectors::new(1 << 20), sector_bytes: 512 };
+//! let mut builder = HostBuilder::new(HostSpec::default(), disk)?;
+//! let file = builder.add_file(File { extents: vec![Extent::at(4096, 2048)], size: 1 << 20 })?;
+//! let mut offset = 0;
+//! let reader = move || {
+//!     let step = Step::Read { file, offset, len: 4096 };
+//!     offset += 4096;
+//!     if offset > 1 << 20 { Step::Exit } else { step }
+//! };
+//! builder.add_process(ProcessSpec {
+//!     program: 1,
+//!     behaviour: Box::new(reader),
+//!     served_by: None,
+//!     start: Time::ZERO,
+//! });
+//! let mut host = builder.build(1)?;
+//!
+//! // A disk that takes 1 ms for whatever it is asked, one request at a time.
+//! let (mut now, mut sizes) = (Time::ZERO, Vec::new());
+//! while !host.done() {
+//!     while let Some(request) = host.poll(now) {
+//!         sizes.push(request.extent.len.get() / 8);
+//!         now = now + Nanos::from_millis(1);
+//!         host.completed(now, request.cookie);
+//!     }
+//!     host.unplug();
+//!     now = host.next_arrival().map_or(now, |at| at.max(now));
+//! }
+//! // The windows of readahead, in pages.
+//! assert_eq!(sizes, [4, 8, 16, 32, 32, 32, 32, 32, 32, 32, 4]);
+//! assert_eq!(host.outcome()[0].bytes_read, 1 << 20);
+//! # Ok::<(), headtime_host::HostError>(())
+//! ```
+//!
+//! # What is simplified
+//!
+//! - Every process has a processor to itself, and the kernel's own work costs nothing but
+//!   [`HostSpec::copy_per_page`].
+//! - A process runs ahead, for at most a millisecond, over pages that it finds in memory. What it
+//!   does to the disk, and to others, happens at its time; but a page that is pushed out of memory
+//!   within this millisecond still counts as found.
+//! - Requests of readahead do not wait for a free one of the queue's 128; those of write-back do.
+//! - There is no journal: blocks of metadata are written back like pages of files.
+//! - There is one flusher; the kernel has two to eight, most of them idle.
+//! - When the last process has ended nothing more is written back.
+
+mod cache;
+mod file;
+mod host;
+mod io;
+pub mod layout;
+mod outcome;
+mod pool;
+mod process;
+pub mod readahead;
+mod spec;
+mod waiters;
+pub mod workload;
+mod writeback;
+
+pub use host::Host;
+pub use outcome::{ProcessOutcome, ProgramOutcome};
+pub use spec::{
+    BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, HostSpec, PAGE, PoolId,
+    ProcessSpec, Step,
+};

@@ -1,0 +1,77 @@
+//! What programs achieved, as they would report it themselves.
+
+use headtime_units::Time;
+
+/// What one program achieved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOutcome {
+    /// Which.
+    pub program: u32,
+    /// The start of its first process.
+    pub started: Time,
+    /// The end of its last process; `None` while one is running.
+    pub ended: Option<Time>,
+    /// Bytes that its calls read, from memory or from the disk.
+    pub bytes_read: u64,
+    /// Bytes that its calls wrote, to memory or to the disk.
+    pub bytes_written: u64,
+    /// Its calls; see [`ProcessOutcome::calls`].
+    pub calls: u64,
+    /// Its processes, in the order in which they were added.
+    pub processes: Vec<ProcessOutcome>,
+}
+
+/// What one process achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessOutcome {
+    /// Its number, from 1 on: the `process` of its requests' origin unless a server makes them.
+    pub process: u32,
+    /// When it began.
+    pub started: Time,
+    /// When it ended; `None` while it is running.
+    pub ended: Option<Time>,
+    /// Bytes that its calls read.
+    pub bytes_read: u64,
+    /// Bytes that its calls wrote.
+    pub bytes_written: u64,
+    /// Calls of read, write, direct and sync that have returned; blocks of metadata are none.
+    pub calls: u64,
+}
+
+/// Gathers processes by program, in the order of the programs' numbers.
+pub(crate) fn by_program(
+    processes: impl Iterator<Item = (u32, ProcessOutcome)>,
+) -> Vec<ProgramOutcome> {
+    let mut programs: Vec<ProgramOutcome> = Vec::new();
+    for (program, process) in processes {
+        let at = match programs.binary_search_by_key(&program, |known| known.program) {
+            Ok(at) => at,
+            Err(at) => {
+                programs.insert(
+                    at,
+                    ProgramOutcome {
+                        program,
+                        started: process.started,
+                        ended: Some(Time::ZERO),
+                        bytes_read: 0,
+                        bytes_written: 0,
+                        calls: 0,
+                        processes: Vec::new(),
+                    },
+                );
+                at
+            }
+        };
+        let known = &mut programs[at];
+        known.started = known.started.min(process.started);
+        known.ended = match (known.ended, process.ended) {
+            (Some(known), Some(process)) => Some(known.max(process)),
+            _ => None,
+        };
+        known.bytes_read += process.bytes_read;
+        known.bytes_written += process.bytes_written;
+        known.calls += process.calls;
+        known.processes.push(process);
+    }
+    programs
+}

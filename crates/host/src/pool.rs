@@ -1,0 +1,88 @@
+//! Servers: pools of workers that carry out the calls of others.
+
+use crate::waiters::Chain;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::RngCore;
+
+/// A server's workers.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// Those that have nothing to do, by the number that their requests carry.
+    idle: Vec<u32>,
+    /// Clients that wait for one.
+    pub waiters: Chain,
+    random: Pcg64,
+}
+
+impl Pool {
+    /// Workers numbered from `first` on. `seed` and `index`, of the pool, decide who takes what.
+    pub fn new(first: u32, workers: u32, seed: u64, index: u32) -> Pool {
+        Pool {
+            idle: (first..first + workers).collect(),
+            waiters: Chain::default(),
+            random: Pcg64::new(
+                u128::from(seed) << 64 | 0x706f_6f6c,
+                u128::from(index) << 1 | 1,
+            ),
+        }
+    }
+
+    /// Any of the idle workers, each as likely as any other.
+    pub fn take(&mut self) -> Option<u32> {
+        let count = self.idle.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        // The high half of the product; with fewer than 2^32 workers some are favoured by less than
+        // one part in 2^32.
+        let at = (u128::from(self.random.next_u64()) * u128::from(count)) >> 64;
+        Some(self.idle.swap_remove(at as usize))
+    }
+
+    /// Notes that a worker has nothing to do.
+    pub fn give_back(&mut self, worker: u32) {
+        self.idle.push(worker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_idle_worker() {
+        let mut pool = Pool::new(10, 4, 1, 0);
+        let mut counts = [0; 4];
+        for _ in 0..4000 {
+            let (one, other) = (pool.take().unwrap(), pool.take().unwrap());
+            assert_ne!(one, other);
+            counts[(one - 10) as usize] += 1;
+            pool.give_back(one);
+            pool.give_back(other);
+        }
+        // 1000 each, give or take five standard errors.
+        assert!(
+            counts.iter().all(|count| (863..=1137).contains(count)),
+            "{counts:?}"
+        );
+        let taken: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!(taken.len(), 4);
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let draw = |seed, index| -> Vec<u32> {
+            let mut pool = Pool::new(0, 8, seed, index);
+            (0..20)
+                .map(|_| {
+                    let worker = pool.take().unwrap();
+                    pool.give_back(worker);
+                    worker
+                })
+                .collect()
+        };
+        assert_eq!(draw(1, 0), draw(1, 0));
+        assert_ne!(draw(1, 0), draw(2, 0));
+        assert_ne!(draw(1, 0), draw(1, 1));
+    }
+}

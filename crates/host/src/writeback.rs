@@ -1,0 +1,572 @@
+//! How dirty pages come to the disk when nobody asks for it.
+//!
+//! After `mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 2.6.31. A flusher wakes every
+//! [`writeback_interval`](crate::HostSpec::writeback_interval) and writes the files that became dirty
+//! [`dirty_expire`](crate::HostSpec::dirty_expire) ago, the first dirtied first, at most 1024 pages of
+//! one before the next has its turn. While more than the background share of memory is dirty it
+//! writes whatever is dirty. Who dirties pages looks at the limit now and then, and above it writes
+//! half again as many pages as it has dirtied, or waits. The flusher stops while 113 of its requests
+//! are outstanding (a congested queue), and goes on below 103; others wait for a free one of 128.
+//! Blocks of metadata come after the files, in the order of their addresses.
+
+use crate::cache::{CHUNK, PageId};
+use crate::file::{List, NONE};
+use crate::host::{FLUSHER, Host, TICK};
+use crate::io::Purpose;
+use crate::spec::{HostSpec, PAGE};
+use crate::waiters::Chain;
+use headtime_sched::{Flags, Op, Origin};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+
+/// Pages of a file, or blocks, written before the next file has its turn (`MAX_WRITEBACK_PAGES`).
+const TURN: u32 = 1024;
+/// Requests of write-back outstanding at which the queue counts as congested, and below which no more.
+const CONGESTED: u32 = 113;
+const RELIEVED: u32 = 103;
+/// Requests of write-back that may be outstanding at all (`BLKDEV_MAX_RQ`).
+const REQUESTS: u32 = 128;
+/// Who may write no more waits so long (`congestion_wait`), or until the queue is no longer congested.
+const PAUSE: Nanos = Nanos::from_millis(100);
+/// Pages between two looks at the limits while they are exceeded.
+const LOOK_OFTEN: u32 = 8;
+
+/// The flusher, and the lists of what is dirty.
+#[derive(Debug)]
+pub(crate) struct WriteBack {
+    pub origin: Origin,
+    interval: Nanos,
+    expire: Nanos,
+    /// Pages.
+    background: u64,
+    limit: u64,
+    /// Pages between two looks at the limits.
+    look: u32,
+    exceeded: bool,
+    /// Files by the time at which they became dirty, and those whose turn it is.
+    dirty: Queue,
+    due: Queue,
+    /// Pages that the file in front of `due` may still write in this turn.
+    turn: u32,
+    /// Dirty blocks.
+    blocks: Vec<u64>,
+    /// When the first of them became dirty.
+    blocks_dirtied: Time,
+    /// Whether the flusher's clock is set.
+    ticking: bool,
+    /// The flusher writes what became dirty until then.
+    expired: Option<Time>,
+    /// Whether the flusher waits for the queue.
+    congested: bool,
+    /// Its requests outstanding.
+    outstanding: u32,
+    /// Processes that wait for one of the requests, and for the queue to be relieved.
+    for_request: Chain,
+    for_relief: Chain,
+}
+
+/// Both ends of a list of files.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue {
+            head: NONE,
+            tail: NONE,
+        }
+    }
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    File(u32),
+    Blocks,
+    Nobody,
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Everything.
+    All,
+    /// What became dirty until then.
+    Until(Time),
+}
+
+impl WriteBack {
+    pub fn new(spec: &HostSpec, origin: Origin, processes: usize) -> WriteBack {
+        let memory = spec.page_cache.0 / PAGE;
+        WriteBack {
+            origin,
+            interval: spec.writeback_interval,
+            expire: spec.dirty_expire,
+            background: memory * u64::from(spec.dirty_background) / 100,
+            limit: memory * u64::from(spec.dirty_limit) / 100,
+            // `ratelimit_pages` of a machine with two processors.
+            look: (memory / 64).clamp(16, 1024) as u32,
+            exceeded: false,
+            dirty: Queue::default(),
+            due: Queue::default(),
+            turn: TURN,
+            blocks: Vec::with_capacity(processes.max(256)),
+            blocks_dirtied: Time::ZERO,
+            ticking: false,
+            expired: None,
+            congested: false,
+            outstanding: 0,
+            for_request: Chain::default(),
+            for_relief: Chain::default(),
+        }
+    }
+
+    /// Pages that a process may dirty before it looks at the limits.
+    pub fn look_every(&self) -> u32 {
+        if self.exceeded { LOOK_OFTEN } else { self.look }
+    }
+
+    /// Pages that somebody above the limit has to write.
+    fn share(&self) -> u32 {
+        self.look + self.look / 2
+    }
+}
+
+impl Host {
+    /// Makes a page of a file dirty.
+    pub(crate) fn dirty_page(&mut self, file: u32, page: u32, at: Time) {
+        let data = &mut self.files.data[file as usize];
+        if !self.cache.make_dirty(data.base + page) {
+            return;
+        }
+        data.dirty += 1;
+        data.is_busy(page);
+        if data.list == List::None {
+            data.dirtied = at;
+            self.push(file, List::Dirty);
+        }
+        self.set_clock(at);
+    }
+
+    /// Makes a block of metadata dirty.
+    pub(crate) fn dirty_block(&mut self, lba: Lba, at: Time) {
+        let id = self.cache.block(lba.get() / self.page_sectors);
+        if !self.cache.get(id).cached() {
+            self.cache.insert(id);
+        }
+        if self.cache.get(id).reading() || !self.cache.make_dirty(id) {
+            return;
+        }
+        self.cache.touch(id);
+        if self.write_back.blocks.is_empty() {
+            self.write_back.blocks_dirtied = at;
+        }
+        self.write_back.blocks.push(lba.get());
+        self.set_clock(at);
+    }
+
+    /// Sees to it that the flusher wakes: at a multiple of its interval.
+    fn set_clock(&mut self, at: Time) {
+        if self.write_back.ticking {
+            return;
+        }
+        self.write_back.ticking = true;
+        let interval = self.write_back.interval.as_nanos();
+        let ticks = at.as_nanos() / interval + 1;
+        let next = interval.saturating_mul(ticks);
+        self.rouse(TICK, Time::from_nanos(next));
+    }
+
+    /// The flusher's clock.
+    pub(crate) fn tick(&mut self, at: Time) {
+        self.write_back.ticking = false;
+        if self.cache.dirty() == 0 {
+            return;
+        }
+        if let Some(until) = at.as_nanos().checked_sub(self.write_back.expire.as_nanos()) {
+            self.write_back.expired = Some(Time::from_nanos(until));
+        }
+        self.flush_on(at);
+        self.set_clock(at);
+    }
+
+    /// The flusher writes as far as there is cause and the queue takes it.
+    pub(crate) fn flush_on(&mut self, at: Time) {
+        let origin = self.write_back.origin;
+        // Pages that are being written stay dirty if they were changed since: a round that writes
+        // nothing is the last.
+        let mut round = 1;
+        loop {
+            if self.write_back.outstanding >= CONGESTED {
+                self.write_back.congested = true;
+                return;
+            }
+            let what = if self.cache.dirty() > self.write_back.background {
+                What::All
+            } else if let Some(until) = self.write_back.expired {
+                What::Until(until)
+            } else {
+                return;
+            };
+            if self.write_back.due.head == NONE {
+                if round == 0 {
+                    self.write_back.expired = None;
+                    return;
+                }
+                round = 0;
+            }
+            match self.next_to_write(what) {
+                Next::Nobody => {
+                    self.write_back.expired = None;
+                    if what != What::All {
+                        return;
+                    }
+                }
+                next => round += self.write_turn(next, TURN, CONGESTED, origin, at),
+            }
+        }
+    }
+
+    /// Has a process that dirtied memory write some, or wait; whether it sleeps.
+    pub(crate) fn throttle(&mut self, process: u32, at: Time) -> bool {
+        // It may have been woken by its alarm while it waits for relief.
+        let mut relief = self.write_back.for_relief;
+        relief.remove(&mut self.links, process);
+        self.write_back.for_relief = relief;
+        let (background, limit) = (self.write_back.background, self.write_back.limit);
+        let origin = self.origin(process);
+        loop {
+            let total = self.cache.dirty() + self.cache.writing();
+            if total <= limit || total < (background + limit) / 2 {
+                break;
+            }
+            self.write_back.exceeded = true;
+            let share = self.write_back.share();
+            let mut written = self.processes[process as usize].written;
+            while written < share && self.cache.dirty() > limit {
+                if self.write_back.outstanding >= REQUESTS {
+                    self.processes[process as usize].written = written;
+                    let waiters = &mut self.write_back.for_request;
+                    waiters.push(&mut self.links, process);
+                    self.fell_asleep();
+                    return true;
+                }
+                let next = self.next_to_write(What::All);
+                let wrote = match next {
+                    Next::Nobody => 0,
+                    next => self.write_turn(next, share - written, REQUESTS, origin, at),
+                };
+                if wrote == 0 && self.write_back.outstanding < REQUESTS {
+                    break;
+                }
+                written += wrote;
+            }
+            self.processes[process as usize].written = written;
+            if self.cache.dirty() + self.cache.writing() <= limit || written >= share {
+                break;
+            }
+            let waiters = &mut self.write_back.for_relief;
+            waiters.push(&mut self.links, process);
+            self.wake(process, at + PAUSE);
+            return true;
+        }
+        if self.cache.dirty() + self.cache.writing() < limit {
+            self.write_back.exceeded = false;
+        }
+        if self.cache.dirty() > background && !self.write_back.congested {
+            self.rouse(FLUSHER, at);
+        }
+        false
+    }
+
+    /// Notes that a request of write-back is done; `pages` of it still were of `file`.
+    pub(crate) fn written_back(&mut self, at: Time, file: u32, pages: u32) {
+        self.pages_written(file, pages);
+        let was = self.write_back.outstanding;
+        self.write_back.outstanding = was - 1;
+        let mut waiters = self.write_back.for_request;
+        if was <= REQUESTS
+            && let Some(process) = waiters.pop(&self.links)
+        {
+            self.wake(process, at);
+        }
+        self.write_back.for_request = waiters;
+        if was == RELIEVED {
+            let mut waiters = std::mem::take(&mut self.write_back.for_relief);
+            while let Some(process) = waiters.pop(&self.links) {
+                self.wake(process, at);
+            }
+        }
+        if was <= RELIEVED && std::mem::take(&mut self.write_back.congested) {
+            self.rouse(FLUSHER, at);
+        }
+    }
+
+    /// Notes that pages of a file are on the disk.
+    pub(crate) fn pages_written(&mut self, file: u32, pages: u32) {
+        if file == NONE {
+            return;
+        }
+        let data = &mut self.files.data[file as usize];
+        data.writing -= pages;
+        data.unflushed = true;
+        data.rest();
+    }
+
+    /// Writes the dirty pages from `page` to before `end` of a file, for somebody who waits.
+    ///
+    /// # Errors
+    ///
+    /// The first page that cannot be written because it is being written as it was before it was
+    /// changed, and the request that does.
+    pub(crate) fn write_for_sync(
+        &mut self,
+        file: u32,
+        mut page: u32,
+        end: u32,
+        origin: Origin,
+        at: Time,
+    ) -> Result<(), (u32, u32)> {
+        let base = self.files.data[file as usize].base;
+        while page < end && self.files.data[file as usize].dirty > 0 {
+            let entry = self.cache.get(base + page);
+            if !entry.dirty() {
+                page += 1;
+            } else if entry.writing() {
+                let io = entry.io().expect("a request writes it");
+                return Err((page, io));
+            } else {
+                let purpose = Purpose::Sync(file);
+                page += self.write_run(file, page, end, purpose, Flags::SYNC, origin, at);
+            }
+        }
+        let data = &self.files.data[file as usize];
+        if data.dirty == 0 && data.list != List::None {
+            self.unlist(file);
+        }
+        Ok(())
+    }
+
+    /// Makes a request of the dirty pages of a file from `page` on that follow each other on the
+    /// disk; how many.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what, where to, why, how, who, when"
+    )]
+    fn write_run(
+        &mut self,
+        file: u32,
+        page: u32,
+        end: u32,
+        purpose: Purpose,
+        flags: Flags,
+        origin: Origin,
+        at: Time,
+    ) -> u32 {
+        let (start, until) = self.files.place(file, page);
+        let until = until.min(end).min(page + self.request_pages);
+        let base = self.files.data[file as usize].base;
+        let io = self.ios.add(purpose);
+        let mut pages = 0;
+        while page + pages < until {
+            let id = base + page + pages;
+            let entry = self.cache.get(id);
+            if !entry.dirty() || entry.writing() {
+                break;
+            }
+            self.cache.write(id, io);
+            pages += 1;
+        }
+        let data = &mut self.files.data[file as usize];
+        data.dirty -= pages;
+        data.writing += pages;
+        self.request(io, base + page, pages, start, flags, origin, at);
+        pages
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "which, what, where to, how, who, when"
+    )]
+    fn request(
+        &mut self,
+        io: u32,
+        first: PageId,
+        pages: u32,
+        start: Lba,
+        flags: Flags,
+        origin: Origin,
+        at: Time,
+    ) {
+        let request = self.ios.get_mut(io);
+        (request.first, request.pages) = (first, pages);
+        let extent = Extent::new(start, Sectors::new(u64::from(pages) * self.page_sectors));
+        self.submit(io, at, Op::Write, extent, flags, origin);
+    }
+
+    /// Chooses whose turn it is, and moves files to the list of those that are due if it is empty.
+    fn next_to_write(&mut self, what: What) -> Next {
+        if self.write_back.due.head == NONE {
+            self.write_back.turn = TURN;
+            while self.write_back.dirty.head != NONE {
+                let file = self.write_back.dirty.head;
+                if let What::Until(until) = what
+                    && self.files.data[file as usize].dirtied > until
+                {
+                    break;
+                }
+                self.unlist(file);
+                self.push(file, List::Due);
+            }
+        }
+        let blocks = match what {
+            What::All => true,
+            What::Until(until) => self.write_back.blocks_dirtied <= until,
+        };
+        match self.write_back.due.head {
+            NONE if blocks && !self.write_back.blocks.is_empty() => Next::Blocks,
+            NONE => Next::Nobody,
+            file => Next::File(file),
+        }
+    }
+
+    /// Writes at most `most` pages of whose turn it is, until so many requests are outstanding; how
+    /// many pages.
+    fn write_turn(&mut self, next: Next, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+        match next {
+            Next::File(file) => self.write_file(file, most, full, origin, at),
+            Next::Blocks => self.write_blocks(most, full, origin, at),
+            Next::Nobody => 0,
+        }
+    }
+
+    fn write_file(&mut self, file: u32, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+        let most = most.min(self.write_back.turn);
+        let mut written = 0;
+        let data = &self.files.data[file as usize];
+        let (base, (first, last)) = (data.base, data.busy);
+        let cursor = data.cursor.clamp(first, last);
+        // From where it was left to the end, then from the beginning.
+        for (from, to) in [(cursor, last), (first, cursor)] {
+            let mut page = from;
+            while page < to && written < most && self.files.data[file as usize].dirty > 0 {
+                if self.write_back.outstanding >= full {
+                    self.write_back.turn -= written;
+                    self.files.data[file as usize].cursor = page;
+                    return written;
+                }
+                let entry = self.cache.get(base + page);
+                if !entry.dirty() || entry.writing() {
+                    page += 1;
+                    continue;
+                }
+                let end = to.min(page + (most - written));
+                let purpose = Purpose::WriteBack(file);
+                let pages = self.write_run(file, page, end, purpose, Flags::NONE, origin, at);
+                self.write_back.outstanding += 1;
+                written += pages;
+                page += pages;
+                self.files.data[file as usize].cursor = page;
+            }
+        }
+        self.write_back.turn -= written;
+        let data = &mut self.files.data[file as usize];
+        let clean = data.dirty == 0;
+        if clean || self.write_back.turn == 0 || written < most {
+            let over = self.write_back.turn == 0;
+            if !clean && !over {
+                // What is left is being written: it has become dirty anew.
+                data.dirtied = at;
+            }
+            self.write_back.turn = TURN;
+            self.unlist(file);
+            if !clean {
+                self.push(file, if over { List::Due } else { List::Dirty });
+            }
+        }
+        written
+    }
+
+    fn write_blocks(&mut self, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+        let mut blocks = std::mem::take(&mut self.write_back.blocks);
+        blocks.sort_unstable();
+        let (mut done, mut kept) = (0, 0);
+        let mut written = 0;
+        while done < blocks.len() && written < most && self.write_back.outstanding < full {
+            let lba = blocks[done];
+            let id = self.known(lba);
+            if self.cache.get(id).writing() {
+                // It stays dirty.
+                blocks[kept] = lba;
+                kept += 1;
+                done += 1;
+                continue;
+            }
+            let io = self.ios.add(Purpose::WriteBack(NONE));
+            let mut pages = 0;
+            while done < blocks.len()
+                && pages < self.request_pages
+                && blocks[done] == lba + u64::from(pages) * self.page_sectors
+                // The numbers of a chunk follow each other.
+                && blocks[done] / self.page_sectors / CHUNK == lba / self.page_sectors / CHUNK
+                && !self.cache.get(id + pages).writing()
+            {
+                self.cache.write(id + pages, io);
+                pages += 1;
+                done += 1;
+            }
+            self.write_back.outstanding += 1;
+            written += pages;
+            self.request(io, id, pages, Lba::new(lba), Flags::NONE, origin, at);
+        }
+        blocks.drain(kept..done);
+        self.write_back.blocks = blocks;
+        self.write_back.blocks_dirtied = at;
+        written
+    }
+
+    /// The number of a block that is dirty.
+    fn known(&self, lba: u64) -> PageId {
+        self.cache
+            .known_block(lba / self.page_sectors)
+            .expect("a dirty block is known")
+    }
+
+    /// Puts a file at the end of a list.
+    fn push(&mut self, file: u32, list: List) {
+        let queue = match list {
+            List::Dirty => &mut self.write_back.dirty,
+            List::Due => &mut self.write_back.due,
+            List::None => return,
+        };
+        let tail = std::mem::replace(&mut queue.tail, file);
+        if tail == NONE {
+            queue.head = file;
+        } else {
+            self.files.data[tail as usize].next = file;
+        }
+        let data = &mut self.files.data[file as usize];
+        (data.list, data.previous, data.next) = (list, tail, NONE);
+    }
+
+    /// Takes a file off its list.
+    pub(crate) fn unlist(&mut self, file: u32) {
+        let data = &mut self.files.data[file as usize];
+        let (previous, next) = (data.previous, data.next);
+        let queue = match std::mem::replace(&mut data.list, List::None) {
+            List::Dirty => &mut self.write_back.dirty,
+            List::Due => &mut self.write_back.due,
+            List::None => return,
+        };
+        match previous {
+            NONE => queue.head = next,
+            previous => self.files.data[previous as usize].next = next,
+        }
+        match next {
+            NONE => queue.tail = previous,
+            next => self.files.data[next as usize].previous = previous,
+        }
+    }
+}
