@@ -1,6 +1,6 @@
 //! Checks on the reader of event logs, and on replaying one.
 
-use crate::schedulers::positions;
+use crate::schedulers::knowledge;
 use headtime_engine::log::{
     self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
     write_setting, write_swap,
@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn build(spec: &Spec) -> Box<dyn Scheduler> {
-    spec.build(Some(positions())).expect("nothing is missing")
+    spec.build(knowledge()).expect("nothing is missing")
 }
 
 fn written_is_read(records: &[&Record]) {

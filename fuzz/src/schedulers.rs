@@ -1,7 +1,8 @@
 //! Checks on the text of schedulers.
 
 use headtime_disk::{Model, Profile};
-use headtime_sched::{NoPositioning, Spec};
+use headtime_sched::{Knowledge, NoPositioning, ServiceCurve, Spec};
+use headtime_units::{Nanos, Sectors};
 use std::sync::{Arc, LazyLock};
 
 /// Where sectors are, for policies that must know.
@@ -11,9 +12,23 @@ static MODEL: LazyLock<Arc<Model>> = LazyLock::new(|| {
     Arc::new(Model::new(&profile))
 });
 
-/// The positions that a policy is built with in every target.
-pub fn positions() -> Arc<Model> {
-    Arc::clone(&MODEL)
+/// How long requests take, for policies that must know.
+static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
+    let points = vec![
+        (Sectors::ZERO, Nanos::from_micros(500)),
+        (Sectors::new(1 << 10), Nanos::from_millis(8)),
+        (Sectors::new(1 << 20), Nanos::from_millis(16)),
+    ];
+    let curve = ServiceCurve::new(points, ServiceCurve::BACKWARD);
+    Arc::new(curve.expect("a curve"))
+});
+
+/// What a policy is built with in every target.
+pub fn knowledge() -> Knowledge<Arc<Model>> {
+    Knowledge {
+        positioning: Some(Arc::clone(&MODEL)),
+        curve: Some(Arc::clone(&CURVE)),
+    }
 }
 
 /// Reads `bytes` as one scheduler and as a list of them.
@@ -39,10 +54,14 @@ fn one(spec: &Spec) {
     let text = spec.to_string();
     assert_eq!(text.parse::<Spec>().as_ref(), Ok(spec));
     assert_eq!(spec.options().count(), spec.info().options.len());
-    let scheduler = spec.build(Some(positions())).expect("nothing is missing");
+    let scheduler = spec.build(knowledge()).expect("nothing is missing");
     assert_eq!(scheduler.queued(), 0);
     let without = spec.build(None::<NoPositioning>);
-    assert_eq!(without.is_err(), spec.needs_positioning());
-    let elevator = spec.build_elevator(Some(positions()));
+    assert_eq!(without.is_err(), spec.needs_positioning() || needs_curve(spec));
+    let elevator = spec.build_elevator(knowledge());
     assert_eq!(elevator.is_err(), spec.info().waits);
+}
+
+fn needs_curve(spec: &Spec) -> bool {
+    spec.info().needs_curve || spec.inner().is_some_and(needs_curve)
 }

@@ -16,6 +16,10 @@ pub struct ServiceCurve {
     /// Distances and times, distances rising from 0.
     points: Vec<(Sectors, Nanos)>,
     backward: Millionths,
+    /// How much the time changes per sector from each point to the next, in 2^-64 ns, rounded up.
+    slopes: Vec<u128>,
+    /// By the number of bits of a distance, how many points are at or below the smallest such.
+    below: [u32; 65],
 }
 
 /// Why points make no curve.
@@ -85,7 +89,55 @@ impl ServiceCurve {
         if backward < Millionths::ONE || backward > Millionths(100_000_000) {
             return Err(CurveError::Backward);
         }
-        Ok(ServiceCurve { points, backward })
+        let slope = |pair: &[(Sectors, Nanos)]| {
+            let ((low, from), (high, to)) = (pair[0], pair[1]);
+            let change = u128::from(from.as_nanos().abs_diff(to.as_nanos())) << 64;
+            change.div_ceil(u128::from((high - low).get()))
+        };
+        let slopes = points.windows(2).map(slope).collect();
+        let below = core::array::from_fn(|bits| {
+            let least = match bits {
+                0 => Sectors::ZERO,
+                bits => Sectors::new(1 << (bits - 1)),
+            };
+            points.partition_point(|(at, _)| *at <= least) as u32
+        });
+        Ok(ServiceCurve {
+            points,
+            backward,
+            slopes,
+            below,
+        })
+    }
+
+    /// The shortest service time there is.
+    pub fn least(&self) -> Nanos {
+        let times = self.points.iter().map(|(_, time)| *time);
+        times.min().expect("a curve has points")
+    }
+
+    /// The mean service time over random pairs of addresses of a disk that is as large as the last
+    /// point is far; of a curve of one point, over both directions.
+    pub fn mean(&self) -> Nanos {
+        let last = self.points[self.points.len() - 1];
+        let end = last.0.get() as f64;
+        // Distances d are as frequent as 1 - d / end. Of two straight lines, the integral of the
+        // product follows from their values at the ends.
+        let piece = |pair: &[(Sectors, Nanos)]| {
+            let value = |at: usize| {
+                let (distance, time) = pair[at];
+                let distance = distance.get() as f64;
+                (distance, time.as_nanos() as f64, 1.0 - distance / end)
+            };
+            let ((a, from, low), (b, to, high)) = (value(0), value(1));
+            (b - a) / 3.0 * (2.0 * from * low + from * high + to * low + 2.0 * to * high) / end
+        };
+        let forward = match self.points.len() {
+            1 => last.1.as_nanos() as f64,
+            _ => self.points.windows(2).map(piece).sum(),
+        };
+        let directions = (1.0 + self.backward.0 as f64 / 1e6) / 2.0;
+        Nanos::from_nanos((forward * directions) as u64)
     }
 
     /// The points.
@@ -103,26 +155,33 @@ impl ServiceCurve {
         if to >= from {
             self.forward(to - from)
         } else {
-            let forward = u128::from(self.forward(from - to).as_nanos());
-            let scaled = forward * u128::from(self.backward.0) / 1_000_000;
-            Nanos::from_nanos(u64::try_from(scaled).expect("a minute times 100 fits"))
+            // A minute times 100, in millionths of nanoseconds, is within 64 bits.
+            let forward = self.forward(from - to).as_nanos();
+            Nanos::from_nanos(forward * self.backward.0 / 1_000_000)
         }
     }
 
     /// The service time of a request so far ahead.
     pub fn forward(&self, distance: Sectors) -> Nanos {
-        let after = self.points.partition_point(|(at, _)| *at <= distance);
-        let (low, low_time) = self.points[after - 1];
-        let Some((high, high_time)) = self.points.get(after) else {
-            return low_time;
+        let bits = u64::BITS - distance.get().leading_zeros();
+        let mut after = self.below[bits as usize] as usize;
+        while let Some((at, _)) = self.points.get(after)
+            && *at <= distance
+        {
+            after += 1;
+        }
+        let (low, time) = self.points[after - 1];
+        let Some((_, next)) = self.points.get(after) else {
+            return time;
         };
-        let (span, part) = ((*high - low).get(), (distance - low).get());
-        let (from, to) = (
-            i128::from(low_time.as_nanos()),
-            i128::from(high_time.as_nanos()),
-        );
-        let time = from + (to - from) * i128::from(part) / i128::from(span);
-        Nanos::from_nanos(u64::try_from(time).expect("between two times"))
+        let part = u128::from((distance - low).get());
+        // At most the whole change, which is within 64 bits.
+        let change = Nanos::from_nanos(((self.slopes[after - 1] * part) >> 64) as u64);
+        if *next >= time {
+            time + change
+        } else {
+            time - change
+        }
     }
 }
 

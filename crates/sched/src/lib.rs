@@ -44,6 +44,7 @@ mod sorted;
 mod spec;
 pub mod sptf;
 pub mod sstf;
+pub mod stream;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
@@ -63,6 +64,7 @@ pub use seam::{Candidate, Dispatch, Elevator, Foretold, Scheduler, WorkConservin
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
+pub use stream::{Alone, Stream, StreamConfig, WaitFrom};
 
 #[cfg(test)]
 mod tests {

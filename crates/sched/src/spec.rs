@@ -645,13 +645,13 @@ mod tests {
                 "bfq",
                 "scheduler \"bfq\": there is no policy \"bfq\". Known are noop, deadline, \
                  mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory",
+                 anticipatory, stream",
             ),
             (
                 "dedline:fifo_batch=8",
                 "scheduler \"dedline:fifo_batch=8\": there is no policy \"dedline\"; did you mean \
                  \"deadline\"? Known are noop, deadline, mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory",
+                 anticipatory, stream",
             ),
             (
                 "sptf-sw",

@@ -62,9 +62,10 @@ fn page() -> String {
 
 fn section(info: &PolicyInfo) -> String {
     let mut text = format!("\n## {}\n\n", info.title());
-    let needs = match info.needs_positioning {
-        true => " Needs a drive profile to know where sectors are.",
-        false => "",
+    let needs = match (info.needs_positioning, info.needs_curve) {
+        (true, _) => " Needs a drive profile to know where sectors are.",
+        (_, true) => " Needs a curve of service times.",
+        _ => "",
     };
     let mut idea: Vec<char> = info.idea.chars().collect();
     idea[0] = idea[0].to_ascii_uppercase();

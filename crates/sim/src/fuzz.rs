@@ -10,7 +10,9 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
 use headtime_engine::{Config, Engine, Plug, log};
-use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec, policies};
+use headtime_sched::{
+    Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, policies,
+};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use rand_pcg::Pcg64Mcg;
@@ -132,9 +134,27 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
 }
 
 fn build(spec: &Spec, profile: &Profile) -> Box<dyn Scheduler> {
-    let model = Arc::new(Model::new(profile));
-    spec.build(Some(model))
+    let knowledge = Knowledge {
+        positioning: Some(Arc::new(Model::new(profile))),
+        curve: Some(Arc::new(curve(profile))),
+    };
+    spec.build(knowledge)
         .expect("a registered policy with default options can be built")
+}
+
+/// Service times that are like those of a drive, and not this one's: a turn, and up to another for
+/// the longest way.
+fn curve(profile: &Profile) -> ServiceCurve {
+    let capacity = profile.geometry.capacity;
+    let points = vec![
+        (Sectors::ZERO, Nanos::from_micros(500)),
+        (
+            Sectors::new(1 + capacity.get() / 1000),
+            Nanos::from_millis(8),
+        ),
+        (Sectors::new(2 + capacity.get()), Nanos::from_millis(16)),
+    ];
+    ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")
 }
 
 fn execute(plan: &Plan) -> Result<(Report, String), RunError> {

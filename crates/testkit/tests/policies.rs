@@ -1,30 +1,45 @@
 //! Every policy, with the promises that all of them make. A new policy is a line here.
 
 use headtime_sched::{
-    Deadline, DeadlineConfig, Elevator, MqDeadline, Noop, Op, Positioning, Scheduler, Spec, Sptf,
-    Sstf, policies,
+    Deadline, DeadlineConfig, Elevator, Knowledge, MqDeadline, Noop, Op, Positioning, Scheduler,
+    ServiceCurve, Spec, Sptf, Sstf, policies,
 };
 use headtime_testkit::{
-    CAPACITY, Served, ToyAnticipator, ToyFair, ToyMechanics, check, check_elevator, check_waits,
-    plain_scenarios, scenarios, starving,
+    CAPACITY, Served, ToyAnticipator, ToyDisk, ToyFair, ToyMechanics, check, check_elevator,
+    check_waits, plain_scenarios, scenarios, starving,
 };
-use headtime_units::{Extent, Millionths, Nanos};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
 static POSITIONS: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
+
+/// What an access of the toy disk takes, for 8 sectors.
+static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
+    let time = |distance| ToyDisk::access_time(Lba::new(distance), Lba::ZERO, 8);
+    let points = [0, 1, CAPACITY].map(|distance| (Sectors::new(distance), time(distance)));
+    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD);
+    Arc::new(curve.expect("a curve"))
+});
+
+fn knowledge() -> Knowledge<Arc<ToyMechanics>> {
+    Knowledge {
+        positioning: Some(POSITIONS.clone()),
+        curve: Some(CURVE.clone()),
+    }
+}
 
 fn spec(text: &str) -> Spec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn elevator(text: &str) -> Box<dyn Elevator> {
-    let built = spec(text).build_elevator(Some(POSITIONS.clone()));
+    let built = spec(text).build_elevator(knowledge());
     built.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn scheduler(text: &str) -> Box<dyn Scheduler> {
-    let built = spec(text).build(Some(POSITIONS.clone()));
+    let built = spec(text).build(knowledge());
     built.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -78,6 +93,13 @@ every_policy! {
         anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
         anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
         anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
+        stream_of_deadline: "stream";
+        stream_of_noop: "stream(noop):threshold=2";
+        stream_from_dispatch: "stream(sstf):threshold=2:wait_from=dispatch:alone=defer";
+        stream_as_expected: "stream(clook):threshold=3:wait_from=expected:tolerance=2";
+        stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
+        stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
+        stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
     }
 }
 

@@ -1,0 +1,422 @@
+//! Stream Scheduling: any elevator, made to wait for requests that a stream promises.
+//!
+//! # Rule
+//!
+//! A request *R* that was served can have a *child*: a request that comes so soon after it, and so
+//! near to it, that waiting for it and serving it takes less than serving what the elevator would
+//! serve instead:
+//!
+//! ```text
+//! (arrival − completion of R) + service(end of R, child) < service(end of R, what is pending)
+//! ```
+//!
+//! A request that is nobody's child is a stream of size 1; a child's size is one more than its
+//! parent's. From `threshold` on, a stream is established, and the disk is held behind its newest
+//! request until the child is there or can no longer come. The child then goes at once, past the
+//! elevator. A stream of `1 + tolerance` times the threshold gets a second chance: the service time
+//! that its child has to beat counts `1 + tolerance` times, once, and the size falls back to the
+//! threshold.
+//!
+//! While others are pending a stream is served for `slice` at most; then the elevator's choice goes,
+//! and a new slice begins with the first request of another stream. A request that has expired in
+//! the elevator goes at once, also out of the middle of a wait.
+//!
+//! Streams form whether or not the disk waits for them: every request that is handed out may have a
+//! child. The disk never waits while no stream is established, nor with nothing pending.
+//!
+//! Service times are those of a [`ServiceCurve`]: by distance alone, from the end of *R*, where the
+//! head is, to the start of the other.
+//!
+//! # Readings
+//!
+//! What the paper leaves open, and what is done here:
+//!
+//! - The position of *R* is its end. The paper says the address of its data; a request of some
+//!   length leaves the head behind its last sector, and its sequential successor is at distance 0.
+//! - A request has one parent: of all those whose child it could be, the nearest. The others go on
+//!   waiting for theirs. As printed, the loop gives it the size that follows from the last one in
+//!   the queue, or 1 if that one does not match, and takes every match out of the queue.
+//! - The wait ends a little before the service time has passed, by the shortest service time there
+//!   is: what comes later cannot satisfy the inequality wherever it is. So the disk is not held when
+//!   what is pending is as near as anything can be.
+//! - Writes and discards form streams as reads do.
+//! - What merges into a queued request is no request of its own, and forms no stream. A request that
+//!   the disk is held for does not merge into one that waits in the elevator; others may merge into it while it is on its way.
+//! - When two queued requests become one, the larger size counts.
+//!
+//! # Bound
+//!
+//! That of the elevator on a request that expires; the disk is not held past an expiry. Without
+//! expiry, each stream ahead may take a slice, and there is no bound.
+//!
+//! # Tunables
+//!
+//! - `threshold` (requests; default 4): from how many on a stream is waited for. Lower waits sooner
+//!   and more often in vain; 1 waits behind every request.
+//! - `tolerance` (default 0.5): how much longer than it need be a stream must be for a second
+//!   chance, and by how much the wait is then prolonged. Higher gives fewer and longer second
+//!   chances; 0 gives none.
+//! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher
+//!   is more throughput, lower makes the others wait less; 0 never waits.
+//! - `wait_from` (default `completion`): when the wait for a child begins, see [`WaitFrom`].
+//! - `alone` (default `mean`): what a child has to beat if nothing is pending, see [`Alone`].
+//!
+//! # Source
+//!
+//! Y. Xu and S. Jiang, "A Scheduling Framework that Makes any Disk Schedulers Non-work-conserving
+//! solely based on Request Characteristics", FAST 2011: sections 2.1 (figures 1 and 2) and 3.2.
+//!
+//! # When not to use it
+//!
+//! Where requests are independent of each other: no stream forms, and it is its elevator with a
+//! little more to do. On a drive that is given many requests at once and orders them itself, the head
+//! need not be where this takes it to be.
+
+pub mod frame;
+mod parents;
+#[cfg(test)]
+mod tests;
+
+use self::frame::{Anticipating, FAR, Foresight};
+use self::parents::{Parent, Parents};
+use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
+use crate::{Elevator, Request, ServiceCurve, Tag};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use headtime_units::{Lba, Millionths, Nanos, Time};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "stream",
+    idea: "waits for requests that streams promise",
+    bound: "the elevator's, for what expires",
+    source: "FAST'11, Stream Scheduling, sections 2.1 and 3.2",
+    avoid: "requests do not depend on each other",
+    options: &StreamConfig::OPTIONS,
+    needs_curve: true,
+    inner: Some("deadline"),
+    waits: true,
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
+    let config = StreamConfig::from_options(&parts.options);
+    let elevator = parts.inner.expect("it wraps one");
+    let curve = parts.curve.expect("it needs one");
+    Built::scheduler(Stream::new(elevator, config, curve))
+}
+
+/// From when on the wait for a child runs.
+///
+/// The decision is always on the tail: the request that was handed out last. The paper (section 3.2)
+/// takes that for the completed request, since with several requests in the driver and the drive it
+/// is where the head will be; it does not say when it counts as completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFrom {
+    /// When it completes. Until then an established stream holds the disk, so that nothing gets in
+    /// behind its tail, and what comes counts as coming at once. What is pending is looked at when
+    /// it completes.
+    Completion,
+    /// When it is handed out, as the text has it: the wait runs while the drive still works.
+    Dispatch,
+    /// When it should complete: its service time after the estimate for the one before it.
+    Expected,
+}
+
+/// What a child has to beat if nothing is pending when its parent counts as completed.
+///
+/// There is nothing to hold back then; but streams form all the same, and what comes later may be
+/// held back for a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// The mean service time over random pairs of addresses.
+    Mean,
+    /// The same until a request comes that is not the child; then that one's service time.
+    Defer,
+}
+
+/// The tunables of [`Stream`]; see the module's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// From how many requests on a stream is waited for.
+    pub threshold: u64,
+    /// How much longer it must be for a second chance, and by how much the wait is prolonged then.
+    pub tolerance: Millionths,
+    /// How long a stream is served while others are pending.
+    pub slice: Nanos,
+    /// From when on the wait runs.
+    pub wait_from: WaitFrom,
+    /// What a child has to beat if nothing is pending.
+    pub alone: Alone,
+}
+
+impl StreamConfig {
+    /// What the paper measures with.
+    pub const DEFAULT: StreamConfig = StreamConfig {
+        threshold: 4,
+        tolerance: Millionths(500_000),
+        slice: Nanos::from_millis(124),
+        wait_from: WaitFrom::Completion,
+        alone: Alone::Mean,
+    };
+
+    const OPTIONS: [OptionInfo; 5] = [
+        OptionInfo::count(
+            "threshold",
+            Self::DEFAULT.threshold,
+            (1, 1_000_000),
+            "requests from which on a stream is waited for; lower waits sooner and more often in \
+             vain; 1 waits behind every request",
+        ),
+        OptionInfo::weight(
+            "tolerance",
+            Self::DEFAULT.tolerance,
+            Millionths(100_000_000),
+            "how much longer than the threshold a stream must be for a second chance, and by how \
+             much the wait is prolonged then; higher gives fewer and longer second chances; 0 gives \
+             none",
+        ),
+        OptionInfo::duration(
+            "slice",
+            Self::DEFAULT.slice,
+            "how long a stream is served while others are pending; higher is more throughput, lower \
+             makes the others wait less; 0 never waits",
+        ),
+        OptionInfo::choice(
+            "wait_from",
+            &["completion", "dispatch", "expected"],
+            "when the request handed out last counts as completed, from when on its child is waited \
+             for: when it is; when it is handed out, which waits the less the longer it takes; when \
+             it should be by the curve",
+        ),
+        OptionInfo::choice(
+            "alone",
+            &["mean", "defer"],
+            "what a child's wait and service time have to stay below if nothing is pending: the mean \
+             over random pairs of addresses; the same until a request comes that is no child, then \
+             that one's service time",
+        ),
+    ];
+
+    fn from_options(options: &Options<'_>) -> StreamConfig {
+        StreamConfig {
+            threshold: options.count("threshold"),
+            tolerance: options.weight("tolerance"),
+            slice: options.duration("slice"),
+            wait_from: match options.choice("wait_from") {
+                "dispatch" => WaitFrom::Dispatch,
+                "expected" => WaitFrom::Expected,
+                _ => WaitFrom::Completion,
+            },
+            alone: match options.choice("alone") {
+                "defer" => Alone::Defer,
+                _ => Alone::Mean,
+            },
+        }
+    }
+}
+
+impl Default for StreamConfig {
+    fn default() -> StreamConfig {
+        StreamConfig::DEFAULT
+    }
+}
+
+/// An elevator that is made to wait for streams; see the [module](self).
+pub type Stream<E> = Anticipating<E, Streams>;
+
+impl<E: Elevator> Stream<E> {
+    /// Around this elevator, which is empty.
+    pub fn new(elevator: E, config: StreamConfig, curve: Arc<ServiceCurve>) -> Stream<E> {
+        Anticipating::with(elevator, Streams::new(config, curve), config.slice)
+    }
+}
+
+/// How many requests a stream has up to a queued request, and which stream.
+#[derive(Clone, Copy, Debug)]
+struct Membership {
+    size: u64,
+    stream: u64,
+}
+
+/// The streams that form; the foresight of [`Stream`].
+#[derive(Clone, Debug)]
+pub struct Streams {
+    config: StreamConfig,
+    parents: Parents,
+    /// Of queued requests, by tag.
+    queued: Vec<Membership>,
+    /// The turn of the request handed out last, and its tag while it is in the drive; turns begin
+    /// with 1.
+    tail: u64,
+    tail_tag: Option<Tag>,
+    /// When the tail should complete, or has.
+    expected: Time,
+    streams: u64,
+}
+
+impl Streams {
+    fn new(config: StreamConfig, curve: Arc<ServiceCurve>) -> Streams {
+        Streams {
+            config,
+            parents: Parents::new(curve, config.threshold, config.tolerance),
+            queued: Vec::new(),
+            tail: 0,
+            tail_tag: None,
+            expected: Time::ZERO,
+            streams: 0,
+        }
+    }
+
+    /// The parent of a request that arrives now.
+    fn parent_of(&self, now: Time, start: Lba, pending: impl Fn() -> Option<Lba>) -> Option<usize> {
+        // Only the tail has no limit yet: what is pending now is what its child would go before.
+        let limit = |tail: &Parent| self.parents.limit(tail.end, pending()).0;
+        self.parents.parent_of(now, start, limit)
+    }
+
+    fn is_established_tail(&self, at: usize) -> bool {
+        let parent = self.parents.get(at);
+        parent.turn == self.tail && self.parents.established(parent)
+    }
+}
+
+impl Foresight for Streams {
+    /// Figure 2, the procedure upon arrival.
+    fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
+        self.parents.expire(now);
+        let start = request.extent.start;
+        let parent = self.parent_of(now, start, pending);
+        let awaited = parent.is_some_and(|at| self.is_established_tail(at));
+        let member = match parent {
+            Some(at) => {
+                let parent = self.parents.remove(at);
+                Membership {
+                    size: parent.size + 1,
+                    stream: parent.stream,
+                }
+            }
+            None => {
+                self.streams += 1;
+                Membership {
+                    size: 1,
+                    stream: self.streams,
+                }
+            }
+        };
+        if self.config.alone == Alone::Defer {
+            self.parents.no_longer_alone(start);
+        }
+        let at = request.tag.index();
+        if at >= self.queued.len() {
+            self.queued.resize(at + 1, member);
+        }
+        self.queued[at] = member;
+        awaited
+    }
+
+    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
+        let parent = self.parent_of(now, request.extent.start, pending);
+        parent.is_some_and(|at| self.is_established_tail(at))
+    }
+
+    /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.
+    fn handed_out(
+        &mut self,
+        now: Time,
+        head: Lba,
+        request: &Request,
+        pending: impl Fn() -> Option<Lba>,
+    ) -> u64 {
+        let start = request.extent.start;
+        // What went behind the tail before is what was selected there.
+        if let Some(at) = self.parents.by_turn(self.tail)
+            && self.parents.get(at).limit.is_none()
+        {
+            let limit = self.parents.service(self.parents.get(at).end, start);
+            self.parents.change(at, |parent| parent.limit = Some(limit));
+        }
+        let Membership { size, stream } = self.queued[request.tag.index()];
+        self.tail += 1;
+        self.tail_tag = Some(request.tag);
+        let end = request.extent.end();
+        let since = match self.config.wait_from {
+            WaitFrom::Completion => Time::NEVER,
+            WaitFrom::Dispatch => now,
+            WaitFrom::Expected => {
+                let service = self.parents.service(head, start);
+                self.expected = self.expected.max(now).saturating_add(service);
+                self.expected
+            }
+        };
+        let (limit, alone) = match self.config.wait_from {
+            WaitFrom::Completion => (None, false),
+            WaitFrom::Dispatch | WaitFrom::Expected => {
+                let (limit, alone) = self.parents.limit(end, pending());
+                (Some(limit), alone)
+            }
+        };
+        self.parents.expire(now);
+        self.parents.push(Parent {
+            turn: self.tail,
+            tag: request.tag,
+            end,
+            since,
+            limit,
+            alone,
+            size,
+            stream,
+            deadline: Time::NEVER,
+        });
+        stream
+    }
+
+    fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) {
+        if self.tail_tag == Some(request.tag) {
+            self.tail_tag = None;
+            self.expected = now;
+        }
+        let Some(at) = self.parents.in_flight(request.tag) else {
+            return;
+        };
+        let parent = self.parents.get(at);
+        let (limit, alone) = match parent.limit {
+            Some(limit) => (limit, false),
+            None => self.parents.limit(parent.end, pending()),
+        };
+        self.parents.change(at, |parent| {
+            parent.since = now;
+            (parent.limit, parent.alone) = (Some(limit), alone);
+        });
+    }
+
+    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
+        self.parents.expire(now);
+        let at = self.parents.by_turn(self.tail)?;
+        if !self.is_established_tail(at) {
+            return None;
+        }
+        let tail = self.parents.get(at);
+        if tail.limit.is_some() {
+            return Some(tail.deadline);
+        }
+        let service = self.parents.service(tail.end, candidate.extent.start);
+        self.parents
+            .leaves_room(service)
+            .then(|| now.saturating_add(FAR))
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        let other = self.queued[gone.index()];
+        let member = &mut self.queued[kept.index()];
+        if other.size > member.size {
+            *member = other;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.parents.clear();
+        self.tail_tag = None;
+        self.tail += 1;
+    }
+}

@@ -1,0 +1,307 @@
+//! Holding the disk for a request that has not arrived: the part that does not depend on how it is
+//! foreseen.
+
+use crate::{Candidate, Dispatch, Elevator, Foretold, Request, Scheduler, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Nanos, Time};
+
+/// How long to hold the disk at a stretch when the end is an event rather than a time.
+pub(crate) const FAR: Nanos = Nanos::from_secs(1);
+
+/// Knows something of requests to come: which new request the disk should have waited for, and
+/// whether to wait.
+///
+/// The *tail* is the request handed out last. `pending` gives the address of what the elevator
+/// would serve behind the tail; it is asked only when needed.
+pub trait Foresight {
+    /// A request arrives. Says whether it is the one that the tail may be held for.
+    fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
+
+    /// Whether [`Foresight::arrived`] would say yes to `request`.
+    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
+
+    /// A request is handed out and is the tail from now on, the head having been at `head`. Returns
+    /// the number of the run that it belongs to: as long as this stays the same, the disk serves
+    /// one stream.
+    fn handed_out(
+        &mut self,
+        now: Time,
+        head: Lba,
+        request: &Request,
+        pending: impl Fn() -> Option<Lba>,
+    ) -> u64;
+
+    /// A request that was handed out is over.
+    fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
+
+    /// Until when the disk should be held behind the tail rather than serve `candidate`, for all
+    /// that is known at `now`; `None` not to hold it.
+    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time>;
+
+    /// The queued request `gone` became part of the queued request `kept`.
+    fn fused(&mut self, kept: Tag, gone: Tag);
+
+    /// Somebody knows of a request that will come.
+    fn foretold(&mut self, _now: Time, _request: &Foretold) {}
+
+    /// Forgets everything.
+    fn reset(&mut self);
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere, or in the drive after it was in the elevator.
+    Gone,
+    /// In the elevator.
+    Elevator,
+    /// It is the next one.
+    Held,
+    /// In the drive, without having been in the elevator.
+    Bypassed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    place: Place,
+    arrival: Time,
+    turn: u64,
+}
+
+/// Makes a scheduler that may wait of an elevator and something that foresees.
+///
+/// What every such scheduler shares: an urgent candidate of the elevator goes at once; a stream is
+/// served for at most a slice of time while others are pending; the request waited for bypasses the
+/// elevator.
+#[derive(Clone, Debug)]
+pub struct Anticipating<E, F> {
+    elevator: E,
+    foresight: F,
+    slice: Nanos,
+    /// Behind the last request handed out.
+    head: Lba,
+    /// What was waited for, and goes next.
+    held: Option<Request>,
+    /// The run that is served, and since when.
+    run: (u64, Time),
+    /// By tag.
+    members: Vec<Member>,
+    turns: u64,
+    now: Time,
+}
+
+impl<E: Elevator, F: Foresight> Anticipating<E, F> {
+    /// With the head at sector 0 and nothing known of the past.
+    pub(crate) fn with(elevator: E, foresight: F, slice: Nanos) -> Anticipating<E, F> {
+        Anticipating {
+            elevator,
+            foresight,
+            slice,
+            head: Lba::ZERO,
+            held: None,
+            run: (0, Time::ZERO),
+            members: Vec::new(),
+            turns: 0,
+            now: Time::ZERO,
+        }
+    }
+
+    /// The elevator.
+    pub fn elevator(&self) -> &E {
+        &self.elevator
+    }
+
+    fn place(&self, tag: Tag) -> Place {
+        match self.members.get(tag.index()) {
+            Some(member) => member.place,
+            None => Place::Gone,
+        }
+    }
+
+    /// When the stream that is served must let go of the disk if anything else is pending.
+    fn slice_end(&self) -> Time {
+        self.run.1.saturating_add(self.slice)
+    }
+
+    /// Whether a request that was waited for may go ahead of what the elevator has.
+    fn may_bypass(&self, now: Time) -> bool {
+        self.held.is_none() && (self.elevator.queued() == 0 || now < self.slice_end())
+    }
+
+    fn hand_out(&mut self, now: Time, request: Request, place: Place) -> Dispatch {
+        self.members[request.tag.index()].place = place;
+        let before = self.head;
+        self.head = request.extent.end();
+        let pending = pending(&self.elevator, now, self.head);
+        let run = self.foresight.handed_out(now, before, &request, pending);
+        if run != self.run.0 {
+            self.run = (run, now);
+        }
+        Dispatch::Request(request)
+    }
+
+    /// The elevator's choice goes, and what is held joins those that wait in the elevator.
+    fn let_go(&mut self, now: Time) -> Dispatch {
+        let request = self.elevator.take(now, self.head);
+        let request = request.expect("it was peeked at");
+        if let Some(held) = self.held.take() {
+            self.members[held.tag.index()].place = Place::Elevator;
+            self.elevator.insert(now, held);
+        }
+        self.hand_out(now, request, Place::Gone)
+    }
+
+    /// The first time after `now`, and up to `until`, at which the elevator has something urgent;
+    /// `until` if there is none.
+    ///
+    /// Nobody comes to tell when a request expires, but the elevator can be asked what it would say.
+    fn until_urgent(&self, now: Time, until: Time) -> Time {
+        let urgent = |at| {
+            let candidate = self.elevator.peek(at, self.head);
+            candidate.is_some_and(|candidate| candidate.urgent)
+        };
+        if !urgent(until) {
+            return until;
+        }
+        let (mut calm, mut late) = (now, until);
+        while late > calm + Nanos::from_nanos(1) {
+            let middle = calm + Nanos::from_nanos((late - calm).as_nanos() / 2);
+            if urgent(middle) {
+                late = middle;
+            } else {
+                calm = middle;
+            }
+        }
+        late
+    }
+}
+
+/// The address of what an elevator would serve.
+fn pending<E: Elevator>(elevator: &E, now: Time, head: Lba) -> impl Fn() -> Option<Lba> {
+    move || {
+        let candidate = elevator.peek(now, head)?;
+        Some(candidate.request.extent.start)
+    }
+}
+
+impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.now = now;
+        let at = request.tag.index();
+        if at >= self.members.len() {
+            let empty = Member {
+                place: Place::Gone,
+                arrival: Time::ZERO,
+                turn: 0,
+            };
+            self.members.resize(at + 1, empty);
+        }
+        let pending = pending(&self.elevator, now, self.head);
+        let awaited = self.foresight.arrived(now, &request, pending);
+        let held = awaited && self.may_bypass(now);
+        self.members[at] = Member {
+            place: if held { Place::Held } else { Place::Elevator },
+            arrival: request.arrival,
+            turn: self.turns,
+        };
+        self.turns += 1;
+        if held {
+            self.held = Some(request);
+        } else {
+            self.elevator.insert(now, request);
+        }
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        self.now = now;
+        let Some(Candidate { request, urgent }) = self.elevator.peek(now, self.head) else {
+            return match self.held.take() {
+                Some(held) => self.hand_out(now, held, Place::Bypassed),
+                None => Dispatch::Empty,
+            };
+        };
+        let slice_end = self.slice_end();
+        if urgent || now >= slice_end {
+            return self.let_go(now);
+        }
+        if let Some(held) = self.held.take() {
+            return self.hand_out(now, held, Place::Bypassed);
+        }
+        match self.foresight.hold(now, &request) {
+            Some(until) if until > now => {
+                Dispatch::IdleUntil(self.until_urgent(now, until.min(slice_end)))
+            }
+            _ => self.let_go(now),
+        }
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        self.now = now;
+        match self.place(request.tag) {
+            Place::Bypassed => self.members[request.tag.index()].place = Place::Gone,
+            _ => self.elevator.completed(now, request),
+        }
+        let pending = pending(&self.elevator, now, self.head);
+        self.foresight.completed(now, request, pending);
+    }
+
+    fn foretold(&mut self, now: Time, request: &Foretold) {
+        self.now = now;
+        self.foresight.foretold(now, request);
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        let new_is_queued = matches!(self.place(new.tag), Place::Elevator | Place::Held);
+        match self.place(queued) {
+            // Of two queued requests, one cannot leave the elevator, or where it is held, for the
+            // other.
+            Place::Held => !new_is_queued,
+            _ if self.place(new.tag) == Place::Held => false,
+            _ if !self.elevator.may_merge(queued, new) => false,
+            _ if new_is_queued => true,
+            // What the disk waits for would wait in the elevator, inside another request.
+            _ => {
+                let now = self.now.max(new.arrival);
+                let pending = pending(&self.elevator, now, self.head);
+                !(self.may_bypass(now) && self.foresight.awaits(now, new, pending))
+            }
+        }
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        match &mut self.held {
+            Some(held) if held.tag == queued => held.extent = extent,
+            _ => self.elevator.merged(queued, extent),
+        }
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.elevator.fused(kept, gone);
+        self.foresight.fused(kept, gone);
+        let other = self.members[gone.index()];
+        self.members[gone.index()].place = Place::Gone;
+        let member = &mut self.members[kept.index()];
+        if (other.arrival, other.turn) < (member.arrival, member.turn) {
+            (member.arrival, member.turn) = (other.arrival, other.turn);
+        }
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn queued(&self) -> usize {
+        self.elevator.queued() + usize::from(self.held.is_some())
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        let mut all = self.elevator.drain();
+        all.extend(self.held.take());
+        all.sort_by_key(|request| (request.arrival, self.members[request.tag.index()].turn));
+        for request in &all {
+            self.members[request.tag.index()].place = Place::Gone;
+        }
+        self.foresight.reset();
+        all
+    }
+}

@@ -1,0 +1,227 @@
+//! The queue of requests that may yet have a child.
+
+use crate::{ServiceCurve, Tag};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use headtime_units::{Lba, Millionths, Nanos, Time};
+
+/// A request that was handed out and has no child so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parent {
+    /// Its turn among those handed out.
+    pub turn: u64,
+    /// Its name, for as long as it is in the drive.
+    pub tag: Tag,
+    /// Behind its last sector, where the head is left.
+    pub end: Lba,
+    /// When it counts as completed; [`Time::NEVER`] until that is known, so that nothing has passed
+    /// since.
+    pub since: Time,
+    /// The service time of what the elevator would have served instead of its child; not known
+    /// while it is the tail and in the drive.
+    pub limit: Option<Nanos>,
+    /// Whether nothing was pending and the limit is only what stands in for one.
+    pub alone: bool,
+    /// How many requests its stream has, up to it.
+    pub size: u64,
+    /// Which stream that is.
+    pub stream: u64,
+    /// The end of the time in which a child can come, which [`Parents`] works out;
+    /// [`Time::NEVER`] while it is not known when that begins.
+    pub deadline: Time,
+}
+
+/// Requests that may have a child, in order of deadline, the next one last.
+#[derive(Clone, Debug)]
+pub(crate) struct Parents {
+    curve: Arc<ServiceCurve>,
+    /// The shortest service time there is.
+    least: Nanos,
+    /// What the service time counts as if nothing is pending.
+    mean: Nanos,
+    threshold: u64,
+    tolerance: Millionths,
+    all: Vec<Parent>,
+}
+
+/// The most requests that may have a child. Those in the drive are among them, and a drive takes 256
+/// at most; beyond, what has the nearest deadline goes.
+pub(crate) const PARENTS_MAX: usize = 256;
+
+impl Parents {
+    pub fn new(curve: Arc<ServiceCurve>, threshold: u64, tolerance: Millionths) -> Parents {
+        Parents {
+            least: curve.least(),
+            mean: curve.mean(),
+            curve,
+            threshold,
+            tolerance,
+            all: Vec::with_capacity(PARENTS_MAX),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// The service time of a request at `to` with the head at `from`.
+    pub fn service(&self, from: Lba, to: Lba) -> Nanos {
+        self.curve.service(from, to)
+    }
+
+    /// Whether a request to come can be nearer than one of this service time.
+    pub fn leaves_room(&self, service: Nanos) -> bool {
+        service > self.least
+    }
+
+    /// Whether a stream of this size is waited for.
+    pub fn established(&self, parent: &Parent) -> bool {
+        parent.size >= self.threshold
+    }
+
+    /// The limit behind `from` if the elevator would serve what is at `pending`, and whether that is
+    /// nothing.
+    pub fn limit(&self, from: Lba, pending: Option<Lba>) -> (Nanos, bool) {
+        match pending {
+            Some(to) => (self.service(from, to), false),
+            None => (self.mean, true),
+        }
+    }
+
+    /// Adds one that was handed out last.
+    pub fn push(&mut self, mut parent: Parent) {
+        if self.all.len() == PARENTS_MAX {
+            self.all.pop();
+        }
+        self.schedule(&mut parent);
+        self.place(parent);
+    }
+
+    /// Where the one of this turn is.
+    pub fn by_turn(&self, turn: u64) -> Option<usize> {
+        self.all.iter().position(|parent| parent.turn == turn)
+    }
+
+    /// Where the one of this tag is that is still in the drive.
+    pub fn in_flight(&self, tag: Tag) -> Option<usize> {
+        let waits = |parent: &Parent| parent.since == Time::NEVER && parent.tag == tag;
+        self.all.iter().position(waits)
+    }
+
+    pub fn get(&self, at: usize) -> &Parent {
+        &self.all[at]
+    }
+
+    pub fn remove(&mut self, at: usize) -> Parent {
+        self.all.remove(at)
+    }
+
+    /// Changes one, whose deadline follows from the rest.
+    pub fn change(&mut self, at: usize, change: impl FnOnce(&mut Parent)) {
+        let mut parent = self.all.remove(at);
+        change(&mut parent);
+        self.schedule(&mut parent);
+        self.place(parent);
+    }
+
+    /// Gives those whose time has passed their second chance, or lets them go.
+    pub fn expire(&mut self, now: Time) {
+        while let Some(first) = self.all.last()
+            && first.deadline <= now
+        {
+            let mut parent = self.all.pop().expect("just looked");
+            if self.second_chance(&mut parent) {
+                self.place(parent);
+            }
+        }
+    }
+
+    /// The nearest of those whose child a request at `start` is; `limit` is that of the one which
+    /// has none of its own.
+    pub fn parent_of(
+        &self,
+        now: Time,
+        start: Lba,
+        limit: impl Fn(&Parent) -> Nanos,
+    ) -> Option<usize> {
+        let mut nearest: Option<(Nanos, usize)> = None;
+        for (at, parent) in self.all.iter().enumerate() {
+            let service = self.curve.service(parent.end, start);
+            let nearer = match nearest {
+                None => true,
+                Some((other, at)) if service == other => {
+                    let other = &self.all[at];
+                    (parent.size, parent.turn) > (other.size, other.turn)
+                }
+                Some((other, _)) => service < other,
+            };
+            if nearer {
+                let limit = parent.limit.unwrap_or_else(|| limit(parent));
+                let elapsed = now.saturating_since(parent.since);
+                if elapsed.saturating_add(service) < limit {
+                    nearest = Some((service, at));
+                }
+            }
+        }
+        nearest.map(|(_, at)| at)
+    }
+
+    /// What came at `start` is what the child of each that was alone has to be nearer than.
+    pub fn no_longer_alone(&mut self, start: Lba) {
+        let mut at = 0;
+        let mut changed = false;
+        while at < self.all.len() {
+            let parent = &mut self.all[at];
+            if parent.alone && parent.limit.is_some() {
+                parent.limit = Some(self.curve.service(parent.end, start));
+                parent.alone = false;
+                let mut parent = *parent;
+                self.schedule(&mut parent);
+                self.all[at] = parent;
+                changed = true;
+            }
+            at += 1;
+        }
+        if changed {
+            self.all
+                .sort_unstable_by_key(|parent| core::cmp::Reverse((parent.deadline, parent.turn)));
+        }
+    }
+
+    /// A request that comes in the last part of the service time cannot be nearer, wherever it is:
+    /// what it takes itself is at least `least`.
+    fn schedule(&self, parent: &mut Parent) {
+        parent.deadline = match parent.limit {
+            Some(limit) => {
+                let room = limit.saturating_sub(self.least);
+                parent.since.saturating_add(room)
+            }
+            None => Time::NEVER,
+        };
+    }
+
+    /// A stream that is longer than it need be gets more time once, and has to earn that again.
+    fn second_chance(&self, parent: &mut Parent) -> bool {
+        const ONE: u128 = 1_000_000;
+        let more = ONE + u128::from(self.tolerance.0);
+        let Some(limit) = parent.limit else {
+            return true;
+        };
+        let enough = u128::from(parent.size) * ONE >= u128::from(self.threshold) * more;
+        if !enough || more == ONE || !self.leaves_room(limit) {
+            return false;
+        }
+        let longer = u128::from(limit.as_nanos()) * more / ONE;
+        let longer = u64::try_from(longer).unwrap_or(u64::MAX);
+        parent.limit = Some(Nanos::from_nanos(longer));
+        parent.size = self.threshold;
+        self.schedule(parent);
+        true
+    }
+
+    fn place(&mut self, parent: Parent) {
+        let key = |parent: &Parent| (parent.deadline, parent.turn);
+        let later = self.all.iter().rposition(|other| key(other) > key(&parent));
+        self.all.insert(later.map_or(0, |at| at + 1), parent);
+    }
+}

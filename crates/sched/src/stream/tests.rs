@@ -1,0 +1,254 @@
+use super::*;
+use crate::deadline::{Deadline, DeadlineConfig};
+use crate::tests::{at, read};
+use crate::{Dispatch, Noop, Scheduler};
+use headtime_units::Sectors;
+use std::format;
+use std::string::String;
+use std::vec;
+
+/// 1 ms up to 100 sectors away, 5 ms at 1,000, 10 ms from 100,000 on; its mean is near 12 ms.
+fn curve() -> Arc<ServiceCurve> {
+    let points = vec![
+        (Sectors::new(0), Nanos::from_millis(1)),
+        (Sectors::new(100), Nanos::from_millis(1)),
+        (Sectors::new(1_000), Nanos::from_millis(5)),
+        (Sectors::new(100_000), Nanos::from_millis(10)),
+        (Sectors::new(2_000_000), Nanos::from_millis(10)),
+    ];
+    Arc::new(ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve"))
+}
+
+/// Drives a scheduler with a disk that takes the time of the curve, at a depth, in order, with
+/// requests that come at given times; what it did is text, a step each: `3@12` is request 3 handed
+/// out at 12 ms, `12-15` that it was held from 12 to 15 ms.
+struct World<S> {
+    sched: S,
+    depth: usize,
+    curve: Arc<ServiceCurve>,
+    head: Lba,
+    now: Time,
+    /// In the drive: when it is done, and what.
+    drive: Vec<(Time, Request)>,
+    held: Option<(Time, Time)>,
+    steps: String,
+}
+
+impl<S: Scheduler> World<S> {
+    fn new(sched: S) -> World<S> {
+        World {
+            sched,
+            depth: 1,
+            curve: curve(),
+            head: Lba::ZERO,
+            now: Time::ZERO,
+            drive: Vec::new(),
+            held: None,
+            steps: String::new(),
+        }
+    }
+
+    fn note(&mut self, step: &str) {
+        if !self.steps.is_empty() {
+            self.steps.push(' ');
+        }
+        self.steps.push_str(step);
+    }
+
+    fn held_until_now(&mut self) {
+        if let Some((since, _)) = self.held.take()
+            && since < self.now
+        {
+            let step = format!("{}-{}", ms(since), ms(self.now));
+            self.note(&step);
+        }
+    }
+
+    fn ask(&mut self) {
+        while self.drive.len() < self.depth {
+            match self.sched.dispatch(self.now) {
+                Dispatch::Request(request) => {
+                    self.held_until_now();
+                    let step = format!("{}@{}", request.tag.0, ms(self.now));
+                    self.note(&step);
+                    let start = self.drive.last().map_or(self.now, |(done, _)| *done);
+                    let service = self.curve.service(self.head, request.extent.start);
+                    self.head = request.extent.end();
+                    self.drive.push((start + service, request));
+                }
+                Dispatch::IdleUntil(until) => {
+                    assert!(until > self.now);
+                    let since = self.held.map_or(self.now, |(since, _)| since);
+                    self.held = Some((since, until));
+                    return;
+                }
+                Dispatch::Empty => {
+                    assert_eq!(self.sched.queued(), 0);
+                    self.held_until_now();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs until `until`, then lets these requests come.
+    fn arrive(&mut self, until: Time, requests: &[Request]) {
+        self.run(until);
+        for request in requests {
+            self.sched.insert(self.now, *request);
+        }
+        self.ask();
+    }
+
+    fn run(&mut self, until: Time) {
+        loop {
+            let done = self.drive.first().map_or(Time::NEVER, |(done, _)| *done);
+            let wake = self.held.map_or(Time::NEVER, |(_, until)| until);
+            let next = done.min(wake);
+            if next > until {
+                break;
+            }
+            self.now = next;
+            if done == next {
+                let (_, request) = self.drive.remove(0);
+                self.sched.completed(self.now, &request);
+            }
+            self.ask();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Runs through requests: tag, address, and when it comes in milliseconds.
+    fn through(mut self, arrivals: &[(u32, u64, u64)]) -> String {
+        for (tag, lba, ms) in arrivals {
+            self.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+        }
+        self.run(at(100_000));
+        assert_eq!(self.sched.queued(), 0, "{}", self.steps);
+        self.steps
+    }
+}
+
+fn ms(time: Time) -> String {
+    let us = time.as_nanos() / 1_000;
+    match us % 1_000 {
+        0 => format!("{}", us / 1_000),
+        part => format!("{}.{part:03}", us / 1_000),
+    }
+}
+
+fn noop(config: StreamConfig) -> World<Stream<Noop>> {
+    World::new(Stream::new(Noop::new(), config, curve()))
+}
+
+/// A sequential stream from 500,000 on, of which each request comes 1 ms after the one before is
+/// done, and a request at 0 that comes while the fourth is served.
+const STREAM: [(u32, u64, u64); 8] = [
+    (10, 500_000, 0),
+    (11, 500_008, 11),
+    (12, 500_016, 13),
+    (13, 500_024, 15),
+    (1, 0, 15),
+    (14, 500_032, 17),
+    (15, 500_040, 19),
+    (16, 500_048, 21),
+];
+
+#[test]
+fn an_established_stream_is_waited_for() {
+    // The fifth: 16 ms + 15 ms backward, less the 1 ms that a child takes itself.
+    assert_eq!(
+        noop(StreamConfig::DEFAULT).through(&STREAM[..5]),
+        "10@0 11@11 12@13 13@15 16-30 1@30"
+    );
+    assert_eq!(
+        noop(StreamConfig::DEFAULT).through(&STREAM[..6]),
+        "10@0 11@11 12@13 13@15 16-17 14@17 18-32 1@32"
+    );
+}
+
+#[test]
+fn a_stream_below_the_threshold_is_not() {
+    let config = StreamConfig {
+        threshold: 5,
+        ..StreamConfig::DEFAULT
+    };
+    assert_eq!(
+        noop(config).through(&STREAM[..5]),
+        "10@0 11@11 12@13 13@15 1@16"
+    );
+}
+
+#[test]
+fn a_long_stream_gets_a_second_chance() {
+    // 6 requests: 15 ms by half again, from 20 ms on, less 1 ms.
+    assert_eq!(
+        noop(StreamConfig::DEFAULT).through(&STREAM[..7]),
+        "10@0 11@11 12@13 13@15 16-17 14@17 18-19 15@19 20-41.500 1@41.500"
+    );
+    let config = StreamConfig {
+        tolerance: Millionths::ZERO,
+        ..StreamConfig::DEFAULT
+    };
+    assert_eq!(
+        noop(config).through(&STREAM[..7]),
+        "10@0 11@11 12@13 13@15 16-17 14@17 18-19 15@19 20-34 1@34"
+    );
+    // A child of the second chance finds a size of 4, so that its own wait has none: of 5.
+    let mut late = STREAM;
+    late[7].2 = 40;
+    assert_eq!(
+        noop(StreamConfig::DEFAULT).through(&late),
+        "10@0 11@11 12@13 13@15 16-17 14@17 18-19 15@19 20-40 16@40 41-55 1@55"
+    );
+}
+
+#[test]
+fn a_slice_ends_also_while_waiting() {
+    let config = StreamConfig {
+        slice: Nanos::from_millis(12),
+        ..StreamConfig::DEFAULT
+    };
+    // It began at 0 with the first of the stream.
+    assert_eq!(
+        noop(config).through(&STREAM[..6]),
+        "10@0 11@11 12@13 13@15 1@16 14@31"
+    );
+    let config = StreamConfig {
+        slice: Nanos::from_millis(20),
+        ..StreamConfig::DEFAULT
+    };
+    assert_eq!(
+        noop(config).through(&STREAM[..6]),
+        "10@0 11@11 12@13 13@15 16-17 14@17 18-20 1@20"
+    );
+    let never = StreamConfig {
+        slice: Nanos::ZERO,
+        ..StreamConfig::DEFAULT
+    };
+    assert_eq!(
+        noop(never).through(&STREAM[..5]),
+        "10@0 11@11 12@13 13@15 1@16"
+    );
+}
+
+#[test]
+fn what_expires_goes_at_once() {
+    let world = || {
+        let deadline = Deadline::new(DeadlineConfig {
+            read_expire: Nanos::from_millis(4),
+            ..DeadlineConfig::DEFAULT
+        });
+        World::new(Stream::new(deadline, StreamConfig::DEFAULT, curve()))
+    };
+    let steps = world().through(&STREAM[..6]);
+    assert_eq!(steps, "10@0 11@11 12@13 13@15 16-17 14@17 18-19 1@19");
+    // To the nanosecond.
+    let mut world = world();
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    let expires = at(19) + Nanos::from_nanos(1);
+    assert_eq!(world.held, Some((at(16), expires)));
+}
