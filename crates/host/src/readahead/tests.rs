@@ -156,12 +156,24 @@ fn strides_and_backward_scans_have_no_readahead() {
         reader.submitted,
         (100..120).rev().map(|n| (1, n)).collect::<Vec<_>>()
     );
-    // From page 0 on, a stride begins with a window, whose rest is used.
+}
+
+#[test]
+fn a_stride_of_the_first_window_looks_sequential() {
+    // The first window of a call of one page at the beginning of a file is of four pages; a call
+    // that skips the other three comes where a sequential reader is expected, and so does every mark
+    // that a stride of four hits.
     let mut reader = Reader::new(32, 1 << 20);
-    for record in 0..4 {
+    for record in 0..24 {
         reader.read(record * 4, 1);
     }
-    assert_eq!(reader.text(), "4@0 1@4 1@8 1@12");
+    assert_eq!(reader.text(), "4@0 24@4 32@12 32@28 32@60 32@92");
+    // Any other stride is random from the second call on.
+    let mut reader = Reader::new(32, 1 << 20);
+    for record in 0..4 {
+        reader.read(record * 5, 1);
+    }
+    assert_eq!(reader.text(), "4@0 1@5 1@10 1@15");
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! The host before a disk.
+
+mod disk;
+mod reads;
+mod world;
