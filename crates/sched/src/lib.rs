@@ -26,6 +26,7 @@ extern crate std;
 
 pub mod anticipatory;
 mod bound;
+pub mod cfq;
 pub mod clook;
 mod curve;
 pub mod deadline;
@@ -48,6 +49,7 @@ pub mod stream;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
+pub use cfq::{Cfq, CfqConfig};
 pub use clook::Clook;
 pub use curve::{CurveError, ServiceCurve};
 pub use deadline::{Deadline, DeadlineConfig};

@@ -2,7 +2,7 @@
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Op, Positioning, Predicted};
-use crate::{anticipatory, clook, deadline, mq_deadline, noop, sptf, sstf, stream};
+use crate::{anticipatory, cfq, clook, deadline, mq_deadline, noop, sptf, sstf, stream};
 use core::marker::PhantomData;
 use headtime_units::{Extent, Nanos, Time};
 
@@ -31,6 +31,7 @@ impl<P: Positioning + Clone + 'static> Table<P> {
         Registration::new(&sptf::INFO, sptf::build),
         Registration::new(&sptf::SEEK_WEIGHTED_INFO, sptf::build_seek_weighted),
         Registration::new(&anticipatory::INFO, anticipatory::build),
+        Registration::new(&cfq::INFO, cfq::build),
         Registration::new(&stream::INFO, stream::build),
     ];
 }

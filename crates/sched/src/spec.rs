@@ -642,16 +642,16 @@ mod tests {
                 "scheduler \":batch=1\": a scheduler has a name, as in \"deadline\"",
             ),
             (
-                "bfq",
-                "scheduler \"bfq\": there is no policy \"bfq\". Known are noop, deadline, \
+                "budget",
+                "scheduler \"budget\": there is no policy \"budget\". Known are noop, deadline, \
                  mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory, stream",
+                 anticipatory, cfq, stream",
             ),
             (
                 "dedline:fifo_batch=8",
                 "scheduler \"dedline:fifo_batch=8\": there is no policy \"dedline\"; did you mean \
                  \"deadline\"? Known are noop, deadline, mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory, stream",
+                 anticipatory, cfq, stream",
             ),
             (
                 "sptf-sw",

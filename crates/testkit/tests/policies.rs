@@ -93,6 +93,10 @@ every_policy! {
         anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
         anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
         anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
+        cfq: "cfq";
+        cfq_of_fast_ticks: "cfq:hz=1000";
+        cfq_in_a_hurry: "cfq:hz=1000:quantum=1:slice_sync=3ms:slice_async=2ms:slice_async_rq=1:slice_idle=1ms:fifo_expire_sync=2ms:fifo_expire_async=4ms";
+        cfq_that_never_waits: "cfq:slice_idle=0ns:back_seek_max=0";
         stream_of_deadline: "stream";
         stream_of_noop: "stream(noop):threshold=2";
         stream_from_dispatch: "stream(sstf):threshold=2:wait_from=dispatch:alone=defer";
@@ -183,6 +187,16 @@ proptest! {
         check(|| ToyAnticipator::new(Sstf::new()), &scenario)?;
         check(|| ToyAnticipator::new(Deadline::new(SHORT)), &scenario)?;
         check(|| ToyAnticipator::new(Noop::new()), &scenario)?;
+    }
+
+    #[test]
+    fn cfq_merges_what_is_read_for_one_process_only(scenario in scenarios()) {
+        for served in check(|| scheduler("cfq"), &scenario)? {
+            let process = |part: &usize| scenario.arrivals[*part].process;
+            let of = served.request.origin.process;
+            let alone = served.parts.iter().all(|part| process(part) == of);
+            prop_assert!(alone || !served.request.op.is_read());
+        }
     }
 
     #[test]

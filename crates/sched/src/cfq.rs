@@ -1,0 +1,913 @@
+//! Completely fair queuing, as in Linux 2.6.31.
+//!
+//! # Rule
+//!
+//! What a process waits for (reads, and writes that are flagged so) goes into a queue of its own;
+//! everything else goes into one queue per class that all processes share. Queues take turns. The
+//! one whose turn it is, the active one, has the disk for a slice of time:
+//!
+//! - **Order of turns.** By class, real-time first and idle last; within a class by a key in time,
+//!   lowest first: now, plus 80 ms per other queue that has requests (140 ms if nobody waits for
+//!   them), plus what an interrupted slice had left. That is round robin among equals. The sign is
+//!   that of 2.6.31: time left delays a queue, and a slice that overran brings its queue forward. A
+//!   queue has a key only while it has requests: one that ran empty gets a new key with its next
+//!   request, also during its slice.
+//! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. It is over
+//!   only when the queue is looked at: at a completion, at a dispatch, when the wait below ends, and
+//!   when another queue gets a request, which then goes first.
+//! - **Within a queue.** A sweep: the request that is next from where the last request handed out (of
+//!   any queue) ended. Behind costs `back_seek_penalty` times as much as ahead, up to
+//!   `back_seek_max`. Once per slice, at its first request, the oldest goes instead if it has
+//!   expired.
+//! - **In the drive.** Up to `quantum` requests of a queue while another has requests, up to four
+//!   times that while none has; of the idle class one. What nobody waits for is held back while
+//!   anything that somebody waits for is in the drive, and its turn ends after 8 `slice_async_rq`
+//!   requests if another queue has requests.
+//! - **Waiting.** When a request that somebody waits for completes, the active queue is empty and
+//!   *nothing of anybody* is in the drive, the disk is kept free for `slice_idle`, or for 2 ms if the
+//!   process is known to seek. It is also kept while the queue's own requests are in the drive. A
+//!   process that thinks longer than `slice_idle`, or that seeks while the drive queues commands, is
+//!   not waited for.
+//! - **Cooperation.** An active queue that is empty gives way to one whose next request starts where
+//!   the last one ended, or is as near to there as the process usually seeks (8192 sectors until that
+//!   is known). A queue that had its turn that way needs a regular turn before it can again. While
+//!   the disk is kept free, a request as near as that takes it over.
+//! - **Preemption.** The disk goes at once to real-time queues, from the idle class, and from what
+//!   nobody waits for to what somebody waits for.
+//! - **Does the drive queue?** Assumed at first. After every 51 completions with more than five
+//!   requests queued or in the drive, it is believed to if five or more were in it at once.
+//!
+//! Think time and seek distance are averages per process over its requests in order of insertion, in
+//! which each weighs 7/8 of the next; they are believed from the third sample on. Times are whole
+//! ticks of a timer of `hz` per second.
+//!
+//! "In the drive" is what was handed out and has not come back; with a driver that takes one request
+//! more than the drive has room for, that one counts.
+//!
+//! If all requests have one origin, which is what most storage targets see, there is one queue: a
+//! sweep with up to 16 requests in the drive, and an expiry that is looked at once per slice.
+//!
+//! # Bound
+//!
+//! None. A queue gets its turn after about a slice of each other queue of its class that has
+//! requests, unless requests close by take over or a higher class is busy; within a queue, a sweep
+//! can starve a request for as long as the expiry finds older ones.
+//!
+//! # Tunables
+//!
+//! Those of `/sys/block/*/queue/iosched`, and `hz`; see [`CfqConfig`]. A duration counts in whole
+//! ticks, rounded down, and no less than one.
+//!
+//! # What is simplified
+//!
+//! - Every process has the default priority of its class (4; in the idle class there are none), so
+//!   that all slices of a kind are equal. A process whose requests are of several classes has a queue
+//!   for each, where a process there has one class; its statistics are common to them.
+//! - Nothing is metadata, nothing says that its process will not go on (as `fsync` does there), the
+//!   disk rotates, and processes do not exit: a process that ended is waited for once more.
+//! - A wait ends when the queue hands out a request. In 2.6.31 the timer of a lone request of up to
+//!   4 KiB seems to run on.
+//! - After an expired request, the sweep goes on from that one.
+//! - Of two queues that are close by on either side, the nearer is taken (upward if equal), where the
+//!   original takes the one that the shape of its tree shows first. Its tree is refreshed only at
+//!   times; here it is always up to date, and holds queues at equal addresses.
+//! - Two requests of a queue that start at the same address are both queued, in order of insertion,
+//!   where the original hands the older one out at once.
+//! - An expiry counts from the arrival of a request, which is there the same as its insertion.
+//! - Limits of the request pool, and the exemption of the awaited process from them, are not here.
+//! - More than 4096 processes are remembered only while they have requests, or the disk is kept for
+//!   them; who did nothing for longest is forgotten first. Whoever comes back starts anew.
+//! - A drained scheduler starts anew as a whole: what is then still in the drive does not count.
+//!
+//! # Source
+//!
+//! Linux 2.6.31, `block/cfq-iosched.c`, whose functions are named beside the rules; and
+//! `Documentation/block/ioprio.txt`.
+//!
+//! # When not to use it
+//!
+//! Where requests do not say who asks: the queues of one process after another are what it lives by.
+
+mod pool;
+mod process;
+mod queue;
+
+#[cfg(test)]
+mod tests;
+
+use crate::jiffies::{Hz, Jiffies};
+use crate::nearest::LookBack;
+use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
+use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag};
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use pool::{Owner, Pool};
+use process::{ContextId, Contexts, REMEMBERED_MAX};
+use queue::{Level, QueueId, Queues, Rotation};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "cfq",
+    idea: "time slices for processes, in turn",
+    bound: "none; usually a slice of each busy queue",
+    source: "Linux 2.6.31 block/cfq-iosched.c",
+    avoid: "requests do not say which process asks",
+    options: &CfqConfig::OPTIONS,
+    waits: true,
+    ..PolicyInfo::PLAIN
+};
+
+pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
+    Built::scheduler(Cfq::new(CfqConfig::from_options(&parts.options)))
+}
+
+/// The tunables of [`Cfq`]. Durations count in whole ticks, rounded down, and no less than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CfqConfig {
+    /// How often the kernel's timer ticks.
+    pub hz: Hz,
+    /// Requests of one queue in the drive while others have requests; four times as many while none
+    /// has. At least 1.
+    pub quantum: u64,
+    /// The slice of a process.
+    pub slice_sync: Nanos,
+    /// The slice of requests that nobody waits for.
+    pub slice_async: Nanos,
+    /// Requests that nobody waits for, an eighth of how many are handed out in one turn. At least 1.
+    pub slice_async_rq: u64,
+    /// How long the disk is kept free for a process; 0 never keeps it.
+    pub slice_idle: Nanos,
+    /// The age at which a request that somebody waits for expires.
+    pub fifo_expire_sync: Nanos,
+    /// The age at which a request that nobody waits for expires.
+    pub fifo_expire_async: Nanos,
+    /// How far a sweep looks back, in KiB.
+    pub back_seek_max: u64,
+    /// How many times as much a sector behind costs as one ahead. At least 1.
+    pub back_seek_penalty: u64,
+}
+
+impl CfqConfig {
+    /// What Linux starts with.
+    pub const DEFAULT: CfqConfig = CfqConfig {
+        hz: Hz::DEFAULT,
+        quantum: 4,
+        slice_sync: Nanos::from_millis(100),
+        slice_async: Nanos::from_millis(40),
+        slice_async_rq: 2,
+        slice_idle: Nanos::from_millis(8),
+        fifo_expire_sync: Nanos::from_millis(125),
+        fifo_expire_async: Nanos::from_millis(250),
+        back_seek_max: 16_384,
+        back_seek_penalty: 2,
+    };
+
+    pub(crate) const OPTIONS: [OptionInfo; 10] = [
+        OptionInfo::count(
+            "hz",
+            Self::DEFAULT.hz.get(),
+            Hz::RANGE,
+            "ticks of the kernel's timer per second, in which all times count; lower makes short \
+             waits longer and all times coarser",
+        ),
+        OptionInfo::count(
+            "quantum",
+            Self::DEFAULT.quantum,
+            (1, 1_000_000),
+            "requests of one queue in the drive while others have requests, and four times as many \
+             while none has; higher gives the drive more to choose from, lower makes a turn end \
+             sooner",
+        ),
+        OptionInfo::duration(
+            "slice_sync",
+            Self::DEFAULT.slice_sync,
+            "slice of a process, from its first completion; higher is more throughput, lower is \
+             shorter waits; 0 is one tick",
+        ),
+        OptionInfo::duration(
+            "slice_async",
+            Self::DEFAULT.slice_async,
+            "slice of what nobody waits for; higher favours background writes; 0 is one tick",
+        ),
+        OptionInfo::count(
+            "slice_async_rq",
+            Self::DEFAULT.slice_async_rq,
+            (1, 1_000_000),
+            "an eighth of the requests that nobody waits for in one turn while others have \
+             requests; higher favours background writes",
+        ),
+        OptionInfo::duration(
+            "slice_idle",
+            Self::DEFAULT.slice_idle,
+            "how long the disk is kept free for the next request of a process; higher keeps more \
+             processes together and wastes more time on those that do not come; 0 never waits",
+        ),
+        OptionInfo::duration(
+            "fifo_expire_sync",
+            Self::DEFAULT.fifo_expire_sync,
+            "age at which a request that somebody waits for begins the slice of its queue; lower \
+             favours old requests over short seeks; 0 is one tick",
+        ),
+        OptionInfo::duration(
+            "fifo_expire_async",
+            Self::DEFAULT.fifo_expire_async,
+            "age at which a request that nobody waits for begins the slice of its queue; lower \
+             favours old requests over short seeks; 0 is one tick",
+        ),
+        OptionInfo::count(
+            "back_seek_max",
+            Self::DEFAULT.back_seek_max,
+            (0, 1 << 40),
+            "KiB that a sweep looks back; higher goes back more often, 0 never does",
+        ),
+        OptionInfo::count(
+            "back_seek_penalty",
+            Self::DEFAULT.back_seek_penalty,
+            (1, 1_000_000),
+            "how many times as much a sector behind costs as one ahead; higher goes back less often",
+        ),
+    ];
+
+    fn from_options(options: &Options<'_>) -> CfqConfig {
+        CfqConfig {
+            hz: Hz::new(options.count("hz")).expect("its range is that of the option"),
+            quantum: options.count("quantum"),
+            slice_sync: options.duration("slice_sync"),
+            slice_async: options.duration("slice_async"),
+            slice_async_rq: options.count("slice_async_rq"),
+            slice_idle: options.duration("slice_idle"),
+            fifo_expire_sync: options.duration("fifo_expire_sync"),
+            fifo_expire_async: options.duration("fifo_expire_async"),
+            back_seek_max: options.count("back_seek_max"),
+            back_seek_penalty: options.count("back_seek_penalty"),
+        }
+    }
+}
+
+impl Default for CfqConfig {
+    fn default() -> CfqConfig {
+        CfqConfig::DEFAULT
+    }
+}
+
+/// The longest wait for a seeking process (CFQ_MIN_TT); rounded up to ticks.
+const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
+
+/// By how much the idle class queues up behind the last of all (CFQ_IDLE_DELAY).
+const IDLE_CLASS_DELAY: Nanos = Nanos::from_millis(200);
+
+/// How many requests, queued or in the drive, it takes to tell whether the drive queues; and how many
+/// in it at once say so (CFQ_HW_QUEUE_MIN).
+const DEPTH_THAT_TELLS: u64 = 5;
+
+/// How many completions are looked at for that, less one.
+const DEPTH_SAMPLES: u64 = 50;
+
+/// A request of more sectors than this ends a wait by itself: more than a page.
+const PAGE_SECTORS: Sectors = Sectors::new(8);
+
+/// How long to wait for a completion. It ends the wait by itself; this is what an answer that says
+/// "not now" must say.
+const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
+
+/// The tunables in ticks.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    slice_sync: i64,
+    slice_async: i64,
+    slice_idle: u64,
+    seeky_idle: u64,
+    fifo_expire: [u64; 2],
+    idle_class_delay: i64,
+}
+
+impl Ticks {
+    fn of(config: &CfqConfig) -> Ticks {
+        let hz = config.hz;
+        let some = |span| hz.ticks(span).max(1);
+        let slice_idle = hz.ticks(config.slice_idle);
+        Ticks {
+            slice_sync: some(config.slice_sync) as i64,
+            slice_async: some(config.slice_async) as i64,
+            slice_idle,
+            seeky_idle: slice_idle.min(hz.ticks_up(SEEKY_IDLE)),
+            fifo_expire: [config.fifo_expire_async, config.fifo_expire_sync].map(some),
+            idle_class_delay: some(IDLE_CLASS_DELAY) as i64,
+        }
+    }
+
+    /// The slice of a queue of this kind and priority (cfq_prio_slice).
+    fn slice(&self, sync: bool, priority: i64) -> i64 {
+        let base = if sync {
+            self.slice_sync
+        } else {
+            self.slice_async
+        };
+        base + base / 5 * (4 - priority)
+    }
+
+    /// By how much the key of such a queue is later per other queue (cfq_slice_offset).
+    fn offset(&self, sync: bool, priority: i64) -> i64 {
+        self.slice(true, 0) - self.slice(sync, priority)
+    }
+}
+
+/// The turn of the active queue.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    queue: QueueId,
+    /// When it ends; there once a request of the queue completed.
+    end: Option<Jiffies>,
+    /// Requests handed out in it.
+    handed_out: u64,
+    /// Whether the oldest request was looked at.
+    fifo_tested: bool,
+    /// Whose requests it is for: who asked for the first one.
+    context: Option<ContextId>,
+    /// Whether the disk is, or was to the end of the wait, kept free for the queue.
+    waiting: bool,
+    /// When the wait ends.
+    timer: Option<Time>,
+    /// Whether its request came during the wait and may not be left behind.
+    must_dispatch: bool,
+}
+
+impl Slice {
+    fn new(queue: QueueId) -> Slice {
+        Slice {
+            queue,
+            end: None,
+            handed_out: 0,
+            fifo_tested: false,
+            context: None,
+            waiting: false,
+            timer: None,
+            must_dispatch: false,
+        }
+    }
+
+    /// Whether it is over (cfq_slice_used).
+    fn is_used(&self, now: Jiffies) -> bool {
+        self.end.is_some_and(|end| now >= end)
+    }
+}
+
+/// What is in the drive, and whether it seems to queue by itself.
+#[derive(Clone, Copy, Debug)]
+struct Drive {
+    /// Requests handed out that have not come back.
+    holds: u64,
+    /// Of these, how many somebody waits for.
+    sync: u64,
+    /// Whether the drive is believed to queue.
+    queues: bool,
+    samples: u64,
+    peak: u64,
+}
+
+impl Drive {
+    const START: Drive = Drive {
+        holds: 0,
+        sync: 0,
+        queues: true,
+        samples: 0,
+        peak: 0,
+    };
+
+    /// Looks at a completion, with the request still counted (cfq_update_hw_tag).
+    fn sample(&mut self, queued: usize) {
+        self.peak = self.peak.max(self.holds);
+        if queued as u64 <= DEPTH_THAT_TELLS && self.holds <= DEPTH_THAT_TELLS {
+            return;
+        }
+        self.samples += 1;
+        if self.samples > DEPTH_SAMPLES {
+            self.queues = self.peak >= DEPTH_THAT_TELLS;
+            (self.samples, self.peak) = (0, 0);
+        }
+    }
+}
+
+/// Completely fair queuing; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Cfq {
+    config: CfqConfig,
+    ticks: Ticks,
+    back: LookBack,
+    pool: Pool,
+    contexts: Contexts,
+    queues: Queues,
+    rotation: Rotation,
+    /// The queues of the real-time and best-effort classes by their next request; tags are queues.
+    positions: LbaIndex,
+    slice: Option<Slice>,
+    drive: Drive,
+    /// Where the last request handed out ended.
+    last: Lba,
+}
+
+impl Cfq {
+    /// Without requests, with the head at sector 0.
+    ///
+    /// # Panics
+    ///
+    /// If `quantum`, `slice_async_rq` or `back_seek_penalty` is 0.
+    pub fn new(config: CfqConfig) -> Cfq {
+        let least = [
+            config.quantum,
+            config.slice_async_rq,
+            config.back_seek_penalty,
+        ];
+        assert!(!least.contains(&0), "{config:?} would never do anything");
+        Cfq {
+            config,
+            ticks: Ticks::of(&config),
+            back: LookBack {
+                most: Sectors::new(config.back_seek_max.saturating_mul(2)),
+                penalty: config.back_seek_penalty,
+            },
+            pool: Pool::default(),
+            contexts: Contexts::default(),
+            queues: Queues::new(),
+            rotation: Rotation::default(),
+            positions: LbaIndex::new(),
+            slice: None,
+            drive: Drive::START,
+            last: Lba::ZERO,
+        }
+    }
+
+    /// The process of this request.
+    fn context_of(&mut self, now: Jiffies, process: u32) -> ContextId {
+        if let Some(id) = self.contexts.find(process) {
+            return id;
+        }
+        if self.contexts.len() >= REMEMBERED_MAX {
+            self.forget_one();
+        }
+        self.contexts.add(process, now)
+    }
+
+    fn forget_one(&mut self) {
+        let (contexts, slice) = (&self.contexts, self.slice);
+        let in_turn = |id: ContextId| {
+            slice.is_some_and(|slice| {
+                slice.context == Some(id) || contexts[id].queues.contains(&Some(slice.queue))
+            })
+        };
+        if let Some(id) = contexts.oldest_idle(in_turn) {
+            for queue in self.contexts.remove(id).into_iter().flatten() {
+                self.queues.remove(queue);
+            }
+        }
+    }
+
+    /// The queue of this request (cfq_get_queue).
+    fn queue_of(&mut self, context: ContextId, request: &Request) -> QueueId {
+        let level = Level::of(request.class);
+        if !request.is_sync() {
+            return QueueId::shared(level);
+        }
+        let queues = &mut self.queues;
+        let own = &mut self.contexts[context].queues[level.index()];
+        *own.get_or_insert_with(|| queues.add(level))
+    }
+
+    /// Gives a queue its place in the rotation, or a new one (cfq_service_tree_add); `first` is ahead
+    /// of its class.
+    fn enrol(&mut self, now: Jiffies, id: QueueId, first: bool) {
+        let now = now.get() as i64;
+        let queue = &mut self.queues[id];
+        let (level, old) = (queue.level, queue.place);
+        let others = self.rotation.len() - usize::from(old.is_some());
+        let key = if level == Level::Idle {
+            let last = self.rotation.last().filter(|last| last.queue != id);
+            last.map_or(now, |last| last.key)
+                .saturating_add(self.ticks.idle_class_delay)
+        } else if first {
+            i64::MIN
+        } else {
+            let offset = self.ticks.offset(queue.sync, level.priority());
+            let rest = core::mem::take(&mut queue.rest);
+            now + others as i64 * offset + rest
+        };
+        if let Some(old) = old {
+            if old.key == key {
+                return;
+            }
+            self.rotation.remove(old);
+        }
+        queue.place = Some(self.rotation.insert(level, key, id));
+    }
+
+    /// The better of what the sweep of a queue would take and another of its requests
+    /// (cfq_choose_req).
+    fn better(&self, next: Option<Tag>, other: Tag) -> Tag {
+        let Some(next) = next else { return other };
+        let start = |tag| self.pool.get(tag).extent.start;
+        if self
+            .back
+            .prefers_other(self.last, start(next), start(other))
+        {
+            other
+        } else {
+            next
+        }
+    }
+
+    /// Sets what the sweep of a queue takes next, and keeps the list of positions.
+    fn set_next(&mut self, id: QueueId, next: Option<Tag>) {
+        let queue = &mut self.queues[id];
+        queue.next = next;
+        let listed = next
+            .filter(|_| queue.level != Level::Idle)
+            .map(|tag| self.pool.get(tag).extent.start);
+        if listed != queue.listed {
+            if let Some(lba) = queue.listed {
+                let there = self.positions.remove(lba, Tag(id.0));
+                assert!(there, "the index lost queue {}", id.0);
+            }
+            if let Some(lba) = listed {
+                self.positions.insert(lba, Tag(id.0));
+            }
+            queue.listed = listed;
+        }
+    }
+
+    /// Notes that a request left its queue: what the sweep takes next if it was to take that one, or
+    /// if it was taken (cfq_find_next_rq), and the place in the rotation.
+    fn left(&mut self, id: QueueId, request: &Request, taken: bool) {
+        let queue = &mut self.queues[id];
+        let start = request.extent.start;
+        let there = queue.by_lba.remove(start, request.tag);
+        assert!(there, "the index lost request {}", request.tag.0);
+        let by_lba = &queue.by_lba;
+        if by_lba.is_empty() {
+            if let Some(place) = queue.place.take() {
+                self.rotation.remove(place);
+            }
+            self.set_next(id, None);
+        } else if taken || queue.next == Some(request.tag) {
+            let after = by_lba.first_at_or_after(start).or(by_lba.first());
+            let before = by_lba.last_before(start);
+            let after = after.map(|entry| entry.tag);
+            let next = match before {
+                Some(before) => Some(self.better(after, before.tag)),
+                None => after,
+            };
+            self.set_next(id, next);
+        }
+    }
+
+    /// Begins the turn of a queue.
+    fn activate(&mut self, id: QueueId) {
+        self.slice = Some(Slice::new(id));
+    }
+
+    /// Ends the turn of the active queue (__cfq_slice_expired); `keep_rest` takes what it had left,
+    /// or had overrun, into account for the next.
+    fn expire(&mut self, now: Jiffies, keep_rest: bool) {
+        let Some(slice) = self.slice.take() else {
+            return;
+        };
+        let queue = &mut self.queues[slice.queue];
+        if keep_rest && let Some(end) = slice.end {
+            queue.rest = end.get() as i64 - now.get() as i64;
+        }
+        if queue.place.is_some() {
+            self.enrol(now, slice.queue, false);
+        }
+    }
+
+    /// Ends the wait of the active queue if its time has come (cfq_idle_slice_timer).
+    ///
+    /// At the very moment, whatever else happens then goes first; `also_now` if there is nothing else.
+    fn run_timer(&mut self, now: Time, also_now: bool) {
+        let Some(slice) = &mut self.slice else {
+            return;
+        };
+        let Some(fires) = slice.timer else { return };
+        if fires > now || (fires == now && !also_now) {
+            return;
+        }
+        slice.timer = None;
+        let then = self.config.hz.at(fires);
+        let (slice, empty) = (*slice, self.queues[slice.queue].is_empty());
+        let others_wait = empty && !self.rotation.is_empty();
+        if !slice.must_dispatch && (slice.is_used(then) || others_wait) {
+            self.expire(then, false);
+        }
+    }
+
+    /// Whether an address is as near to the last request as one of the active process would be
+    /// (cfq_rq_close). Nothing is before its first request was handed out.
+    fn is_close(&self, lba: Lba) -> bool {
+        let context = self.slice.and_then(|slice| slice.context);
+        let close_by = context.map(|id| self.contexts[id].close_by());
+        close_by.is_some_and(|close_by| self.last.distance(lba).get() <= close_by)
+    }
+
+    /// A queue that the active one, which is empty, could give way to (cfq_close_cooperator).
+    fn cooperator(&self) -> Option<QueueId> {
+        let slice = self.slice?;
+        slice.context?;
+        if self.queues[slice.queue].level == Level::Idle {
+            return None;
+        }
+        let (up, down) = (
+            self.positions.first_at_or_after(self.last),
+            self.positions.last_before(self.last),
+        );
+        let exact = up.filter(|up| up.lba == self.last);
+        let close = exact.or_else(|| {
+            let close = |entry: &crate::Entry| self.is_close(entry.lba);
+            let (up, down) = (up.filter(close), down.filter(close));
+            match (up, down) {
+                (Some(up), Some(down)) => {
+                    let nearer_below = self.last - down.lba < up.lba - self.last;
+                    Some(if nearer_below { down } else { up })
+                }
+                (up, down) => up.or(down),
+            }
+        });
+        let id = QueueId(close?.tag.0);
+        (!self.queues[id].cooperated).then_some(id)
+    }
+
+    /// Whether a request of a queue takes the disk from the active one (cfq_should_preempt).
+    fn preempts(&self, now: Jiffies, id: QueueId, request: &Request) -> bool {
+        let Some(slice) = self.slice else {
+            return false;
+        };
+        let (active, new) = (&self.queues[slice.queue], &self.queues[id]);
+        if slice.is_used(now) {
+            return true;
+        }
+        if new.level == Level::Idle {
+            return false;
+        }
+        active.level == Level::Idle
+            || (new.sync && !active.sync)
+            || (new.level == Level::RealTime && active.level != Level::RealTime)
+            || (slice.waiting && self.is_close(request.extent.start))
+    }
+
+    /// The queue to serve, or `None` to wait (cfq_select_queue).
+    fn select(&mut self, now: Jiffies) -> Option<QueueId> {
+        let first = self.rotation.first()?;
+        if let Some(slice) = self.slice {
+            let active = &self.queues[slice.queue];
+            if slice.is_used(now) && !slice.must_dispatch {
+                self.expire(now, false);
+            } else if active.level != Level::RealTime && first.level == Level::RealTime {
+                self.expire(now, true);
+            } else if !active.is_empty() {
+                return Some(slice.queue);
+            } else if let Some(other) = self.cooperator() {
+                self.expire(now, false);
+                self.queues[other].cooperated = true;
+                self.activate(other);
+                return Some(other);
+            } else if slice.timer.is_some() || (active.in_drive > 0 && active.idles) {
+                return None;
+            } else {
+                self.expire(now, false);
+            }
+        }
+        let id = self.rotation.first()?.queue;
+        self.queues[id].cooperated = false;
+        self.activate(id);
+        Some(id)
+    }
+
+    /// Whether the queue has as many requests in the drive as it may (cfq_dispatch_requests).
+    fn is_full(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        match queue.level {
+            Level::Idle => queue.in_drive > 0,
+            _ if self.rotation.len() > 1 => queue.in_drive >= self.config.quantum,
+            _ => queue.in_drive >= 4 * self.config.quantum,
+        }
+    }
+
+    /// Hands out a request of the active queue (cfq_dispatch_request).
+    fn hand_out(&mut self, now: Jiffies, id: QueueId) -> Request {
+        let queue = &mut self.queues[id];
+        let slice = self.slice.as_mut().expect("a queue is active");
+        let mut tag = queue.next.expect("it has requests");
+        if !slice.fifo_tested {
+            slice.fifo_tested = true;
+            let oldest = queue.fifo.oldest().expect("it has requests");
+            let arrival = self.config.hz.at(self.pool.get(oldest).arrival);
+            if now >= arrival + self.ticks.fifo_expire[usize::from(queue.sync)] {
+                tag = oldest;
+            }
+        }
+        let owner = self.pool.owner(tag);
+        slice.context.get_or_insert(owner.context);
+        slice.handed_out += 1;
+        slice.must_dispatch = false;
+        slice.waiting = false;
+        slice.timer = None;
+        let handed_out = slice.handed_out;
+        queue.in_drive += 1;
+        let (sync, level) = (queue.sync, queue.level);
+        self.drive.holds += 1;
+        self.drive.sync += u64::from(sync);
+        let request = self.pool.hand_out(&mut queue.fifo, tag);
+        // The sweep chooses its next request before it moves on to where this one ends.
+        self.left(id, &request, true);
+        self.last = request.extent.end();
+        let turn_is_over = match level {
+            Level::Idle => true,
+            _ => !sync && handed_out >= self.async_max(level),
+        };
+        if turn_is_over && self.rotation.len() > 1 {
+            self.expire(now, false);
+        }
+        request
+    }
+
+    /// How many requests that nobody waits for are handed out in one turn (cfq_prio_to_maxrq).
+    fn async_max(&self, level: Level) -> u64 {
+        let base = self.config.slice_async_rq;
+        2 * (base + base * (7 - level.priority()) as u64)
+    }
+
+    /// Keeps the disk free for the active queue if that pays (cfq_arm_slice_timer).
+    fn wait(&mut self, now: Time) {
+        let Some(slice) = &mut self.slice else {
+            return;
+        };
+        let idles = self.queues[slice.queue].idles;
+        let Some(context) = slice.context else {
+            return;
+        };
+        if self.ticks.slice_idle == 0 || !idles || self.drive.holds > 0 {
+            return;
+        }
+        let ticks = if self.contexts[context].is_surely_seeky() {
+            self.ticks.seeky_idle
+        } else {
+            self.ticks.slice_idle
+        };
+        slice.waiting = true;
+        slice.timer = Some(self.config.hz.fires(now, ticks));
+    }
+
+    /// Takes the statistics of a request that came, and whether to wait for more of its kind
+    /// (cfq_update_idle_window).
+    fn judge(&mut self, now: Jiffies, owner: Owner, extent: Extent) {
+        let slice_idle = self.ticks.slice_idle;
+        let context = &mut self.contexts[owner.context];
+        context.arrives(now, extent, slice_idle.saturating_mul(2));
+        let queue = &mut self.queues[owner.queue];
+        if !queue.sync || queue.level == Level::Idle {
+            return;
+        }
+        if slice_idle == 0 || (self.drive.queues && context.is_seeky()) {
+            queue.idles = false;
+        } else if let Some(think) = context.think_mean() {
+            queue.idles = think <= slice_idle;
+        }
+    }
+}
+
+impl Default for Cfq {
+    /// What Linux starts with.
+    fn default() -> Cfq {
+        Cfq::new(CfqConfig::DEFAULT)
+    }
+}
+
+/// Whether two requests belong to one queue.
+fn same_queue(one: &Request, other: &Request) -> bool {
+    let (sync, level) = (one.is_sync(), Level::of(one.class));
+    sync == other.is_sync()
+        && level == Level::of(other.class)
+        && (!sync || one.origin.process == other.origin.process)
+}
+
+impl Scheduler for Cfq {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.run_timer(now, false);
+        let now = self.config.hz.at(now);
+        let context = self.context_of(now, request.origin.process);
+        let id = self.queue_of(context, &request);
+        let owner = Owner { queue: id, context };
+        self.contexts[context].requests += 1;
+        let queue = &mut self.queues[id];
+        self.pool.insert(&mut queue.fifo, request, owner);
+        queue.by_lba.insert(request.extent.start, request.tag);
+        let next = queue.next;
+        if queue.place.is_none() {
+            self.enrol(now, id, false);
+        }
+        let next = self.better(next, request.tag);
+        self.set_next(id, Some(next));
+        self.judge(now, owner, request.extent);
+        match &mut self.slice {
+            Some(slice) if slice.queue == id => {
+                if slice.waiting {
+                    slice.must_dispatch = true;
+                    if request.extent.len > PAGE_SECTORS || self.rotation.len() > 1 {
+                        slice.timer = None;
+                    }
+                }
+            }
+            _ => {
+                if self.preempts(now, id, &request) {
+                    self.expire(now, true);
+                    self.enrol(now, id, true);
+                }
+            }
+        }
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        self.run_timer(now, true);
+        if self.rotation.is_empty() {
+            return Dispatch::Empty;
+        }
+        let jiffies = self.config.hz.at(now);
+        let completion = now.saturating_add(COMPLETION_WAIT);
+        let Some(id) = self.select(jiffies) else {
+            let timer = self.slice.and_then(|slice| slice.timer);
+            return Dispatch::IdleUntil(timer.unwrap_or(completion));
+        };
+        let held_back = !self.queues[id].sync && self.drive.sync > 0;
+        if held_back || self.is_full(id) {
+            return Dispatch::IdleUntil(completion);
+        }
+        Dispatch::Request(self.hand_out(jiffies, id))
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        self.run_timer(now, false);
+        // What another scheduler handed out before this one took over is not counted.
+        let Some(owner) = self.pool.finish(request.tag) else {
+            return;
+        };
+        let jiffies = self.config.hz.at(now);
+        self.drive.sample(self.pool.queued());
+        self.drive.holds -= 1;
+        let queue = &mut self.queues[owner.queue];
+        queue.in_drive -= 1;
+        let (sync, level, empty) = (queue.sync, queue.level, queue.is_empty());
+        self.drive.sync -= u64::from(sync);
+        self.contexts[owner.context].completes(jiffies, sync);
+        let Some(slice) = &mut self.slice else {
+            return;
+        };
+        if slice.queue != owner.queue {
+            return;
+        }
+        let length = self.ticks.slice(sync, level.priority()) as u64;
+        slice.end.get_or_insert(jiffies + length);
+        if slice.is_used(jiffies) || level == Level::Idle {
+            self.expire(jiffies, true);
+        } else if sync && empty && self.cooperator().is_none() {
+            self.wait(now);
+        }
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        same_queue(self.pool.get(queued), new)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        let old = self.pool.set_extent(queued, extent);
+        if old.start != extent.start {
+            let id = self.pool.owner(queued).queue;
+            let queue = &mut self.queues[id];
+            let there = queue.by_lba.remove(old.start, queued);
+            assert!(there, "the index lost request {}", queued.0);
+            queue.by_lba.insert(extent.start, queued);
+            let next = queue.next;
+            let next = self.better(next, queued);
+            self.set_next(id, Some(next));
+        }
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        let owner = self.pool.owner(gone);
+        let queue = &mut self.queues[owner.queue];
+        let gone = self.pool.fuse(&mut queue.fifo, kept, gone);
+        self.contexts[owner.context].requests -= 1;
+        self.left(owner.queue, &gone, false);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn queued(&self) -> usize {
+        self.pool.queued()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        let all = self.pool.drain();
+        *self = Cfq::new(self.config);
+        all
+    }
+}

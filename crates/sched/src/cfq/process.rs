@@ -1,0 +1,290 @@
+//! What is known of each process: how long it thinks, how far it seeks, which queues it has.
+
+use super::queue::{LEVELS, QueueId};
+use crate::Jiffies;
+use alloc::vec::Vec;
+use headtime_units::{Extent, Lba};
+
+/// More processes than this are remembered only while they have requests.
+pub(super) const REMEMBERED_MAX: usize = 4_096;
+
+/// A distance of more than this, in sectors, is a seek.
+pub(super) const SEEKY: u64 = 8_192;
+
+/// Samples above which a mean is believed; the third sample comes to 84.
+const VALID_ABOVE: u64 = 80;
+
+/// A mean in which each sample weighs 7/8 of the next, in integers as the kernel's.
+///
+/// Sums are scaled by 256. `samples` goes 32, 60, 84, .. towards 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Decayed {
+    samples: u64,
+    total: u64,
+    mean: u64,
+}
+
+impl Decayed {
+    /// Takes a sample; to the sum goes what `rounding` makes of the number of samples.
+    fn add(&mut self, value: u64, rounding: impl Fn(u64) -> u64) {
+        self.samples = (7 * self.samples + 256) / 8;
+        let scaled = value.saturating_mul(256);
+        self.total = (self.total.saturating_mul(7).saturating_add(scaled)) / 8;
+        self.mean = self.total.saturating_add(rounding(self.samples)) / self.samples;
+    }
+
+    pub fn mean(self) -> u64 {
+        self.mean
+    }
+
+    pub fn is_valid(self) -> bool {
+        self.samples > VALID_ABOVE
+    }
+}
+
+/// Names a process among those remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContextId(pub u32);
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context {
+    process: u32,
+    /// When something last happened.
+    used: Jiffies,
+    /// How many of its requests are queued or in the drive.
+    pub requests: u32,
+    /// When a request of it that somebody waited for last completed; at first, when it came.
+    pub last_completion: Jiffies,
+    /// Where its last request ended as it came in.
+    last_end: Option<Lba>,
+    think: Decayed,
+    seek: Decayed,
+    /// Its queues for what it waits for.
+    pub queues: [Option<QueueId>; LEVELS],
+}
+
+impl Context {
+    fn new(process: u32, now: Jiffies) -> Context {
+        Context {
+            process,
+            used: now,
+            requests: 0,
+            last_completion: now,
+            last_end: None,
+            think: Decayed::default(),
+            seek: Decayed::default(),
+            queues: [None; LEVELS],
+        }
+    }
+
+    /// Takes the statistics of a request that comes now; a think time counts `think_max` at most.
+    pub fn arrives(&mut self, now: Jiffies, extent: Extent, think_max: u64) {
+        self.used = now;
+        let think = now.since(self.last_completion).min(think_max);
+        self.think.add(think, |_| 128);
+        // One far request among many must not make the mean useless.
+        let leeway = match self.seek.samples {
+            0..=60 => 2 * 1024 * 1024,
+            _ => 2 * 1024 * 64,
+        };
+        let most = self.seek.mean.saturating_mul(4).saturating_add(leeway);
+        let distance = match self.last_end {
+            Some(end) => end.distance(extent.start).get(),
+            None => 0,
+        };
+        self.seek.add(distance.min(most), |samples| samples / 2);
+        self.last_end = Some(extent.end());
+    }
+
+    /// Notes that a request of it came back.
+    pub fn completes(&mut self, now: Jiffies, sync: bool) {
+        self.used = now;
+        self.requests -= 1;
+        if sync {
+            self.last_completion = now;
+        }
+    }
+
+    /// How long it thinks, in ticks, if enough is known.
+    pub fn think_mean(&self) -> Option<u64> {
+        self.think.is_valid().then(|| self.think.mean())
+    }
+
+    /// Whether it seeks, by however few samples.
+    pub fn is_seeky(&self) -> bool {
+        self.seek.mean() > SEEKY
+    }
+
+    /// Whether it seeks, by enough samples.
+    pub fn is_surely_seeky(&self) -> bool {
+        self.seek.is_valid() && self.is_seeky()
+    }
+
+    /// How far, in sectors, a request may be away to be as good as one of its own.
+    pub fn close_by(&self) -> u64 {
+        if self.seek.is_valid() {
+            self.seek.mean()
+        } else {
+            SEEKY
+        }
+    }
+}
+
+/// The processes remembered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contexts {
+    slots: Vec<Context>,
+    free: Vec<ContextId>,
+    /// Process and slot, by process.
+    by_process: Vec<(u32, ContextId)>,
+}
+
+impl Contexts {
+    /// The process of this number, if it is remembered.
+    pub fn find(&self, process: u32) -> Option<ContextId> {
+        let at = self.search(process).ok()?;
+        Some(self.by_process[at].1)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_process.len()
+    }
+
+    /// Begins to remember a process.
+    pub fn add(&mut self, process: u32, now: Jiffies) -> ContextId {
+        let fresh = Context::new(process, now);
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.slots[id.0 as usize] = fresh;
+                id
+            }
+            None => {
+                self.slots.push(fresh);
+                ContextId(self.slots.len() as u32 - 1)
+            }
+        };
+        let at = self.search(process).expect_err("it is not remembered");
+        self.by_process.insert(at, (process, id));
+        id
+    }
+
+    /// The process that did nothing for longest, of those without requests that are not `spared`.
+    pub fn oldest_idle(&self, spared: impl Fn(ContextId) -> bool) -> Option<ContextId> {
+        let ids = self.by_process.iter().map(|(_, id)| *id);
+        ids.filter(|id| self[*id].requests == 0 && !spared(*id))
+            .min_by_key(|id| self[*id].used)
+    }
+
+    /// Forgets a process, and says which queues were its own.
+    pub fn remove(&mut self, id: ContextId) -> [Option<QueueId>; LEVELS] {
+        let at = self.search(self[id].process).expect("it is remembered");
+        self.by_process.remove(at);
+        self.free.push(id);
+        self[id].queues
+    }
+
+    fn search(&self, process: u32) -> Result<usize, usize> {
+        self.by_process.binary_search_by_key(&process, |(p, _)| *p)
+    }
+}
+
+impl core::ops::Index<ContextId> for Contexts {
+    type Output = Context;
+
+    fn index(&self, id: ContextId) -> &Context {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl core::ops::IndexMut<ContextId> for Contexts {
+    fn index_mut(&mut self, id: ContextId) -> &mut Context {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn the_third_sample_makes_a_mean_valid() {
+        let mut decayed = Decayed::default();
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            decayed.add(0, |_| 128);
+            seen.push((decayed.samples, decayed.mean, decayed.is_valid()));
+        }
+        // A think time of nothing reads as more while there are few samples.
+        let expected = [
+            (32, 4, false),
+            (60, 2, false),
+            (84, 1, true),
+            (105, 1, true),
+            (123, 1, true),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_seek_among_sequential_requests_is_cut_short() {
+        let mut context = Context::new(0, Jiffies::new(0));
+        let mut come = |start: u64| {
+            context.arrives(Jiffies::new(0), Extent::at(start, 8), 4);
+            context.seek.mean
+        };
+        // The first request is no seek, wherever it is.
+        assert_eq!(come(1_000_000), 0);
+        assert_eq!(come(1_000_008), 0);
+        assert_eq!(come(1_000_016), 0);
+        // From the fourth on, one counts for no more than 131072 sectors above four means.
+        let jump = come(500_000_000);
+        assert_eq!(jump, (131_072 * 256 / 8 + 105 / 2) / 105);
+        assert!(context.is_surely_seeky());
+    }
+
+    #[test]
+    fn the_first_three_seeks_count_for_more() {
+        let mut context = Context::new(0, Jiffies::new(0));
+        context.arrives(Jiffies::new(0), Extent::at(0, 8), 4);
+        context.arrives(Jiffies::new(0), Extent::at(1 << 40, 8), 4);
+        assert_eq!(context.seek.mean, (2_097_152 * 256 / 8 + 30) / 60);
+        assert!(context.is_seeky() && !context.is_surely_seeky());
+        assert_eq!(context.close_by(), SEEKY);
+    }
+
+    #[test]
+    fn think_time_runs_from_the_last_completion_and_is_capped() {
+        let mut context = Context::new(0, Jiffies::new(7));
+        let mut come = |now| {
+            context.arrives(Jiffies::new(now), Extent::at(0, 8), 4);
+            context.think.total
+        };
+        assert_eq!(come(7), 0);
+        assert_eq!(come(8), 32);
+        assert_eq!(come(50), (7 * 32 + 256 * 4) / 8);
+        context.requests = 2;
+        context.completes(Jiffies::new(60), false);
+        assert_eq!(context.last_completion, Jiffies::new(7));
+        context.completes(Jiffies::new(61), true);
+        assert_eq!(context.last_completion, Jiffies::new(61));
+    }
+
+    #[test]
+    fn processes_are_found_and_forgotten() {
+        let mut contexts = Contexts::default();
+        let ids = [30, 10, 20].map(|process| contexts.add(process, Jiffies::new(process.into())));
+        assert_eq!(contexts.find(10), Some(ids[1]));
+        assert_eq!(contexts.find(11), None);
+        contexts[ids[1]].requests = 1;
+        assert_eq!(contexts.oldest_idle(|_| false), Some(ids[2]));
+        assert_eq!(contexts.oldest_idle(|id| id == ids[2]), Some(ids[0]));
+        contexts.remove(ids[2]);
+        assert_eq!((contexts.find(20), contexts.len()), (None, 2));
+        // Its slot is used again.
+        assert_eq!(contexts.add(40, Jiffies::new(99)), ids[2]);
+        assert_eq!(contexts.find(30), Some(ids[0]));
+    }
+}

@@ -1,0 +1,267 @@
+//! The queues, and in which order they get their turns.
+
+use super::pool::Fifo;
+use crate::{Class, LbaIndex, Tag};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use headtime_units::Lba;
+
+/// Real-time, best effort, idle.
+pub(super) const LEVELS: usize = 3;
+
+/// What a class amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    RealTime,
+    BestEffort,
+    Idle,
+}
+
+impl Level {
+    /// Classes below [`Class::IDLE`] count as that.
+    pub fn of(class: Class) -> Level {
+        match class {
+            Class::REAL_TIME => Level::RealTime,
+            Class::BEST_EFFORT => Level::BestEffort,
+            _ => Level::Idle,
+        }
+    }
+
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The kernel's priority within the class: 0 is the highest, 7 the lowest, and 4 what everybody
+    /// has who asked for none.
+    pub const fn priority(self) -> i64 {
+        match self {
+            Level::RealTime | Level::BestEffort => 4,
+            Level::Idle => 7,
+        }
+    }
+}
+
+/// Names a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueueId(pub u32);
+
+impl QueueId {
+    /// The queue of all requests of a class that nobody waits for.
+    pub const fn shared(level: Level) -> QueueId {
+        QueueId(level as u32)
+    }
+}
+
+/// Where a queue stands among those that want a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub level: Level,
+    /// In ticks; the lowest of a class is next.
+    pub key: i64,
+    /// Of equal keys, the one that came first.
+    turn: u64,
+    pub queue: QueueId,
+}
+
+/// One queue: the requests of one process and class that it waits for, or all of a class that nobody
+/// waits for.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    pub sync: bool,
+    pub level: Level,
+    pub by_lba: LbaIndex,
+    pub fifo: Fifo,
+    /// What the sweep takes next; there if anything is queued.
+    pub next: Option<Tag>,
+    /// There if anything is queued.
+    pub place: Option<Place>,
+    /// Under which address it is listed among the queues that others may cooperate with.
+    pub listed: Option<Lba>,
+    /// What an interrupted or overrun slice had left, in ticks, for the next place.
+    pub rest: i64,
+    /// How many of its requests are in the drive.
+    pub in_drive: u64,
+    /// Whether it pays to wait for its process.
+    pub idles: bool,
+    /// Whether it had its turn because it was close by, and no regular one since.
+    pub cooperated: bool,
+}
+
+impl Queue {
+    fn new(sync: bool, level: Level, by_lba: LbaIndex) -> Queue {
+        Queue {
+            sync,
+            level,
+            by_lba,
+            fifo: Fifo::EMPTY,
+            next: None,
+            place: None,
+            listed: None,
+            rest: 0,
+            in_drive: 0,
+            idles: sync && level != Level::Idle,
+            cooperated: false,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fifo.len() == 0
+    }
+}
+
+/// All queues; the shared ones are always there.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    slots: Vec<Queue>,
+    free: Vec<QueueId>,
+}
+
+impl Queues {
+    pub fn new() -> Queues {
+        let shared = [Level::RealTime, Level::BestEffort, Level::Idle];
+        Queues {
+            slots: shared
+                .map(|level| Queue::new(false, level, LbaIndex::new()))
+                .into(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Makes a queue for what a process waits for.
+    pub fn add(&mut self, level: Level) -> QueueId {
+        match self.free.pop() {
+            Some(id) => {
+                // With the memory that it has.
+                let by_lba = core::mem::take(&mut self[id].by_lba);
+                self[id] = Queue::new(true, level, by_lba);
+                id
+            }
+            None => {
+                self.slots.push(Queue::new(true, level, LbaIndex::new()));
+                QueueId(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Gives up a queue that has no requests, here or in the drive.
+    pub fn remove(&mut self, id: QueueId) {
+        let queue = &self[id];
+        assert!(
+            queue.is_empty() && queue.in_drive == 0,
+            "queue {} is in use",
+            id.0
+        );
+        self.free.push(id);
+    }
+}
+
+impl core::ops::Index<QueueId> for Queues {
+    type Output = Queue;
+
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl core::ops::IndexMut<QueueId> for Queues {
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+/// The queues that want a turn, in the order in which they get it: by class, then by key.
+///
+/// Sorted in a ring, so that a change near either end, which is where they are, moves little.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rotation {
+    places: VecDeque<Place>,
+    turns: u64,
+}
+
+impl Rotation {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub fn first(&self) -> Option<Place> {
+        self.places.front().copied()
+    }
+
+    pub fn last(&self) -> Option<Place> {
+        self.places.back().copied()
+    }
+
+    /// Puts a queue behind all of its class whose key is not higher.
+    pub fn insert(&mut self, level: Level, key: i64, queue: QueueId) -> Place {
+        let place = Place {
+            level,
+            key,
+            turn: self.turns,
+            queue,
+        };
+        self.turns += 1;
+        let at = self.places.partition_point(|other| *other < place);
+        self.places.insert(at, place);
+        place
+    }
+
+    pub fn remove(&mut self, place: Place) {
+        let at = self.places.binary_search(&place);
+        self.places.remove(at.expect("it has that place"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn turns_go_by_class_then_key_then_who_came_first() {
+        let mut rotation = Rotation::default();
+        let places: Vec<Place> = [
+            (Level::Idle, -5),
+            (Level::BestEffort, 7),
+            (Level::BestEffort, 3),
+            (Level::RealTime, 99),
+            (Level::BestEffort, 3),
+            (Level::BestEffort, i64::MIN),
+        ]
+        .into_iter()
+        .zip(0..)
+        .map(|((level, key), queue)| rotation.insert(level, key, QueueId(queue)))
+        .collect();
+        rotation.remove(places[1]);
+        let mut order = Vec::new();
+        while let Some(place) = rotation.first() {
+            rotation.remove(place);
+            order.push(place.queue.0);
+        }
+        assert_eq!(order, [3, 5, 2, 4, 0]);
+    }
+
+    #[test]
+    fn a_queue_given_up_is_used_again_as_new() {
+        let mut queues = Queues::new();
+        let id = queues.add(Level::Idle);
+        assert!(!queues[id].idles, "nobody waits for what has no class");
+        queues[id].rest = 3;
+        queues.remove(id);
+        assert_eq!(queues.add(Level::BestEffort), id);
+        assert!(queues[id].idles && queues[id].rest == 0);
+        assert_ne!(queues.add(Level::BestEffort), id);
+    }
+
+    #[test]
+    #[should_panic(expected = "is in use")]
+    fn a_queue_in_use_stays() {
+        let mut queues = Queues::new();
+        let id = queues.add(Level::BestEffort);
+        queues[id].in_drive = 1;
+        queues.remove(id);
+    }
+}
