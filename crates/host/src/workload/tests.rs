@@ -1,1 +1,615 @@
+//! What each benchmark asks for, step by step.
+
 use super::*;
+use crate::layout::Written;
+use crate::{DiskSize, HostSpec, Step};
+use headtime_sched::Op;
+use headtime_units::{Nanos, Time};
+use headtime_workload::Source;
+
+/// 500 GB in sectors of 512 bytes.
+const DISK: DiskSize = DiskSize {
+    capacity: Sectors::new(976_773_168),
+    sector_bytes: 512,
+};
+
+fn builder() -> HostBuilder {
+    HostBuilder::new(HostSpec::default(), DISK).expect("the defaults are allowed")
+}
+
+fn built(spec: &BenchmarkSpec, seed: u64) -> HostBuilder {
+    let mut builder = builder();
+    spec.add(&mut builder, seed, 1).expect("it fits");
+    builder
+}
+
+/// Everything that each process does, with its program.
+fn steps(builder: &mut HostBuilder) -> Vec<(u32, Vec<Step>)> {
+    builder
+        .processes
+        .iter_mut()
+        .map(|process| {
+            let mut steps = Vec::new();
+            loop {
+                let step = process.behaviour.next();
+                if step == Step::Exit {
+                    return (process.program, steps);
+                }
+                steps.push(step);
+            }
+        })
+        .collect()
+}
+
+fn read_bytes(steps: &[Step]) -> u64 {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Read { len, .. } | Step::Direct { len, .. } => *len,
+            _ => 0,
+        })
+        .sum()
+}
+
+fn read(file: u32, offset: u64, len: u64) -> Step {
+    let file = FileId(file);
+    Step::Read { file, offset, len }
+}
+
+use crate::FileId;
+
+#[test]
+fn par_read_reads_files_from_beginning_to_end() {
+    let think = Nanos::from_micros(7);
+    let spec = ParReadSpec {
+        think,
+        ..ParReadSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::ParRead(spec), 1);
+    let places: Vec<(u64, u64)> = builder
+        .files
+        .iter()
+        .map(|file| (file.extents[0].start.get() * 512, file.size))
+        .collect();
+    let gigabyte = 1_000_000_000;
+    // Beginnings are moved up to whole pages; 51 GB are 12,451,171.875 of them.
+    assert_eq!(places[0], (0, gigabyte));
+    assert_eq!(places[1], (12_451_172 * 4096, gigabyte));
+    assert_eq!(places[3], (153 * gigabyte / 4096 * 4096 + 4096, gigabyte));
+    let all = steps(&mut builder);
+    assert_eq!(all.len(), 4);
+    for (number, (program, steps)) in (0..).zip(&all) {
+        assert_eq!(*program, number + 1);
+        let first = [
+            read(number, 0, 4096),
+            Step::Think(think),
+            read(number, 4096, 4096),
+            Step::Think(think),
+        ];
+        assert_eq!(steps[..4], first);
+        // 244,140 whole pages and 2,560 bytes; no thinking after the last.
+        assert_eq!(steps.len(), 2 * 244_141 - 1);
+        assert_eq!(steps.last(), Some(&read(number, 244_140 * 4096, 2560)));
+        assert_eq!(read_bytes(steps), gigabyte);
+    }
+}
+
+#[test]
+fn multi_threads_meet_after_every_five_calls() {
+    let mut builder = built(&BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()), 1);
+    let places: Vec<u64> = builder
+        .files
+        .iter()
+        .map(|file| file.extents[0].start.get() * 512 / 1_000_000)
+        .collect();
+    assert_eq!(
+        places,
+        [0, 100, 50_000, 50_100, 100_000, 100_100, 150_000, 150_100]
+    );
+    assert_eq!(builder.barriers, [2, 2, 2, 2]);
+    let all = steps(&mut builder);
+    for (number, (program, steps)) in (0..).zip(&all) {
+        assert_eq!(*program, 1 + number / 2);
+        let barrier = Step::Barrier(crate::BarrierId(number / 2));
+        let segment = |at: u64| read(number, at * 16_384, 4096);
+        let first = [
+            segment(0),
+            segment(1),
+            segment(2),
+            segment(3),
+            segment(4),
+            barrier,
+            segment(5),
+        ];
+        assert_eq!(steps[..7], first);
+        // 2,441 whole segments and one of 6,656 bytes; 488 meetings.
+        let meetings = steps.iter().filter(|&&step| step == barrier).count();
+        assert_eq!((steps.len() - meetings, meetings), (2442, 488));
+        assert_eq!(read_bytes(steps), 2442 * 4096);
+    }
+    let direct = MultiThreadsSpec {
+        direct: true,
+        together: 0,
+        ..MultiThreadsSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::MultiThreads(direct), 1);
+    let all = steps(&mut builder);
+    let second = Step::Direct {
+        op: Op::Read,
+        file: FileId(0),
+        offset: 16_384,
+        len: 4096,
+    };
+    assert_eq!(all[0].1[1], second);
+    assert_eq!(all[0].1.len(), 2442);
+}
+
+#[test]
+fn tpch_reads_one_table_and_then_the_other() {
+    let mut builder = built(&BenchmarkSpec::TpcH(TpcHSpec::default()), 1);
+    assert_eq!(builder.files.len(), 6);
+    // Whole pages: 33.4 MB are 4,077.1, 878 MB are 107,177.7.
+    assert_eq!(builder.files[0].size, 4078 * 8192);
+    assert_eq!(builder.files[1].size, 107_178 * 8192);
+    let start = |file: usize| builder.files[file].extents[0].start.get() * 512;
+    let instance = 33_400_000 + 390_000_000 + 878_000_000 + 50_000_000_000_u64;
+    assert!(start(2).abs_diff(instance) < 4096);
+    assert!(start(3).abs_diff(instance + 423_400_000) < 4096);
+    let all = steps(&mut builder);
+    let (program, first) = &all[0];
+    assert_eq!(*program, 1);
+    let part = Step::Think(Nanos::from_micros(30));
+    let lineitem = Step::Think(Nanos::from_micros(28));
+    assert_eq!(first[..3], [read(0, 0, 8192), part, read(0, 8192, 8192)]);
+    let there = 2 * 4078;
+    assert_eq!(
+        first[there - 1..there + 2],
+        [part, read(1, 0, 8192), lineitem]
+    );
+    assert_eq!(read_bytes(first), (4078 + 107_178) * 8192);
+
+    // A table of more than 1 GiB is divided into files that follow each other.
+    let large = TpcHSpec {
+        lineitem: Bytes(2_500_000_000),
+        instances: 1,
+        ..TpcHSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::TpcH(large), 1);
+    let sizes: Vec<u64> = builder.files[1..].iter().map(|file| file.size).collect();
+    assert_eq!(sizes[..2], [1 << 30, 1 << 30]);
+    for pair in builder.files[1..].windows(2) {
+        assert!(pair[0].extents[0].is_followed_by(pair[1].extents[0]));
+    }
+    let all = steps(&mut builder);
+    assert_eq!(
+        read_bytes(&all[0].1),
+        4078 * 8192 + sizes.iter().sum::<u64>()
+    );
+}
+
+#[test]
+fn grep_looks_up_each_file_and_reads_all_of_it() {
+    let spec = GrepSpec {
+        scale: 0.05,
+        ..GrepSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::Grep(spec.clone()), 3);
+    let all = steps(&mut builder);
+    assert_eq!(all.len(), 2);
+    let half = builder.files.len() / 2;
+    assert_eq!(half, 1455);
+    for (number, (program, steps)) in all.iter().enumerate() {
+        assert_eq!(*program as usize, number + 1);
+        let start = number as u64 * ((2 << 30) + 50_000_000_000) / 512;
+        let partition = Extent::at(start, (2 << 30) / 512 + 8);
+        let files = &builder.files[number * half..(number + 1) * half];
+        // The tree's own directory: its inode, then its block or blocks.
+        assert!(matches!(steps[0], Step::ReadBlock(_)) && matches!(steps[1], Step::ReadBlock(_)));
+        let mut position = vec![0; half];
+        let mut before = None;
+        for step in steps {
+            match *step {
+                Step::ReadBlock(lba) => {
+                    assert!(partition.contains(lba));
+                    before = Some(lba);
+                }
+                Step::Read { file, offset, len } => {
+                    let at = file.0 as usize - number * half;
+                    assert!(before.is_some(), "a file without a lookup");
+                    // In order, in whole buffers up to the end.
+                    assert_eq!(offset, position[at]);
+                    assert_eq!(len, (files[at].size - offset).min(32 << 10));
+                    position[at] += len;
+                }
+                Step::Think(span) => assert!(span >= Nanos::from_nanos(1)),
+                _ => panic!("{step:?}"),
+            }
+        }
+        for (file, position) in files.iter().zip(&position) {
+            assert_eq!(file.size, *position);
+            assert!(file.extents.iter().all(|extent| partition.covers(*extent)));
+        }
+    }
+    // Both are of one tree, in the same order when copied, and lie elsewhere.
+    let sizes = |files: &[File]| files.iter().map(|file| file.size).collect::<Vec<_>>();
+    let (first, second) = builder.files.split_at(half);
+    let (mut first, mut second) = (sizes(first), sizes(second));
+    first.sort_unstable();
+    second.sort_unstable();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn grep_reads_an_indirect_block_before_it_needs_it() {
+    // One directory with one file of about 300 KB.
+    let spec = GrepSpec {
+        instances: 1,
+        files: 1,
+        directories: 1,
+        median: Bytes(300_000),
+        spread: 0.0,
+        ..GrepSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::Grep(spec), 1);
+    let extents = builder.files[0].extents.clone();
+    assert_eq!(extents[0].len, Sectors::new(96));
+    let indirect = extents[0].end();
+    assert_eq!(extents[1].start.get(), indirect.get() + 8);
+    let all = steps(&mut builder);
+    let steps: Vec<Step> = all[0]
+        .1
+        .iter()
+        .copied()
+        .filter(|step| !matches!(step, Step::Think(_)))
+        .collect();
+    // Directory: inode, block; file: inode, first buffer of 8 blocks; the 13th block is in the second.
+    assert_eq!(steps[3], read(0, 0, 32_768));
+    assert_eq!(steps[4], Step::ReadBlock(indirect));
+    assert_eq!(steps[5], read(0, 32_768, 32_768));
+    // 32,768 bytes at 1 us for each KiB, 15 us for the file.
+    assert_eq!(all[0].1[4], Step::Think(Nanos::from_micros(32 + 15)));
+}
+
+/// Follows an instance's files through its steps.
+fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) {
+    let sizes: Vec<(u64, u64)> = builder
+        .files
+        .iter()
+        .map(|file| {
+            let room: u64 = file
+                .extents
+                .iter()
+                .map(|extent| extent.len.get() * 512)
+                .sum();
+            (file.size, room)
+        })
+        .collect();
+    for (_, steps) in steps(builder) {
+        let mut size: Vec<u64> = sizes.iter().map(|&(size, _)| size).collect();
+        let mut gone = vec![false; size.len()];
+        let (mut thinks, mut loaded, mut deleted) = (0, false, 0);
+        let (mut reads, mut appends, mut creates) = (0, 0, 0);
+        for step in steps {
+            match step {
+                Step::Think(_) => thinks += 1,
+                Step::ReadBlock(_) => loaded = true,
+                Step::DirtyBlock(_) => assert!(loaded, "changed without being read"),
+                Step::Read { file, offset, len } => {
+                    let at = file.0 as usize;
+                    assert!(!gone[at] && offset + len <= size[at] && len <= 4096);
+                    reads += u32::from(offset == 0);
+                }
+                Step::Write { file, offset, len } => {
+                    let at = file.0 as usize;
+                    assert!(!gone[at] && len <= 4096);
+                    assert_eq!(offset, size[at], "it is appended to");
+                    creates += u32::from(offset == 0);
+                    appends += u32::from(offset > 0 && offset % 4096 != 0);
+                    size[at] = offset + len;
+                    assert!(size[at] <= sizes[at].1.min(10_000));
+                }
+                Step::Forget(file) => {
+                    assert!(!std::mem::replace(&mut gone[file.0 as usize], true));
+                    deleted += 1;
+                }
+                _ => panic!("{step:?}"),
+            }
+        }
+        assert_eq!(thinks, transactions);
+        let half = transactions as f64 / 2.0;
+        let near = |count: u32| (f64::from(count) - half).abs() < 5.0 * half.sqrt() + half * 0.1;
+        assert!(near(reads) && near(appends) && near(creates) && near(deleted));
+        assert_eq!(creates + deleted, transactions as u32);
+    }
+    let before = sizes.iter().filter(|&&(size, _)| size > 0).count();
+    assert_eq!(before, files * 4);
+    let mean = sizes.iter().map(|&(size, _)| size).sum::<u64>() / before as u64;
+    assert!((5_100..5_400).contains(&mean), "{mean}");
+}
+
+#[test]
+fn postmark_reads_appends_creates_and_deletes() {
+    let spec = PostMarkSpec {
+        scale: 0.2,
+        ..PostMarkSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::PostMark(spec), 5);
+    check_postmark(&mut builder, 2000, 2000);
+}
+
+#[test]
+fn postmark_stops_when_it_is_out_of_files() {
+    let spec = PostMarkSpec {
+        instances: 1,
+        files: 10,
+        transactions: 100,
+        bias_create: 0,
+        bias_read: 10,
+        ..PostMarkSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::PostMark(spec), 1);
+    let (_, steps) = steps(&mut builder).remove(0);
+    let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|&step| wanted(step)).count();
+    assert_eq!(count(|step| matches!(step, Step::Forget(_))), 10);
+    assert_eq!(count(|step| matches!(step, Step::Think(_))), 10);
+    assert_eq!(count(|step| matches!(step, Step::Write { .. })), 0);
+    // A transaction by hand: the directory's only block, the inode, the data in calls of 4 KiB.
+    assert!(matches!(steps[1], Step::ReadBlock(_)) && matches!(steps[2], Step::ReadBlock(_)));
+    let Step::Read {
+        file,
+        offset: 0,
+        len,
+    } = steps[3]
+    else {
+        panic!("{:?}", steps[3]);
+    };
+    assert_eq!(len, builder.files[file.0 as usize].size.min(4096));
+}
+
+#[test]
+fn mpi_io_keeps_one_process_of_a_program_busy() {
+    let mut builder = built(&BenchmarkSpec::MpiIo(MpiIoSpec::default()), 1);
+    assert_eq!(builder.pools, [16]);
+    // 15,258 whole blocks over eight servers: 1,908 on the first.
+    assert_eq!(builder.files.len(), 4);
+    assert!(builder.files.iter().all(|file| file.size == 1908 * 65_536));
+    let distance = 1908 * 65_536 + 10_000_000_000_u64;
+    let second = builder.files[1].extents[0].start.get() * 512;
+    assert!(second.abs_diff(distance) < 4096);
+    assert!(
+        builder
+            .processes
+            .iter()
+            .all(|process| process.served_by.is_some())
+    );
+    let all = steps(&mut builder);
+    assert_eq!(all.len(), 4);
+    for (number, (program, steps)) in (0..).zip(&all) {
+        assert_eq!(*program, number + 1);
+        let request = Step::Think(Nanos::from_micros(200));
+        let answer = Step::Think(Nanos::from_micros(724));
+        let first = [
+            request,
+            read(number, 0, 65_536),
+            answer,
+            request,
+            read(number, 65_536, 65_536),
+        ];
+        assert_eq!(steps[..5], first);
+        assert_eq!(steps.len(), 1908 * 3);
+    }
+}
+
+#[test]
+fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
+    let spec = MpiIoSpec {
+        programs: 1,
+        processes: 6,
+        servers: 4,
+        file: Bytes(64 * 65_536),
+        ..MpiIoSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::MpiIo(spec), 1);
+    let all = steps(&mut builder);
+    // Process 0 has blocks 0, 6, 12, .., of which 0, 12, 24, .. are here; odd ones never come.
+    assert_eq!(all.len(), 3);
+    let away = Step::Think(Nanos::from_micros(4924));
+    let request = Step::Think(Nanos::from_micros(200));
+    let answer = Step::Think(Nanos::from_micros(724));
+    let first = [
+        request,
+        read(0, 0, 65_536),
+        answer,
+        away,
+        request,
+        read(0, 3 * 65_536, 65_536),
+    ];
+    assert_eq!(all[0].1[..6], first);
+    let mut offsets: Vec<u64> = all
+        .iter()
+        .flat_map(|(_, steps)| steps)
+        .filter_map(|step| match step {
+            Step::Read { offset, .. } => Some(offset / 65_536),
+            _ => None,
+        })
+        .collect();
+    offsets.sort_unstable();
+    assert_eq!(offsets, (0..16).collect::<Vec<u64>>());
+}
+
+/// Every benchmark at a small scale.
+fn small() -> [BenchmarkSpec; 6] {
+    BenchmarkSpec::NAMES.map(|name| {
+        let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
+        match &mut spec {
+            BenchmarkSpec::ParRead(spec) => spec.scale = 0.005,
+            BenchmarkSpec::Grep(spec) => spec.scale = 0.02,
+            BenchmarkSpec::PostMark(spec) => spec.scale = 0.02,
+            BenchmarkSpec::TpcH(spec) => spec.scale = 0.005,
+            BenchmarkSpec::MultiThreads(spec) => spec.scale = 0.02,
+            BenchmarkSpec::MpiIo(spec) => spec.scale = 0.02,
+        }
+        spec
+    })
+}
+
+#[test]
+fn names_lead_to_benchmarks_and_back() {
+    for name in BenchmarkSpec::NAMES {
+        assert_eq!(
+            BenchmarkSpec::from_name(name).map(|spec| spec.name()),
+            Ok(name)
+        );
+    }
+    let error = BenchmarkSpec::from_name("par-reed")
+        .unwrap_err()
+        .to_string();
+    assert!(error.ends_with("did you mean `par-read`?"), "{error}");
+    let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
+    assert!(error.ends_with("mpi-io-test"), "{error}");
+}
+
+#[test]
+fn the_same_seed_asks_the_same() {
+    for spec in small() {
+        let all = |seed| {
+            let mut builder = built(&spec, seed);
+            let steps = steps(&mut builder);
+            (steps, builder.files)
+        };
+        assert!(all(1) == all(1), "{}", spec.name());
+        let random = matches!(spec, BenchmarkSpec::Grep(_) | BenchmarkSpec::PostMark(_));
+        assert_eq!(all(1) != all(2), random, "{}", spec.name());
+    }
+}
+
+/// Runs on a disk that takes 100 us for each request.
+#[test]
+fn every_benchmark_ends_with_the_bytes_that_it_asked_for() {
+    for spec in small() {
+        let (mut read, mut written) = (0, 0);
+        let mut asking = built(&spec, 1);
+        for (_, steps) in steps(&mut asking) {
+            read += read_bytes(&steps);
+            for step in steps {
+                if let Step::Write { len, .. } = step {
+                    written += len;
+                }
+            }
+        }
+        let mut builder = builder();
+        let behind = spec.add(&mut builder, 1, 5).unwrap();
+        let mut host = builder.build(1).unwrap();
+        let mut now = Time::ZERO;
+        while !host.done() {
+            while let Some(request) = host.poll(now) {
+                assert!(request.extent.end().get() <= DISK.capacity.get());
+                now = now + Nanos::from_micros(100);
+                host.completed(now, request.cookie);
+            }
+            host.unplug();
+            now = host.next_arrival().map_or(now, |at| at.max(now));
+        }
+        let outcome = host.outcome();
+        let programs: Vec<u32> = outcome.iter().map(|program| program.program).collect();
+        assert_eq!(
+            programs,
+            (5..behind).collect::<Vec<u32>>(),
+            "{}",
+            spec.name()
+        );
+        assert!(outcome.iter().all(|program| program.ended.is_some()));
+        let sum = |of: fn(&crate::ProgramOutcome) -> u64| outcome.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|program| program.bytes_read), read, "{}", spec.name());
+        assert_eq!(
+            sum(|program| program.bytes_written),
+            written,
+            "{}",
+            spec.name()
+        );
+    }
+}
+
+#[test]
+fn scale_shortens_what_is_read_and_moves_nothing() {
+    let bytes = |scale| {
+        let spec = ParReadSpec {
+            scale,
+            ..ParReadSpec::default()
+        };
+        let mut builder = built(&BenchmarkSpec::ParRead(spec), 1);
+        let read: u64 = steps(&mut builder)
+            .iter()
+            .map(|(_, steps)| read_bytes(steps))
+            .sum();
+        (read, builder.files[3].extents[0].start)
+    };
+    let (whole, place) = bytes(1.0);
+    assert_eq!(whole, 4_000_000_000);
+    let (tenth, same) = bytes(0.1);
+    assert!(tenth.abs_diff(400_000_000) < 4 * 4096);
+    assert_eq!(place, same);
+}
+
+#[test]
+fn numbers_out_of_range_are_named() {
+    let refused = |spec: BenchmarkSpec| {
+        let mut builder = builder();
+        spec.add(&mut builder, 1, 1).unwrap_err().to_string()
+    };
+    let par_read = |change: fn(&mut ParReadSpec)| {
+        let mut spec = ParReadSpec::default();
+        change(&mut spec);
+        refused(BenchmarkSpec::ParRead(spec))
+    };
+    assert_eq!(
+        par_read(|spec| spec.scale = 0.0),
+        "par-read: scale is 0; allowed is more than 0, at most 1"
+    );
+    assert_eq!(
+        par_read(|spec| spec.processes = 0),
+        "par-read: processes is 0; allowed is 1 to 4096"
+    );
+    assert_eq!(
+        par_read(|spec| spec.read = Bytes(0)),
+        "par-read: read is 0B; allowed is 1B to 1GiB"
+    );
+    assert_eq!(
+        par_read(|spec| spec.processes = 40),
+        "par-read: the data ends at byte 511000002560, the disk at 500107862016"
+    );
+    let spec = MultiThreadsSpec {
+        file_distance: Bytes(1),
+        ..MultiThreadsSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::MultiThreads(spec)),
+        "multi-threads: file_distance is 1B; allowed is at least a file"
+    );
+    let spec = PostMarkSpec {
+        size_low: Bytes(20_000),
+        ..PostMarkSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::PostMark(spec)),
+        "postmark: size_low is 20kB; allowed is 1B to size_high"
+    );
+    let spec = GrepSpec {
+        partition: Bytes(64 << 20),
+        written: Written::Unpacked,
+        ..GrepSpec::default()
+    };
+    let error = refused(BenchmarkSpec::Grep(spec));
+    assert!(
+        error.starts_with("grep: the file system has no free"),
+        "{error}"
+    );
+    let spec = MpiIoSpec {
+        block: Bytes(1000),
+        ..MpiIoSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::MpiIo(spec)),
+        "mpi-io-test: block is 1kB; allowed is a multiple of 4KiB, at most 1GiB"
+    );
+}
