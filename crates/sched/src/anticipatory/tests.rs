@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::tests::{at, read, write};
-use crate::{Flags, Origin};
+use crate::{Flags, Op, Origin};
+use proptest::prelude::*;
 use std::vec;
 
 const DEFAULT: AnticipatoryConfig = AnticipatoryConfig::DEFAULT;
@@ -347,7 +348,7 @@ fn a_reader_with_another_request_is_not_waited_for() {
     let mut sched = reader(ticking(1_000), Nanos::ZERO);
     sched.insert(at(100), of(2, read(1, FAR, 100)));
     // Farther than that of process 2 for the sweep, since it is behind; it counts all the same.
-    sched.last[Kind::Sync] = Lba::new(FAR - 100);
+    sched.last[Kind::Sync] = Lba::new(FAR - 100_000);
     sched.next[Kind::Sync] = Some(Tag(1));
     sched.insert(at(100), of(1, read(2, 0, 100)));
     assert_eq!(next(&mut sched, at(100)), Ok(1));
@@ -702,12 +703,7 @@ fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[R
             let reader = &mut readers[index];
             let tag = free.pop().expect("there are as many as requests");
             asked[tag as usize] = index;
-            let request = Request::new(
-                Tag(tag),
-                crate::Op::Read,
-                Extent::at(reader.at, SECTORS),
-                now,
-            );
+            let request = Request::new(Tag(tag), Op::Read, Extent::at(reader.at, SECTORS), now);
             reader.at += SECTORS;
             sched.insert(now, of(reader.process, request));
             wake = None;
@@ -877,4 +873,130 @@ fn reads_alone_never_end_their_batch() {
     sched.insert(at(9_100), of(1, write(2, FAR, 9_100)));
     assert_eq!(next(&mut sched, at(9_100)), Ok(1));
     assert_eq!(sched.batch_expires, sched.hz.at(at(9_500)));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A request of a process: where, and whether it reads, writes or writes and waits.
+    Insert(u32, u64, u8),
+    /// Time passes, in microseconds.
+    Pass(u64),
+    Dispatch,
+    Complete(usize),
+    /// Two queued requests become one.
+    Fuse(usize, usize),
+    Drain,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lba = prop_oneof![0..20_000_u64, 0..4_000_000_u64];
+    let step = prop_oneof![
+        40 => (0..4_u32, lba, 0..4_u8).prop_map(|(p, lba, kind)| Step::Insert(p, lba, kind)),
+        20 => prop_oneof![0..3_000_u64, 0..200_000_u64].prop_map(Step::Pass),
+        60 => Just(Step::Dispatch),
+        40 => any::<usize>().prop_map(Step::Complete),
+        5 => (any::<usize>(), any::<usize>()).prop_map(|(kept, gone)| Step::Fuse(kept, gone)),
+        1 => Just(Step::Drain),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+impl Anticipatory {
+    /// What is true between any two calls.
+    fn check(&self, in_drive: &[Request]) {
+        for kind in [Kind::Async, Kind::Sync] {
+            assert_eq!(self.next[kind].is_some(), self.count(kind) > 0, "{kind:?}");
+            let list = |next| self.sorted.requests().list_of(next);
+            assert!(self.next[kind].is_none_or(|next| list(next) == kind.list()));
+        }
+        assert_eq!(self.in_drive_count, in_drive.len());
+        for kind in [Kind::Async, Kind::Sync] {
+            for request in self.sorted.requests().iter(kind.list()) {
+                let of = |other: &&Request| other.origin.process == request.origin.process;
+                let lists = [Kind::Async, Kind::Sync].map(Kind::list);
+                let all = lists
+                    .iter()
+                    .flat_map(|list| self.sorted.requests().iter(*list));
+                let context = self.contexts.get(self.contexts.of(request));
+                assert_eq!(context.queued as usize, all.filter(of).count());
+            }
+        }
+        let waits = matches!(self.waiting, Waiting::Drive | Waiting::Next(_));
+        assert!(!waits || self.anticipated.is_some() && self.queued() > 0);
+        assert!(self.quota > 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_idle_disk_waits_for_a_process_no_longer_than_it_may(
+        steps in steps(),
+        hz in prop_oneof![Just(100_u64), Just(250), Just(1_000)],
+        antic_ms in prop_oneof![Just(0_u64), Just(6), Just(30)],
+    ) {
+        let config = AnticipatoryConfig {
+            antic_expire: Nanos::from_millis(antic_ms),
+            ..ticking(hz)
+        };
+        let mut sched = Anticipatory::new(config);
+        let antic = sched.hz.time(Jiffies::new(sched.ticks.antic)) - Time::ZERO;
+        let (mut now, mut free) = (Time::ZERO, (0..300).rev().collect::<Vec<u32>>());
+        let (mut queued, mut in_drive): (Vec<u32>, Vec<Request>) = (vec![], vec![]);
+        // Since when the drive is idle although requests are queued.
+        let mut idle: Option<Time> = None;
+        for step in steps {
+            match step {
+                Step::Insert(process, lba, kind) => {
+                    let tag = free.pop().expect("there are as many as steps");
+                    let op = if kind < 2 { Op::Read } else { Op::Write };
+                    let mut request = Request::new(Tag(tag), op, Extent::at(lba, 8), now);
+                    if kind == 2 {
+                        request.flags = Flags::SYNC;
+                    }
+                    sched.insert(now, of(process, request));
+                    queued.push(tag);
+                }
+                Step::Pass(micros) => now += Nanos::from_micros(micros),
+                Step::Complete(which) if !in_drive.is_empty() => {
+                    let request = in_drive.remove(which % in_drive.len());
+                    sched.completed(now, &request);
+                    free.push(request.tag.0);
+                }
+                Step::Fuse(kept, gone) if queued.len() > 1 => {
+                    let (kept, gone) = (queued[kept % queued.len()], gone % queued.len());
+                    let one = *sched.sorted.requests().get(Tag(kept));
+                    let other = *sched.sorted.requests().get(Tag(queued[gone]));
+                    if kept != queued[gone] && one.op == other.op && one.flags == other.flags {
+                        sched.fused(Tag(kept), other.tag);
+                        sched.merged(Tag(kept), one.extent);
+                        free.push(queued.remove(gone));
+                    }
+                }
+                Step::Drain => {
+                    prop_assert_eq!(sched.drain().len(), queued.len());
+                    free.append(&mut queued);
+                    free.extend(in_drive.drain(..).map(|request| request.tag.0));
+                }
+                Step::Dispatch => match sched.dispatch(now) {
+                    Dispatch::Request(request) => {
+                        queued.retain(|tag| *tag != request.tag.0);
+                        in_drive.push(request);
+                    }
+                    Dispatch::IdleUntil(until) => {
+                        prop_assert!(until > now && !queued.is_empty());
+                        if in_drive.is_empty() {
+                            let since = *idle.get_or_insert(now);
+                            prop_assert!(until <= since + antic, "{until} since {since}");
+                        }
+                    }
+                    Dispatch::Empty => prop_assert!(queued.is_empty()),
+                },
+                _ => {}
+            }
+            if !in_drive.is_empty() || queued.is_empty() {
+                idle = None;
+            }
+            sched.check(&in_drive);
+        }
+    }
 }
