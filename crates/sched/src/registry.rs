@@ -2,7 +2,9 @@
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Op, Positioning, Predicted};
-use crate::{anticipatory, cfq, clook, deadline, mq_deadline, noop, sptf, sstf, stream};
+use crate::{
+    anticipatory, cfq, clairvoyant, clook, deadline, mq_deadline, noop, sptf, sstf, stream,
+};
 use core::marker::PhantomData;
 use headtime_units::{Extent, Nanos, Time};
 
@@ -33,6 +35,7 @@ impl<P: Positioning + Clone + 'static> Table<P> {
         Registration::new(&anticipatory::INFO, anticipatory::build),
         Registration::new(&cfq::INFO, cfq::build),
         Registration::new(&stream::INFO, stream::build),
+        Registration::new(&clairvoyant::INFO, clairvoyant::build),
     ];
 }
 

@@ -645,13 +645,13 @@ mod tests {
                 "budget",
                 "scheduler \"budget\": there is no policy \"budget\". Known are noop, deadline, \
                  mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory, cfq, stream",
+                 anticipatory, cfq, stream, clairvoyant",
             ),
             (
                 "dedline:fifo_batch=8",
                 "scheduler \"dedline:fifo_batch=8\": there is no policy \"dedline\"; did you mean \
                  \"deadline\"? Known are noop, deadline, mq-deadline, clook, sstf, sptf, sptf-swN, \
-                 anticipatory, cfq, stream",
+                 anticipatory, cfq, stream, clairvoyant",
             ),
             (
                 "sptf-sw",

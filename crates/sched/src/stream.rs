@@ -75,7 +75,7 @@
 pub mod frame;
 mod parents;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};

@@ -104,6 +104,8 @@ every_policy! {
         stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
         stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
         stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
+        clairvoyant: "clairvoyant";
+        clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
     }
 }
 

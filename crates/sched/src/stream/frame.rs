@@ -76,7 +76,7 @@ struct Member {
 #[derive(Clone, Debug)]
 pub struct Anticipating<E, F> {
     elevator: E,
-    foresight: F,
+    pub(crate) foresight: F,
     slice: Nanos,
     /// Behind the last request handed out.
     head: Lba,

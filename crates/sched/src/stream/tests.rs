@@ -1,14 +1,14 @@
 use super::*;
 use crate::deadline::{Deadline, DeadlineConfig};
 use crate::tests::{at, read};
-use crate::{Dispatch, Noop, Scheduler};
+use crate::{Dispatch, Foretold, Noop, Scheduler};
 use headtime_units::Sectors;
 use std::format;
 use std::string::String;
 use std::vec;
 
 /// 1 ms up to 100 sectors away, 5 ms at 1,000, 10 ms from 100,000 on; its mean is near 12 ms.
-fn curve() -> Arc<ServiceCurve> {
+pub fn curve() -> Arc<ServiceCurve> {
     let points = vec![
         (Sectors::new(0), Nanos::from_millis(1)),
         (Sectors::new(100), Nanos::from_millis(1)),
@@ -22,23 +22,26 @@ fn curve() -> Arc<ServiceCurve> {
 /// Drives a scheduler with a disk that takes the time of the curve, at a depth, in order, with
 /// requests that come at given times; what it did is text, a step each: `3@12` is request 3 handed
 /// out at 12 ms, `12-15` that it was held from 12 to 15 ms.
-struct World<S> {
-    sched: S,
-    depth: usize,
+pub struct World<S> {
+    pub sched: S,
+    pub depth: usize,
+    /// What is told ahead, and when: before anything else at that time is decided.
+    pub tell_at: Vec<(Time, Vec<Foretold>)>,
     curve: Arc<ServiceCurve>,
     head: Lba,
     now: Time,
     /// In the drive: when it is done, and what.
     drive: Vec<(Time, Request)>,
-    held: Option<(Time, Time)>,
+    pub held: Option<(Time, Time)>,
     steps: String,
 }
 
 impl<S: Scheduler> World<S> {
-    fn new(sched: S) -> World<S> {
+    pub fn new(sched: S) -> World<S> {
         World {
             sched,
             depth: 1,
+            tell_at: Vec::new(),
             curve: curve(),
             head: Lba::ZERO,
             now: Time::ZERO,
@@ -65,6 +68,13 @@ impl<S: Scheduler> World<S> {
     }
 
     fn ask(&mut self) {
+        for (at, told) in &self.tell_at {
+            if *at == self.now {
+                told.iter()
+                    .for_each(|told| self.sched.foretold(self.now, told));
+            }
+        }
+        self.tell_at.retain(|(at, _)| *at > self.now);
         while self.drive.len() < self.depth {
             match self.sched.dispatch(self.now) {
                 Dispatch::Request(request) => {
@@ -92,7 +102,7 @@ impl<S: Scheduler> World<S> {
     }
 
     /// Runs until `until`, then lets these requests come.
-    fn arrive(&mut self, until: Time, requests: &[Request]) {
+    pub fn arrive(&mut self, until: Time, requests: &[Request]) {
         self.run(until);
         for request in requests {
             self.sched.insert(self.now, *request);
@@ -100,7 +110,7 @@ impl<S: Scheduler> World<S> {
         self.ask();
     }
 
-    fn run(&mut self, until: Time) {
+    pub fn run(&mut self, until: Time) {
         loop {
             let done = self.drive.first().map_or(Time::NEVER, |(done, _)| *done);
             let wake = self.held.map_or(Time::NEVER, |(_, until)| until);
@@ -119,7 +129,7 @@ impl<S: Scheduler> World<S> {
     }
 
     /// Runs through requests: tag, address, and when it comes in milliseconds.
-    fn through(mut self, arrivals: &[(u32, u64, u64)]) -> String {
+    pub fn through(mut self, arrivals: &[(u32, u64, u64)]) -> String {
         for (tag, lba, ms) in arrivals {
             self.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
         }

@@ -1,0 +1,311 @@
+//! Waiting with perfect foresight: what anticipation could be worth.
+//!
+//! # Rule
+//!
+//! Somebody tells which requests are certain to come, when and where
+//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done, the disk is
+//! held for the one of them that is served soonest, if that is sooner than what the elevator would
+//! serve:
+//!
+//! ```text
+//! (arrival − now) + service(head, it) < service(head, what is pending)
+//! ```
+//!
+//! It goes when it comes, past the elevator. Nothing is decided ahead: while the drive is busy
+//! nothing gets in behind, since what follows upon a completion is told only then. A request that
+//! comes meanwhile and is as near as any can be goes next. What was told is forgotten when its time
+//! has passed and it has not come.
+//!
+//! Slices and expired requests are as in [`stream`](crate::stream), with which it shares that part;
+//! each choice of the elevator begins a slice.
+//!
+//! # Bound
+//!
+//! That of the elevator on a request that expires. Without expiry, each run ahead may take a slice,
+//! and there is no bound.
+//!
+//! # Tunables
+//!
+//! - `slice` (duration; default 124ms): how long one run of requests is waited for while others are
+//!   pending. Higher is more throughput, lower makes the others wait less; 0 never waits.
+//!
+//! # Source
+//!
+//! The inequality of [`stream`](crate::stream) (FAST 2011, section 2.1), with knowledge in place of
+//! the prediction. It is greedy, one decision at a time, and its service times are those of a curve;
+//! so it bounds what a better prediction can gain for that rule, not what any scheduler could do.
+//!
+//! # When not to use it
+//!
+//! Anywhere but in a simulation: nobody tells of a live disk, and then it only never decides ahead.
+
+use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
+use crate::stream::frame::{Anticipating, FAR, Foresight};
+use crate::{Elevator, Foretold, Op, Request, ServiceCurve, Tag};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use headtime_units::{Lba, Nanos, Time};
+
+/// What is known of it.
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
+    name: "clairvoyant",
+    idea: "waits for what will come",
+    bound: "the elevator's, for what expires",
+    source: "FAST'11, the inequality of section 2.1",
+    avoid: "the disk is real: nobody knows what comes",
+    options: &OPTIONS,
+    needs_curve: true,
+    inner: Some("deadline"),
+    waits: true,
+    ..PolicyInfo::PLAIN
+};
+
+static OPTIONS: [OptionInfo; 1] = [OptionInfo::duration(
+    "slice",
+    Nanos::from_millis(124),
+    "how long one run of requests is waited for while others are pending; higher is more \
+     throughput, lower makes the others wait less; 0 never waits",
+)];
+
+pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
+    let elevator = parts.inner.expect("it wraps one");
+    let curve = parts.curve.expect("it needs one");
+    Built::scheduler(Clairvoyant::new(
+        elevator,
+        parts.options.duration("slice"),
+        curve,
+    ))
+}
+
+/// An elevator that is made to wait by one who knows; see the [module](self).
+pub type Clairvoyant<E> = Anticipating<E, Foreknowledge>;
+
+impl<E: Elevator> Clairvoyant<E> {
+    /// Around this elevator, which is empty.
+    pub fn new(elevator: E, slice: Nanos, curve: Arc<ServiceCurve>) -> Clairvoyant<E> {
+        Anticipating::with(elevator, Foreknowledge::new(curve), slice)
+    }
+}
+
+/// The most requests that are remembered; beyond, the one that comes first is forgotten.
+const TOLD_MAX: usize = 4096;
+
+/// What is known to come; the foresight of [`Clairvoyant`].
+#[derive(Clone, Debug)]
+pub struct Foreknowledge {
+    curve: Arc<ServiceCurve>,
+    least: Nanos,
+    told: Vec<Foretold>,
+    /// The end of the request handed out last.
+    head: Lba,
+    /// Its tag, while it is in the drive.
+    in_drive: Option<Tag>,
+    /// What the disk is held for.
+    awaited: Option<(Op, Lba)>,
+    /// Which request came and was awaited, until another is handed out.
+    came: Option<Tag>,
+    runs: u64,
+}
+
+impl Foreknowledge {
+    fn new(curve: Arc<ServiceCurve>) -> Foreknowledge {
+        Foreknowledge {
+            least: curve.least(),
+            curve,
+            told: Vec::new(),
+            head: Lba::ZERO,
+            in_drive: None,
+            awaited: None,
+            came: None,
+            runs: 0,
+        }
+    }
+
+    fn awaits_this(&self, request: &Request) -> bool {
+        self.in_drive.is_none() && self.awaited == Some((request.op, request.extent.start))
+    }
+}
+
+impl Foresight for Foreknowledge {
+    fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
+        let start = request.extent.start;
+        let is_it =
+            |told: &Foretold| told.at <= now && told.op == request.op && told.extent.start == start;
+        let known = (0..self.told.len())
+            .filter(|at| is_it(&self.told[*at]))
+            .min_by_key(|at| self.told[*at].at);
+        if let Some(at) = known {
+            self.told.swap_remove(at);
+        }
+        let service = |to| self.curve.service(self.head, to);
+        let next = match self.in_drive {
+            None => self.awaits_this(request),
+            // Nothing can be nearer, of what comes until the drive is free or after.
+            Some(_) => {
+                service(start) <= self.least
+                    && pending().is_none_or(|pending| service(start) < service(pending))
+            }
+        };
+        if next {
+            self.awaited = None;
+            self.came = Some(request.tag);
+        }
+        next
+    }
+
+    fn awaits(&self, _: Time, request: &Request, _: impl Fn() -> Option<Lba>) -> bool {
+        self.awaits_this(request)
+    }
+
+    fn handed_out(
+        &mut self,
+        _: Time,
+        _: Lba,
+        request: &Request,
+        _: impl Fn() -> Option<Lba>,
+    ) -> u64 {
+        if self.came.take() != Some(request.tag) {
+            self.runs += 1;
+        }
+        self.awaited = None;
+        self.in_drive = Some(request.tag);
+        self.head = request.extent.end();
+        self.runs
+    }
+
+    fn completed(&mut self, _: Time, request: &Request, _: impl Fn() -> Option<Lba>) {
+        if self.in_drive == Some(request.tag) {
+            self.in_drive = None;
+        }
+    }
+
+    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
+        self.awaited = None;
+        if self.in_drive.is_some() {
+            return Some(now.saturating_add(FAR));
+        }
+        self.told.retain(|told| told.at >= now);
+        let service = |to| self.curve.service(self.head, to);
+        let cost = |told: &Foretold| (told.at - now).saturating_add(service(told.extent.start));
+        let best = self
+            .told
+            .iter()
+            .min_by_key(|told| (cost(told), told.at, told.extent.start))?;
+        if cost(best) >= service(candidate.extent.start) {
+            return None;
+        }
+        self.awaited = Some((best.op, best.extent.start));
+        // One that is due now comes within this instant.
+        Some(best.at.max(now + Nanos::from_nanos(1)))
+    }
+
+    fn fused(&mut self, _: Tag, gone: Tag) {
+        if self.came == Some(gone) {
+            self.came = None;
+        }
+    }
+
+    fn foretold(&mut self, now: Time, request: &Foretold) {
+        self.told.retain(|told| told.at >= now);
+        if self.told.len() == TOLD_MAX {
+            let first = (0..TOLD_MAX).min_by_key(|at| self.told[*at].at);
+            self.told.swap_remove(first.expect("it is full"));
+        }
+        self.told.push(*request);
+    }
+
+    fn reset(&mut self) {
+        self.told.clear();
+        (self.in_drive, self.awaited, self.came) = (None, None, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::tests::{World, curve};
+    use crate::tests::{at, read};
+    use crate::{Noop, Origin, Scheduler};
+    use headtime_units::Extent;
+
+    fn world(slice_ms: u64) -> World<Clairvoyant<Noop>> {
+        let slice = Nanos::from_millis(slice_ms);
+        World::new(Clairvoyant::new(Noop::new(), slice, curve()))
+    }
+
+    fn told(lba: u64, ms: u64) -> Foretold {
+        Foretold {
+            at: at(ms),
+            op: Op::Read,
+            extent: Extent::at(lba, 8),
+            origin: Origin::default(),
+        }
+    }
+
+    /// A read at 0 that is done at 1 ms, one far away that waits, 10 ms away; then what is told at
+    /// 1 ms and comes.
+    fn after_one(slice_ms: u64, come: &[(u32, u64, u64)]) -> std::string::String {
+        let mut world = world(slice_ms);
+        world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
+        world.tell_at = std::vec![(
+            at(1),
+            come.iter().map(|(_, lba, ms)| told(*lba, *ms)).collect()
+        )];
+        world.through(come)
+    }
+
+    #[test]
+    fn what_is_known_to_come_in_time_is_waited_for() {
+        // 5 ms and 1 of service are less than 10; from 10 on they are not.
+        assert_eq!(after_one(124, &[(2, 8, 6)]), "0@0 1-6 2@6 1@7");
+        assert_eq!(after_one(124, &[(2, 8, 9)]), "0@0 1-9 2@9 1@10");
+        assert_eq!(after_one(124, &[(2, 8, 10)]), "0@0 1@1 2@11");
+        // First the one that is done first, 7 ms from now, although the other is nearer.
+        assert_eq!(
+            after_one(124, &[(2, 1_008, 3), (3, 8, 8)]),
+            "0@0 1-3 2@3 3@8 1@15.500"
+        );
+    }
+
+    #[test]
+    fn nothing_known_is_the_elevator_alone() {
+        assert_eq!(after_one(0, &[(2, 8, 6)]), "0@0 1@1 2@11");
+        let mut world = world(124);
+        world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
+        assert_eq!(world.through(&[(2, 8, 6)]), "0@0 1@1 2@11");
+    }
+
+    #[test]
+    fn a_slice_ends_although_more_is_known() {
+        // It began at 0, with the first choice of the elevator.
+        assert_eq!(after_one(4, &[(2, 8, 6)]), "0@0 1-4 1@4 2@14");
+    }
+
+    #[test]
+    fn nothing_gets_in_behind_a_request_in_the_drive() {
+        let mut world = world(124);
+        world.depth = 4;
+        world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
+        world.tell_at = std::vec![(at(1), std::vec![told(8, 3)])];
+        assert_eq!(world.through(&[(2, 8, 3)]), "0@0 0-3 2@3 3-4 1@4");
+    }
+
+    #[test]
+    fn what_did_not_come_is_forgotten() {
+        let mut world = world(124);
+        world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
+        world.tell_at = std::vec![(at(1), std::vec![told(8, 3)])];
+        assert_eq!(world.through(&[]), "0@0 1-3 1@3");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut sched = Clairvoyant::new(Noop::new(), Nanos::from_secs(1), curve());
+        for ms in 0..2 * TOLD_MAX as u64 {
+            sched.foretold(at(0), &told(8 * ms, 1 + ms));
+        }
+        assert_eq!(sched.foresight.told.len(), TOLD_MAX);
+        let first = sched.foresight.told.iter().map(|told| told.at).min();
+        assert_eq!(first, Some(at(1 + TOLD_MAX as u64)));
+    }
+}
