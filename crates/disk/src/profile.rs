@@ -93,7 +93,7 @@ impl Spec {
 /// Everything that is known about a drive, unchecked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Short name: lower-case letters, digits and hyphens.
+    /// Short name: lower-case letters, digits, hyphens and points.
     pub name: String,
     /// Vendor, model and capacity, for people.
     pub model: String,

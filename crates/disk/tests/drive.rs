@@ -605,6 +605,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
         "barracuda-st32171w",
         "ibm18es",
         "hp-c2247a",
+        "barracuda-7200.10-160",
         "wd5000aaks",
         "exos-x18",
     ]);

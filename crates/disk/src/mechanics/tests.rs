@@ -318,10 +318,13 @@ fn long_distances_are_near_the_curve() {
     }
 }
 
-/// What the provenance of the two drives that were put together claims.
+/// What the provenance of the drives that were put together claims.
 #[test]
 fn composed_drives_have_the_published_means() {
     for (name, seek_ms, rate_mb, iops) in [
+        // As at every other place here, without what a read costs more for missing the buffer: 0.35 ms
+        // take it from 77 to the 75 a second that its provenance states.
+        ("barracuda-7200.10-160", 8.5, 76.0..79.0, 76.0..79.0),
         ("wd5000aaks", 8.9, 91.0..98.0, 73.0..77.0),
         ("exos-x18", 7.5, 264.0..276.0, 82.0..86.0),
     ] {

@@ -62,12 +62,12 @@ fn time(key: &str, value: Nanos) -> Check {
 }
 
 fn name(spec: &Spec) -> Check {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     if spec.name.is_empty() || !spec.name.chars().all(fits) {
         return Err(ProfileError::range(
             "name",
             format!("\"{}\"", spec.name),
-            "lower-case letters, digits and hyphens",
+            "lower-case letters, digits, hyphens and points",
         ));
     }
     Ok(())

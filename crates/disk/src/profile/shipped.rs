@@ -11,7 +11,7 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 7] = [
+const SHIPPED: [Shipped; 8] = [
     Shipped {
         name: "atlas10k",
         text: include_str!("../../../../profiles/atlas10k.toml"),
@@ -31,6 +31,10 @@ const SHIPPED: [Shipped; 7] = [
     Shipped {
         name: "hp-c2247a",
         text: include_str!("../../../../profiles/hp-c2247a.toml"),
+    },
+    Shipped {
+        name: "barracuda-7200.10-160",
+        text: include_str!("../../../../profiles/barracuda-7200.10-160.toml"),
     },
     Shipped {
         name: "wd5000aaks",

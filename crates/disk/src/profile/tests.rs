@@ -347,7 +347,7 @@ fn errors_say_what_is_allowed() {
         (
             "name = \"example\"",
             "name = \"An Example\"",
-            "name: \"An Example\" is not allowed; allowed is lower-case letters, digits and hyphens",
+            "name: \"An Example\" is not allowed; allowed is lower-case letters, digits, hyphens and points",
         ),
     ] {
         assert_eq!(changed(from, to).unwrap_err(), error);
