@@ -9,10 +9,10 @@ use crate::report::{self, Confidence, EngineCounts, HeadTime, OriginRun, Run, Sp
 use crate::scenario::{Cell, Firmware, Pace, Workload, cells};
 use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_disk::{Drive, Part};
-use headtime_engine::Config;
+use headtime_engine::{Config, Event, log, log::Decision, log::Record};
 use headtime_sched::Origin;
 use headtime_sim::{Distribution, Setup};
-use headtime_units::{Nanos, Sectors};
+use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
 };
@@ -30,6 +30,19 @@ pub struct How {
     pub marks: Option<Keep>,
     /// Where the log of the one run goes.
     pub log: Option<Output>,
+    /// Whether to keep when each request came, was issued and was done.
+    pub record: bool,
+}
+
+/// When something happened to a request, in seconds since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// It came.
+    pub arrived: f64,
+    /// It went to the drive, alone or as part of a merged one.
+    pub issued: f64,
+    /// It was done.
+    pub done: f64,
 }
 
 /// Which of the head's movements are kept for a plot.
@@ -48,6 +61,8 @@ pub struct Outcome {
     pub runs: Vec<Run>,
     /// What the head did in each, if it was to be kept.
     pub marks: Vec<Vec<Mark>>,
+    /// The requests of each, in the order in which they were done, if they were to be kept.
+    pub samples: Vec<Vec<Sample>>,
     /// Requests simulated, repeats and warm-up included.
     pub simulated: u64,
     /// The time simulated, warm-up included, of the longest run.
@@ -58,6 +73,7 @@ pub struct Outcome {
 struct Made {
     report: headtime_sim::Report,
     marks: Vec<Mark>,
+    samples: Vec<Sample>,
 }
 
 /// Makes all runs.
@@ -82,7 +98,8 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
     let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
         // Only the first repeat of what is drawn: spans of a long run take much memory.
         let keep = how.marks.filter(|_| cell < RUNS_MAX && repeat == 0);
-        make(prepared, &cells[cell], repeat, keep, log, progress)
+        let record = how.record && repeat == 0;
+        make(prepared, &cells[cell], repeat, keep, record, log, progress)
     };
     let made: Vec<Result<Made, Fault>> = if tasks.len() == 1 || how.jobs == Some(1) {
         tasks
@@ -112,6 +129,9 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
                 .map(|made| std::mem::take(&mut made.marks)),
         );
     }
+    let samples = made.iter_mut().step_by(repeats);
+    let samples = samples.map(|made| std::mem::take(&mut made.samples));
+    let samples = samples.collect();
     let runs = cells
         .iter()
         .zip(made.chunks(repeats))
@@ -121,6 +141,7 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
     Ok(Outcome {
         runs,
         marks,
+        samples,
         simulated,
         longest: longest.unwrap_or_default(),
     })
@@ -148,6 +169,7 @@ fn make(
     cell: &Cell,
     repeat: u32,
     keep: Option<Keep>,
+    record: bool,
     mut log: Option<&mut Output>,
     progress: &Progress,
 ) -> Result<Made, Fault> {
@@ -175,7 +197,11 @@ fn make(
     let mut note = |now, finished| task.note(now, finished);
     let mut log_error = None;
     let logs = log.is_some();
+    let mut tape = String::new();
     let mut write = |piece: &str| {
+        if record {
+            tape.push_str(piece);
+        }
         if let Some(output) = log.as_deref_mut()
             && log_error.is_none()
             && let Err(error) = output.write_all(piece.as_bytes())
@@ -190,7 +216,7 @@ fn make(
     if logs {
         setup.log_settings = log_settings(prepared, cell, &profile, config, seed);
     }
-    setup.log = logs.then_some(&mut write);
+    setup.log = (logs || record).then_some(&mut write);
     setup.progress = progress.is_shown().then_some(&mut note);
     let mut report = headtime_sim::run(setup).map_err(|error| {
         Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name))
@@ -214,7 +240,43 @@ fn make(
     });
     report.spans = Vec::new();
     task.done();
-    Ok(Made { report, marks })
+    Ok(Made {
+        report,
+        marks,
+        samples: samples(&tape),
+    })
+}
+
+/// The requests of a log that are done, in the order in which they were.
+fn samples(tape: &str) -> Vec<Sample> {
+    let mut arrived: BTreeMap<u64, Time> = BTreeMap::new();
+    let mut issued: BTreeMap<u32, Time> = BTreeMap::new();
+    let mut latest = None;
+    let mut samples = Vec::new();
+    for record in log::read(tape) {
+        let (_, record) = record.expect("what the engine writes it reads");
+        match record {
+            Record::Event(now, Event::Arrived(new)) => {
+                arrived.insert(new.id, now);
+            }
+            Record::Decision(now, Decision::Issue { tag, .. }) => {
+                issued.insert(tag.0, now);
+            }
+            // All requests that this one was made of are done next.
+            Record::Event(_, Event::Completed { tag, .. }) => latest = issued.remove(&tag.0),
+            Record::Decision(now, Decision::Finish { id, .. }) => {
+                if let (Some(arrived), Some(issued)) = (arrived.remove(&id), latest) {
+                    samples.push(Sample {
+                        arrived: arrived.as_secs_f64(),
+                        issued: issued.as_secs_f64(),
+                        done: now.as_secs_f64(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    samples
 }
 
 /// What a log says of its run: whatever is needed to make the engine again, and to find the run.

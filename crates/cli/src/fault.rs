@@ -29,7 +29,7 @@ pub enum Fault {
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a check did not hold (sim fuzz)
+  1  a check did not hold (reproduce --check, sim fuzz)
   2  the command line is wrong
   3  a scenario, profile or trace is wrong
   4  a file cannot be read or written";
@@ -43,6 +43,19 @@ impl Fault {
             Fault::Usage(_) => 2,
             Fault::Input(_) => 3,
             Fault::File(_) => 4,
+        }
+    }
+
+    /// The same, with whom it befell in front.
+    #[must_use]
+    pub fn of(self, name: &str) -> Fault {
+        let with = |text: String| format!("{name}: {text}");
+        match self {
+            Fault::Check(text) => Fault::Check(with(text)),
+            Fault::Usage(text) => Fault::Usage(with(text)),
+            Fault::Input(text) => Fault::Input(with(text)),
+            Fault::File(text) => Fault::File(with(text)),
+            Fault::Closed => Fault::Closed,
         }
     }
 

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod drives;
 pub mod execute;
 pub mod fault;
+pub mod figure;
 pub mod files;
 pub mod output;
 pub mod plot;

@@ -33,7 +33,7 @@ pub struct Host {
 
 /// One run, or several repeats of it: counts and times are summed over the repeats, means and
 /// percentiles are averaged, `max` is the largest.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
     /// The scheduler's text.
     pub scheduler: String,

@@ -9,5 +9,7 @@ mod common;
 mod errors;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/reproduce.rs"]
+mod reproduce;
 #[path = "cli/results.rs"]
 mod results;

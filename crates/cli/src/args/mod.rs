@@ -2,6 +2,7 @@
 
 mod drive;
 mod output;
+mod reproduce;
 mod sim;
 mod trace;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 pub use drive::{DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use output::OutputOptions;
+pub use reproduce::{FigureFormat, Reproduce};
 pub use sim::{Fuzz, Run, SimVerb};
 pub use trace::{Convert, Info, ReadingOptions, Replay, TextFormat, To, TraceVerb};
 
@@ -47,6 +49,8 @@ pub enum Verb {
     /// Drive profiles: list, show, import, validate
     #[command(subcommand)]
     Drive(DriveVerb),
+    /// Reproduce the papers' figures, and judge what comes out
+    Reproduce(Reproduce),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
     Generate(Generate),
@@ -87,7 +91,8 @@ fn after_help() -> String {
          \x20 headtime sim run\n\
          \x20 headtime sim run --set drive.profile=atlas10k --set engine.depth=1,4,16\n\
          \x20 headtime trace replay mail.trace --profile exos-x18 --scheduler noop,sstf --closed 32\n\
-         \x20 headtime drive list\n\n\
+         \x20 headtime drive list\n\
+         \x20 headtime reproduce --list\n\n\
          Texts:\n\
          \x20 sizes      4KiB, 1GB (kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024)\n\
          \x20 durations  100us, 30ms, 14d (ns, us, ms, s, m, h, d); a bare number is an error\n\

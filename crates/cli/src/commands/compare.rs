@@ -42,6 +42,7 @@ pub(super) fn compare(
         jobs: options.jobs,
         marks,
         log,
+        record: false,
     };
     let progress = Progress::new(context.progress);
     let clock = Clock::start();

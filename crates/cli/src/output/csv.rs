@@ -81,7 +81,7 @@ fn fields(run: &Run) -> Vec<(String, String)> {
 }
 
 /// A field as RFC 4180 wants it.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

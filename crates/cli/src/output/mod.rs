@@ -8,6 +8,7 @@ use crate::report::Report;
 use serde::Serialize;
 use std::io::Write;
 
+pub use csv::escaped;
 pub use table::{Column, Terminal, table};
 
 /// How results are written.

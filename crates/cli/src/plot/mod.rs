@@ -5,6 +5,7 @@
 
 mod axis;
 mod breakdown;
+pub mod figure;
 mod head;
 mod response;
 mod svg;
@@ -142,6 +143,25 @@ fn line_of(number: usize) -> (&'static str, &'static str) {
     // Past the palette, colours meet other dashes.
     let (_, dash) = LINES[(number + number / LINES.len()) % LINES.len()];
     (colour, dash)
+}
+
+/// Draws the legend of lines in their order; returns its last base line.
+fn lines<'a>(svg: &mut Svg, mut y: f64, labels: impl Iterator<Item = &'a str>) -> f64 {
+    let mut x = EDGE;
+    for (number, label) in labels.enumerate() {
+        let (colour, dash) = line_of(number);
+        let width = 36.0 + Style::PLAIN.width(label) + 16.0;
+        if x + width > WIDTH - EDGE && x > EDGE {
+            (x, y) = (EDGE, y + 18.0);
+        }
+        let mut sample = Path::default();
+        sample.move_to(x, y - 4.0);
+        sample.line_to(x + 30.0, y - 4.0);
+        svg.path(&sample, colour, 1.8, dash);
+        svg.text(x + 36.0, y, Anchor::Start, Style::PLAIN, label);
+        x += width;
+    }
+    y
 }
 
 /// Draws the legend of the head's activities from `x` on, those that occur; returns where it ends

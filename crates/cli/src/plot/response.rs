@@ -3,7 +3,7 @@
 
 use super::axis::{Axis, label};
 use super::svg::{Anchor, FAINT, GRID, Path, Style, Svg};
-use super::{EDGE, Run, WIDTH, frame, line_of};
+use super::{EDGE, Run, WIDTH, frame, line_of, lines};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 84.0;
@@ -18,32 +18,14 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     let note = "from arrival to completion";
     let beside = EDGE + Style::HEADING.width(HEADING) + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
-    let y = lines(svg, top + 22.0, runs) + 34.0;
+    let labels = runs.iter().map(|run| run.label.as_str());
+    let y = lines(svg, top + 22.0, labels) + 34.0;
     let width = (WIDTH - LEFT - EDGE - BETWEEN) / 2.0;
     let bottom = y + HEIGHT;
     let (low, high) = range(runs);
     cumulative(svg, (LEFT, y), (LEFT + width, bottom), (low, high), runs);
     let left = LEFT + width + BETWEEN;
     slowest(svg, (left, y), (WIDTH - EDGE, bottom), (low, high), runs)
-}
-
-/// The legend; returns its last base line.
-fn lines(svg: &mut Svg, mut y: f64, runs: &[Run]) -> f64 {
-    let mut x = EDGE;
-    for (number, run) in runs.iter().enumerate() {
-        let (colour, dash) = line_of(number);
-        let width = 36.0 + Style::PLAIN.width(&run.label) + 16.0;
-        if x + width > WIDTH - EDGE && x > EDGE {
-            (x, y) = (EDGE, y + 18.0);
-        }
-        let mut sample = Path::default();
-        sample.move_to(x, y - 4.0);
-        sample.line_to(x + 30.0, y - 4.0);
-        svg.path(&sample, colour, 1.8, dash);
-        svg.text(x + 36.0, y, Anchor::Start, Style::PLAIN, &run.label);
-        x += width;
-    }
-    y
 }
 
 type Corner = (f64, f64);

@@ -194,6 +194,28 @@ impl Table {
         self.0.remove(key).is_some()
     }
 
+    /// A value of the top table.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0.get(key)
+    }
+
+    /// Takes a value out of the top table.
+    pub fn take(&mut self, key: &str) -> Option<Node> {
+        self.0.remove(key)
+    }
+
+    /// Puts the values of `over` in place of its own, table by table; lists are replaced whole.
+    pub fn overlay(&mut self, over: &Table) {
+        for (key, node) in &over.0 {
+            match (self.0.get_mut(key).map(|own| &mut own.value), &node.value) {
+                (Some(Value::Table(own)), Value::Table(over)) => own.overlay(over),
+                _ => {
+                    self.0.insert(key.clone(), node.clone());
+                }
+            }
+        }
+    }
+
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -326,6 +348,11 @@ impl<'a> Section<'a> {
         &self.place
     }
 
+    /// The table itself.
+    pub fn table(&self) -> &'a Table {
+        self.table
+    }
+
     /// Its name with all tables around it.
     pub fn path(&self) -> &str {
         &self.path
@@ -388,6 +415,25 @@ impl<'a> Section<'a> {
         match &node.value {
             Value::Text(text) => Ok(Some(text)),
             _ => Err(self.wrong(key, node, "a string")),
+        }
+    }
+
+    /// A string or a list of strings, each of which may hold commas.
+    ///
+    /// # Errors
+    ///
+    /// If it is something else.
+    pub fn texts(&mut self, key: &'static str) -> Result<Vec<&'a str>, TreeError> {
+        let Some(node) = self.node(key) else {
+            return Ok(Vec::new());
+        };
+        let text = |node: &'a Node| match &node.value {
+            Value::Text(text) => Ok(text.as_str()),
+            _ => Err(self.wrong(key, node, "a string or a list of strings")),
+        };
+        match &node.value {
+            Value::List(list) => list.iter().map(text).collect(),
+            _ => Ok(vec![text(node)?]),
         }
     }
 
@@ -821,6 +867,15 @@ mod tests {
             let error = table.set("--set", key, "1").unwrap_err();
             assert_eq!(error.to_string(), format!("--set: {problem}"));
         }
+    }
+
+    #[test]
+    fn tables_are_laid_over_each_other() {
+        let mut table = parse("a = 1\nb.c = 1\nb.d = [1, 2]\n");
+        table.overlay(&parse("b.d = [3]\nb.e.f = 4\na.g = 5\n"));
+        let all: toml::Table = "a.g = 5\nb.c = 1\nb.d = [3]\nb.e.f = 4\n".parse().unwrap();
+        assert_eq!(table.to_toml(), all);
+        assert!(table.take("a").is_some() && table.get("a").is_none());
     }
 
     #[test]

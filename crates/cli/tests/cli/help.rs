@@ -17,6 +17,7 @@ fn short_help() {
         ("drive", vec!["drive", "-h"]),
         ("drive-show", vec!["drive", "show", "-h"]),
         ("drive-import", vec!["drive", "import", "-h"]),
+        ("reproduce", vec!["reproduce", "-h"]),
         ("drive-validate", vec!["drive", "validate", "-h"]),
     ] {
         insta::assert_snapshot!(format!("help-{name}"), all(&args));

@@ -1,0 +1,256 @@
+//! `headtime reproduce`
+
+use super::Context;
+use crate::args::{FigureFormat, Reproduce};
+use crate::fault::Fault;
+use crate::figure::baseline::Baseline;
+use crate::figure::judge::{self, Measured};
+use crate::figure::run::{Runs, count};
+use crate::figure::{BASELINE, Figure, SHIPPED, Scale, output};
+use crate::files::Output;
+use crate::output::{Column, json, table};
+use crate::plot::figure as picture;
+use crate::progress::Progress;
+use headtime_units::nearest;
+use std::fs;
+use std::path::Path;
+
+pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(), Fault> {
+    let scale = match args.quick {
+        true => Scale::Quick,
+        false => Scale::Full,
+    };
+    if args.list {
+        return list(scale, context);
+    }
+    let figures = chosen(&args.figures, scale)?;
+    if let Some(name) = &args.print_scenario {
+        return print_scenario(&figures, name, context);
+    }
+    let file = args.baseline.as_ref().and_then(Option::as_deref);
+    let mut baseline = baseline(file)?;
+    if args.bless && file.is_none() {
+        let problem =
+            "--bless: write --baseline=FILE; what comes with the program cannot be written";
+        return Err(Fault::Usage(problem.to_owned()));
+    }
+    if let Some(directory) = &args.out {
+        fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
+    }
+    let runs = Runs::make(&figures, args.jobs, &Progress::new(context.progress))?;
+    let mut all: Vec<Measured> = Vec::new();
+    for figure in &figures {
+        let known = baseline.of(&figure.id, scale);
+        let run = |of: &crate::figure::RunOf| runs.get(figure, of);
+        let measured = judge::measure(figure, scale, run, known).map_err(Fault::Input)?;
+        if let Some(directory) = &args.out {
+            write_files(directory, figure, &measured, &runs)?;
+        }
+        all.push(measured);
+    }
+    show(args, &all, context)?;
+    if args.bless {
+        let file = file.expect("a blessing without a file was refused");
+        return bless(file, &mut baseline, &all, scale, context);
+    }
+    if !args.check {
+        return Ok(());
+    }
+    let problems: Vec<String> = match &args.baseline {
+        Some(_) => all
+            .iter()
+            .flat_map(|measured| baseline.differences(measured, scale))
+            .collect(),
+        None => all.iter().flat_map(judge::out_of_range).collect(),
+    };
+    match problems.len() {
+        0 => Ok(()),
+        count => {
+            let what = match count {
+                1 => "1 point is not as expected".to_owned(),
+                count => format!("{count} points are not as expected"),
+            };
+            Err(Fault::Check(format!("{what}\n  {}", problems.join("\n  "))))
+        }
+    }
+}
+
+fn shipped(id: &str, text: &str, scale: Scale) -> Result<Figure, Fault> {
+    Figure::parse(&format!("experiments/{id}.toml"), text, scale).map_err(Fault::input)
+}
+
+/// The figures that were asked for, each once, in their order.
+fn chosen(names: &[String], scale: Scale) -> Result<Vec<Figure>, Fault> {
+    let mut figures: Vec<Figure> = Vec::new();
+    for name in names {
+        let found = match name.as_str() {
+            "all" => SHIPPED
+                .iter()
+                .map(|figure| shipped(figure.id, figure.text, scale))
+                .collect::<Result<Vec<Figure>, Fault>>()?,
+            name => vec![open(name, scale)?],
+        };
+        for figure in found {
+            if !figures.iter().any(|other| other.id == figure.id) {
+                figures.push(figure);
+            }
+        }
+    }
+    Ok(figures)
+}
+
+fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
+    if let Some(figure) = SHIPPED.iter().find(|figure| figure.id == name) {
+        return shipped(figure.id, figure.text, scale);
+    }
+    let path = Path::new(name);
+    if path.extension().is_none() && !name.contains(['/', '\\']) {
+        let ids = SHIPPED.iter().map(|figure| figure.id);
+        let guess = nearest(name, ids.clone()).map_or_else(
+            || ".".to_owned(),
+            |guess| format!("; did you mean `{guess}`?"),
+        );
+        let all: Vec<&str> = ids.collect();
+        let all = all.join(", ");
+        return Err(Fault::Usage(format!(
+            "no figure is called `{name}`{guess} There are {all}; or give `all`, or a file"
+        )));
+    }
+    let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+    Figure::parse(name, &text, scale).map_err(Fault::input)
+}
+
+fn list(scale: Scale, context: &mut Context<'_>) -> Result<(), Fault> {
+    let figures = SHIPPED
+        .iter()
+        .map(|figure| shipped(figure.id, figure.text, scale))
+        .collect::<Result<Vec<Figure>, Fault>>()?;
+    let each = |show: fn(&Figure) -> String| figures.iter().map(show);
+    let judged = |figure: &Figure| {
+        let judged = figure.points.iter().filter(|point| point.accept.is_some());
+        judged.count().to_string()
+    };
+    let columns = [
+        Column::words("figure", each(|figure| figure.id.clone())),
+        Column::numbers(
+            "runs",
+            figures
+                .iter()
+                .map(|figure| count(std::slice::from_ref(figure)).to_string()),
+        ),
+        Column::numbers("points", each(|figure| figure.points.len().to_string())),
+        Column::numbers("judged", each(judged)),
+        Column::words("what it shows", each(|figure| figure.title.clone())),
+    ];
+    context.print(&table(&columns, context.terminal))
+}
+
+fn print_scenario(figures: &[Figure], name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
+    let [figure] = figures else {
+        let problem = "--print-scenario: name one figure";
+        return Err(Fault::Usage(problem.to_owned()));
+    };
+    let found = figure.variants.iter().find(|variant| variant.name == name);
+    let found = found.ok_or_else(|| {
+        let names: Vec<&str> = figure
+            .variants
+            .iter()
+            .map(|other| other.name.as_str())
+            .collect();
+        Fault::Usage(format!(
+            "--print-scenario {name}: {} has no such scenario; there are {}",
+            figure.id,
+            names.join(", ")
+        ))
+    })?;
+    context.print(&found.scenario.to_toml())
+}
+
+/// What is known: a file, or what comes with the program.
+fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
+    let (name, text) = match path {
+        None => ("built-in baseline".to_owned(), BASELINE.to_owned()),
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+            (path.display().to_string(), text)
+        }
+    };
+    Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
+}
+
+fn bless(
+    path: &Path,
+    baseline: &mut Baseline,
+    all: &[Measured],
+    scale: Scale,
+    context: &mut Context<'_>,
+) -> Result<(), Fault> {
+    for measured in all {
+        baseline.bless(measured, scale);
+        let reasons = baseline.of(&measured.id, scale);
+        for known in reasons
+            .iter()
+            .filter(|known| known.red.as_deref() == Some(""))
+        {
+            context.note(&format!(
+                "{}: {}, {}, {} is out of its range; write into {} why",
+                measured.id,
+                known.series,
+                known.x,
+                known.metric,
+                path.display()
+            ));
+        }
+    }
+    Output::write_all_of(path, &baseline.to_text())
+}
+
+fn show(args: &Reproduce, all: &[Measured], context: &mut Context<'_>) -> Result<(), Fault> {
+    match (args.format, all) {
+        (FigureFormat::Table, _) => {
+            let texts = all
+                .iter()
+                .map(|measured| output::text(measured, context.terminal));
+            let text = texts.collect::<Vec<_>>().join("\n");
+            context.print(&text)
+        }
+        (FigureFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),
+        (FigureFormat::Json, all) => json(context.out, &all),
+    }
+}
+
+fn write_files(
+    directory: &Path,
+    figure: &Figure,
+    measured: &Measured,
+    runs: &Runs,
+) -> Result<(), Fault> {
+    let path = |ending: &str| directory.join(format!("{}{ending}", figure.id));
+    let mut text = Vec::new();
+    json(&mut text, measured)?;
+    let text = String::from_utf8(text).expect("JSON is text");
+    Output::write_all_of(&path(".json"), &text)?;
+    Output::write_all_of(&path(".csv"), &output::csv(measured))?;
+    let drawn = picture::draw(figure, measured, |run| runs.samples(figure, run));
+    Output::write_all_of(&path(".svg"), &drawn)?;
+    let mut requests = String::new();
+    let mut seen: Vec<&crate::figure::RunOf> = Vec::new();
+    for run in figure.recorded() {
+        if seen.contains(&run) {
+            continue;
+        }
+        seen.push(run);
+        let scenario = &figure.variants[run.variant].name;
+        let scheduler = run.scheduler.to_string();
+        requests.push_str(&output::samples_csv(
+            scenario,
+            &scheduler,
+            runs.samples(figure, run),
+        ));
+    }
+    if !requests.is_empty() {
+        let text = format!("{}{requests}", output::SAMPLES_HEADING);
+        Output::write_all_of(&path("-requests.csv"), &text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What is known of the figures' results: the values measured before, and which of them are out of
+//! their range, and why.
+
+use super::judge::{Measured, MeasuredPoint, range};
+use super::{Scale, X};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// By how much a value may differ from the one known, as a part of it. Results are bit-identical
+/// where nothing changed, so that this is how much a change may alter without anybody looking.
+pub const DRIFT_MAX: f64 = 0.005;
+
+/// What is known, figure by figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// By the figure's name.
+    pub figures: BTreeMap<String, Entry>,
+}
+
+/// What is known of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// At its full scale.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub full: Vec<Known>,
+    /// At its quick scale.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quick: Vec<Known>,
+}
+
+/// What is known of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The line or bar it belongs to.
+    pub series: String,
+    /// Where on it.
+    pub x: X,
+    /// What is measured.
+    pub metric: String,
+    /// Its unit, in words.
+    pub unit: String,
+    /// The value.
+    pub measured: f64,
+    /// If it is out of its range: why. Empty if nobody has said so yet, which a check refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub red: Option<String>,
+}
+
+impl Known {
+    /// Whether this is about that point.
+    pub fn is_of(&self, point: &MeasuredPoint) -> bool {
+        self.series == point.series
+            && self.x == point.x
+            && self.metric == point.metric
+            && self.unit == point.unit
+    }
+}
+
+impl Baseline {
+    /// Reads a baseline.
+    ///
+    /// # Errors
+    ///
+    /// If the text is none, with line and column.
+    pub fn parse(text: &str) -> Result<Baseline, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// As text that [`Baseline::parse`] reads: sorted, and the same for the same content.
+    pub fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("text keys and finite numbers");
+        text.push('\n');
+        text
+    }
+
+    /// What is known of a figure.
+    pub fn of(&self, id: &str, scale: Scale) -> &[Known] {
+        match (self.figures.get(id), scale) {
+            (None, _) => &[],
+            (Some(entry), Scale::Full) => &entry.full,
+            (Some(entry), Scale::Quick) => &entry.quick,
+        }
+    }
+
+    /// What differs from what is known, as lines; nothing if all is as expected.
+    pub fn differences(&self, measured: &Measured, scale: Scale) -> Vec<String> {
+        let known = self.of(&measured.id, scale);
+        let mut lines = Vec::new();
+        for point in &measured.points {
+            let name = format!("{}: {}", measured.id, point.name());
+            let value = point.measured;
+            let range = range(point.accept);
+            let Some(known) = known.iter().find(|known| known.is_of(point)) else {
+                lines.push(format!("{name}: is not in the baseline; --bless adds it"));
+                continue;
+            };
+            match (point.within == Some(false), known.red.as_deref()) {
+                (true, None) => {
+                    lines.push(format!("{name}: newly out of range: {value} is outside {range}"));
+                }
+                (true, Some("")) => lines.push(format!(
+                    "{name}: out of range ({value}, not {range}), and the baseline does not say why"
+                )),
+                (false, Some(_)) => lines.push(format!(
+                    "{name}: {value} is in its range now, but the baseline expects it outside; --bless updates it"
+                )),
+                (true, Some(_)) | (false, None) => {}
+            }
+            if drifted(&known.unit, known.measured, value) {
+                lines.push(format!(
+                    "{name}: was {}, is {value}; --bless if the change is meant",
+                    known.measured
+                ));
+            }
+        }
+        for known in known {
+            if !measured.points.iter().any(|point| known.is_of(point)) {
+                let name = super::name(&known.series, &known.x, &known.metric, &known.unit);
+                lines.push(format!(
+                    "{}: {name}: is in the baseline, but not in the figure; --bless drops it",
+                    measured.id
+                ));
+            }
+        }
+        lines
+    }
+
+    /// Takes over what was measured. Reasons are kept while their point is out of its range; a
+    /// point that is newly out of it gets an empty one, to be written by a person.
+    pub fn bless(&mut self, measured: &Measured, scale: Scale) {
+        let before = self.of(&measured.id, scale).to_vec();
+        let reason = |point: &MeasuredPoint| {
+            let known = before.iter().find(|known| known.is_of(point));
+            known
+                .and_then(|known| known.red.clone())
+                .unwrap_or_default()
+        };
+        let known = measured
+            .points
+            .iter()
+            .map(|point| Known {
+                series: point.series.clone(),
+                x: point.x.clone(),
+                metric: point.metric.to_owned(),
+                unit: point.unit.clone(),
+                measured: point.measured,
+                red: (point.within == Some(false)).then(|| reason(point)),
+            })
+            .collect();
+        let entry = self.figures.entry(measured.id.clone()).or_default();
+        match scale {
+            Scale::Full => entry.full = known,
+            Scale::Quick => entry.quick = known,
+        }
+    }
+}
+
+/// Whether a value has moved. An improvement in % is seen as the factor it stands for: from 0.1 %
+/// to 0.2 % is next to nothing.
+fn drifted(unit: &str, before: f64, now: f64) -> bool {
+    let offset = if unit.starts_with("% over ") {
+        100.0
+    } else {
+        0.0
+    };
+    let (before, now) = (before + offset, now + offset);
+    (now - before).abs() > DRIFT_MAX * before.abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(measured: f64, within: Option<bool>) -> MeasuredPoint {
+        MeasuredPoint {
+            series: "stream".to_owned(),
+            x: X::Number(20.0),
+            metric: "iops",
+            unit: "1/s".to_owned(),
+            measured,
+            paper: None,
+            accept: within.map(|_| [Some(2.0), None]),
+            within,
+            calibrated: false,
+            stated: None,
+        }
+    }
+
+    fn figure(points: Vec<MeasuredPoint>) -> Measured {
+        Measured {
+            id: "f".to_owned(),
+            source: String::new(),
+            title: String::new(),
+            seed: 1,
+            quick: false,
+            points,
+            notes: Vec::new(),
+        }
+    }
+
+    fn blessed(points: Vec<MeasuredPoint>, reason: Option<&str>) -> Baseline {
+        let mut baseline = Baseline::default();
+        baseline.bless(&figure(points), Scale::Full);
+        for known in &mut baseline.figures.get_mut("f").unwrap().full {
+            if known.red.is_some() {
+                known.red = reason.map(str::to_owned);
+            }
+        }
+        baseline
+    }
+
+    fn told(baseline: &Baseline, points: Vec<MeasuredPoint>) -> String {
+        baseline
+            .differences(&figure(points), Scale::Full)
+            .join("\n")
+    }
+
+    #[test]
+    fn what_is_as_before_is_no_difference() {
+        let green = point(3.0, Some(true));
+        let red = point(1.0, Some(false));
+        assert_eq!(told(&blessed(vec![green.clone()], None), vec![green]), "");
+        let known = blessed(vec![red.clone()], Some("the drive is too fast"));
+        assert_eq!(told(&known, vec![red]), "");
+        assert_eq!(Baseline::parse(&known.to_text()), Ok(known));
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let green = || point(3.0, Some(true));
+        let red = || point(1.0, Some(false));
+        for (before, reason, now, text) in [
+            (green(), None, red(), "newly out of range: 1 is outside ≥ 2"),
+            (red(), Some("why"), green(), "is in its range now"),
+            (red(), Some(""), red(), "does not say why"),
+            (green(), None, point(3.016, Some(true)), "was 3, is 3.016"),
+            (point(3.0, None), None, point(2.98, None), "was 3, is 2.98"),
+        ] {
+            let told = told(&blessed(vec![before], reason), vec![now]);
+            assert!(told.contains(text), "{told}");
+        }
+        let small = point(3.0149, Some(true));
+        assert_eq!(told(&blessed(vec![green()], None), vec![small]), "");
+        let none = told(&Baseline::default(), vec![green()]);
+        assert!(none.contains("is not in the baseline"), "{none}");
+        let gone = told(&blessed(vec![green()], None), vec![]);
+        assert!(gone.contains("not in the figure"), "{gone}");
+        // The other scale has entries of its own.
+        let baseline = blessed(vec![green()], None);
+        let quick = baseline.differences(&figure(vec![green()]), Scale::Quick);
+        assert_eq!(quick.len(), 1);
+    }
+
+    #[test]
+    fn reasons_outlive_a_blessing_and_vanish_with_the_red() {
+        let mut baseline = blessed(vec![point(1.0, Some(false))], Some("why"));
+        baseline.bless(&figure(vec![point(1.5, Some(false))]), Scale::Full);
+        let known = &baseline.of("f", Scale::Full)[0];
+        assert_eq!((known.measured, known.red.as_deref()), (1.5, Some("why")));
+        baseline.bless(&figure(vec![point(2.5, Some(true))]), Scale::Full);
+        assert_eq!(baseline.of("f", Scale::Full)[0].red, None);
+    }
+
+    #[test]
+    fn improvements_drift_as_factors() {
+        assert!(!drifted("% over noop", 0.1, 0.3));
+        assert!(drifted("% over noop", 0.1, 0.7));
+        assert!(drifted("MB/s", 0.1, 0.3));
+        assert!(drifted("MB/s", 0.0, 0.1) && !drifted("MB/s", 0.0, 0.0));
+    }
+}

@@ -1,0 +1,296 @@
+//! What was measured of a figure, and whether that is what was expected.
+
+use super::baseline::Known;
+use super::{Figure, Point, RunOf, Scale, Transform, X};
+use crate::report::{Run, round};
+use serde::Serialize;
+
+/// A figure as measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub id: String,
+    /// Where the paper's numbers are from.
+    pub source: String,
+    /// What it shows.
+    pub title: String,
+    /// The seed of its runs.
+    pub seed: u64,
+    /// Whether its runs were smaller than they were meant to be; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quick: bool,
+    /// Its points.
+    pub points: Vec<MeasuredPoint>,
+    /// What is to be known about it: that of the figure, of single points, and why some are out of
+    /// their range.
+    pub notes: Vec<String>,
+}
+
+/// One number of a figure as measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredPoint {
+    /// The line or bar it belongs to.
+    pub series: String,
+    /// Where on it.
+    pub x: X,
+    /// What was measured.
+    pub metric: &'static str,
+    /// Its unit, in words.
+    pub unit: String,
+    /// The value.
+    pub measured: f64,
+    /// What the paper says; nothing if it says nothing, or if that was used to calibrate.
+    pub paper: Option<f64>,
+    /// Least and largest value accepted; an end that is open is nothing.
+    pub accept: Option<[Option<f64>; 2]>,
+    /// Whether the value is in the range, if there is one.
+    pub within: Option<bool>,
+    /// Whether the paper's number was used to calibrate; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub calibrated: bool,
+    /// The paper's number even then, for people.
+    #[serde(skip)]
+    pub stated: Option<f64>,
+}
+
+impl MeasuredPoint {
+    /// Its name in messages.
+    pub fn name(&self) -> String {
+        super::name(&self.series, &self.x, self.metric, &self.unit)
+    }
+}
+
+/// Measures a figure. `run` gives the result of each run that its points name.
+///
+/// # Errors
+///
+/// If a run does not have what a point measures, with the point's name.
+pub fn measure<'a>(
+    figure: &Figure,
+    scale: Scale,
+    run: impl Fn(&RunOf) -> &'a Run,
+    known: &[Known],
+) -> Result<Measured, String> {
+    let mut notes = figure.notes.clone();
+    let mut points = Vec::new();
+    for point in &figure.points {
+        let value = value(point, &run)
+            .ok_or_else(|| format!("{}: {}: has no such value", figure.id, point.name()))?;
+        let measured = round(value, 6);
+        let within = point
+            .accept
+            .map(|(low, high)| (low..=high).contains(&measured));
+        let finite = |end: f64| end.is_finite().then_some(end);
+        let made = MeasuredPoint {
+            series: point.series.clone(),
+            x: point.x.clone(),
+            metric: point.metric.name,
+            unit: point.unit.clone(),
+            measured,
+            paper: point.paper.filter(|_| !point.calibrated),
+            accept: point.accept.map(|(low, high)| [finite(low), finite(high)]),
+            within,
+            calibrated: point.calibrated,
+            stated: point.paper,
+        };
+        if let Some(note) = &point.note {
+            let note = format!("{}, {}: {note}", point.series, point.x);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        let reason = known.iter().find(|known| known.is_of(&made));
+        if let (Some(false), Some(reason)) = (within, reason.and_then(|known| known.red.as_ref())) {
+            notes.push(format!("{}: out of range: {reason}", made.name()));
+        }
+        points.push(made);
+    }
+    Ok(Measured {
+        id: figure.id.clone(),
+        source: figure.source.clone(),
+        title: figure.title.clone(),
+        seed: figure.seed,
+        quick: scale == Scale::Quick,
+        points,
+        notes,
+    })
+}
+
+fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
+    let metric = point.metric;
+    // Of a run, and the best of those it is compared with.
+    let pair = |(own, others): &(RunOf, Vec<RunOf>)| -> Option<(f64, Option<f64>)> {
+        let mut best: Option<f64> = None;
+        for other in others {
+            let value = metric.of(run(other))?;
+            let better = best.is_none_or(|best| (value > best) == metric.more_is_better);
+            best = if better { Some(value) } else { best };
+        }
+        Some((metric.of(run(own))?, best))
+    };
+    let speedup = |of: &(RunOf, Vec<RunOf>)| {
+        let (own, other) = pair(of)?;
+        let (good, bad) = match metric.more_is_better {
+            true => (own, other?),
+            false => (other?, own),
+        };
+        (bad != 0.0).then_some(good / bad)
+    };
+    let first = point.runs.first()?;
+    match point.transform {
+        Transform::Value => pair(first).map(|(own, _)| own),
+        Transform::Ratio => {
+            let (own, other) = pair(first)?;
+            other.filter(|other| *other != 0.0).map(|other| own / other)
+        }
+        Transform::Speedup => speedup(first),
+        Transform::Improvement => speedup(first).map(|times| (times - 1.0) * 100.0),
+        Transform::Rise => {
+            let times: Vec<f64> = point.runs.iter().map(speedup).collect::<Option<_>>()?;
+            let rises = times.windows(2).map(|pair| pair[1] / pair[0]);
+            rises.fold(None, |most: Option<f64>, rise| {
+                Some(most.map_or(rise, |most| most.max(rise)))
+            })
+        }
+    }
+}
+
+/// What of the points is out of its range, as lines.
+pub fn out_of_range(measured: &Measured) -> Vec<String> {
+    measured
+        .points
+        .iter()
+        .filter(|point| point.within == Some(false))
+        .map(|point| {
+            format!(
+                "{}: {}: {} is outside {}",
+                measured.id,
+                point.name(),
+                point.measured,
+                range(point.accept)
+            )
+        })
+        .collect()
+}
+
+/// A range as text.
+pub fn range(accept: Option<[Option<f64>; 2]>) -> String {
+    match accept {
+        None | Some([None, None]) => String::new(),
+        Some([Some(low), Some(high)]) => format!("{low}..{high}"),
+        Some([Some(low), None]) => format!("≥ {low}"),
+        Some([None, Some(high)]) => format!("≤ {high}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metric::Metric;
+    use super::*;
+    use headtime_sched::Spec;
+
+    fn figure(transform: Transform, metric: &str, runs: Vec<(RunOf, Vec<RunOf>)>) -> Figure {
+        Figure {
+            id: "f".to_owned(),
+            source: String::new(),
+            title: String::new(),
+            seed: 1,
+            notes: Vec::new(),
+            variants: Vec::new(),
+            points: vec![Point {
+                series: "s".to_owned(),
+                x: X::Number(1.0),
+                metric: Metric::by_name(metric).unwrap(),
+                transform,
+                unit: "u".to_owned(),
+                runs,
+                paper: Some(1.0),
+                accept: Some((1.0, f64::INFINITY)),
+                why: Some("so".to_owned()),
+                calibrated: false,
+                note: None,
+            }],
+            plots: Vec::new(),
+        }
+    }
+
+    fn run(variant: usize, scheduler: &str) -> RunOf {
+        RunOf {
+            variant,
+            scheduler: scheduler.parse::<Spec>().unwrap(),
+        }
+    }
+
+    /// Runs whose rate and mean response are 10 and more by 10 with each variant; twice as high
+    /// under sstf, three times under sptf.
+    fn made() -> Vec<(RunOf, Run)> {
+        let mut made = Vec::new();
+        for variant in 0..3 {
+            for (factor, scheduler) in [(1.0, "noop"), (2.0, "sstf"), (3.0, "sptf")] {
+                let mut result = Run {
+                    iops: 10.0 * (variant as f64 + 1.0) * factor,
+                    ..Run::default()
+                };
+                result.response_ms.mean = result.iops;
+                made.push((run(variant, scheduler), result));
+            }
+        }
+        made
+    }
+
+    fn measured(figure: &Figure) -> Measured {
+        let made = made();
+        let find = |of: &RunOf| &made.iter().find(|(run, _)| run == of).unwrap().1;
+        measure(figure, Scale::Full, find, &[]).unwrap()
+    }
+
+    #[test]
+    fn transforms() {
+        let pair = |of: &[&str]| {
+            let others = of.iter().map(|name| run(0, name)).collect();
+            vec![(run(0, "sstf"), others)]
+        };
+        let rate = "iops";
+        let time = "response_mean_ms";
+        for (transform, metric, runs, value) in [
+            (Transform::Value, rate, pair(&[]), 20.0),
+            (Transform::Ratio, rate, pair(&["noop"]), 2.0),
+            (Transform::Ratio, time, pair(&["noop"]), 2.0),
+            (Transform::Speedup, rate, pair(&["noop"]), 2.0),
+            (Transform::Speedup, time, pair(&["noop"]), 0.5),
+            (Transform::Improvement, rate, pair(&["noop"]), 100.0),
+            (Transform::Improvement, time, pair(&["noop"]), -50.0),
+            // The best of several: the highest rate, the shortest time.
+            (Transform::Ratio, rate, pair(&["noop", "sptf"]), 0.666_667),
+            (Transform::Ratio, time, pair(&["sptf", "noop"]), 2.0),
+        ] {
+            let made = measured(&figure(transform, metric, runs));
+            assert_eq!(made.points[0].measured, value, "{transform:?} {metric}");
+            assert_eq!(made.points[0].within, Some(value >= 1.0));
+        }
+        // Speedups 1, 2/3, 1: over noop of variants 2, 3, 2.
+        let row = [2, 3, 2].map(|twice: usize| (run(1, "sstf"), vec![run(twice - 1, "sstf")]));
+        let made = measured(&figure(Transform::Rise, rate, row.to_vec()));
+        assert_eq!(made.points[0].measured, 1.5);
+    }
+
+    #[test]
+    fn a_known_reason_comes_out_while_it_is_needed() {
+        let runs = vec![(run(0, "sstf"), vec![run(0, "sptf")])];
+        let figure = figure(Transform::Ratio, "iops", runs);
+        let known = Known {
+            series: "s".to_owned(),
+            x: X::Number(1.0),
+            metric: "iops".to_owned(),
+            unit: "u".to_owned(),
+            measured: 0.0,
+            red: Some("arms are slow".to_owned()),
+        };
+        let made = made();
+        let find = |of: &RunOf| &made.iter().find(|(run, _)| run == of).unwrap().1;
+        let red = measure(&figure, Scale::Full, find, &[known]).unwrap();
+        assert_eq!(red.notes, ["s, 1, iops (u): out of range: arms are slow"]);
+        let lines = out_of_range(&red);
+        assert_eq!(lines, ["f: s, 1, iops (u): 0.666667 is outside ≥ 1"]);
+    }
+}

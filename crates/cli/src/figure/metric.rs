@@ -1,0 +1,152 @@
+//! What a point of a figure measures of a run.
+
+use crate::report::Run;
+use headtime_units::nearest;
+
+/// Something measured of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name in figures and results.
+    pub name: &'static str,
+    /// Its unit; empty if it has none.
+    pub unit: &'static str,
+    /// Whether more is better; less is, otherwise.
+    pub more_is_better: bool,
+    /// What it is, in a line.
+    pub help: &'static str,
+    of: fn(&Run) -> Option<f64>,
+}
+
+impl Metric {
+    /// Its value for a run; nothing if the run has none.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        (self.of)(run)
+    }
+
+    /// The metric of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, with the one it resembles.
+    pub fn by_name(name: &str) -> Result<&'static Metric, String> {
+        METRICS
+            .iter()
+            .find(|metric| metric.name == name)
+            .ok_or_else(|| {
+                let names = METRICS.iter().map(|metric| metric.name);
+                let guess = nearest(name, names.clone())
+                    .map(|guess| format!("did you mean `{guess}`? "))
+                    .unwrap_or_default();
+                let all: Vec<&str> = names.collect();
+                format!(
+                    "no metric is called that; {guess}allowed are {}",
+                    all.join(", ")
+                )
+            })
+    }
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Metric) -> bool {
+        self.name == other.name
+    }
+}
+
+/// All that can be measured.
+pub const METRICS: &[Metric] = &[
+    Metric {
+        name: "throughput_mb_s",
+        unit: "MB/s",
+        more_is_better: true,
+        help: "bytes that the disk moved for requests, per second of the run",
+        of: |run| Some(run.throughput_mb_s),
+    },
+    Metric {
+        name: "iops",
+        unit: "1/s",
+        more_is_better: true,
+        help: "requests per second",
+        of: |run| Some(run.iops),
+    },
+    Metric {
+        name: "fairness",
+        unit: "",
+        more_is_better: true,
+        help: "Jain's index of the origins' throughputs",
+        of: |run| Some(run.fairness),
+    },
+    Metric {
+        name: "response_mean_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "arrival to completion, mean",
+        of: |run| Some(run.response_ms.mean),
+    },
+    Metric {
+        name: "response_p99_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "arrival to completion, 99th percentile",
+        of: |run| Some(run.response_ms.p99),
+    },
+    Metric {
+        name: "response_max_s",
+        unit: "s",
+        more_is_better: false,
+        help: "arrival to completion, longest",
+        of: |run| Some(run.response_ms.max / 1e3),
+    },
+    Metric {
+        name: "wait_mean_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "arrival to drive, mean",
+        of: |run| Some(run.queue_ms.mean),
+    },
+    Metric {
+        name: "wait_max_s",
+        unit: "s",
+        more_is_better: false,
+        help: "arrival to drive, longest",
+        of: |run| Some(run.queue_ms.max / 1e3),
+    },
+    Metric {
+        name: "service_mean_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "drive to completion, mean",
+        of: |run| Some(run.device_ms.mean),
+    },
+    Metric {
+        name: "rotation_share",
+        unit: "%",
+        more_is_better: false,
+        help: "rotational latency as a share of the time in which the arm is busy",
+        of: |run| {
+            let time = &run.head_time;
+            let busy = time.parts().iter().sum::<f64>() - time.idle - time.waiting;
+            (busy > 0.0).then(|| 100.0 * time.rotation / busy)
+        },
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_guessed() {
+        for (number, metric) in METRICS.iter().enumerate() {
+            assert!(
+                METRICS[..number]
+                    .iter()
+                    .all(|other| other.name != metric.name),
+                "{}",
+                metric.name
+            );
+            assert_eq!(Metric::by_name(metric.name).unwrap(), metric);
+        }
+        let error = Metric::by_name("throughput_mbs").unwrap_err();
+        assert!(error.contains("did you mean `throughput_mb_s`?"), "{error}");
+    }
+}

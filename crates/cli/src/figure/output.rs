@@ -1,0 +1,109 @@
+//! A measured figure as a table, as JSON, as CSV.
+
+use super::judge::{Measured, range};
+use crate::execute::Sample;
+use crate::output::{Column, Terminal, escaped, table};
+use crate::report::round;
+
+/// The text for people.
+pub fn text(measured: &Measured, terminal: Terminal) -> String {
+    let points = &measured.points;
+    let mut text = format!("{}: {}\n{}\n", measured.id, measured.title, measured.source);
+    text.push_str(&format!("seed {}", measured.seed));
+    if measured.quick {
+        text.push_str(", quick scale: the ranges were meant for the full one");
+    }
+    text.push_str("\n\n");
+    let number = |value: Option<f64>| value.map(digits).unwrap_or_default();
+    let verdict = |point: &super::judge::MeasuredPoint| {
+        match (point.within, point.calibrated) {
+            (_, true) => "calibrated",
+            (Some(true), _) => "yes",
+            (Some(false), _) => "NO",
+            (None, _) => "",
+        }
+        .to_owned()
+    };
+    let columns = [
+        Column::words("series", points.iter().map(|point| point.series.clone())),
+        Column::words("x", points.iter().map(|point| point.x.to_string())),
+        Column::words("metric", points.iter().map(|point| point.metric.to_owned())),
+        Column::numbers(
+            "measured",
+            points.iter().map(|point| digits(point.measured)),
+        ),
+        Column::words("unit", points.iter().map(|point| point.unit.clone())),
+        Column::numbers("paper", points.iter().map(|point| number(point.stated))),
+        Column::words("accepted", points.iter().map(|point| range(point.accept))),
+        Column::words("within", points.iter().map(verdict)),
+    ];
+    text.push_str(&table(&columns, terminal));
+    if !measured.notes.is_empty() {
+        text.push('\n');
+        for note in &measured.notes {
+            text.push_str(&format!("- {note}\n"));
+        }
+    }
+    text
+}
+
+/// A value with about four significant digits.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 999.5 => format!("{value:.0}"),
+        size if size >= 99.95 => format!("{value:.1}"),
+        size if size >= 9.995 => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Points as CSV, with a heading.
+pub fn csv(measured: &Measured) -> String {
+    let mut text =
+        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated\n"
+            .to_owned();
+    for point in &measured.points {
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let [low, high] = point.accept.unwrap_or_default();
+        let fields = [
+            measured.id.clone(),
+            point.series.clone(),
+            point.x.to_string(),
+            point.metric.to_owned(),
+            point.unit.clone(),
+            point.measured.to_string(),
+            number(point.paper),
+            number(low),
+            number(high),
+            point
+                .within
+                .map(|within| within.to_string())
+                .unwrap_or_default(),
+            point.calibrated.to_string(),
+        ];
+        let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// The heading of the requests of runs as CSV.
+pub const SAMPLES_HEADING: &str = "scenario,scheduler,arrived_s,wait_ms,service_ms\n";
+
+/// The requests of a run as CSV, without a heading.
+pub fn samples_csv(scenario: &str, scheduler: &str, samples: &[Sample]) -> String {
+    let (scenario, scheduler) = (escaped(scenario), escaped(scheduler));
+    samples
+        .iter()
+        .map(|sample| {
+            let wait = round((sample.issued - sample.arrived) * 1e3, 6);
+            let service = round((sample.done - sample.issued) * 1e3, 6);
+            format!(
+                "{scenario},{scheduler},{},{wait},{service}\n",
+                sample.arrived
+            )
+        })
+        .collect()
+}

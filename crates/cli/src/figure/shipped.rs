@@ -1,0 +1,25 @@
+//! The figures that come with the program.
+
+/// A figure that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// Its name.
+    pub id: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($id:literal),+ $(,)?) => {
+        &[$(Shipped {
+            id: $id,
+            text: include_str!(concat!("../../../../experiments/", $id, ".toml")),
+        }),+]
+    };
+}
+
+/// All of them, in the order in which they are listed.
+pub const SHIPPED: &[Shipped] = shipped!["efs-shares"];
+
+/// What is known of their results.
+pub const BASELINE: &str = include_str!("../../../../experiments/baseline.json");

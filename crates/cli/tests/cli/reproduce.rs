@@ -1,0 +1,373 @@
+//! `headtime reproduce`: what comes out, what it is checked against, and what is wrong with figures.
+
+use super::common::{data, run, scratch, stdout};
+use headtime_cli::figure::baseline::Baseline;
+use headtime_cli::figure::{BASELINE, Figure, SHIPPED, Scale};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn figure() -> String {
+    fs::read_to_string(data().join("figure.toml")).unwrap()
+}
+
+/// A figure file of this test's own, with a piece replaced.
+fn changed(directory: &Path, from: &str, to: &str) -> PathBuf {
+    let text = figure();
+    assert!(text.contains(from), "{from}");
+    let path = directory.join("changed.toml");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    path
+}
+
+/// Exit code and standard error.
+fn ended(args: &[&str]) -> (i32, String) {
+    let output = run(args);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), stderr)
+}
+
+#[test]
+fn a_figure_has_the_fields_of_the_plan() {
+    let text = stdout(&["reproduce", "figure.toml", "--format", "json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let keys = |value: &Value| -> Vec<String> {
+        let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    let all = ["id", "notes", "points", "seed", "source", "title"];
+    assert_eq!(keys(&json), all);
+    let points = json["points"].as_array().unwrap();
+    let names: Vec<(&str, u64)> = points
+        .iter()
+        .map(|point| {
+            let x = point["x"].as_f64().unwrap();
+            (point["series"].as_str().unwrap(), x as u64)
+        })
+        .collect();
+    let expected = [
+        ("noop", 4),
+        ("noop", 16),
+        ("sstf", 4),
+        ("sstf", 16),
+        ("gain", 16),
+        ("calibrated", 4),
+    ];
+    assert_eq!(names, expected);
+    let plain = [
+        "accept", "measured", "metric", "paper", "series", "unit", "within", "x",
+    ];
+    for point in &points[..5] {
+        assert_eq!(keys(point), plain);
+        assert!(point["paper"].is_null());
+    }
+    assert!(points[0]["accept"].is_null() && points[0]["within"].is_null());
+    let of = |point: &Value| point["measured"].as_f64().unwrap();
+    // What it compares is what stands beside it in the other points: mean response times of closed
+    // processes are as their number over the rate.
+    let gain = of(&points[4]);
+    assert!(
+        (gain - of(&points[3]) / of(&points[1])).abs() < 0.1,
+        "{gain}"
+    );
+    assert_eq!(points[4]["accept"], serde_json::json!([1.0, null]));
+    assert_eq!(points[4]["within"], gain >= 1.0);
+    assert_eq!(points[4]["unit"], "times noop");
+    // What was used to calibrate is not judged.
+    assert_eq!(points[5]["calibrated"], true);
+    assert!(points[5]["paper"].is_null() && points[5]["within"].is_null());
+    assert_eq!(of(&points[5]), of(&points[0]));
+    assert_eq!(json["notes"][1], "calibrated, 4: said, not judged");
+
+    let quick = stdout(&["reproduce", "figure.toml", "--format", "json", "--quick"]);
+    let quick: Value = serde_json::from_str(&quick).unwrap();
+    assert_eq!(quick["quick"], true);
+    assert_ne!(of(&quick["points"][0]), of(&points[0]));
+}
+
+#[test]
+fn the_table_and_the_list() {
+    let table = stdout(&["reproduce", "figure.toml"]);
+    let headings =
+        "series      x   metric            measured  unit        paper  accepted  within";
+    for text in [
+        "figure: Two <small> scenarios\nNobody, Nothing (nowhere, 2000), Figure 1\nseed 7\n",
+        headings,
+        "  times noop         ≥ 1       yes\n",
+        "  1/s         110.0            calibrated\n",
+        "- one, two\n",
+    ] {
+        assert!(table.contains(text), "no {text:?} in\n{table}");
+    }
+    let list = stdout(&["reproduce", "--list"]);
+    for shipped in SHIPPED {
+        assert!(list.contains(shipped.id), "{list}");
+    }
+}
+
+/// A run as a scenario of its own gives what the figure measured.
+#[test]
+fn scenarios_of_a_figure_run_alone() {
+    let directory = scratch("reproduce-scenario");
+    let args = ["reproduce", "figure.toml", "--print-scenario", "sixteen"];
+    let scenario = directory.join("sixteen.toml");
+    fs::write(&scenario, stdout(&args)).unwrap();
+    let args = ["sim", "run", scenario.to_str().unwrap(), "--format", "json"];
+    let alone: Value = serde_json::from_str(&stdout(&args)).unwrap();
+    let args = ["reproduce", "figure.toml", "--format", "json"];
+    let json: Value = serde_json::from_str(&stdout(&args)).unwrap();
+    let schedulers: Vec<&str> = alone["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["scheduler"].as_str().unwrap())
+        .collect();
+    assert_eq!(schedulers, ["noop", "sstf"]);
+    assert_eq!(alone["runs"][1]["iops"], json["points"][3]["measured"]);
+    let (code, error) = ended(&["reproduce", "figure.toml", "--print-scenario", "five"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("there are four, sixteen"), "{error}");
+}
+
+#[test]
+fn files_of_a_figure() {
+    let directory = scratch("reproduce-out");
+    let out = directory.join("new/figures");
+    let table = stdout(&["reproduce", "figure.toml", "--out", out.to_str().unwrap()]);
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    let json = stdout(&["reproduce", "figure.toml", "--format", "json"]);
+    assert_eq!(read("figure.json"), json);
+    let csv = read("figure.csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 7);
+    assert!(lines[0].starts_with("id,series,x,metric,unit,measured,paper,"));
+    assert!(lines[5].contains(",1,,true,false"), "{}", lines[5]);
+    let svg = read("figure.svg");
+    for text in [
+        "Two &lt;small&gt; scenarios",
+        ">Requests<",
+        ">processes<",
+        ">Waits<",
+        ">wait (ms)<",
+    ] {
+        assert!(svg.contains(text), "no {text}");
+    }
+    // Of a closed load at depth 1, every request but those at the start waits for the ones before.
+    let requests = read("figure-requests.csv");
+    let rows: Vec<Vec<&str>> = requests
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(
+        rows[0],
+        [
+            "scenario",
+            "scheduler",
+            "arrived_s",
+            "wait_ms",
+            "service_ms"
+        ]
+    );
+    assert_eq!(rows.len(), 401);
+    let mean = |column: usize| -> f64 {
+        let values = rows[1..]
+            .iter()
+            .map(|row| row[column].parse::<f64>().unwrap());
+        values.sum::<f64>() / 400.0
+    };
+    let sstf: f64 = table
+        .lines()
+        .find(|line| line.starts_with("sstf ") && line.contains(" 4 "))
+        .map(|line| line.split_whitespace().nth(3).unwrap().parse().unwrap())
+        .unwrap();
+    assert!((mean(4) - 1e3 / sstf).abs() < 0.1, "{} {sstf}", mean(4));
+    assert!((mean(3) + mean(4) - 4e3 / sstf).abs() < 0.3, "{}", mean(3));
+}
+
+#[test]
+fn ranges_are_checked() {
+    let directory = scratch("reproduce-check");
+    assert_eq!(ended(&["reproduce", "figure.toml", "--check"]).0, 0);
+    let red = changed(&directory, "accept = [1, inf]", "accept = [90, inf]");
+    let red = red.to_str().unwrap();
+    assert_eq!(ended(&["reproduce", red]).0, 0);
+    let (code, error) = ended(&["reproduce", red, "--check"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("1 point is not as expected"), "{error}");
+    assert!(
+        error.contains("figure: gain, 16, response_mean_ms (times noop): "),
+        "{error}"
+    );
+    assert!(error.contains("is outside ≥ 90"), "{error}");
+}
+
+#[test]
+fn a_baseline_knows_what_is_red_and_what_was_measured() {
+    let directory = scratch("reproduce-baseline");
+    let red = changed(&directory, "accept = [1, inf]", "accept = [90, inf]");
+    let red = red.to_str().unwrap();
+    let file = directory.join("baseline.json");
+    let known = format!("--baseline={}", file.display());
+    let check = |figure: &str| ended(&["reproduce", figure, "--check", &known]);
+    fs::write(&file, "{\"figures\": {}}").unwrap();
+    let (code, error) = check(red);
+    assert_eq!(code, 1);
+    assert!(error.contains("is not in the baseline"), "{error}");
+
+    let (code, note) = ended(&["reproduce", red, "--bless", &known]);
+    assert_eq!(code, 0);
+    assert!(note.contains("is out of its range; write into"), "{note}");
+    let (code, error) = check(red);
+    assert_eq!(code, 1);
+    assert!(error.contains("the baseline does not say why"), "{error}");
+
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("\"red\": \"\"", "\"red\": \"arms are slow\"");
+    fs::write(&file, &text).unwrap();
+    assert_eq!(check(red), (0, String::new()));
+    // The reason comes out with the results.
+    let table = stdout(&["reproduce", red, &known]);
+    assert!(table.contains("out of range: arms are slow"), "{table}");
+    // A green one that was expected red.
+    let (code, error) = check("figure.toml");
+    assert_eq!(code, 1);
+    assert!(error.contains("is in its range now"), "{error}");
+    // The values of another seed.
+    let moved = changed(&directory, "seed = 7", "seed = 8");
+    let (code, error) = check(moved.to_str().unwrap());
+    assert_eq!(code, 1);
+    assert!(error.contains("--bless if the change is meant"), "{error}");
+    // A blessing without change changes nothing, and the quick scale has entries of its own.
+    changed(&directory, "accept = [1, inf]", "accept = [90, inf]");
+    assert_eq!(ended(&["reproduce", red, "--bless", &known]).0, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(
+        ended(&["reproduce", red, "--check", "--quick", &known]).0,
+        1
+    );
+    let (code, error) = ended(&["reproduce", red, "--bless", "--baseline"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("write --baseline=FILE"), "{error}");
+    fs::write(&file, "{\"figures\": 3}").unwrap();
+    let (code, error) = check(red);
+    assert_eq!(code, 3);
+    assert!(error.contains("baseline.json: "), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_figure_is_told_with_its_place() {
+    let directory = scratch("reproduce-errors");
+    for (from, to, problem) in [
+        ("id = \"figure\"", "", "id: missing"),
+        (
+            "metric = \"iops\"\n",
+            "metric = \"iop\"\n",
+            "did you mean `iops`?",
+        ),
+        (
+            "scenario = \"four,sixteen\"",
+            "scenario = \"fours\"",
+            "did you mean `four`?",
+        ),
+        ("of = \"noop\"", "", "say with which scheduler to compare"),
+        ("why = \"it moves less\"", "", "why: a range and why"),
+        (
+            "accept = [1, inf]",
+            "accept = [2, 1]",
+            "accept: allowed are two numbers",
+        ),
+        (
+            "series = \"gain\"",
+            "colour = 1",
+            "point[1].colour: unknown key",
+        ),
+        (
+            "name = \"sixteen\"",
+            "name = \"four\"",
+            "another one is called `four`",
+        ),
+        (
+            "set = [\"workload.processes=16\"]",
+            "set = [\"workload.procesess=16\"]",
+            "did you mean `processes`?",
+        ),
+        (
+            "set = [\"workload.processes=16\"]",
+            "engine.depth = [1, 2]",
+            "engine.depth: a scenario of a figure has one",
+        ),
+        (
+            "set = [\"workload.processes=16\"]",
+            "schedulers = \"noop\"",
+            "the points of a figure say which",
+        ),
+        (
+            "paper = 110",
+            "accept = [1, 2]\nwhy = \"x\"",
+            "what was used to calibrate is not judged",
+        ),
+        (
+            "series = \"calibrated\"",
+            "series = \"noop\"",
+            "another point is noop, 4, iops (1/s)",
+        ),
+        (
+            "unit = \"1/s\"",
+            "unit = \"1/m\"",
+            "unit: no point has that",
+        ),
+        ("x = 4\n", "", "lines are over numbers"),
+        (
+            "scheduler = \"noop,sstf\"",
+            "scheduler = \"nop\"",
+            "did you mean \"noop\"?",
+        ),
+    ] {
+        let path = changed(&directory, from, to);
+        let (code, error) = ended(&["reproduce", path.to_str().unwrap()]);
+        assert_eq!(code, 3, "{from}: {error}");
+        assert!(error.contains("changed.toml:"), "{error}");
+        assert!(error.contains(problem), "{error}");
+    }
+    let (code, error) = ended(&["reproduce", "efs-share"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("did you mean `efs-shares`?"), "{error}");
+    assert_eq!(ended(&["reproduce"]).0, 2);
+    assert_eq!(ended(&["reproduce", "no-such.toml"]).0, 4);
+}
+
+/// Every figure reads at both scales, is called as its file, is in the baseline point by point, and
+/// each red there has its reason.
+#[test]
+fn what_comes_with_the_program_is_whole() {
+    let baseline = Baseline::parse(BASELINE).unwrap();
+    let ids: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.id).collect();
+    let known: Vec<&String> = baseline.figures.keys().collect();
+    assert!(
+        known.iter().all(|id| ids.contains(&id.as_str())),
+        "{known:?}"
+    );
+    for shipped in SHIPPED {
+        for scale in [Scale::Full, Scale::Quick] {
+            let figure = Figure::parse(shipped.id, shipped.text, scale).unwrap();
+            assert_eq!(figure.id, shipped.id);
+            let known = baseline.of(shipped.id, scale);
+            for point in &figure.points {
+                let is_of = |known: &&headtime_cli::figure::baseline::Known| {
+                    let name = (&known.series, &known.x, known.metric.as_str(), &known.unit);
+                    name == (&point.series, &point.x, point.metric.name, &point.unit)
+                };
+                assert!(
+                    known.iter().any(|known| is_of(&known)),
+                    "{}: {}",
+                    shipped.id,
+                    point.name()
+                );
+            }
+            assert_eq!(known.len(), figure.points.len(), "{}", shipped.id);
+            let unexplained = known.iter().find(|known| known.red.as_deref() == Some(""));
+            assert_eq!(unexplained, None);
+        }
+    }
+}
