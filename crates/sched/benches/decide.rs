@@ -29,7 +29,7 @@ const POLICIES: [&str; 9] = [
 ];
 
 /// Those that wait for processes.
-const WAITING: [&str; 2] = ["anticipatory", "anticipatory:hz=1000"];
+const WAITING: [&str; 3] = ["anticipatory", "anticipatory:hz=1000", "cfq"];
 
 /// Addresses without end: a linear congruential generator's upper half (Knuth's constants).
 struct Addresses(u64, u64);
