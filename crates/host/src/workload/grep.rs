@@ -15,11 +15,10 @@ use headtime_units::{Bytes, Lba, Nanos, Time};
 ///
 /// Rests on: the paper for the two instances, the tree and the gap; [`TreeSpec`] for what the tree is
 /// like; [`Ext3`] for where it lies; GNU grep 2.5 for the order and for calls of 32 KiB. Trust: high
-/// for the pattern of a call, moderate for the tree. Open: how the copies were made. Unpacked from an
-/// archive, files of a directory are near each other and read out of order; copied within a file
-/// system, they are read in the order in which they lie. The paper speaks of copies, and its 73.5 s for
-/// 730 MB under Noop leave no time for a seek of its own for each of 58,000 files.
-/// The processor's time is assumed.
+/// for the pattern of a call, moderate for the tree, low for the processor's time, which is assumed. Open:
+/// how the copies were made. Unpacked from an archive, the files of a directory lie near each other and
+/// are read out of order; copied by a program that goes by the list, within a file system, they are read in
+/// the order in which they lie, which the drive's own reading ahead makes cheap (`written`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrepSpec {
     /// How many instances, each a program of one process with a copy of its own; 1 to 4096, default
@@ -34,7 +33,7 @@ pub struct GrepSpec {
     /// Standard deviation of the logarithm of the sizes; 0 to 3, default 1.27, which makes the mean
     /// 12.5 KB.
     pub spread: f64,
-    /// In which order each copy was written; default [`Written::Copied`].
+    /// In which order each copy was written; default [`Written::Unpacked`].
     pub written: Written,
     /// Share of the file system that was taken before, in pieces, 0 to 0.95; default 0, a fresh one.
     pub aged: f64,
@@ -65,7 +64,7 @@ impl Default for GrepSpec {
             directories: tree.directories,
             median: tree.median,
             spread: tree.spread,
-            written: Written::Copied,
+            written: Written::Unpacked,
             aged: 0.0,
             hole: Bytes(64 << 10),
             read: Bytes(32 << 10),

@@ -176,7 +176,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::PostMark(spec) => spec.add(builder, seed, program),
             BenchmarkSpec::TpcH(spec) => spec.add(builder, program),
             BenchmarkSpec::MultiThreads(spec) => spec.add(builder, program),
-            BenchmarkSpec::MpiIo(spec) => spec.add(builder, program),
+            BenchmarkSpec::MpiIo(spec) => spec.add(builder, seed, program),
         }
     }
 }

@@ -96,7 +96,11 @@ fn par_read_reads_files_from_beginning_to_end() {
 
 #[test]
 fn multi_threads_meet_after_every_five_calls() {
-    let mut builder = built(&BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()), 1);
+    let buffered = MultiThreadsSpec {
+        direct: false,
+        ..MultiThreadsSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::MultiThreads(buffered), 1);
     let places: Vec<u64> = builder
         .files
         .iter()
@@ -128,7 +132,6 @@ fn multi_threads_meet_after_every_five_calls() {
         assert_eq!(read_bytes(steps), 2442 * 4096);
     }
     let direct = MultiThreadsSpec {
-        direct: true,
         together: 0,
         ..MultiThreadsSpec::default()
     };
@@ -191,6 +194,7 @@ fn tpch_reads_one_table_and_then_the_other() {
 fn grep_looks_up_each_file_and_reads_all_of_it() {
     let spec = GrepSpec {
         scale: 0.05,
+        written: Written::Copied,
         ..GrepSpec::default()
     };
     let mut builder = built(&BenchmarkSpec::Grep(spec.clone()), 3);
@@ -230,7 +234,7 @@ fn grep_looks_up_each_file_and_reads_all_of_it() {
             assert!(file.extents.iter().all(|extent| partition.covers(*extent)));
         }
     }
-    // Both are of one tree, in the same order when copied, and lie elsewhere.
+    // Both are of one tree.
     let sizes = |files: &[File]| files.iter().map(|file| file.size).collect::<Vec<_>>();
     let (first, second) = builder.files.split_at(half);
     let (mut first, mut second) = (sizes(first), sizes(second));
@@ -368,7 +372,11 @@ fn postmark_stops_when_it_is_out_of_files() {
 
 #[test]
 fn mpi_io_keeps_one_process_of_a_program_busy() {
-    let mut builder = built(&BenchmarkSpec::MpiIo(MpiIoSpec::default()), 1);
+    let calm = MpiIoSpec {
+        link_wait: Nanos::ZERO,
+        ..MpiIoSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::MpiIo(calm), 1);
     assert_eq!(builder.pools, [16]);
     // 15,258 whole blocks over eight servers: 1,908 on the first.
     assert_eq!(builder.files.len(), 4);
@@ -401,11 +409,33 @@ fn mpi_io_keeps_one_process_of_a_program_busy() {
 }
 
 #[test]
+fn mpi_io_waits_for_the_link() {
+    let mut builder = built(&BenchmarkSpec::MpiIo(MpiIoSpec::default()), 1);
+    let answers: Vec<u64> = steps(&mut builder)[0]
+        .1
+        .iter()
+        .filter_map(|step| match step {
+            Step::Think(span) if *span != Nanos::from_micros(200) => Some(span.as_nanos()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answers.len(), 1908);
+    assert!(answers.iter().all(|&answer| answer >= 724_000));
+    // 724 us and a mean of 400 us; five standard errors of an exponential.
+    let mean = answers.iter().sum::<u64>() as f64 / 1908.0;
+    assert!(
+        (mean - 1_124_000.0).abs() < 5.0 * 400_000.0 / 1908_f64.sqrt(),
+        "{mean}"
+    );
+}
+
+#[test]
 fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
     let spec = MpiIoSpec {
         programs: 1,
         processes: 6,
         servers: 4,
+        link_wait: Nanos::ZERO,
         file: Bytes(64 * 65_536),
         ..MpiIoSpec::default()
     };
@@ -478,7 +508,7 @@ fn the_same_seed_asks_the_same() {
             (steps, builder.files)
         };
         assert!(all(1) == all(1), "{}", spec.name());
-        let random = matches!(spec, BenchmarkSpec::Grep(_) | BenchmarkSpec::PostMark(_));
+        let random = matches!(spec.name(), "grep" | "postmark" | "mpi-io-test");
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }
 }
@@ -504,7 +534,7 @@ fn every_benchmark_ends_with_the_bytes_that_it_asked_for() {
         while !host.done() {
             while let Some(request) = host.poll(now) {
                 assert!(request.extent.end().get() <= DISK.capacity.get());
-                now = now + Nanos::from_micros(100);
+                now += Nanos::from_micros(100);
                 host.completed(now, request.cookie);
             }
             host.unplug();
