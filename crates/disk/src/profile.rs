@@ -139,6 +139,8 @@ pub enum Trust {
     Published,
     /// Follows from measured or published values by arithmetic that the provenance states.
     Derived,
+    /// Unknown, and set so that results which the provenance names come out as near as they can.
+    Calibrated,
     /// Recalled but not checked against a document, or assumed: a prior, not a fact.
     Assumed,
 }

@@ -130,6 +130,10 @@ fn thinking(overhead: Nanos) -> Profile {
         .with(|spec| {
             spec.overhead = OverheadSpec::default();
             spec.overhead.per_command = overhead;
+            // Reads ahead as long as it can.
+            spec.cache.segments = 16;
+            spec.cache.segment_sectors = 2_000;
+            spec.cache.read_ahead_max = 2_000;
             // Else the head ends somewhere else than behind what it has read.
             spec.access.zero_latency_read = false;
             spec.noise = NoiseSpec::default();

@@ -2,10 +2,11 @@
 
 use super::{Interpolation, Preseek, ReadAhead, RequestedData, Trust, WriteBack};
 
-pub(super) const TRUST: [(&str, Trust); 4] = [
+pub(super) const TRUST: [(&str, Trust); 5] = [
     ("measured", Trust::Measured),
     ("published", Trust::Published),
     ("derived", Trust::Derived),
+    ("calibrated", Trust::Calibrated),
     ("assumed", Trust::Assumed),
 ];
 
