@@ -56,7 +56,7 @@
 //! # Tunables
 //!
 //! Those of `/sys/block/*/queue/iosched`, and `hz`; see [`CfqConfig`]. A duration counts in whole
-//! ticks, rounded down, and no less than one.
+//! ticks, rounded down, and no less than one, but for `slice_idle`: 0 never waits.
 //!
 //! # What is simplified
 //!
@@ -65,9 +65,8 @@
 //!   for each, where a process there has one class; its statistics are common to them.
 //! - Nothing is metadata, nothing says that its process will not go on (as `fsync` does there), the
 //!   disk rotates, and processes do not exit: a process that ended is waited for once more.
-//! - A wait ends when the queue hands out a request. In 2.6.31 the timer of a lone request of up to
-//!   4 KiB seems to run on.
-//! - After an expired request, the sweep goes on from that one.
+//! - A wait ends when the queue hands out a request, and after an expired request the sweep goes on
+//!   from that one. Neither was verified in the original.
 //! - Of two queues that are close by on either side, the nearer is taken (upward if equal), where the
 //!   original takes the one that the shape of its tree shows first. Its tree is refreshed only at
 //!   times; here it is always up to date, and holds queues at equal addresses.
@@ -81,29 +80,35 @@
 //!
 //! # Source
 //!
-//! Linux 2.6.31, `block/cfq-iosched.c`, whose functions are named beside the rules; and
-//! `Documentation/block/ioprio.txt`.
+//! Linux 2.6.31, `block/cfq-iosched.c`, whose functions are named beside the rules. The design note
+//! (`docs/design/2026-11-21-as-cfq.md`) says what follows from them.
 //!
 //! # When not to use it
 //!
 //! Where requests do not say who asks: the queues of one process after another are what it lives by.
 
+mod config;
 mod pool;
 mod process;
 mod queue;
+mod turn;
 
 #[cfg(test)]
 mod tests;
 
-use crate::jiffies::{Hz, Jiffies};
+pub use config::CfqConfig;
+
+use crate::jiffies::Jiffies;
 use crate::nearest::LookBack;
-use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
+use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag};
 use alloc::vec::Vec;
+use config::Ticks;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use pool::{Owner, Pool};
 use process::{ContextId, Contexts, REMEMBERED_MAX};
 use queue::{Level, QueueId, Queues, Rotation};
+use turn::{Drive, Slice};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -121,272 +126,12 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     Built::scheduler(Cfq::new(CfqConfig::from_options(&parts.options)))
 }
 
-/// The tunables of [`Cfq`]. Durations count in whole ticks, rounded down, and no less than one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CfqConfig {
-    /// How often the kernel's timer ticks.
-    pub hz: Hz,
-    /// Requests of one queue in the drive while others have requests; four times as many while none
-    /// has. At least 1.
-    pub quantum: u64,
-    /// The slice of a process.
-    pub slice_sync: Nanos,
-    /// The slice of requests that nobody waits for.
-    pub slice_async: Nanos,
-    /// Requests that nobody waits for, an eighth of how many are handed out in one turn. At least 1.
-    pub slice_async_rq: u64,
-    /// How long the disk is kept free for a process; 0 never keeps it.
-    pub slice_idle: Nanos,
-    /// The age at which a request that somebody waits for expires.
-    pub fifo_expire_sync: Nanos,
-    /// The age at which a request that nobody waits for expires.
-    pub fifo_expire_async: Nanos,
-    /// How far a sweep looks back, in KiB.
-    pub back_seek_max: u64,
-    /// How many times as much a sector behind costs as one ahead. At least 1.
-    pub back_seek_penalty: u64,
-}
-
-impl CfqConfig {
-    /// What Linux starts with.
-    pub const DEFAULT: CfqConfig = CfqConfig {
-        hz: Hz::DEFAULT,
-        quantum: 4,
-        slice_sync: Nanos::from_millis(100),
-        slice_async: Nanos::from_millis(40),
-        slice_async_rq: 2,
-        slice_idle: Nanos::from_millis(8),
-        fifo_expire_sync: Nanos::from_millis(125),
-        fifo_expire_async: Nanos::from_millis(250),
-        back_seek_max: 16_384,
-        back_seek_penalty: 2,
-    };
-
-    pub(crate) const OPTIONS: [OptionInfo; 10] = [
-        OptionInfo::count(
-            "hz",
-            Self::DEFAULT.hz.get(),
-            Hz::RANGE,
-            "ticks of the kernel's timer per second, in which all times count; lower makes short \
-             waits longer and all times coarser",
-        ),
-        OptionInfo::count(
-            "quantum",
-            Self::DEFAULT.quantum,
-            (1, 1_000_000),
-            "requests of one queue in the drive while others have requests, and four times as many \
-             while none has; higher gives the drive more to choose from, lower makes a turn end \
-             sooner",
-        ),
-        OptionInfo::duration(
-            "slice_sync",
-            Self::DEFAULT.slice_sync,
-            "slice of a process, from its first completion; higher is more throughput, lower is \
-             shorter waits; 0 is one tick",
-        ),
-        OptionInfo::duration(
-            "slice_async",
-            Self::DEFAULT.slice_async,
-            "slice of what nobody waits for; higher favours background writes; 0 is one tick",
-        ),
-        OptionInfo::count(
-            "slice_async_rq",
-            Self::DEFAULT.slice_async_rq,
-            (1, 1_000_000),
-            "an eighth of the requests that nobody waits for in one turn while others have \
-             requests; higher favours background writes",
-        ),
-        OptionInfo::duration(
-            "slice_idle",
-            Self::DEFAULT.slice_idle,
-            "how long the disk is kept free for the next request of a process; higher keeps more \
-             processes together and wastes more time on those that do not come; 0 never waits",
-        ),
-        OptionInfo::duration(
-            "fifo_expire_sync",
-            Self::DEFAULT.fifo_expire_sync,
-            "age at which a request that somebody waits for begins the slice of its queue; lower \
-             favours old requests over short seeks; 0 is one tick",
-        ),
-        OptionInfo::duration(
-            "fifo_expire_async",
-            Self::DEFAULT.fifo_expire_async,
-            "age at which a request that nobody waits for begins the slice of its queue; lower \
-             favours old requests over short seeks; 0 is one tick",
-        ),
-        OptionInfo::count(
-            "back_seek_max",
-            Self::DEFAULT.back_seek_max,
-            (0, 1 << 40),
-            "KiB that a sweep looks back; higher goes back more often, 0 never does",
-        ),
-        OptionInfo::count(
-            "back_seek_penalty",
-            Self::DEFAULT.back_seek_penalty,
-            (1, 1_000_000),
-            "how many times as much a sector behind costs as one ahead; higher goes back less often",
-        ),
-    ];
-
-    fn from_options(options: &Options<'_>) -> CfqConfig {
-        CfqConfig {
-            hz: Hz::new(options.count("hz")).expect("its range is that of the option"),
-            quantum: options.count("quantum"),
-            slice_sync: options.duration("slice_sync"),
-            slice_async: options.duration("slice_async"),
-            slice_async_rq: options.count("slice_async_rq"),
-            slice_idle: options.duration("slice_idle"),
-            fifo_expire_sync: options.duration("fifo_expire_sync"),
-            fifo_expire_async: options.duration("fifo_expire_async"),
-            back_seek_max: options.count("back_seek_max"),
-            back_seek_penalty: options.count("back_seek_penalty"),
-        }
-    }
-}
-
-impl Default for CfqConfig {
-    fn default() -> CfqConfig {
-        CfqConfig::DEFAULT
-    }
-}
-
-/// The longest wait for a seeking process (CFQ_MIN_TT); rounded up to ticks.
-const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
-
-/// By how much the idle class queues up behind the last of all (CFQ_IDLE_DELAY).
-const IDLE_CLASS_DELAY: Nanos = Nanos::from_millis(200);
-
-/// How many requests, queued or in the drive, it takes to tell whether the drive queues; and how many
-/// in it at once say so (CFQ_HW_QUEUE_MIN).
-const DEPTH_THAT_TELLS: u64 = 5;
-
-/// How many completions are looked at for that, less one.
-const DEPTH_SAMPLES: u64 = 50;
-
 /// A request of more sectors than this ends a wait by itself: more than a page.
 const PAGE_SECTORS: Sectors = Sectors::new(8);
 
 /// How long to wait for a completion. It ends the wait by itself; this is what an answer that says
 /// "not now" must say.
 const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
-
-/// The tunables in ticks.
-#[derive(Clone, Copy, Debug)]
-struct Ticks {
-    slice_sync: i64,
-    slice_async: i64,
-    slice_idle: u64,
-    seeky_idle: u64,
-    fifo_expire: [u64; 2],
-    idle_class_delay: i64,
-}
-
-impl Ticks {
-    fn of(config: &CfqConfig) -> Ticks {
-        let hz = config.hz;
-        let some = |span| hz.ticks(span).max(1);
-        let slice_idle = hz.ticks(config.slice_idle);
-        Ticks {
-            slice_sync: some(config.slice_sync) as i64,
-            slice_async: some(config.slice_async) as i64,
-            slice_idle,
-            seeky_idle: slice_idle.min(hz.ticks_up(SEEKY_IDLE)),
-            fifo_expire: [config.fifo_expire_async, config.fifo_expire_sync].map(some),
-            idle_class_delay: some(IDLE_CLASS_DELAY) as i64,
-        }
-    }
-
-    /// The slice of a queue of this kind and priority (cfq_prio_slice).
-    fn slice(&self, sync: bool, priority: i64) -> i64 {
-        let base = if sync {
-            self.slice_sync
-        } else {
-            self.slice_async
-        };
-        base + base / 5 * (4 - priority)
-    }
-
-    /// By how much the key of such a queue is later per other queue (cfq_slice_offset).
-    fn offset(&self, sync: bool, priority: i64) -> i64 {
-        self.slice(true, 0) - self.slice(sync, priority)
-    }
-}
-
-/// The turn of the active queue.
-#[derive(Clone, Copy, Debug)]
-struct Slice {
-    queue: QueueId,
-    /// When it ends; there once a request of the queue completed.
-    end: Option<Jiffies>,
-    /// Requests handed out in it.
-    handed_out: u64,
-    /// Whether the oldest request was looked at.
-    fifo_tested: bool,
-    /// Whose requests it is for: who asked for the first one.
-    context: Option<ContextId>,
-    /// Whether the disk is, or was to the end of the wait, kept free for the queue.
-    waiting: bool,
-    /// When the wait ends.
-    timer: Option<Time>,
-    /// Whether its request came during the wait and may not be left behind.
-    must_dispatch: bool,
-}
-
-impl Slice {
-    fn new(queue: QueueId) -> Slice {
-        Slice {
-            queue,
-            end: None,
-            handed_out: 0,
-            fifo_tested: false,
-            context: None,
-            waiting: false,
-            timer: None,
-            must_dispatch: false,
-        }
-    }
-
-    /// Whether it is over (cfq_slice_used).
-    fn is_used(&self, now: Jiffies) -> bool {
-        self.end.is_some_and(|end| now >= end)
-    }
-}
-
-/// What is in the drive, and whether it seems to queue by itself.
-#[derive(Clone, Copy, Debug)]
-struct Drive {
-    /// Requests handed out that have not come back.
-    holds: u64,
-    /// Of these, how many somebody waits for.
-    sync: u64,
-    /// Whether the drive is believed to queue.
-    queues: bool,
-    samples: u64,
-    peak: u64,
-}
-
-impl Drive {
-    const START: Drive = Drive {
-        holds: 0,
-        sync: 0,
-        queues: true,
-        samples: 0,
-        peak: 0,
-    };
-
-    /// Looks at a completion, with the request still counted (cfq_update_hw_tag).
-    fn sample(&mut self, queued: usize) {
-        self.peak = self.peak.max(self.holds);
-        if queued as u64 <= DEPTH_THAT_TELLS && self.holds <= DEPTH_THAT_TELLS {
-            return;
-        }
-        self.samples += 1;
-        if self.samples > DEPTH_SAMPLES {
-            self.queues = self.peak >= DEPTH_THAT_TELLS;
-            (self.samples, self.peak) = (0, 0);
-        }
-    }
-}
 
 /// Completely fair queuing; see the [module](self).
 #[derive(Clone, Debug)]

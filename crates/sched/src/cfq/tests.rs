@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::{at, read, write};
-use crate::{Class, Flags, Op, Origin};
+use crate::{Class, Flags, Hz, Op, Origin};
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -867,4 +867,28 @@ fn draining_leaves_nothing_behind() {
     assert_eq!((sched.drive.holds, sched.queued()), (0, 0));
     sched.insert(at(6), out);
     serve(&mut sched, 0, at(6), at(7));
+}
+
+#[test]
+fn a_drive_that_queues_is_taken_for_one_that_does_not() {
+    // While a sequential reader has its slice, one request is in the drive and eight are queued.
+    let mut programs = vec![Program::reader(0, 0)];
+    programs.extend((1..9).map(|p| Program {
+        stride: 7_000_000,
+        ..Program::reader(p, 1_000_000_000 * u64::from(p))
+    }));
+    let mut sched = fine();
+    let given = run(&mut sched, &programs, 31, Nanos::from_secs(4));
+    assert!(!sched.drive.queues);
+    // From then on, those that seek have slices too.
+    let turns = turns(&given);
+    let late = turns.iter().filter(|(_, from, _)| *from > at(1_000));
+    let counts: Vec<usize> = late.map(|(_, _, count)| *count).collect();
+    assert!(counts.len() > 20);
+    assert!(
+        counts[..counts.len() - 1]
+            .iter()
+            .all(|count| (48..=52).contains(count)),
+        "{counts:?}"
+    );
 }
