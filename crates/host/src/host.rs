@@ -1,5 +1,6 @@
 //! The host as a source of requests.
 
+use crate::ahead::Look;
 use crate::cache::{Cache, PageId};
 use crate::file::{Files, NONE};
 use crate::io::{Ios, Purpose};
@@ -146,7 +147,9 @@ impl Host {
     /// Lets a process go on at `at`, whatever else it was to be woken by.
     pub(crate) fn wake(&mut self, process: u32, at: Time) {
         self.events += 1;
-        self.processes[process as usize].event = self.events;
+        let this = &mut self.processes[process as usize];
+        this.event = self.events;
+        this.look = Look::From(at);
         self.due.push(Reverse((at, self.events, process)));
     }
 
@@ -256,6 +259,9 @@ impl Source for Host {
     }
 
     fn foretell(&mut self) -> Option<Foretold> {
+        if self.foretold.is_empty() && self.tell_ahead {
+            self.look_ahead();
+        }
         self.foretold.pop_front()
     }
 
@@ -278,6 +284,9 @@ impl Source for Host {
         let mut waiters = done.waiters;
         while let Some(process) = waiters.pop(&self.links) {
             self.wake(process, now);
+        }
+        if self.tell_ahead {
+            self.look_again();
         }
     }
 

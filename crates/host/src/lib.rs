@@ -57,12 +57,14 @@
 //!   [`HostSpec::copy_per_page`].
 //! - A process runs ahead, for at most a millisecond, over pages that it finds in memory. What it
 //!   does to the disk, and to others, happens at its time; but a page that is pushed out of memory
-//!   within this millisecond still counts as found.
+//!   within this millisecond still counts as found. All pages of one call of write become dirty when
+//!   it begins, unless it has to wait in between.
 //! - Requests of readahead do not wait for a free one of the queue's 128; those of write-back do.
 //! - There is no journal: blocks of metadata are written back like pages of files.
 //! - There is one flusher; the kernel has two to eight, most of them idle.
 //! - When the last process has ended nothing more is written back.
 
+mod ahead;
 mod cache;
 mod file;
 mod host;

@@ -39,6 +39,11 @@ impl Pool {
         Some(self.idle.swap_remove(at as usize))
     }
 
+    /// Whether anybody is idle.
+    pub fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
     /// Notes that a worker has nothing to do.
     pub fn give_back(&mut self, worker: u32) {
         self.idle.push(worker);

@@ -1,5 +1,7 @@
 //! What processes do.
 
+use crate::ahead::Look;
+use crate::cache::PageId;
 use crate::file::NONE;
 use crate::host::{HORIZON, Host};
 use crate::io::Purpose;
@@ -8,6 +10,7 @@ use crate::readahead::{Cause, Readahead, Window};
 use crate::spec::{Behaviour, FileId, PAGE, ProcessSpec, Step};
 use headtime_sched::{Flags, Op, Origin};
 use headtime_units::{Extent, Lba, Sectors, Time};
+use std::collections::VecDeque;
 
 /// A process, and how far it is in what it does.
 pub(crate) struct Process {
@@ -16,13 +19,18 @@ pub(crate) struct Process {
     pool: Option<u32>,
     /// The worker that carries out its call.
     pub worker: Option<u32>,
-    step: Step,
-    phase: Phase,
+    pub step: Step,
+    pub phase: Phase,
+    /// Steps asked for ahead of their time.
+    ahead: VecDeque<Step>,
+    pub look: Look,
+    /// The request of its that was last told ahead.
+    pub told: Option<(Time, Extent)>,
     /// Of a call: the page that is next, the page behind the last, that behind the last one asked
     /// for, the end in bytes, and the bytes in all.
-    page: u32,
-    last: u32,
-    asked: u32,
+    pub page: u32,
+    pub last: u32,
+    pub asked: u32,
     end: u64,
     bytes: u64,
     /// Its own requests that it waits for.
@@ -86,6 +94,9 @@ impl Process {
             worker: None,
             step: Step::Exit,
             phase: Phase::Fetch,
+            ahead: VecDeque::new(),
+            look: Look::No,
+            told: None,
             page: 0,
             last: 0,
             asked: 0,
@@ -115,6 +126,27 @@ impl Process {
         }
     }
 
+    /// The step that comes so many after the present one.
+    ///
+    /// # Panics
+    ///
+    /// If it comes after the end.
+    pub fn peek(&mut self, index: usize) -> Step {
+        while self.ahead.len() <= index {
+            assert!(
+                self.ahead.back() != Some(&Step::Exit),
+                "nothing comes after the end"
+            );
+            self.ahead.push_back(self.behaviour.next());
+        }
+        self.ahead[index]
+    }
+
+    /// Whether a server carries out its calls.
+    pub fn is_served(&self) -> bool {
+        self.pool.is_some()
+    }
+
     /// Goes on with the pages of a write after its share of writing.
     pub fn balanced(&mut self) {
         self.dirtied = 0;
@@ -136,7 +168,9 @@ impl Host {
     /// Lets a process run until it sleeps, ends, or must wait for its time to come.
     pub(crate) fn run(&mut self, process: u32, now: Time) {
         let mut clock = Clock { now, own: now };
-        self.processes[process as usize].steps = 0;
+        let this = &mut self.processes[process as usize];
+        this.steps = 0;
+        this.look = Look::No;
         while self.go_on(process, &mut clock) == Flow::On {}
     }
 
@@ -154,7 +188,10 @@ impl Host {
                     "process {} takes steps without end, and no time passes",
                     this.origin.process
                 );
-                this.step = this.behaviour.next();
+                this.step = match this.ahead.pop_front() {
+                    Some(step) => step,
+                    None => this.behaviour.next(),
+                };
                 this.phase = Phase::Begin;
                 Flow::On
             }
@@ -202,9 +239,8 @@ impl Host {
                 this.phase = Phase::Fetch;
                 return Flow::On;
             }
-            // In memory alone: may run ahead.
-            Step::Read { .. } | Step::Write { .. } | Step::ReadBlock(_) | Step::DirtyBlock(_)
-                if this.pool.is_none() => {}
+            // Nobody sees it as long as it finds what it looks for: may run ahead.
+            Step::Read { .. } | Step::ReadBlock(_) if this.pool.is_none() => {}
             _ if clock.own > clock.now => return self.later(process, clock),
             _ => {}
         }
@@ -262,8 +298,8 @@ impl Host {
     }
 
     fn read(&mut self, process: u32, name: FileId, clock: &mut Clock) -> Flow {
+        let data = self.data_of(name);
         let this = &mut self.processes[process as usize];
-        let data = self.files.names[name.0 as usize].data;
         let base = self.files.data[data as usize].base;
         let previous = self.files.names[name.0 as usize].readahead.previous();
         let copy = self.spec.copy_per_page;
@@ -332,7 +368,7 @@ impl Host {
         asked: u32,
         at: Time,
     ) {
-        let data = self.files.names[name.0 as usize].data;
+        let data = self.data_of(name);
         let file = &self.files.data[data as usize];
         let (base, room) = (file.base, u64::from(file.room));
         let cache = &self.cache;
@@ -378,7 +414,7 @@ impl Host {
     }
 
     fn write(&mut self, process: u32, name: FileId, clock: &mut Clock) -> Flow {
-        let data = self.files.names[name.0 as usize].data;
+        let data = self.data_of(name);
         let horizon = clock.now + HORIZON;
         loop {
             let this = &mut self.processes[process as usize];
@@ -486,40 +522,83 @@ impl Host {
         len: u64,
         at: Time,
     ) -> Flow {
-        let data = self.files.names[name.0 as usize].data;
-        let file = &mut self.files.data[data as usize];
-        let room = match op {
-            Op::Read => file.size,
-            _ => u64::from(file.room) * PAGE,
-        };
-        let end = offset.saturating_add(len).min(room);
-        let this = &mut self.processes[process as usize];
-        this.bytes = end.saturating_sub(offset);
-        if this.bytes == 0 {
+        let end = self.direct_end(op, name, offset, len);
+        let bytes = end.saturating_sub(offset);
+        self.processes[process as usize].bytes = bytes;
+        if bytes == 0 {
             return Flow::On;
         }
+        let data = self.data_of(name);
         if op != Op::Read {
-            file.size = file.size.max(end);
+            let size = &mut self.files.data[data as usize].size;
+            *size = end.max(*size);
         }
-        let sector_bytes = PAGE / self.page_sectors;
-        let mut sector = offset / sector_bytes;
-        let end = end.div_ceil(sector_bytes);
-        let most = u64::from(self.request_pages) * self.page_sectors;
         let origin = self.origin(process);
-        while sector < end {
-            let extent = self.files.sectors(data, sector, (end - sector).min(most));
+        let mut at_sector = offset / self.sector_bytes();
+        while let Some(extent) = self.direct_extent(data, at_sector, end) {
             let io = self.ios.add(Purpose::Direct(process));
             self.submit(io, at, op, extent, Flags::SYNC, origin);
             self.processes[process as usize].pending += 1;
-            sector += extent.len.get();
+            at_sector += extent.len.get();
         }
         self.fell_asleep();
         Flow::Stop
     }
 
+    fn sector_bytes(&self) -> u64 {
+        PAGE / self.page_sectors
+    }
+
+    /// The byte behind the last that such a call is about.
+    fn direct_end(&self, op: Op, name: FileId, offset: u64, len: u64) -> u64 {
+        let file = &self.files.data[self.data_of(name) as usize];
+        let room = match op {
+            Op::Read => file.size,
+            _ => u64::from(file.room) * PAGE,
+        };
+        offset.saturating_add(len).min(room)
+    }
+
+    /// What a call up to byte `end` asks for from a sector of a file on, if anything.
+    fn direct_extent(&self, data: u32, sector: u64, end: u64) -> Option<Extent> {
+        let end = end.div_ceil(self.sector_bytes());
+        let most = u64::from(self.request_pages) * self.page_sectors;
+        (sector < end).then(|| self.files.sectors(data, sector, (end - sector).min(most)))
+    }
+
+    /// The first thing that such a call asks for, if anything.
+    pub(crate) fn first_direct(
+        &self,
+        op: Op,
+        name: FileId,
+        offset: u64,
+        len: u64,
+    ) -> Option<Extent> {
+        let end = self.direct_end(op, name, offset, len);
+        let sector = offset / self.sector_bytes();
+        self.direct_extent(self.data_of(name), sector, end)
+    }
+
+    /// The file that a name means.
+    pub(crate) fn data_of(&self, name: FileId) -> u32 {
+        self.files.names[name.0 as usize].data
+    }
+
+    /// Whether a file of so many pages has this page in memory, or about to be.
+    pub(crate) fn has(&self, base: PageId, room: u32, page: u64) -> bool {
+        page < u64::from(room) && self.cache.get(base + page as PageId).cached()
+    }
+
+    /// Whether a worker is free for a process.
+    pub(crate) fn has_idle(&self, process: u32) -> bool {
+        self.processes[process as usize]
+            .pool
+            .is_some_and(|pool| self.pools[pool as usize].has_idle())
+    }
+
     /// Writes the dirty pages of a file, from the process' page on.
     fn sync(&mut self, process: u32, name: FileId, at: Time) -> Flow {
-        let data = self.files.names[name.0 as usize].data;
+        let data = self.data_of(name);
         let this = &self.processes[process as usize];
         let (page, last) = (this.page, this.last);
         let origin = self.origin(process);
@@ -541,7 +620,7 @@ impl Host {
 
     /// Waits for the pages of a file that are being written, one request after the other.
     fn sync_wait(&mut self, process: u32, name: FileId, at: Time) -> Flow {
-        let data = self.files.names[name.0 as usize].data;
+        let data = self.data_of(name);
         let file = &self.files.data[data as usize];
         let this = &mut self.processes[process as usize];
         let end = this.last.min(file.busy.1);
@@ -570,7 +649,7 @@ impl Host {
     }
 
     fn forget(&mut self, name: FileId) {
-        let data = self.files.names[name.0 as usize].data;
+        let data = self.data_of(name);
         let file = &self.files.data[data as usize];
         for page in file.base..file.base + file.room {
             self.cache.forget(page);

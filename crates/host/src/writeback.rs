@@ -25,7 +25,8 @@ const CONGESTED: u32 = 113;
 const RELIEVED: u32 = 103;
 /// Requests of write-back that may be outstanding at all (`BLKDEV_MAX_RQ`).
 const REQUESTS: u32 = 128;
-/// Who may write no more waits so long (`congestion_wait`), or until the queue is no longer congested.
+/// Who finds nothing to write waits so long (`congestion_wait`), or until a request of write-back
+/// completes while the queue is not congested.
 const PAUSE: Nanos = Nanos::from_millis(100);
 /// Pages between two looks at the limits while they are exceeded.
 const LOOK_OFTEN: u32 = 8;
@@ -229,56 +230,59 @@ impl Host {
         }
     }
 
-    /// Has a process that dirtied memory write some, or wait; whether it sleeps.
+    /// Has a process that dirtied memory write some, or wait; whether it sleeps, and is to come back
+    /// here.
     pub(crate) fn throttle(&mut self, process: u32, at: Time) -> bool {
-        // It may have been woken by its alarm while it waits for relief.
-        let mut relief = self.write_back.for_relief;
-        relief.remove(&mut self.links, process);
-        self.write_back.for_relief = relief;
-        let (background, limit) = (self.write_back.background, self.write_back.limit);
-        let origin = self.origin(process);
-        loop {
-            let total = self.cache.dirty() + self.cache.writing();
-            if total <= limit || total < (background + limit) / 2 {
-                break;
-            }
-            self.write_back.exceeded = true;
-            let share = self.write_back.share();
-            let mut written = self.processes[process as usize].written;
-            while written < share && self.cache.dirty() > limit {
-                if self.write_back.outstanding >= REQUESTS {
-                    self.processes[process as usize].written = written;
-                    let waiters = &mut self.write_back.for_request;
-                    waiters.push(&mut self.links, process);
-                    self.fell_asleep();
-                    return true;
-                }
-                let next = self.next_to_write(What::All);
-                let wrote = match next {
-                    Next::Nobody => 0,
-                    next => self.write_turn(next, share - written, REQUESTS, origin, at),
-                };
-                if wrote == 0 && self.write_back.outstanding < REQUESTS {
-                    break;
-                }
-                written += wrote;
-            }
-            self.processes[process as usize].written = written;
-            if self.cache.dirty() + self.cache.writing() <= limit || written >= share {
-                break;
-            }
-            let waiters = &mut self.write_back.for_relief;
-            waiters.push(&mut self.links, process);
-            self.wake(process, at + PAUSE);
+        // Its alarm may have woken it while it waited for relief.
+        let waiters = &mut self.write_back.for_relief;
+        waiters.remove(&mut self.links, process);
+        if self.write_share(process, at) {
             return true;
         }
-        if self.cache.dirty() + self.cache.writing() < limit {
+        if self.cache.dirty() + self.cache.writing() < self.write_back.limit {
             self.write_back.exceeded = false;
         }
-        if self.cache.dirty() > background && !self.write_back.congested {
+        if self.cache.dirty() > self.write_back.background && !self.write_back.congested {
             self.rouse(FLUSHER, at);
         }
         false
+    }
+
+    /// Writes the share of a process while the limit is exceeded; whether it sleeps, for a free
+    /// request or because there is nothing that it could write.
+    fn write_share(&mut self, process: u32, at: Time) -> bool {
+        let (background, limit) = (self.write_back.background, self.write_back.limit);
+        let total = self.cache.dirty() + self.cache.writing();
+        if total <= limit || total < (background + limit) / 2 {
+            return false;
+        }
+        self.write_back.exceeded = true;
+        let share = self.write_back.share();
+        let origin = self.origin(process);
+        let mut written = self.processes[process as usize].written;
+        while written < share && self.cache.dirty() > limit {
+            if self.write_back.outstanding >= REQUESTS {
+                self.processes[process as usize].written = written;
+                let waiters = &mut self.write_back.for_request;
+                waiters.push(&mut self.links, process);
+                self.fell_asleep();
+                return true;
+            }
+            let next = self.next_to_write(What::All);
+            let wrote = self.write_turn(next, share - written, REQUESTS, origin, at);
+            if wrote == 0 && self.write_back.outstanding < REQUESTS {
+                break;
+            }
+            written += wrote;
+        }
+        self.processes[process as usize].written = written;
+        if self.cache.dirty() + self.cache.writing() <= limit || written >= share {
+            return false;
+        }
+        let waiters = &mut self.write_back.for_relief;
+        waiters.push(&mut self.links, process);
+        self.wake(process, at + PAUSE);
+        true
     }
 
     /// Notes that a request of write-back is done; `pages` of it still were of `file`.
@@ -293,13 +297,14 @@ impl Host {
             self.wake(process, at);
         }
         self.write_back.for_request = waiters;
-        if was == RELIEVED {
-            let mut waiters = std::mem::take(&mut self.write_back.for_relief);
-            while let Some(process) = waiters.pop(&self.links) {
-                self.wake(process, at);
-            }
+        if was > RELIEVED {
+            return;
         }
-        if was <= RELIEVED && std::mem::take(&mut self.write_back.congested) {
+        let mut waiters = std::mem::take(&mut self.write_back.for_relief);
+        while let Some(process) = waiters.pop(&self.links) {
+            self.wake(process, at);
+        }
+        if std::mem::take(&mut self.write_back.congested) {
             self.rouse(FLUSHER, at);
         }
     }
@@ -553,6 +558,9 @@ impl Host {
 
     /// Takes a file off its list.
     pub(crate) fn unlist(&mut self, file: u32) {
+        if self.write_back.due.head == file {
+            self.write_back.turn = TURN;
+        }
         let data = &mut self.files.data[file as usize];
         let (previous, next) = (data.previous, data.next);
         let queue = match std::mem::replace(&mut data.list, List::None) {

@@ -2,6 +2,7 @@
 //! what a host asks of it.
 
 use headtime_host::{DiskSize, File, FileId, Host, HostBuilder, HostSpec, ProcessSpec, Step};
+use headtime_sched::{Foretold, Op};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -73,6 +74,10 @@ impl Served {
         self.request.extent.len.get() / 8
     }
 
+    pub fn is_write(&self) -> bool {
+        self.request.op == Op::Write
+    }
+
     /// Arrival in microseconds.
     pub fn arrival_us(&self) -> u64 {
         self.request.arrival.as_nanos() / 1000
@@ -87,6 +92,8 @@ pub struct Ran {
     /// The most requests that were outstanding when one completed, that one included, and how often
     /// there were so many.
     pub depths: Vec<usize>,
+    /// What was foretold, and when.
+    pub foretold: Vec<(Time, Foretold)>,
     pub end: Time,
 }
 
@@ -102,6 +109,7 @@ pub fn run(host: &mut Host, service: Nanos) -> Ran {
         served: Vec::new(),
         unplugged: Vec::new(),
         depths: Vec::new(),
+        foretold: Vec::new(),
         end: Time::ZERO,
     };
     let mut now = Time::ZERO;
@@ -121,6 +129,8 @@ pub fn run(host: &mut Host, service: Nanos) -> Ran {
             // The next one goes to the disk before anybody wakes.
             busy_until = (!queue.is_empty()).then_some(now + service);
             host.completed(now, request.cookie);
+            ran.foretold
+                .extend(std::iter::from_fn(|| host.foretell()).map(|told| (now, told)));
             continue;
         }
         while let Some(request) = host.poll(now) {
@@ -131,6 +141,8 @@ pub fn run(host: &mut Host, service: Nanos) -> Ran {
         if host.unplug() {
             ran.unplugged.push(now);
         }
+        ran.foretold
+            .extend(std::iter::from_fn(|| host.foretell()).map(|told| (now, told)));
     }
     assert!(queue.is_empty());
     ran.end = now;

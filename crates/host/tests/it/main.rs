@@ -1,5 +1,10 @@
 //! The host before a disk.
 
+mod ahead;
 mod disk;
+mod errors;
+mod processes;
+mod properties;
 mod reads;
 mod world;
+mod writes;

@@ -68,3 +68,39 @@ fn windows_merge_while_they_wait() {
     // In contention the successor of a window joins it in the queue: 256 KiB.
     assert!(report.engine.merged_back * 3 > report.engine.arrived);
 }
+
+#[test]
+fn a_slow_reader_leaves_its_window_plugged() {
+    // The next window is asked for 32 pages before it is needed: 6.4 ms. Nobody sleeps, nobody
+    // opens the plug but its timer.
+    let mut host = readers(1, 2048, Nanos::from_micros(200));
+    let report = simulate(&mut host, "noop");
+    let waited = report.measured.queue.percentile_ms(50.0);
+    assert!(waited > 3.99 && waited < 4.01, "{waited} ms");
+    // One that is faster than the timer asks for one window more and then opens it by going to sleep,
+    // after 32 pages of 101.2 us: the second joins the first.
+    let mut host = readers(1, 2048, Nanos::from_micros(100));
+    let report = simulate(&mut host, "noop");
+    let waited = |percent| report.measured.queue.percentile_ms(percent);
+    assert!(waited(40.0) < 0.01, "{} ms", waited(40.0));
+    assert!(
+        waited(80.0) > 3.2 && waited(80.0) < 3.25,
+        "{} ms",
+        waited(80.0)
+    );
+    assert!(report.engine.merged_back * 2 + 3 >= report.engine.arrived);
+    // And one that is faster than the disk hardly ever closes it.
+    let mut host = readers(1, 2048, Nanos::ZERO);
+    let report = simulate(&mut host, "noop");
+    assert!(report.measured.queue.percentile_ms(50.0) < 1.0);
+}
+
+#[test]
+fn the_same_seed_runs_the_same() {
+    let ran = || {
+        let mut host = readers(4, 1024, Nanos::from_micros(20));
+        let report = simulate(&mut host, "deadline");
+        (report.simulated, report.engine, host.outcome())
+    };
+    assert_eq!(ran(), ran());
+}

@@ -1,0 +1,157 @@
+//! What holds for any programs.
+
+use crate::disk::{builder, file, process, run};
+use headtime_host::{FileId, Host, Step};
+use headtime_sched::Op;
+use headtime_units::{Bytes, Nanos};
+use headtime_workload::Source;
+use proptest::prelude::*;
+
+/// Pages of each of the four files.
+const PAGES: u64 = 300;
+
+#[derive(Clone, Debug)]
+enum Act {
+    Read(usize, u64, u64),
+    Write(usize, u64, u64),
+    Direct(usize, u64, u64),
+    Block(u64, bool),
+    Sync(usize),
+    Think(u64),
+    Forget(usize),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let range = || {
+        (
+            0..4usize,
+            0..PAGES * 4096,
+            prop_oneof![1u64..5000, 1u64..400_000],
+        )
+    };
+    prop_oneof![
+        8 => range().prop_map(|(file, at, len)| Act::Read(file, at, len)),
+        4 => range().prop_map(|(file, at, len)| Act::Write(file, at, len)),
+        1 => range().prop_map(|(file, at, len)| Act::Direct(file, at, len)),
+        2 => (0..40u64, any::<bool>()).prop_map(|(block, dirty)| Act::Block(block, dirty)),
+        1 => (0..4usize).prop_map(Act::Sync),
+        3 => (0..3_000_000u64).prop_map(Act::Think),
+        1 => (0..4usize).prop_map(Act::Forget),
+    ]
+}
+
+fn step(act: &Act, files: [FileId; 4]) -> Step {
+    match *act {
+        Act::Read(file, offset, len) => Step::Read {
+            file: files[file],
+            offset,
+            len,
+        },
+        Act::Write(file, offset, len) => Step::Write {
+            file: files[file],
+            offset,
+            len,
+        },
+        Act::Direct(file, offset, len) => Step::Direct {
+            op: Op::Read,
+            file: files[file],
+            offset,
+            len,
+        },
+        Act::Block(block, true) => Step::DirtyBlock(headtime_units::Lba::new(63 + block * 8)),
+        Act::Block(block, false) => Step::ReadBlock(headtime_units::Lba::new(63 + block * 8)),
+        Act::Sync(file) => Step::Sync(files[file]),
+        Act::Think(nanos) => Step::Think(Nanos::from_nanos(nanos)),
+        Act::Forget(file) => Step::Forget(files[file]),
+    }
+}
+
+/// Processes that do this, all on the same files, with so much memory and perhaps through a server.
+fn host(programs: &[Vec<Act>], memory: u64, workers: u32) -> Host {
+    let mut builder = builder(|spec| spec.page_cache = Bytes(memory));
+    let files = [0, 1, 2, 3].map(|number| file(&mut builder, 10_000 + number * 100_000, PAGES));
+    let pool = (workers > 0).then(|| builder.add_pool(workers));
+    for acts in programs {
+        let steps: Vec<Step> = acts.iter().map(|act| step(act, files)).collect();
+        let mut process = process(steps);
+        process.served_by = pool;
+        builder.add_process(process);
+    }
+    builder.build(1).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Every process ends with the bytes that it asked for, whatever the others do; the same again
+    /// asks the same; and looking ahead changes nothing, though what it says may be overtaken.
+    #[test]
+    fn every_process_ends(
+        programs in prop::collection::vec(prop::collection::vec(act(), 0..40), 1..6),
+        memory in prop_oneof![Just(1u64 << 20), Just(64 << 20)],
+        workers in 0u32..3,
+    ) {
+        let service = Nanos::from_micros(700);
+        let mut first = host(&programs, memory, workers);
+        let mut again = host(&programs, memory, workers);
+        again.tell_ahead(true);
+        let ran = run(&mut first, service);
+        prop_assert_eq!(&run(&mut again, service).served, &ran.served);
+        let outcome = first.outcome();
+        prop_assert_eq!(&again.outcome(), &outcome);
+        for (acts, process) in programs.iter().zip(&outcome[0].processes) {
+            prop_assert!(process.ended.is_some_and(|ended| ended <= ran.end));
+            let (mut read, mut written, mut calls) = (0, 0, 0);
+            for act in acts {
+                match *act {
+                    Act::Read(_, at, len) | Act::Direct(_, at, len) => {
+                        read += len.min(PAGES * 4096 - at);
+                        calls += 1;
+                    }
+                    Act::Write(_, at, len) => {
+                        written += len.min(PAGES * 4096 - at);
+                        calls += 1;
+                    }
+                    Act::Sync(_) => calls += 1,
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(process.bytes_read, read);
+            prop_assert_eq!(process.bytes_written, written);
+            prop_assert_eq!(process.calls, calls);
+        }
+        let sum: u64 = outcome[0].processes.iter().map(|process| process.bytes_read).sum();
+        prop_assert_eq!(outcome[0].bytes_read, sum);
+        prop_assert!(first.cached_bytes() <= memory.max(first.dirty_bytes()) + (8 << 20));
+    }
+
+    /// While there is memory, no page is read twice, and none that was not asked for or near it.
+    #[test]
+    fn nothing_is_read_twice(
+        programs in prop::collection::vec(
+            prop::collection::vec(
+                act().prop_filter("no direct calls, nothing forgotten", |act| {
+                    !matches!(act, Act::Direct(..) | Act::Forget(_))
+                }),
+                0..40,
+            ),
+            1..6,
+        ),
+    ) {
+        let mut host = host(&programs, 64 << 20, 0);
+        let ran = run(&mut host, Nanos::from_micros(700));
+        let mut read: Vec<u64> = ran
+            .served
+            .iter()
+            .filter(|served| !served.is_write())
+            .flat_map(|served| {
+                let start = served.request.extent.start.get();
+                (0..served.pages()).map(move |page| start + page * 8)
+            })
+            .collect();
+        let count = read.len();
+        read.sort_unstable();
+        read.dedup();
+        prop_assert_eq!(read.len(), count);
+    }
+}
