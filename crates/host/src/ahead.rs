@@ -180,7 +180,12 @@ impl Host {
                     return Err(End::Asks(shadow.time, Op::Read, extent));
                 }
             }
-            Step::DirtyBlock(_) => {}
+            Step::DirtyBlock(lba) => {
+                let page = self.cache.known_block(lba.get() / self.page_sectors);
+                if page.is_some_and(|page| self.cache.get(page).reading()) {
+                    return Err(End::Sleeps);
+                }
+            }
             Step::Direct {
                 op,
                 file,

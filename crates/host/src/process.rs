@@ -200,10 +200,13 @@ impl Host {
                 Step::Read { file, .. } => self.read(process, file, clock),
                 Step::Write { file, .. } => self.write(process, file, clock),
                 Step::ReadBlock(lba) => self.read_block(process, lba, clock),
-                Step::DirtyBlock(lba) => {
-                    self.dirty_block(lba, clock.own);
-                    self.finish(process)
-                }
+                Step::DirtyBlock(lba) => match self.dirty_block(lba, clock.now) {
+                    Ok(()) => self.finish(process),
+                    Err(io) => {
+                        self.sleep_on(process, io);
+                        Flow::Stop
+                    }
+                },
                 Step::Sync(file) => self.sync(process, file, clock.now),
                 _ => self.finish(process),
             },

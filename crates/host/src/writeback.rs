@@ -152,20 +152,27 @@ impl Host {
     }
 
     /// Makes a block of metadata dirty.
-    pub(crate) fn dirty_block(&mut self, lba: Lba, at: Time) {
+    ///
+    /// # Errors
+    ///
+    /// The request that is reading it, and is to be waited for.
+    pub(crate) fn dirty_block(&mut self, lba: Lba, at: Time) -> Result<(), u32> {
         let id = self.cache.block(lba.get() / self.page_sectors);
-        if !self.cache.get(id).cached() {
+        let entry = self.cache.get(id);
+        if !entry.cached() {
             self.cache.insert(id);
-        }
-        if self.cache.get(id).reading() || !self.cache.make_dirty(id) {
-            return;
+        } else if entry.reading() {
+            return Err(entry.io().expect("a request reads it"));
         }
         self.cache.touch(id);
-        if self.write_back.blocks.is_empty() {
-            self.write_back.blocks_dirtied = at;
+        if self.cache.make_dirty(id) {
+            if self.write_back.blocks.is_empty() {
+                self.write_back.blocks_dirtied = at;
+            }
+            self.write_back.blocks.push(lba.get());
+            self.set_clock(at);
         }
-        self.write_back.blocks.push(lba.get());
-        self.set_clock(at);
+        Ok(())
     }
 
     /// Sees to it that the flusher wakes: at a multiple of its interval.
@@ -526,9 +533,12 @@ impl Host {
             written += pages;
             self.request(io, id, pages, Lba::new(lba), Flags::NONE, origin, at);
         }
+        if done == blocks.len() {
+            // What is left was changed while it is being written.
+            self.write_back.blocks_dirtied = at;
+        }
         blocks.drain(kept..done);
         self.write_back.blocks = blocks;
-        self.write_back.blocks_dirtied = at;
         written
     }
 

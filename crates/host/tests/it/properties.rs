@@ -154,4 +154,50 @@ proptest! {
         read.dedup();
         prop_assert_eq!(read.len(), count);
     }
+
+    /// Whatever was changed comes to the disk in time, and after its last change.
+    #[test]
+    fn what_is_dirty_is_written(
+        programs in prop::collection::vec(
+            prop::collection::vec(
+                act().prop_filter("nothing forgotten", |act| !matches!(act, Act::Forget(_))),
+                0..40,
+            ),
+            1..6,
+        ),
+        memory in prop_oneof![Just(1u64 << 20), Just(64 << 20)],
+    ) {
+        let mut programs = programs;
+        programs[0].push(Act::Think(100_000_000_000));
+        let mut host = host(&programs, memory, 0);
+        let ran = run(&mut host, Nanos::from_micros(700));
+        prop_assert_eq!(host.dirty_bytes(), 0);
+        let mut written: Vec<u64> = ran
+            .served
+            .iter()
+            .filter(|served| served.is_write())
+            .flat_map(|served| {
+                let start = served.request.extent.start.get();
+                (0..served.pages()).map(move |page| start + page * 8)
+            })
+            .collect();
+        written.sort_unstable();
+        written.dedup();
+        let mut changed: Vec<u64> = programs
+            .iter()
+            .flatten()
+            .flat_map(|act| match *act {
+                Act::Write(file, at, len) => {
+                    let end = (at + len).min(PAGES * 4096);
+                    let base = 10_000 + file as u64 * 100_000;
+                    (at / 4096..end.div_ceil(4096)).map(|page| base + page * 8).collect()
+                }
+                Act::Block(block, true) => vec![63 + block * 8],
+                _ => Vec::new(),
+            })
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        prop_assert_eq!(written, changed);
+    }
 }
