@@ -129,7 +129,14 @@ fn a_near_request_costs_less_than_any_far_one() {
 
 #[test]
 fn pauses_decide_how_far_reading_ahead_helps() {
-    let profile = by_name("wd5000aaks").unwrap();
+    let profile = by_name("wd5000aaks")
+        .unwrap()
+        .with(|spec| {
+            spec.cache.segments = 16;
+            spec.cache.segment_sectors = 2_000;
+            spec.cache.read_ahead_max = 2_000;
+        })
+        .unwrap();
     let with = |pause_max| {
         let options = CurveOptions {
             pause_max,
