@@ -335,10 +335,27 @@ fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) 
 fn postmark_reads_appends_creates_and_deletes() {
     let spec = PostMarkSpec {
         scale: 0.2,
+        transactions: 10_000,
+        metadata_cached: false,
         ..PostMarkSpec::default()
     };
-    let mut builder = built(&BenchmarkSpec::PostMark(spec), 5);
+    let mut builder = built(&BenchmarkSpec::PostMark(spec.clone()), 5);
     check_postmark(&mut builder, 2000, 2000);
+    // With the metadata in memory nothing else changes.
+    let without = |builder: &mut HostBuilder| {
+        let mut all = steps(builder);
+        for (_, steps) in &mut all {
+            steps.retain(|step| !matches!(step, Step::ReadBlock(_)));
+        }
+        all
+    };
+    let cold = without(&mut built(&BenchmarkSpec::PostMark(spec.clone()), 5));
+    let spec = PostMarkSpec {
+        metadata_cached: true,
+        ..spec
+    };
+    let warm = steps(&mut built(&BenchmarkSpec::PostMark(spec), 5));
+    assert!(cold == warm);
 }
 
 #[test]
@@ -349,6 +366,7 @@ fn postmark_stops_when_it_is_out_of_files() {
         transactions: 100,
         bias_create: 0,
         bias_read: 10,
+        metadata_cached: false,
         ..PostMarkSpec::default()
     };
     let mut builder = built(&BenchmarkSpec::PostMark(spec), 1);
@@ -474,7 +492,7 @@ fn small() -> [BenchmarkSpec; 6] {
         match &mut spec {
             BenchmarkSpec::ParRead(spec) => spec.scale = 0.005,
             BenchmarkSpec::Grep(spec) => spec.scale = 0.02,
-            BenchmarkSpec::PostMark(spec) => spec.scale = 0.02,
+            BenchmarkSpec::PostMark(spec) => spec.scale = 0.2,
             BenchmarkSpec::TpcH(spec) => spec.scale = 0.005,
             BenchmarkSpec::MultiThreads(spec) => spec.scale = 0.02,
             BenchmarkSpec::MpiIo(spec) => spec.scale = 0.02,
