@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -295,4 +296,99 @@ fn age_breaks_files_apart() {
     assert!((90..180).contains(&runs), "{runs}");
     assert!(fs.age(0.99, 8.0).is_err());
     assert!(fs.age(0.5, 0.0).is_err());
+}
+
+/// What a test does to a file system.
+#[derive(Clone, Debug)]
+enum Change {
+    Make { directory: usize, size: u64 },
+    Grow { file: usize, by: u64 },
+    Remove { file: usize },
+    Directory { parent: usize },
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let any = 0_usize..1000;
+    // Up to about 6 MB, past the second level of indirection, but mostly small.
+    let size = prop_oneof![0_u64..20_000, 0_u64..200_000, 4_000_000_u64..6_000_000];
+    let change = prop_oneof![
+        4 => (any.clone(), size.clone()).prop_map(|(directory, size)| Change::Make { directory, size }),
+        2 => (any.clone(), size).prop_map(|(file, by)| Change::Grow { file, by }),
+        2 => any.clone().prop_map(|file| Change::Remove { file }),
+        1 => any.prop_map(|parent| Change::Directory { parent }),
+    ];
+    proptest::collection::vec(change, 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Against a list of who owns each block, whatever is made, grown and removed.
+    #[test]
+    fn no_block_has_two_owners(changes in changes(), writer in 0_u32..16, seed in any::<u64>()) {
+        let partition = Extent::at(40_960, GIB / 512);
+        let mut fs = Ext3::format(partition, 512, Ext3Options::default(), seed).unwrap();
+        fs.set_writer(writer);
+        let mut root = fs.root();
+        let mut directories = vec![fs.make_directory(&mut root, 4).unwrap()];
+        let mut files: Vec<FileLayout> = Vec::new();
+        for change in changes {
+            match change {
+                Change::Make { directory, size } => {
+                    let count = directories.len();
+                    let made = fs.make_file(&mut directories[directory % count], 8, size);
+                    files.push(made.unwrap());
+                }
+                Change::Grow { file, by } if !files.is_empty() => {
+                    let count = files.len();
+                    let file = &mut files[file % count];
+                    let size = file.size + by;
+                    fs.grow(file, size).unwrap();
+                }
+                Change::Remove { file } if !files.is_empty() => {
+                    let file = files.swap_remove(file % files.len());
+                    fs.remove(&file);
+                }
+                Change::Directory { parent } => {
+                    let count = directories.len();
+                    let made = fs.make_directory(&mut directories[parent % count], 8);
+                    directories.push(made.unwrap());
+                }
+                Change::Grow { .. } | Change::Remove { .. } => {}
+            }
+        }
+        // Everything anybody owns, tables included.
+        let mut owned: Vec<u32> = Vec::new();
+        for (number, group) in fs.groups.iter().enumerate() {
+            let tables = group.bitmap..group.bitmap + 2 + fs.table_blocks();
+            owned.extend(tables);
+            owned.extend(number as u32 * BLOCKS_PER_GROUP..group.bitmap);
+        }
+        for directory in &directories {
+            owned.extend(&directory.blocks);
+        }
+        for file in &files {
+            let blocks = file.size.div_ceil(BLOCK_BYTES);
+            prop_assert_eq!(fs.blocks_in(&file.data), blocks);
+            let needed: u64 = (0..blocks).map(|at| u64::from(indirect_blocks_before(at))).sum();
+            prop_assert_eq!(file.indirect.len() as u64, needed);
+            for extent in &file.data {
+                prop_assert!(partition.covers(*extent));
+                owned.extend(fs.block_of(extent.start)..fs.block_of(extent.end()));
+            }
+            for pair in file.data.windows(2) {
+                prop_assert!(!pair[0].is_followed_by(pair[1]), "one extent in two");
+            }
+            owned.extend(file.indirect.iter().map(|indirect| fs.block_of(indirect.lba)));
+        }
+        owned.sort_unstable();
+        prop_assert!(owned.windows(2).all(|pair| pair[0] < pair[1]), "two owners");
+        for &block in &owned {
+            let group = &fs.groups[(block / BLOCKS_PER_GROUP) as usize];
+            prop_assert!(group.block_taken(block % BLOCKS_PER_GROUP));
+        }
+        // The root, lost+found and the journal (8,192 blocks of 1 GiB) are the rest.
+        let taken = u64::from(fs.block_count) - fs.free_blocks();
+        prop_assert_eq!(taken, owned.len() as u64 + 5 + 8192);
+    }
 }

@@ -293,9 +293,14 @@ fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) 
         let mut gone = vec![false; size.len()];
         let (mut thinks, mut loaded, mut deleted) = (0, false, 0);
         let (mut reads, mut appends, mut creates) = (0, 0, 0);
+        // Where a call goes on that the buffer cut.
+        let mut goes_on = None;
         for step in steps {
             match step {
-                Step::Think(_) => thinks += 1,
+                Step::Think(_) => {
+                    thinks += 1;
+                    goes_on = None;
+                }
                 Step::ReadBlock(_) => loaded = true,
                 Step::DirtyBlock(_) => assert!(loaded, "changed without being read"),
                 Step::Read { file, offset, len } => {
@@ -308,7 +313,8 @@ fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) 
                     assert!(!gone[at] && len <= 4096);
                     assert_eq!(offset, size[at], "it is appended to");
                     creates += u32::from(offset == 0);
-                    appends += u32::from(offset > 0 && offset % 4096 != 0);
+                    appends += u32::from(offset > 0 && goes_on != Some((at, offset)));
+                    goes_on = Some((at, offset + len));
                     size[at] = offset + len;
                     assert!(size[at] <= sizes[at].1.min(10_000));
                 }
@@ -321,7 +327,7 @@ fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) 
         }
         assert_eq!(thinks, transactions);
         let half = transactions as f64 / 2.0;
-        let near = |count: u32| (f64::from(count) - half).abs() < 5.0 * half.sqrt() + half * 0.1;
+        let near = |count: u32| (f64::from(count) - half).abs() < 4.0 * (half / 2.0).sqrt();
         assert!(near(reads) && near(appends) && near(creates) && near(deleted));
         assert_eq!(creates + deleted, transactions as u32);
     }
