@@ -18,7 +18,8 @@ use headtime_units::{Bytes, Lba, Nanos, Time};
 /// for the pattern of a call, moderate for the tree, low for the processor's time, which is assumed. Open:
 /// how the copies were made. Unpacked from an archive, the files of a directory lie near each other and
 /// are read out of order; copied by a program that goes by the list, within a file system, they are read in
-/// the order in which they lie, which the drive's own reading ahead makes cheap (`written`).
+/// the order in which they lie (`written`). Which is the faster, and by how much, depends on how far the
+/// drive reads ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrepSpec {
     /// How many instances, each a program of one process with a copy of its own; 1 to 4096, default
