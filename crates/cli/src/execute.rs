@@ -5,12 +5,16 @@ use crate::files::Output;
 use crate::plot::{Mark, PARTS, RUNS_MAX};
 use crate::prepare::{Prepared, synthetic};
 use crate::progress::{Goal, Progress};
-use crate::report::{self, Confidence, EngineCounts, HeadTime, OriginRun, Run, Spread, round};
-use crate::scenario::{Cell, Firmware, Pace, Workload, cells};
+use crate::report::{
+    self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread, round,
+};
+use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
+use crate::watch::Watched;
 use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_disk::{Drive, Part};
 use headtime_engine::{Config, Event, log, log::Decision, log::Record};
-use headtime_sched::Origin;
+use headtime_host::{DiskSize, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
+use headtime_sched::{Knowledge, Origin};
 use headtime_sim::{Distribution, Setup};
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{
@@ -74,6 +78,27 @@ struct Made {
     report: headtime_sim::Report,
     marks: Vec<Mark>,
     samples: Vec<Sample>,
+    load: Load,
+}
+
+/// The policy that is told of requests before they come.
+const FORETOLD: &str = "clairvoyant";
+
+/// Who asks for what in a run.
+enum Load {
+    /// Whoever nothing more is to be known of.
+    Plain(Box<dyn Source + Send>),
+    /// Programs, and the benchmark of each.
+    Programs(Box<Watched>, Vec<&'static str>),
+}
+
+impl Load {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Load::Plain(source) => source.as_mut(),
+            Load::Programs(watched, _) => watched.as_mut(),
+        }
+    }
 }
 
 /// Makes all runs.
@@ -182,17 +207,20 @@ fn make(
     let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
     let scheduler = cell
         .scheduler
-        .build(set.belief.clone())
+        .build(Knowledge {
+            positioning: set.belief.clone(),
+            curve: set.curve.clone(),
+        })
         .map_err(Fault::input)?;
     let config = Config {
         depth: cell.depth,
         merge: cell.merge,
         merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
         commit_ahead: cell.commit_ahead,
-        plug: None,
-        hide_origins: false,
+        plug: scenario.plug,
+        hide_origins: scenario.hide_processes,
     };
-    let (mut source, goal) = source(prepared, cell, seed)?;
+    let (mut load, goal) = load(prepared, cell, seed)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| task.note(now, finished);
     let mut log_error = None;
@@ -209,7 +237,8 @@ fn make(
             log_error = Some(Fault::writing(output.path(), &error));
         }
     };
-    let mut setup = Setup::new(drive, config, scheduler, source.as_mut());
+    let mut setup = Setup::new(drive, config, scheduler, load.source());
+    setup.tell_ahead = cell.scheduler.info().name == FORETOLD;
     setup.warm_up = scenario.warm_up;
     setup.limit = scenario.duration;
     setup.record_spans = keep.is_some();
@@ -244,6 +273,7 @@ fn make(
         report,
         marks,
         samples: samples(&tape),
+        load,
     })
 }
 
@@ -288,7 +318,12 @@ fn log_settings(
     seed: u64,
 ) -> Vec<(String, String)> {
     let belief = prepared.scenario.belief.as_deref().unwrap_or(&profile.name);
-    let settings: [(&str, &dyn ToString); 12] = [
+    let plug = match config.plug {
+        Some(plug) => format!("{} {}", plug.requests, plug.timeout),
+        None => "off".to_owned(),
+    };
+    let curve = prepared.scenario.curve.as_deref().unwrap_or("learned");
+    let settings: [(&str, &dyn ToString); 15] = [
         ("version", &env!("CARGO_PKG_VERSION")),
         ("scenario_hash", &prepared.hash),
         ("seed", &seed),
@@ -296,11 +331,14 @@ fn log_settings(
         ("firmware", &firmware(profile).name()),
         ("noise", &prepared.scenario.noise),
         ("belief", &belief),
+        ("curve", &curve),
         ("scheduler", &cell.scheduler),
         ("depth", &config.depth),
         ("merge", &config.merge),
         ("merge_sectors_max", &config.merge_sectors_max.get()),
         ("commit_ahead", &config.commit_ahead),
+        ("plug", &plug),
+        ("hide_processes", &config.hide_origins),
     ];
     settings
         .iter()
@@ -308,39 +346,63 @@ fn log_settings(
         .collect()
 }
 
-fn source(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Box<dyn Source>, Goal), Fault> {
+fn load(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Load, Goal), Fault> {
     let scenario = &prepared.scenario;
     let set = &prepared.drives[cell.drive];
     let (capacity, sector_bytes) = (
         set.profile.geometry.capacity,
         set.profile.geometry.sector_bytes,
     );
-    if let Some(spec) = synthetic(scenario, seed) {
-        let source = Synthetic::new(&spec, capacity, sector_bytes)
-            .map_err(|error| Fault::Input(format!("workload: {error}")))?;
-        let goal = match (scenario.duration, scenario.requests) {
-            (Some(duration), _) => Goal::Time(duration),
-            (None, Some(requests)) => Goal::Requests(requests),
-            (None, None) => Goal::Unknown,
-        };
-        return Ok((Box::new(source), goal));
-    }
-    let (Workload::Replay(replay), Some(script)) = (&scenario.workload, &set.script) else {
-        unreachable!("what is no trace is synthetic");
+    let goal = |requests: Option<u64>| match (scenario.duration, requests) {
+        (Some(duration), _) => Goal::Time(duration),
+        (None, Some(requests)) => Goal::Requests(requests),
+        (None, None) => Goal::Unknown,
     };
-    let goal = scenario
-        .duration
-        .map_or(Goal::Requests(script.requests().len() as u64), Goal::Time);
-    let script = Arc::clone(script);
-    let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.file));
-    let source: Box<dyn Source> = match replay.pace {
-        Pace::Open(speed) => {
-            Box::new(OpenReplay::new(script, speed, Start::AtOnce).map_err(fault)?)
+    match &scenario.workload {
+        Workload::Synthetic(groups) => {
+            let spec = synthetic(groups, scenario.requests, seed);
+            let source = Synthetic::new(&spec, capacity, sector_bytes)
+                .map_err(|error| Fault::Input(format!("workload: {error}")))?;
+            Ok((Load::Plain(Box::new(source)), goal(scenario.requests)))
         }
-        Pace::Closed(outstanding) => Box::new(ClosedReplay::new(script, outstanding)),
-        Pace::ClosedPerProcess => Box::new(ClosedPerProcess::new(script).map_err(fault)?),
-    };
-    Ok((source, goal))
+        Workload::Programs(programs) => {
+            let disk = DiskSize {
+                capacity,
+                sector_bytes,
+            };
+            let load = host(programs, disk, seed)?;
+            Ok((load, goal(None)))
+        }
+        Workload::Replay(replay) => {
+            let script = set.script.as_ref().expect("a replay has a script");
+            let goal = goal(Some(script.requests().len() as u64));
+            let script = Arc::clone(script);
+            let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.file));
+            let source: Box<dyn Source + Send> = match replay.pace {
+                Pace::Open(speed) => {
+                    Box::new(OpenReplay::new(script, speed, Start::AtOnce).map_err(fault)?)
+                }
+                Pace::Closed(outstanding) => Box::new(ClosedReplay::new(script, outstanding)),
+                Pace::ClosedPerProcess => Box::new(ClosedPerProcess::new(script).map_err(fault)?),
+            };
+            Ok((Load::Plain(source), goal))
+        }
+    }
+}
+
+fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Result<Load, Fault> {
+    let fault = |error: HostError| Fault::Input(format!("host: {error}"));
+    let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
+    let mut names = Vec::new();
+    for benchmark in &programs.benchmarks {
+        let first = names.len() as u32 + 1;
+        let next = benchmark
+            .add(&mut builder, mix(seed ^ u64::from(first)), first)
+            .map_err(|error| Fault::Input(format!("program: {error}")))?;
+        names.resize(next as usize - 1, benchmark.name());
+    }
+    let host = builder.build(seed).map_err(fault)?;
+    Ok(Load::Programs(Box::new(Watched::new(host)), names))
 }
 
 /// The spans that a plot may need, in its units.
@@ -439,6 +501,8 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         firmware: firmware.name().to_owned(),
         merge: cell.merge,
         commit_ahead: cell.commit_ahead,
+        plug: prepared.scenario.plug.is_some(),
+        hide_processes: prepared.scenario.hide_processes,
         repeats: made.len() as u32,
         warm_up_s: prepared.scenario.warm_up.as_secs_f64(),
         requests: sum(&|report| report.measured.requests),
@@ -491,8 +555,10 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         curve: response[0].cumulative(),
         recorded: match &prepared.scenario.workload {
             Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
-            Workload::Synthetic(_) => false,
+            Workload::Synthetic(_) | Workload::Programs(_) => false,
         },
+        programs: programs(made),
+        quiet_mean_ms: quiet(made),
         label: String::new(),
     })
 }
@@ -526,6 +592,85 @@ fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<Ori
             }
         })
         .collect()
+}
+
+/// What the programs achieved, averaged over the repeats.
+fn programs(made: &[Made]) -> Vec<ProgramRun> {
+    let mut repeats = Vec::new();
+    let mut names: &[&str] = &[];
+    for made in made {
+        if let Load::Programs(watched, of) = &made.load {
+            repeats.push((watched.programs(), made.report.simulated));
+            names = of;
+        }
+    }
+    let Some((first, _)) = repeats.first() else {
+        return Vec::new();
+    };
+    let count = repeats.len() as f64;
+    let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
+    let mean = |values: Vec<f64>| round(values.into_iter().sum::<f64>() / count, 9);
+    // Nothing if one repeat has nothing.
+    let all = |values: Vec<Option<f64>>| values.into_iter().collect::<Option<Vec<f64>>>().map(mean);
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let rate = |of: &ProgramOutcome, simulated: Nanos| {
+        let end = of.ended.unwrap_or(Time::ZERO + simulated);
+        let span = end.saturating_since(of.started).as_secs_f64();
+        let bytes = megabytes(of.bytes_read + of.bytes_written);
+        if span > 0.0 { bytes / span } else { 0.0 }
+    };
+    (0..first.len())
+        .map(|index| {
+            let of: Vec<&ProgramOutcome> = repeats.iter().map(|(all, _)| &all[index]).collect();
+            let with = |value: &dyn Fn(&ProgramOutcome) -> f64| {
+                mean(of.iter().map(|one| value(one)).collect())
+            };
+            let ends = of.iter().map(|one| one.ended.map(seconds));
+            let rates = repeats.iter().map(|(all, end)| rate(&all[index], *end));
+            let processes = (0..of[0].processes.len()).map(|process| {
+                let with = |value: &dyn Fn(&ProcessOutcome) -> f64| {
+                    mean(
+                        of.iter()
+                            .map(|one| value(&one.processes[process]))
+                            .collect(),
+                    )
+                };
+                let ends = of
+                    .iter()
+                    .map(|one| one.processes[process].ended.map(seconds));
+                ProcessRun {
+                    process: of[0].processes[process].process,
+                    started_s: with(&|one| seconds(one.started)),
+                    ended_s: all(ends.collect()),
+                    read_mb: with(&|one| megabytes(one.bytes_read)),
+                    written_mb: with(&|one| megabytes(one.bytes_written)),
+                }
+            });
+            ProgramRun {
+                name: names.get(index).copied().unwrap_or(""),
+                program: of[0].program,
+                started_s: with(&|one| seconds(one.started)),
+                ended_s: all(ends.collect()),
+                read_mb: with(&|one| megabytes(one.bytes_read)),
+                written_mb: with(&|one| megabytes(one.bytes_written)),
+                throughput_mb_s: round(mean(rates.collect()), 6),
+                processes: processes.collect(),
+            }
+        })
+        .collect()
+}
+
+/// The mean quiet period over all repeats, in ms.
+fn quiet(made: &[Made]) -> Option<f64> {
+    let mut sum = (0.0, 0);
+    for made in made {
+        if let Load::Programs(watched, _) = &made.load
+            && let Some((mean, periods)) = watched.quiet()
+        {
+            sum = (sum.0 + mean * periods as f64, sum.1 + periods);
+        }
+    }
+    (sum.1 > 0).then(|| round(sum.0 / sum.1 as f64, 6))
 }
 
 /// Names the runs by the scheduler and whatever else differs.

@@ -15,3 +15,4 @@ pub mod prepare;
 pub mod progress;
 pub mod report;
 pub mod scenario;
+pub mod watch;

@@ -2,15 +2,19 @@
 
 use crate::drives;
 use crate::fault::Fault;
-use crate::scenario::{Firmware, Replay, Scenario, Workload};
+use crate::scenario::{Firmware, Group, Replay, Scenario, Workload};
 use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
 use headtime_disk::{Layout, Model};
+use headtime_probe::{Learned, curve_of};
+use headtime_sched::ServiceCurve;
 use headtime_units::Nanos;
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A scenario with everything read that it names.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct DriveSet {
     pub layout: Arc<Layout>,
     /// What position-aware schedulers believe; only if there are such.
     pub belief: Option<Arc<Model>>,
+    /// What schedulers that need it believe of service times; only if there are such.
+    pub curve: Option<Arc<ServiceCurve>>,
     /// The trace on the drive, if the workload is one.
     pub script: Option<Arc<Script>>,
 }
@@ -62,16 +68,49 @@ impl DriveSet {
     }
 }
 
-/// Reads what a scenario names.
+/// Service-time curves that were learned, so that each is learned but once.
+#[derive(Debug, Default)]
+pub struct Curves(Mutex<BTreeMap<String, Arc<ServiceCurve>>>);
+
+impl Curves {
+    /// Fixes where a drive is probed: what is learned of it has nothing to do with what is run.
+    const SEED: u64 = 1;
+
+    /// The curve of a drive.
+    fn of(&self, profile: &Profile) -> Arc<ServiceCurve> {
+        let mut learned = self.0.lock().expect("learning does not fail");
+        let curve = learned
+            .entry(profile.to_toml())
+            .or_insert_with(|| Arc::new(curve_of(profile, Curves::SEED)));
+        Arc::clone(curve)
+    }
+}
+
+/// A curve from a file, and its text for a hash.
+fn curve_file(file: &str, profile: &Profile) -> Result<(ServiceCurve, String), Fault> {
+    let path = Path::new(file);
+    let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+    let learned = Learned::from_toml(file, &text).map_err(Fault::input)?;
+    let (of, here) = (learned.origin().sector_bytes, profile.geometry.sector_bytes);
+    if of != here {
+        let name = &profile.name;
+        return Err(Fault::Input(format!(
+            "{file}: distances are in sectors of {of} bytes; those of {name} have {here}"
+        )));
+    }
+    Ok((learned.curve(), learned.to_toml()))
+}
+
+/// Reads what a scenario names. Curves that `curves` has are not learned again.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, is wrong, or does not fit the drive.
-pub fn prepare(scenario: Scenario) -> Result<Prepared, Fault> {
+pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
     let mut notes = Vec::new();
     let trace = match &scenario.workload {
         Workload::Replay(replay) => Some((replay, read(replay)?)),
-        Workload::Synthetic(_) => None,
+        Workload::Synthetic(_) | Workload::Programs(_) => None,
     };
     let devices = match &trace {
         Some((replay, trace)) => chosen(replay, trace)?,
@@ -93,14 +132,25 @@ pub fn prepare(scenario: Scenario) -> Result<Prepared, Fault> {
                 .map_err(Fault::input)?;
         }
         hash.text(&profile.to_toml());
-        let belief = match &scenario.belief {
-            _ if !scenario.needs_positions() => None,
-            None => Some(Arc::new(Model::new(&profile))),
-            Some(name) => {
+        let (positions, needs_curve) = (scenario.needs_positions(), scenario.needs_curve());
+        let believed = match &scenario.belief {
+            Some(name) if positions || needs_curve => {
                 let believed = drives::open(name)?;
                 hash.text(&believed.to_toml());
-                Some(Arc::new(Model::new(&believed)))
+                Some(believed)
             }
+            _ => None,
+        };
+        let believed = believed.as_ref().unwrap_or(&profile);
+        let belief = positions.then(|| Arc::new(Model::new(believed)));
+        let curve = match &scenario.curve {
+            _ if !needs_curve => None,
+            Some(file) => {
+                let (curve, text) = curve_file(file, &profile)?;
+                hash.text(&text);
+                Some(Arc::new(curve))
+            }
+            None => Some(curves.of(believed)),
         };
         let script = match &trace {
             None => None,
@@ -115,6 +165,7 @@ pub fn prepare(scenario: Scenario) -> Result<Prepared, Fault> {
             profile,
             layout,
             belief,
+            curve,
             script,
         });
     }
@@ -370,6 +421,7 @@ fn portable(scenario: &Scenario) -> Scenario {
     portable.seed = 0;
     portable.drives = scenario.drives.iter().map(file_name).collect();
     portable.belief = scenario.belief.as_ref().map(file_name);
+    portable.curve = scenario.curve.as_ref().map(file_name);
     if let Workload::Replay(replay) = &mut portable.workload {
         replay.file = file_name(&replay.file);
     }
@@ -424,11 +476,8 @@ impl Hash {
     }
 }
 
-/// The made-up programs of a scenario, with a seed.
-pub fn synthetic(scenario: &Scenario, seed: u64) -> Option<SyntheticSpec> {
-    let Workload::Synthetic(groups) = &scenario.workload else {
-        return None;
-    };
+/// Made-up programs, at most so many requests of all together, with a seed.
+pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> SyntheticSpec {
     let mut processes = Vec::new();
     for group in groups {
         for _ in 0..group.processes {
@@ -437,11 +486,11 @@ pub fn synthetic(scenario: &Scenario, seed: u64) -> Option<SyntheticSpec> {
             processes.push(process);
         }
     }
-    Some(SyntheticSpec {
+    SyntheticSpec {
         seed,
-        count: scenario.requests,
+        count: requests,
         processes,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,10 @@ pub struct Run {
     pub merge: bool,
     /// Whether one request more was taken from the scheduler.
     pub commit_ahead: bool,
+    /// Whether requests that came to an empty queue waited for others.
+    pub plug: bool,
+    /// Whether the scheduler was not told who asks.
+    pub hide_processes: bool,
     /// How often it was made.
     pub repeats: u32,
     /// Warm-up before measuring, in seconds.
@@ -86,6 +90,13 @@ pub struct Run {
     pub engine: EngineCounts,
     /// What each origin got.
     pub per_origin: Vec<OriginRun>,
+    /// What each program achieved, if there are programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramRun>,
+    /// Of programs: from the completion of a process's last outstanding request to its next request,
+    /// in ms, mean over all such periods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_mean_ms: Option<f64>,
     /// The distribution of response times, for plots.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
@@ -207,6 +218,42 @@ pub struct OriginRun {
     pub throughput_mb_s: f64,
     /// Arrival to completion.
     pub response_ms: Spread,
+}
+
+/// What a program achieved, by its own account; means over the repeats.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProgramRun {
+    /// The benchmark that it belongs to.
+    pub name: &'static str,
+    /// Its number.
+    pub program: u32,
+    /// When its first process began, in seconds since the start of the run.
+    pub started_s: f64,
+    /// When its last process ended; nothing if one was running at the end.
+    pub ended_s: Option<f64>,
+    /// Bytes that its calls read, in MB.
+    pub read_mb: f64,
+    /// Bytes that its calls wrote, in MB.
+    pub written_mb: f64,
+    /// Both, per second from its start to its end, or to that of the run.
+    pub throughput_mb_s: f64,
+    /// Its processes.
+    pub processes: Vec<ProcessRun>,
+}
+
+/// What a process of a program achieved; means over the repeats.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessRun {
+    /// Its number.
+    pub process: u32,
+    /// When it began, in seconds since the start of the run.
+    pub started_s: f64,
+    /// When it ended; nothing if it was running at the end.
+    pub ended_s: Option<f64>,
+    /// Bytes that its calls read, in MB.
+    pub read_mb: f64,
+    /// Bytes that its calls wrote, in MB.
+    pub written_mb: f64,
 }
 
 impl OriginRun {

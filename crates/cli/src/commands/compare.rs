@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::output;
 use crate::plot;
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Curves, Prepared, prepare};
 use crate::progress::Progress;
 use crate::report::{Host, Report, round};
 use crate::scenario::Scenario;
@@ -30,7 +30,7 @@ pub(super) fn compare(
     // Files first: a long run that cannot be written at its end is a pity.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
     let log = log.map(Output::create).transpose()?;
-    let prepared = prepare(scenario)?;
+    let prepared = prepare(scenario, &Curves::default())?;
     for note in &prepared.notes {
         context.note(note);
     }
@@ -109,7 +109,7 @@ fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
 }
 
 /// Begins the file of a picture.
-fn picture_file(path: &Path) -> Result<Output, Fault> {
+pub(super) fn picture_file(path: &Path) -> Result<Output, Fault> {
     let is_svg = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("svg"));

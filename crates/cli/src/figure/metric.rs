@@ -52,6 +52,16 @@ impl PartialEq for Metric {
     }
 }
 
+/// From the start of the first program to the end of the last, in seconds, if all have ended.
+fn time(run: &Run) -> Option<f64> {
+    let ends = run.programs.iter().map(|program| program.ended_s);
+    let ended = ends.collect::<Option<Vec<f64>>>()?;
+    let end = ended.into_iter().reduce(f64::max)?;
+    let starts = run.programs.iter().map(|program| program.started_s);
+    let start = starts.reduce(f64::min)?;
+    (end > start).then_some(end - start)
+}
+
 /// All that can be measured.
 pub const METRICS: &[Metric] = &[
     Metric {
@@ -116,6 +126,40 @@ pub const METRICS: &[Metric] = &[
         more_is_better: false,
         help: "drive to completion, mean",
         of: |run| Some(run.device_ms.mean),
+    },
+    Metric {
+        name: "time_s",
+        unit: "s",
+        more_is_better: false,
+        help: "from the start of the first program to the end of the last",
+        of: time,
+    },
+    Metric {
+        name: "programs_mb_s",
+        unit: "MB/s",
+        more_is_better: true,
+        help: "bytes that all programs read and wrote, over that time",
+        of: |run| {
+            let bytes = run.programs.iter().map(|one| one.read_mb + one.written_mb);
+            time(run).map(|time| bytes.sum::<f64>() / time)
+        },
+    },
+    Metric {
+        name: "programs_kb_s",
+        unit: "KB/s",
+        more_is_better: true,
+        help: "bytes that a program read and wrote, over its own time, summed over all programs",
+        of: |run| {
+            let rates = run.programs.iter().map(|one| one.throughput_mb_s);
+            time(run).map(|_| rates.sum::<f64>() * 1e3)
+        },
+    },
+    Metric {
+        name: "quiet_mean_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "from the completion of a process's last outstanding request to its next one, mean",
+        of: |run| run.quiet_mean_ms,
     },
     Metric {
         name: "rotation_share",

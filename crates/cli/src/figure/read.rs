@@ -199,17 +199,35 @@ fn schedulers(
     })
 }
 
-/// The scenarios that a key names; the only one if it is not given.
+/// The scenarios that a point is about; the only one if it does not say.
 fn scenarios(section: &mut Section<'_>, drafts: &[Draft<'_>]) -> Result<Vec<usize>, TreeError> {
-    match section.texts("scenario")?[..] {
-        [] if drafts.len() == 1 => Ok(vec![0]),
-        [] => Err(section.error("scenario", "missing; say which")),
-        ref names => names
-            .iter()
-            .flat_map(|name| split_list(name))
-            .map(|name| scenario(section, "scenario", name, drafts))
-            .collect(),
+    let named = named_scenarios(section, "scenario", drafts)?;
+    match named.is_empty() {
+        false => Ok(named),
+        true if drafts.len() == 1 => Ok(vec![0]),
+        true => Err(section.error("scenario", "missing; say which")),
     }
+}
+
+/// The scenarios that a key names, in their order. A name may hold commas if it stands in a list.
+fn named_scenarios(
+    section: &mut Section<'_>,
+    key: &'static str,
+    drafts: &[Draft<'_>],
+) -> Result<Vec<usize>, TreeError> {
+    let is_list = matches!(
+        section.table().get(key).map(|node| &node.value),
+        Some(Value::List(_))
+    );
+    let texts = section.texts(key)?;
+    let names: Vec<&str> = match is_list {
+        true => texts,
+        false => texts.into_iter().flat_map(split_list).collect(),
+    };
+    names
+        .into_iter()
+        .map(|name| scenario(section, key, name, drafts))
+        .collect()
 }
 
 fn scenario(
@@ -263,10 +281,12 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
         })?
         .unwrap_or(Transform::Value);
     let of = schedulers(section, "of")?;
-    let of_scenario = match section.text("of_scenario")? {
-        None => None,
-        Some(name) => Some(scenario(section, "of_scenario", name, drafts)?),
-    };
+    let of_scenarios = named_scenarios(section, "of_scenario", drafts)?;
+    if ![0, 1, variants.len()].contains(&of_scenarios.len()) {
+        let problem = "allowed is one, or one for each of scenario";
+        return Err(section.error("of_scenario", problem));
+    }
+    let compares = !of_scenarios.is_empty();
     let of = match (transform, of) {
         (Transform::Value, Some(_)) => {
             return Err(section.error(
@@ -277,7 +297,7 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
         (Transform::Value, None) => Vec::new(),
         (_, Some(of)) => of,
         // The same scheduler in another scenario.
-        (_, None) if of_scenario.is_some() => Vec::new(),
+        (_, None) if compares => Vec::new(),
         (_, None) => {
             return Err(section.error("of", "missing; say with which scheduler to compare"));
         }
@@ -288,15 +308,21 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
     let why = section.text("why")?.map(str::to_owned);
     let calibrated = section.flag("calibrated")?.unwrap_or(false);
     let note = section.text("note")?.map(str::to_owned);
+    let unit = section.text("unit")?.map(str::to_owned);
     if accept.is_some() != why.is_some() {
         return Err(section.error("why", "a range and why it is what it is belong together"));
     }
     if accept.is_some() && calibrated {
         return Err(section.error("accept", "what was used to calibrate is not judged"));
     }
-    let compared = |drafts: &mut [Draft<'_>], variant: usize, own: &Spec| {
-        let other = of_scenario.unwrap_or(variant);
-        let specs: Vec<&Spec> = match of.is_empty() && of_scenario.is_some() {
+    let compared = |drafts: &mut [Draft<'_>], number: usize, own: &Spec| {
+        let variant = variants[number];
+        let other = match of_scenarios[..] {
+            [] => variant,
+            [one] => one,
+            ref each => each[number],
+        };
+        let specs: Vec<&Spec> = match of.is_empty() && compares {
             true => vec![own],
             false => of.iter().map(|(_, spec)| spec).collect(),
         };
@@ -304,12 +330,11 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
         let others: Vec<RunOf> = others.collect();
         (run_of(drafts, variant, own), others)
     };
-    let unit = unit(
-        metric,
-        transform,
-        &of,
-        of_scenario.map(|other| &*drafts[other].name),
-    );
+    let of_names: Vec<&str> = of_scenarios.iter().map(|of| &*drafts[*of].name).collect();
+    let unit = match unit {
+        Some(unit) => unit,
+        None => self::unit(metric, transform, &of, &of_names),
+    };
     let point = |series: String, x: X, runs| Point {
         series,
         x,
@@ -329,9 +354,8 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
             let problem = "is about one scheduler in several scenarios";
             return Err(section.error("transform", problem));
         };
-        let runs = variants
-            .iter()
-            .map(|variant| compared(drafts, *variant, spec))
+        let runs = (0..variants.len())
+            .map(|number| compared(drafts, number, spec))
             .collect();
         let x = match xs {
             Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
@@ -341,14 +365,14 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
         return Ok(points);
     }
     for (text, spec) in &named {
-        for variant in &variants {
+        for (number, variant) in variants.iter().enumerate() {
             let x = drafts[*variant].x.clone();
-            let runs = vec![compared(drafts, *variant, spec)];
-            points.push(point(
-                series.clone().unwrap_or_else(|| text.clone()),
-                x,
-                runs,
-            ));
+            let runs = vec![compared(drafts, number, spec)];
+            let series = match &series {
+                Some(series) => series.replace("{scheduler}", text),
+                None => text.clone(),
+            };
+            points.push(point(series, x, runs));
         }
     }
     if let Some(xs) = xs {
@@ -408,16 +432,16 @@ fn accept(section: &mut Section<'_>) -> Result<Option<(f64, f64)>, TreeError> {
 }
 
 /// The unit of a point, in words.
-fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenario: Option<&str>) -> String {
+fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenarios: &[&str]) -> String {
     let names: Vec<&str> = of.iter().map(|(text, _)| text.as_str()).collect();
     let mut others = match names[..] {
         [] => String::new(),
         [one] => one.to_owned(),
         _ => format!("the best of {}", names.join(", ")),
     };
-    if let Some(scenario) = of_scenario {
+    if !of_scenarios.is_empty() {
         let space = if others.is_empty() { "" } else { " " };
-        others.push_str(&format!("{space}in {scenario}"));
+        others.push_str(&format!("{space}in {}", of_scenarios.join(", ")));
     }
     match transform {
         Transform::Value => metric.unit.to_owned(),

@@ -3,7 +3,7 @@
 use super::{Figure, RunOf};
 use crate::execute::{How, Sample, execute};
 use crate::fault::Fault;
-use crate::prepare::prepare;
+use crate::prepare::{Curves, prepare};
 use crate::progress::{Goal, Progress};
 use crate::report::Run;
 use crate::scenario::Scenario;
@@ -91,8 +91,9 @@ impl Runs {
             .num_threads(jobs.unwrap_or(0).into())
             .build()
             .map_err(|error| Fault::File(format!("cannot start threads: {error}")))?;
+        let curves = Curves::default();
         let make = |(key, task): (String, Task)| {
-            let made = make(&task).map_err(|fault| fault.of(&task.name))?;
+            let made = make(&task, &curves).map_err(|fault| fault.of(&task.name))?;
             progress.task(Goal::Unknown).done();
             Ok((key, made))
         };
@@ -129,8 +130,8 @@ impl Runs {
     }
 }
 
-fn make(task: &Task) -> Result<Made, Fault> {
-    let prepared = prepare(task.scenario.clone())?;
+fn make(task: &Task, curves: &Curves) -> Result<Made, Fault> {
+    let prepared = prepare(task.scenario.clone(), curves)?;
     let how = How {
         jobs: Some(1),
         record: task.record,

@@ -32,6 +32,8 @@ fn fields(run: &Run) -> Vec<(String, String)> {
     add("firmware", &run.firmware);
     add("merge", &run.merge);
     add("commit_ahead", &run.commit_ahead);
+    add("plug", &run.plug);
+    add("hide_processes", &run.hide_processes);
     add("repeats", &run.repeats);
     add("warm_up_s", &run.warm_up_s);
     add("requests", &run.requests);

@@ -173,6 +173,10 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
         .chain(parts(runs))
         .collect();
     text.push_str(&table(&columns, terminal));
+    if let Some(programs) = programs(runs) {
+        text.push('\n');
+        text.push_str(&table(&programs, terminal));
+    }
     let failed: u64 = runs.iter().map(|run| run.failed).sum();
     if failed > 0 {
         text.push_str(&format!("\n{failed} requests failed\n"));
@@ -237,9 +241,13 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<Column>) {
             // The usual goes without saying.
             ("merge", true) if value == "on" => {}
             ("ahead", true) if value == "off" => {}
+            ("ahead", true) if runs.iter().all(|run| !run.programs.is_empty()) => {}
             (name, true) => shared.push(format!("{name} {value}")),
             (_, false) => differ.push(column),
         }
+    }
+    if runs.iter().any(|run| run.hide_processes) {
+        shared.push("processes hidden".to_owned());
     }
     columns.extend(differ);
     columns.push(Column::words(
@@ -287,6 +295,58 @@ fn figures(runs: &[Run]) -> Vec<Column> {
         number("max", &|run| (run.response_ms.max, None)).under(RESPONSE),
     ];
     rates.into_iter().chain(fair).chain(responses).collect()
+}
+
+/// What the programs of each run achieved; nothing if there are none.
+fn programs(runs: &[Run]) -> Option<Vec<Column>> {
+    /// More programs than that are summed up.
+    const EACH: usize = 8;
+    const ENDED: &str = "ended s";
+    const RATES: &str = "MB/s";
+    let first = &runs.first()?.programs;
+    if first.is_empty() {
+        return None;
+    }
+    let numbers = |runs: &[Run], value: &dyn Fn(&Run) -> Option<f64>| -> Vec<String> {
+        let values: Vec<Option<f64>> = runs.iter().map(value).collect();
+        let places = places(values.iter().flatten().copied());
+        let show = |value: &Option<f64>| match value {
+            Some(value) => format!("{value:.places$}"),
+            None => "running".to_owned(),
+        };
+        values.iter().map(show).collect()
+    };
+    let column = |name: &str, group, value: &dyn Fn(&Run) -> Option<f64>| {
+        Column::numbers(name, numbers(runs, value).into_iter()).under(group)
+    };
+    let mut columns = vec![Column::words("", runs.iter().map(|run| run.label.clone()))];
+    if first.len() <= EACH {
+        for (index, program) in first.iter().enumerate() {
+            let name = format!("{} {}", program.program, program.name);
+            let ended = |run: &Run| run.programs[index].ended_s;
+            columns.push(column(&name, ENDED, &ended));
+        }
+        for (index, program) in first.iter().enumerate() {
+            let rate = |run: &Run| Some(run.programs[index].throughput_mb_s);
+            columns.push(column(&program.program.to_string(), RATES, &rate));
+        }
+    } else {
+        let ends = |run: &Run| {
+            let ends = run.programs.iter().map(|program| program.ended_s);
+            ends.collect::<Option<Vec<f64>>>()
+        };
+        let rates = |run: &Run, pick: fn(f64, f64) -> f64| {
+            let rates = run.programs.iter().map(|program| program.throughput_mb_s);
+            rates.reduce(pick)
+        };
+        let least = |run: &Run| ends(run)?.into_iter().reduce(f64::min);
+        let most = |run: &Run| ends(run)?.into_iter().reduce(f64::max);
+        columns.push(column("first", ENDED, &least));
+        columns.push(column("last", ENDED, &most));
+        columns.push(column("least", RATES, &|run| rates(run, f64::min)));
+        columns.push(column("most", RATES, &|run| rates(run, f64::max)));
+    }
+    Some(columns)
 }
 
 /// Shares of the head time that round to more than nothing in some run.

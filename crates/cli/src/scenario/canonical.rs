@@ -1,7 +1,10 @@
 //! A scenario as text, always in the same form.
 
+use super::programs::{Keys, host_keys, program_keys};
 use super::read::{CLASSES, FLAGS};
-use super::{Group, Pace, Replay, Scenario, Workload};
+use super::tree::TreeError;
+use super::{Group, Pace, Programs, Replay, Scenario, Workload};
+use headtime_host::layout::Written;
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{First, Pacing};
 use std::fmt::{Display, Write};
@@ -17,6 +20,9 @@ pub(super) fn write(scenario: &Scenario) -> String {
     out.line("profile", list(scenario.drives.iter().map(quoted)));
     if let Some(belief) = &scenario.belief {
         out.line("belief", quoted(belief));
+    }
+    if let Some(curve) = &scenario.curve {
+        out.line("curve", quoted(curve));
     }
     out.line(
         "firmware",
@@ -38,9 +44,16 @@ pub(super) fn write(scenario: &Scenario) -> String {
     out.line("merge", list(scenario.merge.iter()));
     out.line("merge_max", quoted(scenario.merge_max));
     out.line("commit_ahead", list(scenario.commit_ahead.iter()));
+    out.line("plug", scenario.plug.is_some());
+    if let Some(plug) = scenario.plug {
+        out.line("plug_requests", plug.requests);
+        out.line("plug_timeout", quoted(plug.timeout));
+    }
+    out.line("hide_processes", scenario.hide_processes);
     match &scenario.workload {
         Workload::Synthetic(groups) => groups.iter().for_each(|group| out.group(group)),
         Workload::Replay(replay) => out.replay(replay),
+        Workload::Programs(programs) => out.programs(programs),
     }
     out.head("run");
     out.line("warm_up", quoted(scenario.warm_up));
@@ -115,6 +128,17 @@ impl Text {
         self.line("first", quoted(first));
     }
 
+    fn programs(&mut self, programs: &Programs) {
+        const WRITES: &str = "writing cannot fail";
+        self.head("host");
+        host_keys(&mut programs.host.clone(), self).expect(WRITES);
+        for benchmark in &programs.benchmarks {
+            self.head("[program]");
+            self.line("benchmark", quoted(benchmark.name()));
+            program_keys(&mut benchmark.clone(), self).expect(WRITES);
+        }
+    }
+
     fn replay(&mut self, replay: &Replay) {
         self.head("trace");
         self.line("file", quoted(&replay.file));
@@ -145,6 +169,38 @@ impl Text {
             Pace::ClosedPerProcess => self.line("replay", quoted("closed-per-process")),
         }
         self.line("fit", quoted(replay.fit));
+    }
+}
+
+impl Keys for Text {
+    fn count(&mut self, key: &'static str, value: &mut u32) -> Result<(), TreeError> {
+        self.line(key, value);
+        Ok(())
+    }
+
+    fn number(&mut self, key: &'static str, value: &mut f64) -> Result<(), TreeError> {
+        self.line(key, value);
+        Ok(())
+    }
+
+    fn flag(&mut self, key: &'static str, value: &mut bool) -> Result<(), TreeError> {
+        self.line(key, value);
+        Ok(())
+    }
+
+    fn size(&mut self, key: &'static str, value: &mut Bytes) -> Result<(), TreeError> {
+        self.line(key, quoted(value));
+        Ok(())
+    }
+
+    fn duration(&mut self, key: &'static str, value: &mut Nanos) -> Result<(), TreeError> {
+        self.line(key, quoted(value));
+        Ok(())
+    }
+
+    fn written(&mut self, key: &'static str, value: &mut Written) -> Result<(), TreeError> {
+        self.line(key, quoted(value.name()));
+        Ok(())
     }
 }
 
@@ -231,13 +287,52 @@ mod tests {
             speed = 0.5
             fit = 'wrap'
         ";
+        let programs = "
+            schedulers = 'noop'
+            drive.profile = 'atlas10k'
+            drive.curve = 'some curve.toml'
+            [engine]
+            plug_requests = 8
+            hide_processes = true
+            [host]
+            read_ahead = '1MiB'
+            dirty_limit = 40
+            [[program]]
+            benchmark = 'par-read'
+            think = '200us'
+            scale = 0.25
+            [[program]]
+            benchmark = 'grep'
+            written = 'unpacked'
+            aged = 0.5
+            [[program]]
+            benchmark = 'postmark'
+            bias_read = 7
+            [[program]]
+            benchmark = 'tpch-q19'
+            page = '16KiB'
+            [[program]]
+            benchmark = 'multi-threads'
+            direct = true
+            [[program]]
+            benchmark = 'mpi-io-test'
+            latency = '1ms'
+        ";
         let closed = trace.replace("speed = 0.5", "replay = 'closed'\noutstanding = 32");
-        for text in [DEFAULT, everything, trace, &closed] {
+        for text in [DEFAULT, everything, trace, programs, &closed] {
             let scenario = read(text);
             let written = scenario.to_toml();
             assert_eq!(read(&written), scenario, "{written}");
             assert_eq!(read(&written).to_toml(), written);
         }
+        // What is given is neither lost on the way nor taken for a default.
+        let written = read(programs).to_toml();
+        for line in programs.lines().map(str::trim).skip(4) {
+            let line = line.replace('\'', "\"");
+            let heading = line.starts_with('[') || line.is_empty();
+            assert!(heading || written.contains(&line), "{line} in {written}");
+        }
+        assert!(written.contains("plug = true") && written.contains("commit_ahead = true"));
     }
 
     #[test]

@@ -4,15 +4,18 @@
 //! command line. `docs/scenario.md` explains every key.
 
 mod canonical;
+mod programs;
 mod read;
 mod runs;
 pub mod tree;
 
+use headtime_engine::Plug;
 use headtime_sched::Spec;
 use headtime_units::{Bytes, Nanos, nearest};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
 use tree::{Place, Table, TreeError};
 
+pub use programs::Programs;
 pub use runs::{Cell, cells};
 
 /// A scenario, checked as far as that is possible without its files.
@@ -28,6 +31,9 @@ pub struct Scenario {
     pub drives: Vec<String>,
     /// Which drive the position-aware schedulers believe to have; the simulated one if absent.
     pub belief: Option<String>,
+    /// The file of the service-time curve that schedulers are given which need one; if absent, it is
+    /// learned from the drive that they believe to have.
+    pub curve: Option<String>,
     /// In what order the drive serves the commands it holds.
     pub firmware: Vec<Firmware>,
     /// Whether the noise of the profile is on.
@@ -42,6 +48,10 @@ pub struct Scenario {
     pub merge_max: Bytes,
     /// Whether one request more than fits is taken from the scheduler.
     pub commit_ahead: Vec<bool>,
+    /// Whether and how requests that come to an empty queue wait for others.
+    pub plug: Option<Plug>,
+    /// Whether the scheduler is not told who asks.
+    pub hide_processes: bool,
     /// Who asks for what.
     pub workload: Workload,
     /// Requests that finish before this are not measured.
@@ -61,6 +71,8 @@ pub enum Workload {
     Synthetic(Vec<Group>),
     /// A recorded trace.
     Replay(Replay),
+    /// Programs above a page cache.
+    Programs(Programs),
 }
 
 /// Processes that are alike.
@@ -203,5 +215,13 @@ impl Scenario {
     /// Whether a scheduler is compared that knows positions.
     pub fn needs_positions(&self) -> bool {
         self.schedulers.iter().any(Spec::needs_positioning)
+    }
+
+    /// Whether a scheduler is compared that needs a service-time curve.
+    pub fn needs_curve(&self) -> bool {
+        fn needs(spec: &Spec) -> bool {
+            spec.info().needs_curve || spec.inner().is_some_and(needs)
+        }
+        self.schedulers.iter().any(needs)
     }
 }

@@ -1,12 +1,14 @@
 //! From a tree to a scenario.
 
+use super::programs;
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
 use super::{
     Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX, Reading, Replay, Scenario,
     Workload,
 };
+use headtime_engine::Plug;
 use headtime_sched::{Class, Flags, Spec};
-use headtime_units::{Bytes, Time};
+use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{
     ArrivalEvent, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed,
     TimeDistribution, TimeUnit,
@@ -56,6 +58,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
     let belief = drive
         .text("belief")?
         .map(|text| named(&drive, "belief", text));
+    let curve = drive.text("curve")?.map(|file| drive.beside("curve", file));
     let firmware = drive
         .parse_list("firmware", "\"profile\", \"fifo\" or \"sptf\"", str::parse)?
         .unwrap_or_else(|| vec![Firmware::Profile]);
@@ -69,7 +72,11 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
     let mut depths = vec![1];
     let mut merge = vec![true];
     let mut merge_max = Bytes(512 << 10);
-    let mut commit_ahead = vec![false];
+    // What stands above the disk in simulation is a host of the era whose programs these are.
+    let is_host = top.has("program");
+    let mut commit_ahead = vec![is_host];
+    let mut plug = is_host.then_some(Plug::LINUX_2_6);
+    let mut hide_processes = false;
     if let Some(mut engine) = top.section("engine")? {
         if let Some(given) = engine.integers("depth", 1..=256)? {
             depths = given.into_iter().map(|depth| depth as u32).collect();
@@ -80,6 +87,8 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
             return Err(engine.error("merge_max", "allowed is a multiple of 512B, from 512B on"));
         }
         commit_ahead = engine.flags("commit_ahead")?.unwrap_or(commit_ahead);
+        plug = self::plug(&mut engine, plug)?;
+        hide_processes = engine.flag("hide_processes")?.unwrap_or(false);
         engine.finish()?;
     }
 
@@ -118,31 +127,40 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         return Err(top.error("schedulers", problem));
     }
 
-    let workload = match (top.sections("workload")?, top.section("trace")?) {
-        (Some(groups), None) => Workload::Synthetic(self::groups(groups)?),
-        (None, Some(trace)) => Workload::Replay(replay(trace)?),
-        (Some(_), Some(_)) => {
-            return Err(top.error(
-                "trace",
-                "allowed is either [[workload]] or [trace], not both",
-            ));
+    let (groups, trace) = (top.sections("workload")?, top.section("trace")?);
+    let (programs, host) = (top.sections("program")?, top.section("host")?);
+    if host.is_some() && programs.is_none() {
+        return Err(top.error("host", "is for [[program]] only"));
+    }
+    let workload = match (groups, trace, programs) {
+        (Some(groups), None, None) => Workload::Synthetic(self::groups(groups)?),
+        (None, Some(trace), None) => Workload::Replay(replay(trace)?),
+        (None, None, Some(programs)) => Workload::Programs(programs::programs(programs, host)?),
+        (None, None, None) => {
+            let problem = "missing; give [[workload]], [[program]] or [trace]";
+            return Err(top.error("workload", problem));
         }
-        (None, None) => {
-            return Err(top.error("workload", "missing; give [[workload]] or [trace]"));
+        (_, Some(_), _) => {
+            let problem = "allowed is one of [[workload]], [[program]] and [trace]";
+            return Err(top.error("trace", problem));
+        }
+        (Some(_), None, Some(_)) => {
+            let problem = "allowed is one of [[workload]], [[program]] and [trace]";
+            return Err(top.error("program", problem));
         }
     };
     let endless = match &workload {
         Workload::Synthetic(groups) => groups
             .iter()
             .any(|group| group.process.count.is_none() && group.process.until.is_none()),
-        Workload::Replay(_) => false,
+        Workload::Replay(_) | Workload::Programs(_) => false,
     };
     if endless && duration.is_none() && requests.is_none() {
         let problem = "the workload never ends; give duration = \"60s\" or requests = 10000";
         return Err(top.error("run", problem));
     }
-    if requests.is_some() && matches!(workload, Workload::Replay(_)) {
-        let problem = "is for [[workload]] only; a trace has as many requests as it has";
+    if requests.is_some() && !matches!(workload, Workload::Synthetic(_)) {
+        let problem = "is for [[workload]] only; traces and programs have as many as they have";
         return Err(top.error("run.requests", problem));
     }
     top.finish()?;
@@ -152,6 +170,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         schedulers,
         drives,
         belief,
+        curve,
         firmware,
         noise,
         overrides,
@@ -159,12 +178,45 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         merge,
         merge_max,
         commit_ahead,
+        plug,
+        hide_processes,
         workload,
         warm_up: warm_up.unwrap_or_default(),
         duration,
         requests,
         repeats,
     })
+}
+
+/// Whether and how requests that come to an empty queue wait for others.
+fn plug(engine: &mut Section<'_>, otherwise: Option<Plug>) -> Result<Option<Plug>, TreeError> {
+    let requests = engine.integer("plug_requests", 1..=65_535)?;
+    let timeout = engine.duration("plug_timeout")?;
+    if timeout.is_some_and(Nanos::is_zero) {
+        return Err(engine.error("plug_timeout", "allowed is more than 0s"));
+    }
+    let plug = match engine.flag("plug")? {
+        None => otherwise,
+        Some(true) => Some(Plug::LINUX_2_6),
+        Some(false) => None,
+    };
+    match plug {
+        Some(plug) => Ok(Some(Plug {
+            requests: requests.map_or(plug.requests, |requests| requests as u32),
+            timeout: timeout.unwrap_or(plug.timeout),
+        })),
+        None => {
+            for (key, given) in [
+                ("plug_requests", requests.is_some()),
+                ("plug_timeout", timeout.is_some()),
+            ] {
+                if given {
+                    return Err(engine.error(key, "is for plug = true"));
+                }
+            }
+            Ok(None)
+        }
+    }
 }
 
 fn groups(sections: Vec<Section<'_>>) -> Result<Vec<Group>, TreeError> {
@@ -429,7 +481,7 @@ mod tests {
             (
                 "[run]",
                 "[trace]\nfile = \"x\"\n[run]",
-                "trace: allowed is either",
+                "trace: allowed is one of",
             ),
             (
                 "duration = \"310s\"",
@@ -475,6 +527,41 @@ mod tests {
                 "seed = 1",
                 "seed = -1",
                 "seed: -1 is out of range; allowed is 0 and more",
+            ),
+            (
+                "[run]",
+                "[host]\nread_ahead = \"1MiB\"\n[run]",
+                "host: is for [[program]] only",
+            ),
+            (
+                "[run]",
+                "[[program]]\nbenchmark = \"par-read\"\n[run]",
+                "program: allowed is one of",
+            ),
+            (
+                "[run]",
+                "[engine]\nplug_requests = 4\n[run]",
+                "engine.plug_requests: is for plug = true",
+            ),
+            (
+                "[run]",
+                "[engine]\nplug = true\nplug_timeout = \"0s\"\n[run]",
+                "engine.plug_timeout: allowed is more than 0s",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nbenchmark = \"parread\"",
+                "did you mean `par-read`?",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nbenchmark = \"par-read\"\nthinks = \"1ms\"",
+                "did you mean `think`?",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nthink = \"1ms\"",
+                "program[0].benchmark: missing",
             ),
             ("profile = ", "profil = ", "drive.profile: missing"),
         ] {

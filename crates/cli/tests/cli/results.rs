@@ -181,11 +181,14 @@ fn a_log_says_what_it_is_a_log_of() {
         "# firmware fifo".to_owned(),
         "# noise true".to_owned(),
         "# belief cheetah9lp".to_owned(),
+        "# curve learned".to_owned(),
         "# scheduler deadline:fifo_batch=4".to_owned(),
         "# depth 2".to_owned(),
         "# merge true".to_owned(),
         "# merge_sectors_max 128".to_owned(),
         "# commit_ahead false".to_owned(),
+        "# plug off".to_owned(),
+        "# hide_processes false".to_owned(),
     ];
     assert_eq!(settings, expected);
     let records = headtime_engine::log::read(&log).collect::<Result<Vec<_>, _>>();
@@ -607,7 +610,7 @@ fn the_scenarios_of_the_documentation_are_scenarios() {
         .skip(1)
         .map(|block| block.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for (number, block) in blocks.into_iter().enumerate() {
         let path = directory.join(format!("{number}.toml"));
         std::fs::write(&path, block).unwrap();
@@ -678,10 +681,107 @@ fn the_documentation_has_every_key() {
             assert!(text.contains(&format!("`{key}`")), "{key}");
         }
     }
-    let report = json(&["sim", "run", "small.toml", "--format", "json"]);
-    for key in keys(&report).into_iter().chain(keys(&report["runs"][0])) {
-        assert!(text.contains(&format!("`{key}`")), "{key}");
+    for scenario in ["small.toml", "programs.toml"] {
+        let report = json(&["sim", "run", scenario, "--format", "json"]);
+        let run = &report["runs"][0];
+        let programs = run["programs"].as_array().into_iter().flatten();
+        let programs = programs.flat_map(|program| keys(program));
+        for key in keys(&report).into_iter().chain(keys(run)).chain(programs) {
+            assert!(text.contains(&format!("`{key}`")), "{key}");
+        }
     }
+}
+
+/// What programs report adds up with what the disk did, and hiding processes changes what is
+/// scheduled, never what is reported of processes.
+#[test]
+fn programs_are_reported() {
+    let run = |extra: &[&str]| {
+        let mut args = vec!["sim", "run", "programs.toml", "--format", "json"];
+        args.extend(extra);
+        json(&args)
+    };
+    let report = run(&[]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_eq!(run["plug"], true);
+        assert_eq!(run["commit_ahead"], true);
+        let programs = run["programs"].as_array().unwrap();
+        let names: Vec<(&str, u64)> = programs
+            .iter()
+            .map(|program| {
+                let name = program["name"].as_str().unwrap();
+                (name, program["program"].as_u64().unwrap())
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [("par-read", 1), ("par-read", 2), ("multi-threads", 3)]
+        );
+        for program in &programs[..2] {
+            // A hundredth of 1 GB in whole pages, over its own time.
+            let (read, ended) = (number(&program["read_mb"]), number(&program["ended_s"]));
+            assert!((read - 10.0).abs() < 0.01, "{read}");
+            assert!((number(&program["throughput_mb_s"]) - read / ended).abs() < 1e-3);
+            assert_eq!(program["processes"].as_array().unwrap().len(), 1);
+            assert!(number(&program["processes"][0]["ended_s"]) <= number(&run["simulated_s"]));
+        }
+        assert_eq!(programs[2]["processes"].as_array().unwrap().len(), 2);
+        assert!(number(&run["quiet_mean_ms"]) > 0.0);
+        assert_eq!(run["per_origin"].as_array().unwrap().len(), 4);
+    }
+    let hidden = run(&["--set", "engine.hide_processes=true"]);
+    let (open, hidden) = (&runs[1], &hidden["runs"][1]);
+    assert_eq!(open["scheduler"], "cfq");
+    assert_eq!(hidden["hide_processes"], true);
+    assert_ne!(open["simulated_s"], hidden["simulated_s"]);
+    assert_eq!(hidden["per_origin"].as_array().unwrap().len(), 4);
+    let table = stdout(&["sim", "run", "programs.toml"]);
+    for text in ["ended s", "1 par-read", "3 multi-threads"] {
+        assert!(table.contains(text), "{table}");
+    }
+    let cut = run(&["--set", "run.duration=100ms"]);
+    assert!(cut["runs"][0]["programs"][0]["ended_s"].is_null());
+}
+
+/// A curve that was saved does as the one that is learned, if it is the same.
+#[test]
+fn a_curve_comes_from_a_file_or_is_learned() {
+    let run = |extra: &[&str]| {
+        let mut args = vec![
+            "sim",
+            "run",
+            "programs.toml",
+            "-s",
+            "stream",
+            "--reproducible",
+        ];
+        args.extend(["--format", "json"]);
+        args.extend(extra);
+        json(&args)
+    };
+    let learned = run(&[]);
+    let profile = headtime_cli::drives::open("wd5000aaks").unwrap();
+    let mut probe = headtime_probe::Modelled::new(&profile, 1);
+    let options = headtime_probe::CurveOptions {
+        seed: 1,
+        ..headtime_probe::CurveOptions::default()
+    };
+    let curve = headtime_probe::learn(&mut probe, &options).unwrap();
+    let directory = scratch("curve-file");
+    let file = directory.join("curve.toml");
+    std::fs::write(&file, curve.to_toml()).unwrap();
+    let set = format!("drive.curve={}", file.display());
+    let loaded = run(&["--set", &set]);
+    assert_eq!(loaded["runs"], learned["runs"]);
+    assert_ne!(loaded["scenario_hash"], learned["scenario_hash"]);
+    std::fs::write(&file, "not = 'a curve'").unwrap();
+    let output =
+        super::common::run(&["sim", "run", "programs.toml", "-s", "stream", "--set", &set]);
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("curve.toml"), "{error}");
 }
 
 /// Progress was drawn by the threads of the runs while the main thread held standard error locked:
