@@ -5,6 +5,8 @@
 
 #[path = "cli/common.rs"]
 mod common;
+#[path = "cli/curve.rs"]
+mod curve;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/help.rs"]

@@ -4,7 +4,7 @@ use super::trace::TextFormat;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Drive profiles: list, show, import, validate
+/// Drive profiles: list, show, import, validate, learn
 #[derive(Debug, Subcommand)]
 pub enum DriveVerb {
     /// List the drives that come with the program
@@ -15,6 +15,8 @@ pub enum DriveVerb {
     Import(Import),
     /// Compare a drive's model with response times measured on the real drive
     Validate(Validate),
+    /// Learn how long a request takes by its distance from the one before
+    Curve(Curve),
 }
 
 /// List the drives that come with the program
@@ -79,3 +81,65 @@ pub struct Validate {
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
 }
+
+/// Learn how long a request takes by its distance from the one before
+///
+/// Sends pairs of 4 KiB reads to the modelled drive: the first, anywhere on the disk, brings the head
+/// to a known place; the second, so far behind it, is timed. A smooth curve that never falls goes
+/// through the means. Schedulers that weigh waiting for a near request against going to a far one
+/// (stream, anticipatory, clairvoyant) live by such a curve.
+#[derive(Debug, Args)]
+#[command(after_long_help = CURVE_HELP)]
+pub struct Curve {
+    /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
+    #[arg(value_name = "NAME|FILE")]
+    pub drive: String,
+    /// Write the curve to a file, with what was measured and how
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub out: Option<PathBuf>,
+    /// Timed reads for each distance, 8 to 100000
+    ///
+    /// The error of a mean falls with the square root: 200 leave 1 to 2 % of a service time.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200,
+        value_parser = clap::value_parser!(u32).range(8..=100_000),
+    )]
+    pub samples: u32,
+    /// Determines the places, the pauses and what varies in the drive
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Table, JSON or CSV
+    #[arg(long, value_enum, default_value_t = CurveFormat::Table, value_name = "FORMAT")]
+    pub format: CurveFormat,
+    /// Draw a picture: single reads, means, the curve
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+}
+
+/// How a curve is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum CurveFormat {
+    /// Some of the distances, for people
+    #[default]
+    Table,
+    /// All distances and how they were measured
+    Json,
+    /// A line per distance
+    Csv,
+}
+
+const CURVE_HELP: &str = "\
+How it is measured:
+  distance  from the end of the first read to the start of the second, from 0 to 31/32 of the disk,
+            evenly in the logarithm
+  pause     between the two, 0 to 12 ms at random, so that the platter is at any angle
+  buffer    a second read so near that the drive has read ahead so far is a hit, and counts as what it
+            took: a near request really is that cheap
+  backward  not measured: the curve says 1.5 times as much, as in the FAST'11 paper on Stream Scheduling
+
+Examples:
+  headtime drive curve wd5000aaks
+  headtime drive curve wd5000aaks --plot curve.svg --out curve.toml
+  headtime drive curve mine.toml --samples 2000 --format csv > curve.csv";

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
-pub use drive::{DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use sim::{Fuzz, Run, SimVerb};
@@ -46,7 +46,7 @@ pub enum Verb {
     /// Traces: look at, convert, replay
     #[command(subcommand)]
     Trace(TraceVerb),
-    /// Drive profiles: list, show, import, validate
+    /// Drive profiles: list, show, import, validate, learn
     #[command(subcommand)]
     Drive(DriveVerb),
     /// Reproduce the papers' figures, and judge what comes out

@@ -1,5 +1,7 @@
 //! `headtime drive`
 
+mod curve;
+
 use super::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
 use crate::drives;
@@ -13,6 +15,8 @@ use headtime_sched::Op;
 use headtime_units::{Bytes, Nanos};
 use serde::Serialize;
 use std::fs;
+
+pub(super) use curve::curve;
 
 /// What is known of a drive, in figures.
 #[derive(Serialize)]

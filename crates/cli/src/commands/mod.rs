@@ -58,6 +58,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::Show(args)) => drive::show(&args, context),
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
+        Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),
     }

@@ -5,6 +5,7 @@
 
 mod axis;
 mod breakdown;
+pub mod curve;
 pub mod figure;
 mod head;
 mod response;

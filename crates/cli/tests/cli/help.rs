@@ -16,6 +16,7 @@ fn short_help() {
         ("trace-replay", vec!["trace", "replay", "-h"]),
         ("drive", vec!["drive", "-h"]),
         ("drive-show", vec!["drive", "show", "-h"]),
+        ("drive-curve", vec!["drive", "curve", "-h"]),
         ("drive-import", vec!["drive", "import", "-h"]),
         ("reproduce", vec!["reproduce", "-h"]),
         ("drive-validate", vec!["drive", "validate", "-h"]),

@@ -1,0 +1,238 @@
+//! `headtime drive curve`
+
+use crate::args::{Curve, CurveFormat};
+use crate::commands::{Context, compare};
+use crate::drives;
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::output::{self, Column, table};
+use crate::plot;
+use crate::report::round;
+use headtime_probe::curve::Origin;
+use headtime_probe::{CurveOptions, Learned, Modelled, learn};
+use headtime_units::{Nanos, Sectors};
+use serde::Serialize;
+use std::io::Write;
+
+/// About as many lines as a table has.
+const LINES: usize = 24;
+
+/// A learned curve as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    version: &'a str,
+    drive: &'a str,
+    seed: u64,
+    /// Timed reads for each distance.
+    samples: u32,
+    /// Those left out as far too long.
+    dropped: u64,
+    request_bytes: u64,
+    pause_max_ms: f64,
+    /// What a backward access costs more, as a factor.
+    backward: f64,
+    /// Root mean square of (mean - curve) / curve.
+    spread: f64,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    distance_sectors: u64,
+    distance_bytes: u64,
+    mean_ms: f64,
+    sd_ms: f64,
+    samples: u32,
+    curve_ms: f64,
+}
+
+fn points(learned: &Learned) -> Vec<Point> {
+    let bytes = learned.origin().sector_bytes;
+    let ms = |time: Nanos| round(time.as_millis_f64(), 6);
+    let each = learned.points().iter().map(|point| Point {
+        distance_sectors: point.distance.get(),
+        distance_bytes: point.distance.bytes(bytes),
+        mean_ms: ms(point.mean),
+        sd_ms: ms(point.sd),
+        samples: point.samples,
+        curve_ms: ms(point.fit),
+    });
+    each.collect()
+}
+
+pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
+    let profile = drives::open(&args.drive)?;
+    // Where nothing can be written, nothing need be learned.
+    let picture = args.plot.as_deref().map(compare::picture_file);
+    let picture = picture.transpose()?;
+    let file = args.out.as_deref().map(Output::create).transpose()?;
+    let options = CurveOptions {
+        samples: args.samples,
+        seed: args.seed,
+        ..CurveOptions::default()
+    };
+    let mut probe = Modelled::new(&profile, args.seed);
+    let learned = learn(&mut probe, &options).map_err(Fault::input)?;
+    for (file, text) in [
+        (file, Learned::to_toml as fn(&Learned) -> String),
+        (picture, draw),
+    ] {
+        if let Some(mut file) = file {
+            let written = file.write_all(text(&learned).as_bytes());
+            written.map_err(|error| Fault::writing(file.path(), &error))?;
+            file.finish()?;
+        }
+    }
+    match args.format {
+        CurveFormat::Table => {
+            let text = describe(&learned, context);
+            context.print(&text)
+        }
+        CurveFormat::Json => {
+            let origin = learned.origin();
+            let shown = Shown {
+                version: env!("CARGO_PKG_VERSION"),
+                drive: &origin.drive,
+                seed: origin.options.seed,
+                samples: origin.options.samples,
+                dropped: origin.dropped,
+                request_bytes: origin.options.request.0,
+                pause_max_ms: origin.options.pause_max.as_millis_f64(),
+                backward: origin.options.backward.0 as f64 / 1e6,
+                spread: round(learned.spread(), 6),
+                points: points(&learned),
+            };
+            output::json(context.out, &shown)
+        }
+        CurveFormat::Csv => {
+            let mut text =
+                "distance_sectors,distance_bytes,mean_ms,sd_ms,samples,curve_ms\n".to_owned();
+            for point in points(&learned) {
+                text.push_str(&format!(
+                    "{},{},{},{},{},{}\n",
+                    point.distance_sectors,
+                    point.distance_bytes,
+                    point.mean_ms,
+                    point.sd_ms,
+                    point.samples,
+                    point.curve_ms
+                ));
+            }
+            context.print(&text)
+        }
+    }
+}
+
+/// What was measured, in a line.
+fn summary(origin: &Origin, distances: usize) -> String {
+    let options = &origin.options;
+    format!(
+        "{} · {distances} distances, {} reads of {} each · seed {}",
+        origin.drive, options.samples, options.request, options.seed
+    )
+}
+
+fn describe(learned: &Learned, context: &Context<'_>) -> String {
+    let origin = learned.origin();
+    let all = learned.points();
+    // Distance 0, some in between, the last.
+    let step = all.len().div_ceil(LINES).max(1);
+    let last = all.len() - 1;
+    let some: Vec<_> = all
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| (last - index).is_multiple_of(step) || *index == 0)
+        .map(|(_, point)| point)
+        .collect();
+    let ms = |time: Nanos| format!("{:.3}", time.as_millis_f64());
+    let columns = vec![
+        Column::numbers(
+            "distance",
+            some.iter()
+                .map(|point| size(point.distance, origin.sector_bytes)),
+        ),
+        Column::numbers(
+            "sectors",
+            some.iter().map(|point| point.distance.get().to_string()),
+        ),
+        Column::numbers("mean ms", some.iter().map(|point| ms(point.mean))),
+        Column::numbers("sd ms", some.iter().map(|point| ms(point.sd))),
+        Column::numbers("curve ms", some.iter().map(|point| ms(point.fit))),
+    ];
+    let mut text = format!("{}\n\n", summary(origin, all.len()));
+    text.push_str(&table(&columns, context.terminal));
+    text.push_str(&format!(
+        "\nmean and sd: the timed reads; curve: what a scheduler goes by, {:.1} % from the means (root \
+         mean square).\nBackward accesses count {} times as much. ",
+        100.0 * learned.spread(),
+        origin.options.backward
+    ));
+    if origin.dropped > 0 {
+        text.push_str(&format!(
+            "{} reads took far too long and were left out. ",
+            origin.dropped
+        ));
+    }
+    text.push_str("All distances: --format csv, or --plot\n");
+    text
+}
+
+/// A distance in bytes with three digits.
+fn size(distance: Sectors, sector_bytes: u32) -> String {
+    let bytes = distance.bytes(sector_bytes) as f64;
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let Some((scale, unit)) = units.into_iter().find(|(scale, _)| bytes >= *scale) else {
+        return format!("{bytes} B");
+    };
+    let value = bytes / scale;
+    let digits = match value {
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+fn draw(learned: &Learned) -> String {
+    let origin = learned.origin();
+    let bytes = |distance: Sectors| distance.bytes(origin.sector_bytes) as f64;
+    let points = learned.points().iter().map(|point| plot::curve::Point {
+        distance: bytes(point.distance),
+        mean: point.mean.as_millis_f64(),
+        curve: point.fit.as_millis_f64(),
+    });
+    let samples = learned
+        .samples()
+        .iter()
+        .map(|sample| (bytes(sample.distance), sample.time.as_millis_f64()));
+    plot::curve::draw(&plot::curve::Picture {
+        subtitle: format!(
+            "{} · {:.1} % from the means (root mean square)",
+            summary(origin, learned.points().len()),
+            100.0 * learned.spread()
+        ),
+        points: points.collect(),
+        samples: samples.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_have_three_digits() {
+        for (sectors, text) in [
+            (0, "0 B"),
+            (1, "512 B"),
+            (8, "4.10 kB"),
+            (195, "99.8 kB"),
+            (1_950, "998 kB"),
+            (1_953_125, "1.00 GB"),
+            (195_312_500, "100 GB"),
+            (32_213_649_679, "16.5 TB"),
+        ] {
+            assert_eq!(size(Sectors::new(sectors), 512), text);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The picture of a learned curve: single reads, their means, the curve through them.
+
+use super::axis::{Axis, label};
+use super::svg::{Anchor, FAINT, GRID, Path, Style, Svg};
+use super::{EDGE, WIDTH, frame, wrap};
+
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 84.0;
+/// Where distance 0 stands, left of the logarithmic axis.
+const ZERO: f64 = LEFT + 20.0;
+/// Where the logarithmic axis begins.
+const FIRST: f64 = LEFT + 56.0;
+/// The most single reads that are drawn.
+const DOTS_MAX: usize = 6_000;
+
+const DOT: &str = "#bbbbbb";
+const MEAN: &str = "#0072b2";
+const CURVE: &str = "#d55e00";
+
+/// What is known at one distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Bytes.
+    pub distance: f64,
+    /// Mean of the reads in ms.
+    pub mean: f64,
+    /// The curve in ms.
+    pub curve: f64,
+}
+
+/// A picture to be.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// What was measured, in a line or two.
+    pub subtitle: String,
+    /// Means and curve, distances rising from 0.
+    pub points: Vec<Point>,
+    /// Single reads: bytes, ms.
+    pub samples: Vec<(f64, f64)>,
+}
+
+/// Draws a picture as SVG text.
+pub fn draw(picture: &Picture) -> String {
+    let mut svg = Svg::new(WIDTH);
+    let mut y = EDGE + 14.0;
+    svg.text(
+        EDGE,
+        y,
+        Anchor::Start,
+        Style::TITLE,
+        "How long a request takes, by its distance from the one before",
+    );
+    let faint = Style {
+        fill: FAINT,
+        ..Style::PLAIN
+    };
+    for line in wrap(&picture.subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
+        y += 18.0;
+        svg.text(EDGE, y, Anchor::Start, faint, &line);
+    }
+    y += 26.0;
+    let mut x = EDGE;
+    for (name, colour) in [
+        ("a read", DOT),
+        ("mean of a distance", MEAN),
+        ("curve", CURVE),
+    ] {
+        svg.rect(x, y - 9.0, 12.0, 10.0, colour);
+        svg.text(x + 17.0, y, Anchor::Start, Style::PLAIN, name);
+        x += 17.0 + Style::PLAIN.width(name) + 16.0;
+    }
+    let top = y + 16.0;
+    let bottom = top + HEIGHT;
+
+    // Dropped reads would flatten all others.
+    let longest = picture.points.iter().map(|point| point.mean);
+    let high = 1.3 * longest.fold(0.0, f64::max);
+    let upright = Axis::linear(0.0, high, bottom, top);
+    for tick in upright.ticks(8) {
+        let y = upright.at(tick);
+        svg.line((LEFT, y), (WIDTH - EDGE, y), GRID, 1.0);
+        svg.text(LEFT - 6.0, y + 4.0, Anchor::End, Style::SMALL, &label(tick));
+    }
+    let middle = (top + bottom) / 2.0;
+    svg.upward(
+        LEFT - 48.0,
+        middle,
+        Anchor::Middle,
+        Style::PLAIN,
+        "service time (ms)",
+    );
+    let distances = || picture.points.iter().map(|point| point.distance);
+    let least = distances().find(|&distance| distance > 0.0).unwrap_or(1.0);
+    let most = distances().fold(least, f64::max);
+    let along = Axis::log(least, most, FIRST, WIDTH - EDGE - 12.0);
+    let place = |distance: f64| {
+        if distance < least {
+            ZERO
+        } else {
+            along.at(distance)
+        }
+    };
+    let mut ticks = vec![(ZERO, "0".to_owned())];
+    ticks.extend(
+        along
+            .log_ticks(60.0)
+            .into_iter()
+            .map(|value| (along.at(value), bytes(value))),
+    );
+    for (x, text) in ticks {
+        svg.line((x, top), (x, bottom), GRID, 1.0);
+        svg.text(x, bottom + 16.0, Anchor::Middle, Style::SMALL, &text);
+    }
+    svg.text(
+        (LEFT + WIDTH - EDGE) / 2.0,
+        bottom + 38.0,
+        Anchor::Middle,
+        Style::PLAIN,
+        "distance, end to start",
+    );
+
+    // One path for all: a stroke as long as it is wide is a dot.
+    let mut dots = Path::default();
+    let step = picture.samples.len().div_ceil(DOTS_MAX).max(1);
+    // A step that is no divisor of the number of distances meets all of them.
+    let step = if picture.points.len().is_multiple_of(step) && step > 1 {
+        step + 1
+    } else {
+        step
+    };
+    for &(distance, time) in picture.samples.iter().step_by(step) {
+        if time <= high {
+            let (x, y) = (place(distance), upright.at(time));
+            dots.move_to(x - 0.8, y);
+            dots.line_to(x + 0.8, y);
+        }
+    }
+    svg.path(&dots, DOT, 1.6, "");
+    frame(&mut svg, LEFT, top, WIDTH - EDGE, bottom);
+    let mut curve = Path::default();
+    for (number, point) in picture.points.iter().enumerate() {
+        let (x, y) = (place(point.distance), upright.at(point.curve));
+        match number {
+            0 => curve.move_to(x, y),
+            _ => curve.line_to(x, y),
+        }
+    }
+    for point in &picture.points {
+        let (x, y) = (place(point.distance), upright.at(point.mean));
+        svg.rect(x - 2.0, y - 2.0, 4.0, 4.0, MEAN);
+    }
+    svg.path(&curve, CURVE, 1.8, "");
+    svg.finish(bottom + 38.0 + EDGE)
+}
+
+/// Bytes as a tick shows them.
+fn bytes(value: f64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    // What computes to just below a unit is one.
+    let found = units
+        .into_iter()
+        .find(|(scale, _)| value >= scale * 0.999_999);
+    match found {
+        Some((scale, unit)) => format!("{} {unit}", label(value / scale)),
+        None => format!("{} B", label(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_has_all_its_parts() {
+        let points: Vec<Point> = (0..60)
+            .map(|step| {
+                let distance = match step {
+                    0 => 0.0,
+                    step => 4096.0 * libm::pow(1.35, f64::from(step)),
+                };
+                let curve = 0.2 + 0.25 * f64::from(step);
+                Point {
+                    distance,
+                    mean: curve * 1.02,
+                    curve,
+                }
+            })
+            .collect();
+        let samples = (0..20_000)
+            .map(|number| {
+                let point = points[number % points.len()];
+                (point.distance, point.mean * (number % 7) as f64 / 3.0)
+            })
+            .collect();
+        let picture = Picture {
+            subtitle: "wd5000aaks & <others>".to_owned(),
+            points,
+            samples,
+        };
+        let text = draw(&picture);
+        for part in [
+            "wd5000aaks &amp; &lt;others&gt;",
+            "service time (ms)",
+            ">distance, end to start<",
+            ">0<",
+            ">10 kB<",
+            ">1 MB<",
+            ">mean of a distance<",
+        ] {
+            assert!(text.contains(part), "no {part}");
+        }
+        assert_eq!(text.matches(MEAN).count(), 60 + 1);
+        assert!(text.len() < 200_000, "{} bytes", text.len());
+        assert_eq!(text, draw(&picture));
+    }
+
+    #[test]
+    fn nothing_is_drawn_without_an_end() {
+        // No points at all, and distance 0 alone: a disk of a few sectors.
+        assert!(draw(&Picture::default()).ends_with("</svg>\n"));
+        let alone = Point {
+            distance: 0.0,
+            mean: 1.0,
+            curve: 1.0,
+        };
+        let picture = Picture {
+            points: vec![alone],
+            ..Picture::default()
+        };
+        assert!(draw(&picture).ends_with("</svg>\n"));
+    }
+}
