@@ -132,12 +132,14 @@ pub enum CurveFormat {
 
 const CURVE_HELP: &str = "\
 How it is measured:
-  distance  from the end of the first read to the start of the second, from 0 to 31/32 of the disk,
-            evenly in the logarithm
-  pause     between the two, 0 to 12 ms at random, so that the platter is at any angle
-  buffer    a second read so near that the drive has read ahead so far is a hit, and counts as what it
+  distance  from the end of the first read to the start of the second, from 0
+            to 31/32 of the disk, evenly in the logarithm
+  pause     between the two, 0 to 12 ms at random, so that the platter is at
+            any angle
+  buffer    a second read that finds its data read ahead counts as what it
             took: a near request really is that cheap
-  backward  not measured: the curve says 1.5 times as much, as in the FAST'11 paper on Stream Scheduling
+  backward  not measured: 1.5 times as much, as in the paper on Stream
+            Scheduling (FAST 2011)
 
 Examples:
   headtime drive curve wd5000aaks
