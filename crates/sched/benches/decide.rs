@@ -9,10 +9,11 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use headtime_sched::{
-    Dispatch, Elevator, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler, Spec, Tag,
+    Dispatch, Elevator, Knowledge, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler,
+    ServiceCurve, Spec, Tag,
 };
 use headtime_testkit::ToyMechanics;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -28,8 +29,17 @@ const POLICIES: [&str; 9] = [
     "sptf-sw60",
 ];
 
-/// Those that wait for processes.
-const WAITING: [&str; 3] = ["anticipatory", "anticipatory:hz=1000", "cfq"];
+/// Those that wait, for processes or for streams.
+const WAITING: &[&str] = &[
+    "anticipatory",
+    "anticipatory:hz=1000",
+    "cfq",
+    "stream",
+    "stream(noop)",
+    "stream:wait_from=expected",
+    "stream:threshold=1000000",
+    "clairvoyant",
+];
 
 /// Addresses without end: a linear congruential generator's upper half (Knuth's constants).
 struct Addresses(u64, u64);
@@ -113,6 +123,17 @@ fn decide(c: &mut Criterion) {
     }
 }
 
+/// Service times without positions: a curve of as many points as a learned one has.
+fn knowledge() -> Knowledge<NoPositioning> {
+    let time = |octave: u64| Nanos::from_micros(500 + 500 * octave);
+    let points = (0..28).map(|octave| (Sectors::new((1 << octave) - 1), time(octave)));
+    let curve = ServiceCurve::new(points.collect(), ServiceCurve::BACKWARD);
+    Knowledge {
+        positioning: None,
+        curve: Some(Arc::new(curve.expect("a curve"))),
+    }
+}
+
 /// Processes that read sequentially, each one request at a time, 100 us after the one before.
 struct Readers {
     scheduler: Box<dyn Scheduler>,
@@ -127,9 +148,7 @@ impl Readers {
     fn new(policy: &str, processes: u32) -> Readers {
         let spec: Spec = policy.parse().expect("a policy");
         let mut readers = Readers {
-            scheduler: spec
-                .build(None::<NoPositioning>)
-                .expect("without positions"),
+            scheduler: spec.build(knowledge()).expect("a curve is enough"),
             at: (0..u64::from(processes))
                 .map(|process| process << 24)
                 .collect(),
@@ -180,7 +199,7 @@ impl Readers {
 
 fn wait(c: &mut Criterion) {
     let mut group = c.benchmark_group("wait/8");
-    for policy in WAITING {
+    for &policy in WAITING {
         let mut readers = Readers::new(policy, 8);
         for _ in 0..1_000 {
             readers.step();

@@ -3,9 +3,9 @@
 //! # Rule
 //!
 //! Somebody tells which requests are certain to come, when and where
-//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done, the disk is
-//! held for the one of them that is served soonest, if that is sooner than what the elevator would
-//! serve:
+//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done,
+//! the disk is held for the one of them that is served soonest, if that is sooner than what the
+//! elevator would serve:
 //!
 //! ```text
 //! (arrival − now) + service(head, it) < service(head, what is pending)

@@ -189,6 +189,7 @@ impl ServiceCurve {
 mod tests {
     use super::*;
     use alloc::vec;
+    use proptest::prelude::*;
 
     fn curve() -> ServiceCurve {
         let points = vec![
@@ -212,6 +213,56 @@ mod tests {
             curve.forward(Sectors::new(u64::MAX)),
             Nanos::from_micros(2500)
         );
+    }
+
+    #[test]
+    fn the_mean_is_over_random_pairs() {
+        let at = |distance, ms| (Sectors::new(distance), Nanos::from_millis(ms));
+        let curve = |points| ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve");
+        // Two random points are a third of the disk apart in the mean; half of the ways are backward.
+        assert_eq!(
+            curve(vec![at(0, 3), at(300, 6)]).mean(),
+            Nanos::from_millis(5)
+        );
+        assert_eq!(curve(vec![at(0, 4)]).mean(), Nanos::from_millis(5));
+        assert_eq!(
+            curve(vec![at(0, 3), at(150, 2), at(300, 6)]).least(),
+            Nanos::from_millis(2)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_division(
+            steps in prop::collection::vec((1..1_u64 << 36, 1..20_000_000_u64), 1..40),
+            distance in 0..1_u64 << 42,
+            at_point in any::<prop::sample::Index>(),
+        ) {
+            let mut points = vec![(Sectors::ZERO, Nanos::from_micros(300))];
+            for (step, time) in steps {
+                let (last, _) = points[points.len() - 1];
+                points.push((last + Sectors::new(step), Nanos::from_nanos(time)));
+            }
+            let curve = ServiceCurve::new(points.clone(), ServiceCurve::BACKWARD).expect("a curve");
+            for (at, time) in &points {
+                prop_assert_eq!(curve.forward(*at), *time);
+            }
+            let near = points[at_point.index(points.len())].0.get();
+            for distance in [distance, near.saturating_sub(1), near + 1] {
+                let after = points.partition_point(|(at, _)| at.get() <= distance);
+                let (low, from) = points[after - 1];
+                let exact = match points.get(after) {
+                    None => i128::from(from.as_nanos()),
+                    Some((high, to)) => {
+                        let (from, to) = (i128::from(from.as_nanos()), i128::from(to.as_nanos()));
+                        let part = i128::from(distance - low.get());
+                        from + (to - from) * part / i128::from((*high - low).get())
+                    }
+                };
+                let found = curve.forward(Sectors::new(distance)).as_nanos();
+                prop_assert!((i128::from(found) - exact).abs() <= 1, "{} and {}", found, exact);
+            }
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub use seam::{Candidate, Dispatch, Elevator, Foretold, Scheduler, WorkConservin
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
-pub use stream::{Alone, Stream, StreamConfig, WaitFrom};
+pub use stream::{Alone, Open, Stream, StreamConfig, WaitFrom};
 
 #[cfg(test)]
 mod tests {

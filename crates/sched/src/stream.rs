@@ -34,8 +34,9 @@
 //! - The position of *R* is its end. The paper says the address of its data; a request of some
 //!   length leaves the head behind its last sector, and its sequential successor is at distance 0.
 //! - A request has one parent: of all those whose child it could be, the nearest. The others go on
-//!   waiting for theirs. As printed, the loop gives it the size that follows from the last one in
-//!   the queue, or 1 if that one does not match, and takes every match out of the queue.
+//!   waiting for theirs, the one that the disk is held for among them. As printed, the loop gives it
+//!   the size that follows from the last one in the queue, or 1 if it is not the child of that, and
+//!   takes all whose child it could be out of the queue.
 //! - The wait ends a little before the service time has passed, by the shortest service time there
 //!   is: what comes later cannot satisfy the inequality wherever it is. So the disk is not held when
 //!   what is pending is as near as anything can be.
@@ -232,6 +233,35 @@ impl<E: Elevator> Stream<E> {
     }
 }
 
+/// A request that may yet have a child, for those who look on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its name while it was queued or in the drive.
+    pub tag: Tag,
+    /// Behind its last sector: what the distance to a child counts from.
+    pub end: Lba,
+    /// When it counts as completed; `None` until that is known.
+    pub since: Option<Time>,
+    /// What the wait for a child and its service time have to stay below together; `None` while it
+    /// is not known what is pending behind it.
+    pub limit: Option<Nanos>,
+    /// How many requests its stream has, up to it.
+    pub size: u64,
+}
+
+impl<E> Stream<E> {
+    /// The requests that may yet have a child, the one whose time ends last first.
+    pub fn open(&self) -> impl Iterator<Item = Open> + '_ {
+        self.foresight.parents.iter().map(|parent| Open {
+            tag: parent.tag,
+            end: parent.end,
+            since: (parent.since != Time::NEVER).then_some(parent.since),
+            limit: parent.limit,
+            size: parent.size,
+        })
+    }
+}
+
 /// How many requests a stream has up to a queued request, and which stream.
 #[derive(Clone, Copy, Debug)]
 struct Membership {
@@ -268,16 +298,18 @@ impl Streams {
         }
     }
 
-    /// The parent of a request that arrives now.
-    fn parent_of(&self, now: Time, start: Lba, pending: impl Fn() -> Option<Lba>) -> Option<usize> {
+    /// The parent of a request that arrives now, and whether the disk may be held for it.
+    fn parent_of(
+        &self,
+        now: Time,
+        start: Lba,
+        pending: impl Fn() -> Option<Lba>,
+    ) -> Option<(usize, bool)> {
+        let parents = &self.parents;
         // Only the tail has no limit yet: what is pending now is what its child would go before.
-        let limit = |tail: &Parent| self.parents.limit(tail.end, pending()).0;
-        self.parents.parent_of(now, start, limit)
-    }
-
-    fn is_established_tail(&self, at: usize) -> bool {
-        let parent = self.parents.get(at);
-        parent.turn == self.tail && self.parents.established(parent)
+        let at = parents.nearest(now, start, |tail| parents.limit(tail.end, pending()).0)?;
+        let parent = parents.get(at);
+        Some((at, parent.turn == self.tail && parents.established(parent)))
     }
 }
 
@@ -287,9 +319,9 @@ impl Foresight for Streams {
         self.parents.expire(now);
         let start = request.extent.start;
         let parent = self.parent_of(now, start, pending);
-        let awaited = parent.is_some_and(|at| self.is_established_tail(at));
+        let awaited = parent.is_some_and(|(_, awaited)| awaited);
         let member = match parent {
-            Some(at) => {
+            Some((at, _)) => {
                 let parent = self.parents.remove(at);
                 Membership {
                     size: parent.size + 1,
@@ -317,7 +349,7 @@ impl Foresight for Streams {
 
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
         let parent = self.parent_of(now, request.extent.start, pending);
-        parent.is_some_and(|at| self.is_established_tail(at))
+        parent.is_some_and(|(_, awaited)| awaited)
     }
 
     /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.
@@ -393,10 +425,10 @@ impl Foresight for Streams {
     fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
         self.parents.expire(now);
         let at = self.parents.by_turn(self.tail)?;
-        if !self.is_established_tail(at) {
+        let tail = self.parents.get(at);
+        if !self.parents.established(tail) {
             return None;
         }
-        let tail = self.parents.get(at);
         if tail.limit.is_some() {
             return Some(tail.deadline);
         }

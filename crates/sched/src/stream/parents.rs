@@ -3,6 +3,7 @@
 use crate::{ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use headtime_units::{Lba, Millionths, Nanos, Time};
 
 /// A request that was handed out and has no child so far.
@@ -29,6 +30,17 @@ pub(crate) struct Parent {
     /// The end of the time in which a child can come, which [`Parents`] works out;
     /// [`Time::NEVER`] while it is not known when that begins.
     pub deadline: Time,
+}
+
+impl Parent {
+    /// Works out the deadline. A request that comes in the last part of the limit cannot satisfy the
+    /// inequality wherever it is: it takes at least `least` itself.
+    fn schedule(&mut self, least: Nanos) {
+        self.deadline = match self.limit {
+            Some(limit) => self.since.saturating_add(limit.saturating_sub(least)),
+            None => Time::NEVER,
+        };
+    }
 }
 
 /// Requests that may have a child, in order of deadline, the next one last.
@@ -93,7 +105,7 @@ impl Parents {
         if self.all.len() == PARENTS_MAX {
             self.all.pop();
         }
-        self.schedule(&mut parent);
+        parent.schedule(self.least);
         self.place(parent);
     }
 
@@ -108,6 +120,10 @@ impl Parents {
         self.all.iter().position(waits)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Parent> {
+        self.all.iter()
+    }
+
     pub fn get(&self, at: usize) -> &Parent {
         &self.all[at]
     }
@@ -120,7 +136,7 @@ impl Parents {
     pub fn change(&mut self, at: usize, change: impl FnOnce(&mut Parent)) {
         let mut parent = self.all.remove(at);
         change(&mut parent);
-        self.schedule(&mut parent);
+        parent.schedule(self.least);
         self.place(parent);
     }
 
@@ -136,9 +152,10 @@ impl Parents {
         }
     }
 
-    /// The nearest of those whose child a request at `start` is; `limit` is that of the one which
-    /// has none of its own.
-    pub fn parent_of(
+    /// The nearest of those whose child a request is that comes at `start` now; `limit` is that of
+    /// the tail while it has none. Of two that are as near, the one with the longer stream, then the
+    /// later one.
+    pub fn nearest(
         &self,
         now: Time,
         start: Lba,
@@ -156,8 +173,8 @@ impl Parents {
                 Some((other, _)) => service < other,
             };
             if nearer {
-                let limit = parent.limit.unwrap_or_else(|| limit(parent));
                 let elapsed = now.saturating_since(parent.since);
+                let limit = parent.limit.unwrap_or_else(|| limit(parent));
                 if elapsed.saturating_add(service) < limit {
                     nearest = Some((service, at));
                 }
@@ -168,36 +185,19 @@ impl Parents {
 
     /// What came at `start` is what the child of each that was alone has to be nearer than.
     pub fn no_longer_alone(&mut self, start: Lba) {
-        let mut at = 0;
+        let Parents {
+            curve, least, all, ..
+        } = self;
         let mut changed = false;
-        while at < self.all.len() {
-            let parent = &mut self.all[at];
-            if parent.alone && parent.limit.is_some() {
-                parent.limit = Some(self.curve.service(parent.end, start));
-                parent.alone = false;
-                let mut parent = *parent;
-                self.schedule(&mut parent);
-                self.all[at] = parent;
-                changed = true;
-            }
-            at += 1;
+        for parent in all.iter_mut().filter(|parent| parent.alone) {
+            parent.limit = Some(curve.service(parent.end, start));
+            parent.alone = false;
+            parent.schedule(*least);
+            changed = true;
         }
         if changed {
-            self.all
-                .sort_unstable_by_key(|parent| core::cmp::Reverse((parent.deadline, parent.turn)));
+            all.sort_unstable_by_key(|parent| Reverse((parent.deadline, parent.turn)));
         }
-    }
-
-    /// A request that comes in the last part of the service time cannot be nearer, wherever it is:
-    /// what it takes itself is at least `least`.
-    fn schedule(&self, parent: &mut Parent) {
-        parent.deadline = match parent.limit {
-            Some(limit) => {
-                let room = limit.saturating_sub(self.least);
-                parent.since.saturating_add(room)
-            }
-            None => Time::NEVER,
-        };
     }
 
     /// A stream that is longer than it need be gets more time once, and has to earn that again.
@@ -215,7 +215,7 @@ impl Parents {
         let longer = u64::try_from(longer).unwrap_or(u64::MAX);
         parent.limit = Some(Nanos::from_nanos(longer));
         parent.size = self.threshold;
-        self.schedule(parent);
+        parent.schedule(self.least);
         true
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::deadline::{Deadline, DeadlineConfig};
 use crate::tests::{at, read};
 use crate::{Dispatch, Foretold, Noop, Scheduler};
-use headtime_units::Sectors;
+use headtime_units::{Extent, Sectors};
 use std::format;
 use std::string::String;
 use std::vec;
@@ -33,6 +33,8 @@ pub struct World<S> {
     /// In the drive: when it is done, and what.
     drive: Vec<(Time, Request)>,
     pub held: Option<(Time, Time)>,
+    /// What each access takes beyond the curve.
+    slow: Nanos,
     steps: String,
 }
 
@@ -47,6 +49,7 @@ impl<S: Scheduler> World<S> {
             now: Time::ZERO,
             drive: Vec::new(),
             held: None,
+            slow: Nanos::ZERO,
             steps: String::new(),
         }
     }
@@ -84,7 +87,7 @@ impl<S: Scheduler> World<S> {
                     let start = self.drive.last().map_or(self.now, |(done, _)| *done);
                     let service = self.curve.service(self.head, request.extent.start);
                     self.head = request.extent.end();
-                    self.drive.push((start + service, request));
+                    self.drive.push((start + service + self.slow, request));
                 }
                 Dispatch::IdleUntil(until) => {
                     assert!(until > self.now);
@@ -261,4 +264,179 @@ fn what_expires_goes_at_once() {
     world.run(at(16));
     let expires = at(19) + Nanos::from_nanos(1);
     assert_eq!(world.held, Some((at(16), expires)));
+}
+
+#[test]
+fn a_wait_runs_from_dispatch_completion_or_the_time_expected() {
+    let steps = |wait_from, depth, slow_ms| {
+        let config = StreamConfig {
+            threshold: 1,
+            tolerance: Millionths::ZERO,
+            wait_from,
+            ..StreamConfig::DEFAULT
+        };
+        let mut world = noop(config);
+        world.depth = depth;
+        world.arrive(at(0), &[read(10, 500_000, 0)]);
+        world.run(at(11));
+        world.slow = Nanos::from_millis(slow_ms);
+        world.arrive(at(11), &[read(1, 0, 11), read(11, 500_008, 11)]);
+        world.through(&[])
+    };
+    // Request 11 is in the drive from 11 ms on, for 1 ms by the curve and 1 or 3 in truth; 1 is 15 ms
+    // away, less the 1 that a child takes.
+    for (wait_from, slow_ms, until) in [
+        (WaitFrom::Dispatch, 0, 25),
+        (WaitFrom::Completion, 0, 26),
+        (WaitFrom::Expected, 0, 26),
+        (WaitFrom::Dispatch, 2, 25),
+        (WaitFrom::Completion, 2, 28),
+        (WaitFrom::Expected, 2, 26),
+    ] {
+        for depth in [1, 2, 8] {
+            // With room in the drive, it is held back from there as well.
+            let from = if depth == 1 { 12 + slow_ms } else { 11 };
+            assert_eq!(
+                steps(wait_from, depth, slow_ms),
+                format!("10@0 11@11 {from}-{until} 1@{until}"),
+                "{wait_from:?} at depth {depth}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_estimate_starts_anew_when_the_drive_is_free() {
+    let config = StreamConfig {
+        threshold: 1,
+        tolerance: Millionths::ZERO,
+        wait_from: WaitFrom::Expected,
+        ..StreamConfig::DEFAULT
+    };
+    let mut world = noop(config);
+    world.arrive(at(0), &[read(10, 500_000, 0)]);
+    world.run(at(5));
+    assert_eq!(world.sched.open().next().unwrap().since, Some(at(10)));
+    // It is done before its time.
+    let (_, request) = world.drive.remove(0);
+    world.sched.completed(at(5), &request);
+    world.arrive(at(6), &[read(11, 500_008, 6)]);
+    let newest = world.sched.open().find(|open| open.tag == Tag(11)).unwrap();
+    assert_eq!(newest.since, Some(at(7)));
+}
+
+#[test]
+fn with_nothing_pending_a_child_beats_the_mean_or_what_comes_first() {
+    let steps = |alone| {
+        let config = StreamConfig {
+            threshold: 1,
+            tolerance: Millionths::ZERO,
+            alone,
+            ..StreamConfig::DEFAULT
+        };
+        // Done at 1 ms; a request that takes 7 ms comes at 7 ms, and the mean is 12.
+        noop(config).through(&[(10, 0, 0), (1, 40_606, 7)])
+    };
+    let mean = curve().mean();
+    assert!(mean < Nanos::from_millis(13), "{mean}");
+    let until = ms(at(1) + mean - Nanos::from_millis(1));
+    assert_eq!(steps(Alone::Mean), format!("10@0 7-{until} 1@{until}"));
+    // It is not the child: 6 ms and 7. So it is what a child has to beat, and none can.
+    assert_eq!(steps(Alone::Defer), "10@0 1@7");
+}
+
+#[test]
+fn a_request_extends_the_nearest_stream() {
+    let mut parents = Parents::new(curve(), 4, Millionths::ZERO);
+    let parent = |turn, end, since, size| Parent {
+        turn,
+        tag: Tag(turn as u32),
+        end: Lba::new(end),
+        since: at(since),
+        limit: Some(Nanos::from_millis(10)),
+        alone: false,
+        size,
+        stream: turn,
+        deadline: Time::NEVER,
+    };
+    parents.push(parent(1, 0, 5, 7));
+    parents.push(parent(2, 500, 0, 1));
+    let nearest = |parents: &Parents, lba| {
+        let at = parents.nearest(at(6), Lba::new(lba), |_| unreachable!("all have a limit"));
+        at.map(|at| parents.get(at).turn)
+    };
+    // The child of either is that of the nearer one, although it is older and its stream shorter.
+    assert_eq!(nearest(&parents, 510), Some(2));
+    assert_eq!(nearest(&parents, 10), Some(1));
+    // 6 ms after the second, a request that takes 5 is the first one's.
+    assert_eq!(nearest(&parents, 1_500), Some(1));
+    // Too far for both.
+    assert_eq!(nearest(&parents, 500_000), None);
+    // As near as the first, within 100 sectors: the longer stream, then the later one.
+    parents.push(parent(3, 50, 5, 8));
+    assert_eq!(nearest(&parents, 60), Some(3));
+    parents.push(parent(4, 40, 5, 8));
+    assert_eq!(nearest(&parents, 60), Some(4));
+}
+
+#[test]
+fn what_is_waited_for_takes_others_in_and_joins_nobody() {
+    let mut world = noop(StreamConfig::DEFAULT);
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    // One that is not waited for may join what is queued; the one that is may not.
+    let sched = &mut world.sched;
+    assert!(sched.may_merge(Tag(1), &read(2, 8, 16)));
+    let child = read(14, 500_032, 17);
+    assert!(!sched.may_merge(Tag(1), &child));
+    sched.insert(at(17), child);
+    // Held: others join it, but none that is queued itself, and it joins none.
+    assert!(sched.may_merge(Tag(14), &read(3, 500_040, 17)));
+    assert!(!sched.may_merge(Tag(14), &read(1, 0, 15)));
+    assert!(!sched.may_merge(Tag(1), &child));
+    sched.merged(Tag(14), Extent::at(500_032, 16));
+    assert_eq!(sched.queued(), 2);
+    match sched.dispatch(at(17)) {
+        Dispatch::Request(request) => assert_eq!(request.extent, Extent::at(500_032, 16)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_held_is_drained_with_the_rest_in_order_of_arrival() {
+    let mut world = noop(StreamConfig::DEFAULT);
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    let sched = &mut world.sched;
+    sched.insert(at(17), read(14, 500_032, 17));
+    sched.insert(at(17), read(2, 900_000, 17));
+    assert_eq!(sched.elevator().queued(), 2);
+    let tags: Vec<u32> = sched.drain().iter().map(|request| request.tag.0).collect();
+    assert_eq!(tags, [1, 14, 2]);
+    assert_eq!((sched.queued(), sched.open().count()), (0, 0));
+    assert_eq!(sched.dispatch(at(18)), Dispatch::Empty);
+}
+
+#[test]
+fn the_queue_of_parents_is_bounded() {
+    let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
+    // Each before the one before, which is dearer than the mean.
+    let read = |tag: u32| read(tag, 1_000_000_000 * u64::from(400 - tag), 0);
+    for tag in 0..400 {
+        sched.insert(at(0), read(tag));
+        sched.dispatch(at(0));
+    }
+    assert_eq!(sched.open().count(), parents::PARENTS_MAX);
+    for tag in 0..400 {
+        sched.completed(at(1), &read(tag));
+    }
+    let mut left: Vec<u32> = sched.open().map(|open| open.tag.0).collect();
+    left.sort_unstable();
+    assert_eq!(left, (144..400).collect::<Vec<u32>>(), "the oldest went");
+    sched.insert(at(1_000), read(0));
+    assert_eq!(sched.open().count(), 0);
 }

@@ -1,0 +1,222 @@
+//! What Stream Scheduling promises whatever it wraps: checked from outside at every decision, in the
+//! scenarios that all policies are tried in.
+
+use headtime_sched::{
+    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Noop, Request, Scheduler,
+    ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
+};
+use headtime_testkit::{CAPACITY, ToyDisk, check, scenarios};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+/// What an access of the toy disk takes, for 8 sectors.
+static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
+    let time = |distance| ToyDisk::access_time(Lba::new(distance), Lba::ZERO, 8);
+    let points = [0, 1, CAPACITY].map(|distance| (Sectors::new(distance), time(distance)));
+    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD);
+    Arc::new(curve.expect("a curve"))
+});
+
+/// How often something happened in all scenarios, so that a test that never saw it can say so.
+#[derive(Debug, Default)]
+struct Seen {
+    waits: Cell<u64>,
+    children: Cell<u64>,
+    urgent: Cell<u64>,
+}
+
+fn count(cell: &Cell<u64>) {
+    cell.set(cell.get() + 1);
+}
+
+/// A stream scheduler whose every decision is looked at.
+struct Watched<E> {
+    stream: Stream<E>,
+    config: StreamConfig,
+    seen: Rc<Seen>,
+    head: Lba,
+    /// The request handed out last, when, and whether it is still in the drive.
+    tail: Option<(Tag, Time, bool)>,
+}
+
+impl<E: Elevator> Watched<E> {
+    fn new(elevator: E, config: StreamConfig, seen: &Rc<Seen>) -> Watched<E> {
+        Watched {
+            stream: Stream::new(elevator, config, Arc::clone(&CURVE)),
+            config,
+            seen: Rc::clone(seen),
+            head: Lba::ZERO,
+            tail: None,
+        }
+    }
+
+    /// Whether it may wait like this.
+    fn may_wait(&self, now: Time, until: Time) {
+        let (tag, handed_out, in_drive) = self.tail.expect("something was handed out");
+        let elevator = self.stream.elevator();
+        assert!(elevator.queued() > 0, "nothing is held back");
+        let mut open = self.stream.open().filter(|open| open.end == self.head);
+        let tail = open.find(|open| open.tag == tag);
+        let tail = tail.expect("the tail can still have a child");
+        assert!(tail.size >= self.config.threshold, "{tail:?} is too short");
+        assert!(until <= handed_out + self.config.slice, "the slice is over");
+        match (tail.since, tail.limit) {
+            // Behind a request in the drive, until it is done.
+            (None, None) => {
+                assert_eq!(self.config.wait_from, WaitFrom::Completion);
+                assert!(in_drive, "{tail:?} is done");
+            }
+            (Some(since), Some(limit)) => {
+                // The nearest request that could come satisfies the inequality to the end.
+                let least = CURVE.forward(Sectors::ZERO);
+                assert!(
+                    until.saturating_since(since) + least <= limit,
+                    "{tail:?} to {until}"
+                );
+                let longest = CURVE
+                    .service(Lba::new(CAPACITY), Lba::ZERO)
+                    .max(CURVE.mean());
+                let most = 1_000_000 + self.config.tolerance.0;
+                let most = longest.as_nanos() * most / 1_000_000;
+                assert!(limit <= Nanos::from_nanos(most), "{tail:?} beats anything");
+            }
+            other => panic!("{other:?}"),
+        }
+        // Nothing expires while it waits.
+        let span = (until - now).as_nanos();
+        for part in 0..=8 {
+            let at = now + Nanos::from_nanos((span - 1) * part / 8);
+            let candidate = elevator.peek(at, self.head).expect("something is queued");
+            assert!(!candidate.urgent, "{candidate:?} at {at}");
+        }
+        count(&self.seen.waits);
+    }
+}
+
+impl<E: Elevator> Scheduler for Watched<E> {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.stream.insert(now, request);
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        let candidate = self.stream.elevator().peek(now, self.head);
+        let established = self
+            .stream
+            .open()
+            .any(|open| open.size >= self.config.threshold);
+        let decision = self.stream.dispatch(now);
+        match decision {
+            Dispatch::Request(request) => {
+                if let Some(candidate) = candidate {
+                    let chosen = candidate.request == request;
+                    assert!(chosen || !candidate.urgent, "{candidate:?} is urgent");
+                    if candidate.urgent {
+                        count(&self.seen.urgent);
+                    }
+                    if !chosen {
+                        count(&self.seen.children);
+                    }
+                }
+                self.head = request.extent.end();
+                self.tail = Some((request.tag, now, true));
+            }
+            Dispatch::IdleUntil(until) => {
+                assert!(established, "it waits without a stream");
+                self.may_wait(now, until);
+            }
+            Dispatch::Empty => assert_eq!(candidate, None),
+        }
+        decision
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        self.stream.completed(now, request);
+        if let Some((tag, _, in_drive)) = &mut self.tail
+            && *tag == request.tag
+        {
+            *in_drive = false;
+        }
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        self.stream.may_merge(queued, new)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.stream.merged(queued, extent);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.stream.fused(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        self.stream.overtake_max()
+    }
+
+    fn queued(&self) -> usize {
+        self.stream.queued()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.tail = None;
+        self.stream.drain()
+    }
+}
+
+fn configs() -> impl Strategy<Value = StreamConfig> {
+    let wait_from = prop_oneof![
+        2 => Just(WaitFrom::Completion),
+        1 => Just(WaitFrom::Dispatch),
+        1 => Just(WaitFrom::Expected),
+    ];
+    let alone = prop_oneof![Just(Alone::Mean), Just(Alone::Defer)];
+    let slice_us = prop_oneof![Just(124_000_u64), 0..30_000_u64];
+    let tolerance = prop_oneof![Just(500_000_u64), Just(0), 0..3_000_000_u64];
+    (1..5_u64, tolerance, slice_us, wait_from, alone).prop_map(
+        |(threshold, tolerance, slice_us, wait_from, alone)| StreamConfig {
+            threshold,
+            tolerance: Millionths(tolerance),
+            slice: Nanos::from_micros(slice_us),
+            wait_from,
+            alone,
+        },
+    )
+}
+
+#[test]
+fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
+    let seen = Rc::new(Seen::default());
+    let mut runner = proptest::test_runner::TestRunner::default();
+    let hurried = DeadlineConfig {
+        read_expire: Nanos::from_millis(8),
+        write_expire: Nanos::from_millis(20),
+        fifo_batch: 2,
+        ..DeadlineConfig::DEFAULT
+    };
+    let kept = runner.run(&(scenarios(), configs()), |(scenario, config)| {
+        check(
+            || Watched::new(Deadline::new(hurried), config, &seen),
+            &scenario,
+        )?;
+        check(|| Watched::new(Noop::new(), config, &seen), &scenario)?;
+        check(|| Watched::new(Sstf::new(), config, &seen), &scenario)?;
+        check(|| Watched::new(Clook::new(0), config, &seen), &scenario)?;
+        Ok(())
+    });
+    if let Err(error) = kept {
+        panic!("{error}");
+    }
+    let Seen {
+        waits,
+        children,
+        urgent,
+    } = &*seen;
+    assert!(
+        waits.get() > 0 && children.get() > 0 && urgent.get() > 0,
+        "the scenarios try too little: {seen:?}"
+    );
+}
