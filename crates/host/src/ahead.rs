@@ -2,17 +2,18 @@
 //!
 //! A process that is awake, or wakes at a known time, is followed through its coming steps, against
 //! memory as it is, until it makes a request: that one is certain, unless another process changes
-//! what is in memory before. If it comes to a page that is still being read it is not known when it
+//! what is in memory before, or memory is so short that a page leaves between being read and being
+//! used. What the process itself changes on the way is taken into account as far as it matters to
+//! whether there is a request. If it comes to a page that is still being read it is not known when it
 //! goes on; it is looked at again when something completes.
 
 use crate::cache::PageId;
-use crate::file::NONE;
 use crate::host::Host;
 use crate::process::Phase;
-use crate::readahead::{Cause, Readahead};
+use crate::readahead::{Cause, Readahead, Window};
 use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Foretold, Op};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Whether a process is to be looked ahead of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,76 @@ struct Shadow {
     process: u32,
     time: Time,
     until: Time,
-    /// The state of readahead of the file read last.
-    readahead: Option<(FileId, Readahead)>,
-    /// A file that will have been forgotten, or [`NONE`].
-    forgotten: u32,
+    changes: Changes,
+}
+
+/// What will be different by then.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Of files, in order of time.
+    files: Vec<Change>,
+    /// States of readahead.
+    names: Vec<(FileId, Readahead)>,
+    /// Files and blocks that are dirty.
+    dirty: Vec<u32>,
+    blocks: Vec<Lba>,
+}
+
+/// What happens to a file.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// It is forgotten.
+    Forgotten(u32),
+    /// From one page to before another it is in memory, without a mark, and so many bytes long.
+    Present {
+        file: u32,
+        pages: (u64, u64),
+        size: u64,
+    },
+}
+
+/// A page as it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shade {
+    Missing,
+    Reading,
+    Marked,
+    /// Marked, and being read.
+    MarkedReading,
+    Plain,
+}
+
+impl Changes {
+    fn clear(&mut self) {
+        self.files.clear();
+        self.names.clear();
+        self.dirty.clear();
+        self.blocks.clear();
+    }
+
+    /// Notes that pages of a file are in memory, and how many bytes it has at least.
+    fn present(&mut self, file: u32, pages: (u64, u64), size: u64) {
+        if let Some(Change::Present {
+            file: last,
+            pages: known,
+            size: least,
+        }) = self.files.last_mut()
+            && *last == file
+            && known.0 <= pages.0
+            && pages.0 <= known.1
+        {
+            known.1 = known.1.max(pages.1);
+            *least = size.max(*least);
+            return;
+        }
+        self.files.push(Change::Present { file, pages, size });
+    }
+
+    fn forgets(&self, file: u32) -> bool {
+        self.files
+            .iter()
+            .any(|change| matches!(change, Change::Forgotten(other) if *other == file))
+    }
 }
 
 /// How a followed process goes on.
@@ -92,14 +159,21 @@ impl Host {
     }
 
     fn follow(&mut self, process: u32, from: Time) -> End {
-        let this = &self.processes[process as usize];
         let mut shadow = Shadow {
             process,
             time: from,
             until: from + AHEAD,
-            readahead: None,
-            forgotten: NONE,
+            changes: std::mem::take(&mut self.changes),
         };
+        shadow.changes.clear();
+        let end = self.follow_shadow(&mut shadow);
+        self.changes = shadow.changes;
+        end
+    }
+
+    fn follow_shadow(&mut self, shadow: &mut Shadow) -> End {
+        let process = shadow.process;
+        let this = &self.processes[process as usize];
         let range = Range {
             page: this.page,
             last: this.last,
@@ -107,12 +181,13 @@ impl Host {
         };
         let begun = match this.phase {
             Phase::Fetch | Phase::Finish => Ok(()),
-            Phase::Begin => self.shadow_step(&mut shadow, this.step),
+            Phase::Begin => self.shadow_step(shadow, this.step),
             Phase::Work => match this.step {
-                Step::Read { file, .. } => self.shadow_read(&mut shadow, file, range),
-                Step::ReadBlock(_) | Step::DirtyBlock(_) => {
-                    self.shadow_step(&mut shadow, this.step)
+                Step::Read { file, .. } => self.shadow_read(shadow, file, range),
+                Step::Write { file, offset, len } => {
+                    self.shadow_write(shadow, file, offset, len, u64::from(this.page))
                 }
+                Step::ReadBlock(_) | Step::DirtyBlock(_) => self.shadow_step(shadow, this.step),
                 // Its requests have completed.
                 Step::Direct { .. } => Ok(()),
                 _ => Err(End::Unknown),
@@ -124,7 +199,7 @@ impl Host {
         }
         for index in 0..STEPS {
             let step = self.processes[process as usize].peek(index);
-            if let Err(end) = self.shadow_step(&mut shadow, step) {
+            if let Err(end) = self.shadow_step(shadow, step) {
                 return end;
             }
             if shadow.time > shadow.until {
@@ -147,17 +222,21 @@ impl Host {
             }
             Step::Exit => return Err(End::Unknown),
             Step::Forget(file) => {
-                if shadow.forgotten != NONE {
-                    return Err(End::Unknown);
+                let data = self.data_of(file);
+                let fresh = Readahead::new(self.spec.read_ahead.0 / PAGE);
+                for (name, state) in &mut shadow.changes.names {
+                    if self.data_of(*name) == data {
+                        *state = fresh;
+                    }
                 }
-                shadow.forgotten = self.data_of(file);
+                shadow.changes.files.push(Change::Forgotten(data));
             }
             // Whether a worker is free then is not known.
             _ if served && this.worker.is_none() && !self.has_idle(shadow.process) => {
                 return Err(End::Unknown);
             }
             Step::Read { file, offset, len } => {
-                let size = self.files.data[self.data_of(file) as usize].size;
+                let size = self.shadow_size(shadow, self.data_of(file));
                 let end = offset.saturating_add(len);
                 let range = Range {
                     page: (offset / PAGE) as u32,
@@ -168,14 +247,16 @@ impl Host {
                     self.shadow_read(shadow, file, range)?;
                 }
             }
-            Step::Write { file, offset, len } => self.shadow_write(shadow, file, offset, len)?,
+            Step::Write { file, offset, len } => {
+                self.shadow_write(shadow, file, offset, len, offset / PAGE)?;
+            }
             Step::ReadBlock(lba) => {
                 let page = self.cache.known_block(lba.get() / self.page_sectors);
                 let entry = page.map(|page| self.cache.get(page)).unwrap_or_default();
                 if entry.reading() {
                     return Err(End::Sleeps);
                 }
-                if !entry.cached() {
+                if !entry.cached() && !shadow.changes.blocks.contains(&lba) {
                     let extent = Extent::new(lba, Sectors::new(self.page_sectors));
                     return Err(End::Asks(shadow.time, Op::Read, extent));
                 }
@@ -185,6 +266,7 @@ impl Host {
                 if page.is_some_and(|page| self.cache.get(page).reading()) {
                     return Err(End::Sleeps);
                 }
+                shadow.changes.blocks.push(lba);
             }
             Step::Direct {
                 op,
@@ -192,13 +274,15 @@ impl Host {
                 offset,
                 len,
             } => {
-                if let Some(extent) = self.first_direct(op, file, offset, len) {
+                let size = self.shadow_size(shadow, self.data_of(file));
+                if let Some(extent) = self.first_direct(op, file, offset, len, size) {
                     return Err(End::Asks(shadow.time, op, extent));
                 }
             }
             Step::Sync(file) => {
-                let data = &self.files.data[self.data_of(file) as usize];
-                if data.dirty > 0 || data.writing > 0 {
+                let index = self.data_of(file);
+                let data = &self.files.data[index as usize];
+                if data.dirty > 0 || data.writing > 0 || shadow.changes.dirty.contains(&index) {
                     return Err(End::Unknown);
                 }
             }
@@ -206,79 +290,146 @@ impl Host {
         Ok(())
     }
 
+    /// The bytes of a file by then.
+    fn shadow_size(&self, shadow: &Shadow, index: u32) -> u64 {
+        let data = &self.files.data[index as usize];
+        let changes = shadow.changes.files.iter();
+        changes.fold(data.size, |size, change| match change {
+            Change::Forgotten(file) if *file == index => data.initial_size,
+            Change::Present {
+                file, size: least, ..
+            } if *file == index => size.max(*least),
+            _ => size,
+        })
+    }
+
+    /// A page of a file by then.
+    fn shade(&self, changes: &[Change], index: u32, page: u64) -> Shade {
+        for change in changes.iter().rev() {
+            match *change {
+                Change::Forgotten(file) if file == index => return Shade::Missing,
+                Change::Present {
+                    file,
+                    pages: (first, end),
+                    ..
+                } if file == index && (first..end).contains(&page) => return Shade::Plain,
+                _ => {}
+            }
+        }
+        let data = &self.files.data[index as usize];
+        if page >= u64::from(data.room) {
+            return Shade::Missing;
+        }
+        let entry = self.cache.get(data.base + page as PageId);
+        match (entry.cached(), entry.marked(), entry.reading()) {
+            (false, ..) => Shade::Missing,
+            (true, false, false) => Shade::Plain,
+            (true, false, true) => Shade::Reading,
+            (true, true, false) => Shade::Marked,
+            (true, true, true) => Shade::MarkedReading,
+        }
+    }
+
     fn shadow_read(&self, shadow: &mut Shadow, name: FileId, range: Range) -> Followed {
         let index = self.data_of(name);
-        let data = &self.files.data[index as usize];
-        if shadow.forgotten == index {
-            return Err(End::Unknown);
-        }
-        let state = match shadow.readahead {
-            Some((known, state)) if known == name => state,
-            _ => self.files.names[name.0 as usize].readahead,
-        };
-        let (_, state) = shadow.readahead.insert((name, state));
-        for page in range.page..range.last {
-            let entry = self.cache.get(data.base + page);
-            let cause = if !entry.cached() {
-                Some(Cause::Missing)
-            } else {
-                entry.marked().then_some(Cause::Marked)
+        let pages = self.shadow_size(shadow, index).div_ceil(PAGE);
+        let changes = &mut shadow.changes;
+        let known = changes.names.iter().position(|(other, _)| *other == name);
+        let known = known.unwrap_or_else(|| {
+            let state = match changes.forgets(index) {
+                true => Readahead::new(self.spec.read_ahead.0 / PAGE),
+                false => self.files.names[name.0 as usize].readahead,
+            };
+            changes.names.push((name, state));
+            changes.names.len() - 1
+        });
+        for page in u64::from(range.page)..u64::from(range.last) {
+            let shade = self.shade(&changes.files, index, page);
+            let cause = match shade {
+                Shade::Missing => Some(Cause::Missing),
+                Shade::Marked | Shade::MarkedReading => Some(Cause::Marked),
+                Shade::Reading | Shade::Plain => None,
             };
             if let Some(cause) = cause {
-                let cached = |page| self.has(data.base, data.room, page);
-                let asked = u64::from(range.asked - page);
-                let window = state.ask(cause, u64::from(page), asked, cached);
-                let first = window.and_then(|window| {
-                    let end = (window.start + window.pages).min(u64::from(data.pages()));
-                    (window.start..end).find(|page| !cached(*page))
-                });
-                if let Some(first) = first {
-                    let window = window.expect("it has a first page");
-                    let end = (window.start + window.pages).min(u64::from(data.pages()));
+                let cached = |page| self.shade(&changes.files, index, page) != Shade::Missing;
+                let asked = u64::from(range.asked) - page;
+                let window = changes.names[known].1.ask(cause, page, asked, cached);
+                let end = |window: &Window| (window.start + window.pages).min(pages);
+                let first = window
+                    .as_ref()
+                    .and_then(|window| (window.start..end(window)).find(|page| !cached(*page)));
+                if let (Some(window), Some(first)) = (&window, first) {
                     let (start, until) = self.files.place(index, first as u32);
-                    let until = until.min(end as u32).min(first as u32 + self.request_pages);
-                    let pages = (first as u32..until)
-                        .take_while(|page| !self.cache.get(data.base + page).cached())
-                        .count();
-                    let extent = Extent::new(start, Sectors::new(pages as u64 * self.page_sectors));
+                    let until = u64::from(until)
+                        .min(end(window))
+                        .min(first + u64::from(self.request_pages));
+                    let count = (first..until).take_while(|page| !cached(*page)).count();
+                    let sectors = Sectors::new(count as u64 * self.page_sectors);
+                    return Err(End::Asks(
+                        shadow.time,
+                        Op::Read,
+                        Extent::new(start, sectors),
+                    ));
+                }
+                if cause == Cause::Missing {
+                    // It is read alone.
+                    let (start, _) = self.files.place(index, page as u32);
+                    let extent = Extent::new(start, Sectors::new(self.page_sectors));
                     return Err(End::Asks(shadow.time, Op::Read, extent));
                 }
             }
-            if entry.reading() {
+            if matches!(shade, Shade::Reading | Shade::MarkedReading) {
                 return Err(End::Sleeps);
             }
-            if !entry.cached() || shadow.time > shadow.until {
+            if shade == Shade::Marked {
+                changes.present(index, (page, page + 1), 0);
+            }
+            if shadow.time > shadow.until {
                 return Err(End::Unknown);
             }
             shadow.time = shadow.time.saturating_add(self.spec.copy_per_page);
         }
         if range.last > range.page {
+            let state = &mut changes.names[known].1;
             state.call_ended(u64::from(range.last) - 1);
         }
         Ok(())
     }
 
-    fn shadow_write(&self, shadow: &mut Shadow, name: FileId, offset: u64, len: u64) -> Followed {
+    /// Follows a write from its page `first` on.
+    fn shadow_write(
+        &self,
+        shadow: &mut Shadow,
+        name: FileId,
+        offset: u64,
+        len: u64,
+        first: u64,
+    ) -> Followed {
         let index = self.data_of(name);
-        let data = &self.files.data[index as usize];
-        if shadow.forgotten == index {
-            return Err(End::Unknown);
+        let room = u64::from(self.files.data[index as usize].room) * PAGE;
+        let end = offset.saturating_add(len).min(room);
+        if !shadow.changes.dirty.contains(&index) {
+            shadow.changes.dirty.push(index);
         }
-        let end = offset.saturating_add(len).min(u64::from(data.room) * PAGE);
-        for page in offset / PAGE..end.div_ceil(PAGE) {
-            let entry = self.cache.get(data.base + page as PageId);
-            let start = page * PAGE;
-            let whole = offset <= start && end >= (start + PAGE).min(data.size);
-            if entry.reading() {
+        for page in first..end.div_ceil(PAGE) {
+            let shade = self.shade(&shadow.changes.files, index, page);
+            if matches!(shade, Shade::Reading | Shade::MarkedReading) {
                 return Err(End::Sleeps);
             }
-            if !entry.cached() && start < data.size && !whole {
+            let start = page * PAGE;
+            let size = self.shadow_size(shadow, index);
+            let whole = offset <= start && end >= (start + PAGE).min(size);
+            if shade == Shade::Missing && start < size && !whole {
                 let (start, _) = self.files.place(index, page as u32);
                 let extent = Extent::new(start, Sectors::new(self.page_sectors));
                 return Err(End::Asks(shadow.time, Op::Read, extent));
             }
             if shadow.time > shadow.until {
                 return Err(End::Unknown);
+            }
+            if shade == Shade::Missing || end > size {
+                let least = end.min(start + PAGE);
+                shadow.changes.present(index, (page, page + 1), least);
             }
             shadow.time = shadow.time.saturating_add(self.spec.copy_per_page);
         }

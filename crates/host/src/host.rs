@@ -1,6 +1,6 @@
 //! The host as a source of requests.
 
-use crate::ahead::Look;
+use crate::ahead::{Changes, Look};
 use crate::cache::{Cache, PageId};
 use crate::file::{Files, NONE};
 use crate::io::{Ios, Purpose};
@@ -45,6 +45,8 @@ pub struct Host {
     now: Time,
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
+    /// Room for what a process that is followed changes.
+    pub(crate) changes: Changes,
 }
 
 /// A place where processes meet.
@@ -113,6 +115,7 @@ impl Host {
             now: Time::ZERO,
             tell_ahead: false,
             foretold: VecDeque::new(),
+            changes: Changes::default(),
             processes: (1u32..)
                 .zip(processes)
                 .map(|(number, spec)| Process::new(number, spec))

@@ -193,11 +193,12 @@ impl Host {
                     None => this.behaviour.next(),
                 };
                 this.phase = Phase::Begin;
-                Flow::On
+                let step = this.step;
+                self.begin(process, step, clock)
             }
             Phase::Begin => self.begin(process, step, clock),
             Phase::Work => match step {
-                Step::Read { file, .. } => self.read(process, file, clock),
+                Step::Read { file, .. } => self.read(process, step, file, clock),
                 Step::Write { file, .. } => self.write(process, file, clock),
                 Step::ReadBlock(lba) => self.read_block(process, lba, clock),
                 Step::DirtyBlock(lba) => match self.dirty_block(lba, clock.now) {
@@ -265,6 +266,7 @@ impl Host {
             Step::Read { file, offset, len } => {
                 let data = &self.files.data[self.files.names[file.0 as usize].data as usize];
                 this.set_range(offset, len, data.size);
+                return self.read(process, step, file, clock);
             }
             Step::Write { file, offset, len } => {
                 let data = &self.files.data[self.files.names[file.0 as usize].data as usize];
@@ -300,7 +302,7 @@ impl Host {
         Flow::On
     }
 
-    fn read(&mut self, process: u32, name: FileId, clock: &mut Clock) -> Flow {
+    fn read(&mut self, process: u32, step: Step, name: FileId, clock: &mut Clock) -> Flow {
         let data = self.data_of(name);
         let this = &mut self.processes[process as usize];
         let base = self.files.data[data as usize].base;
@@ -358,7 +360,8 @@ impl Host {
                 .readahead
                 .call_ended(u64::from(this.last) - 1);
         }
-        self.finish(process)
+        this.phase = Phase::Finish;
+        self.end_call(process, step, clock)
     }
 
     /// Asks readahead, and makes the requests that it wants.
@@ -379,7 +382,7 @@ impl Host {
             cause,
             u64::from(page),
             u64::from(asked - page),
-            |page| page < room && cache.get(base + page as u32).cached(),
+            |page| page < room && cache.get(base + page as PageId).cached(),
         );
         if let Some(window) = window {
             self.read_window(process, data, window, at);
@@ -525,7 +528,8 @@ impl Host {
         len: u64,
         at: Time,
     ) -> Flow {
-        let end = self.direct_end(op, name, offset, len);
+        let size = self.files.data[self.data_of(name) as usize].size;
+        let end = self.direct_end(op, name, offset, len, size);
         let bytes = end.saturating_sub(offset);
         self.processes[process as usize].bytes = bytes;
         if bytes == 0 {
@@ -552,12 +556,11 @@ impl Host {
         PAGE / self.page_sectors
     }
 
-    /// The byte behind the last that such a call is about.
-    fn direct_end(&self, op: Op, name: FileId, offset: u64, len: u64) -> u64 {
-        let file = &self.files.data[self.data_of(name) as usize];
+    /// The byte behind the last that such a call is about, of a file of `size` bytes.
+    fn direct_end(&self, op: Op, name: FileId, offset: u64, len: u64, size: u64) -> u64 {
         let room = match op {
-            Op::Read => file.size,
-            _ => u64::from(file.room) * PAGE,
+            Op::Read => size,
+            _ => u64::from(self.files.data[self.data_of(name) as usize].room) * PAGE,
         };
         offset.saturating_add(len).min(room)
     }
@@ -569,15 +572,16 @@ impl Host {
         (sector < end).then(|| self.files.sectors(data, sector, (end - sector).min(most)))
     }
 
-    /// The first thing that such a call asks for, if anything.
+    /// The first thing that such a call asks for of a file of `size` bytes, if anything.
     pub(crate) fn first_direct(
         &self,
         op: Op,
         name: FileId,
         offset: u64,
         len: u64,
+        size: u64,
     ) -> Option<Extent> {
-        let end = self.direct_end(op, name, offset, len);
+        let end = self.direct_end(op, name, offset, len, size);
         let sector = offset / self.sector_bytes();
         self.direct_extent(self.data_of(name), sector, end)
     }
@@ -585,11 +589,6 @@ impl Host {
     /// The file that a name means.
     pub(crate) fn data_of(&self, name: FileId) -> u32 {
         self.files.names[name.0 as usize].data
-    }
-
-    /// Whether a file of so many pages has this page in memory, or about to be.
-    pub(crate) fn has(&self, base: PageId, room: u32, page: u64) -> bool {
-        page < u64::from(room) && self.cache.get(base + page as PageId).cached()
     }
 
     /// Whether a worker is free for a process.

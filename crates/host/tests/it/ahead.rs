@@ -102,6 +102,42 @@ fn of_other_calls_too() {
 }
 
 #[test]
+fn of_a_writer_that_had_to_read() {
+    let mut builder = builder(|_| {});
+    let data = file(&mut builder, 1000, 512);
+    let part = |page: u64| Step::Write {
+        file: data,
+        offset: page * 4096 + 7,
+        len: 5000,
+    };
+    let forgotten = file(&mut builder, 10_000, 4);
+    let all = Step::Write {
+        file: forgotten,
+        offset: 0,
+        len: 4 * 4096,
+    };
+    let read = Step::Read {
+        file: forgotten,
+        offset: 0,
+        len: 4 * 4096,
+    };
+    // What was written anew is there to be read.
+    let steps = [
+        part(7),
+        Step::Forget(forgotten),
+        all,
+        read,
+        part(90),
+        part(300),
+    ];
+    builder.add_process(process(steps));
+    let mut host = builder.build(1).unwrap();
+    let (known, all, _) = told(&mut host);
+    // Each write changes parts of two pages: both are read before.
+    assert_eq!((known, all), (5, 6));
+}
+
+#[test]
 fn nothing_changes_by_being_told() {
     let build = || {
         let mut builder = builder(|spec| spec.page_cache.0 = 1 << 20);

@@ -200,4 +200,52 @@ proptest! {
         changed.dedup();
         prop_assert_eq!(written, changed);
     }
+
+    /// What is told ahead of a process comes true if nobody interferes, and little is missed.
+    #[test]
+    fn what_is_told_comes_true(
+        programs in prop::collection::vec(prop::collection::vec(act(), 0..60), 1..5),
+    ) {
+        let mut programs = programs;
+        for (index, acts) in programs.iter_mut().enumerate() {
+            for act in acts {
+                match act {
+                    Act::Read(file, ..)
+                    | Act::Write(file, ..)
+                    | Act::Direct(file, ..)
+                    | Act::Sync(file)
+                    | Act::Forget(file) => *file = index,
+                    Act::Block(block, _) => *block += 1000 * index as u64,
+                    Act::Think(_) => {}
+                }
+            }
+        }
+        let mut host = host(&programs, 64 << 20, 0);
+        host.tell_ahead(true);
+        let ran = run(&mut host, Nanos::from_micros(700));
+        for (when, told) in &ran.foretold {
+            let came = ran.served.iter().any(|served| {
+                let request = &served.request;
+                request.arrival == told.at
+                    && request.extent == told.extent
+                    && request.op == told.op
+                    && request.origin == told.origin
+            });
+            prop_assert!(came, "{told:?}, told at {when}, did not come");
+        }
+        // Not told: the first of each process, what syncs and the flusher write, all but the first of
+        // several at a time, and what comes after more than a second.
+        let first = |index: usize| {
+            let request = &ran.served[index].request;
+            !ran.served[..index].iter().any(|before| {
+                before.request.origin == request.origin
+                    && before.request.arrival == request.arrival
+            })
+        };
+        let reads = (0..ran.served.len())
+            .filter(|index| !ran.served[*index].is_write() && first(*index))
+            .count();
+        let syncs = programs.iter().flatten().filter(|act| matches!(act, Act::Sync(_))).count();
+        prop_assert!(ran.foretold.len() + programs.len() + syncs >= reads);
+    }
 }
