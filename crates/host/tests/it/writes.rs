@@ -307,3 +307,73 @@ fn direct_calls_are_as_large_as_may_be() {
     assert_eq!(host.outcome()[0].ended, Some(Time::ZERO + MS * 4));
     assert_eq!(host.cached_bytes(), 0);
 }
+
+#[test]
+fn files_take_turns_and_the_queue_is_not_flooded() {
+    let mut builder = builder(|spec| spec.request_max = Bytes(64 << 10));
+    let files = [0, 1].map(|number| empty(&mut builder, number * 1_000_000, 3000));
+    let mut steps = vec![think(1)];
+    steps.extend(files.iter().map(|file| write(*file, 0, 3000)));
+    steps.push(think(60));
+    builder.add_process(process(steps));
+    let mut host = builder.build(1).unwrap();
+    let ran = run(&mut host, MS);
+    // 1024 pages of the first, 1024 of the second, and so on, 16 at a time.
+    let mut turns: Vec<(u64, u64)> = Vec::new();
+    for (_, start, pages) in writes(&ran) {
+        let file = start / 1_000_000;
+        match turns.last_mut() {
+            Some((last, count)) if *last == file => *count += pages,
+            _ => turns.push((file, pages)),
+        }
+    }
+    assert_eq!(
+        turns,
+        [
+            (0, 1024),
+            (1, 1024),
+            (0, 1024),
+            (1, 1024),
+            (0, 952),
+            (1, 952)
+        ]
+    );
+    // The queue counts as congested at 113, and again not below 103.
+    assert_eq!(ran.depths.iter().max(), Some(&113));
+    let again = ran
+        .served
+        .iter()
+        .find(|served| served.request.arrival > ran.served[0].request.arrival);
+    assert_eq!(
+        again.unwrap().request.arrival,
+        ran.served[10].done,
+        "113 less 11 are 102"
+    );
+}
+
+#[test]
+fn blocks_that_are_left_over_keep_their_age() {
+    let mut builder = builder(|_| {});
+    // Far apart, so that each is a request; more than the queue takes at once.
+    let block = |number: u64| Lba::new(number * 5000);
+    let mut steps: Vec<Step> = (0..300)
+        .rev()
+        .map(|number| Step::DirtyBlock(block(number)))
+        .collect();
+    steps.push(think(40));
+    builder.add_process(process(steps));
+    let mut host = builder.build(1).unwrap();
+    let ran = run(&mut host, MS);
+    let starts: Vec<u64> = writes(&ran).iter().map(|(_, start, _)| *start).collect();
+    assert_eq!(
+        starts,
+        (0..300).map(|number| number * 5000).collect::<Vec<_>>()
+    );
+    assert_eq!(ran.end, Time::ZERO + Nanos::from_secs(40));
+    let last = ran.served.last().unwrap().done;
+    assert_eq!(
+        last,
+        Time::ZERO + Nanos::from_secs(30) + MS * 300,
+        "one after the other from the tick on"
+    );
+}
