@@ -584,6 +584,7 @@ mod tests {
     /// Four segments of 100 sectors on a disk of 10,000, two of them for writes.
     fn cache(change: impl FnOnce(&mut CacheSpec)) -> Cache {
         let mut spec = by_name("wd5000aaks").unwrap().cache;
+        spec.read_ahead_min = 0;
         spec.segments = 4;
         spec.segment_sectors = 100;
         spec.write_segments = 2;

@@ -394,8 +394,8 @@ pub struct CacheSpec {
     /// A read whose first sector is just being read ahead is a partial hit
     /// (`Allow almost read hits`).
     pub almost_read_hits: bool,
-    /// A full hit may use the bus while another command uses the medium
-    /// (`Allow sneaky full read hits`).
+    /// A full hit may use the bus while the arm is at work: for another command, or reading ahead in
+    /// another segment, which a hit ends else (`Allow sneaky full read hits`).
     pub sneaky_full_read_hits: bool,
     /// A partial hit may (`Allow sneaky partial read hits`).
     pub sneaky_partial_read_hits: bool,

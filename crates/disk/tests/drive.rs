@@ -133,6 +133,7 @@ fn thinking(overhead: Nanos) -> Profile {
             // Reads ahead as long as it can.
             spec.cache.segments = 16;
             spec.cache.segment_sectors = 2_000;
+            spec.cache.read_ahead_min = 0;
             spec.cache.read_ahead_max = 2_000;
             // Else the head ends somewhere else than behind what it has read.
             spec.access.zero_latency_read = false;
@@ -181,8 +182,10 @@ fn a_sector_that_passes_while_its_command_is_processed_is_read() {
 }
 
 #[test]
-fn a_hit_leaves_reading_ahead_alone() {
-    let profile = thinking(Nanos::from_micros(200));
+fn a_hit_leaves_reading_ahead_alone_if_the_drive_can_do_both() {
+    let profile = thinking(Nanos::from_micros(200))
+        .with(|spec| spec.cache.sneaky_full_read_hits = true)
+        .unwrap();
     let mut drive = Drive::new(&profile, 0);
     let one = run(&mut drive, Time::ZERO, command(1, Op::Read, 0, 256)).at + ms(50);
     let other = run(&mut drive, one, command(2, Op::Read, 500_000_000, 256)).at;

@@ -134,6 +134,7 @@ fn pauses_decide_how_far_reading_ahead_helps() {
         .with(|spec| {
             spec.cache.segments = 16;
             spec.cache.segment_sectors = 2_000;
+            spec.cache.read_ahead_min = 0;
             spec.cache.read_ahead_max = 2_000;
         })
         .unwrap();

@@ -185,8 +185,9 @@ impl Drive {
         found.segment = coming.or(found.segment);
         let goes_on = coming.is_some() || self.goes_on(&found, now);
         // The arm goes on with the segment that serves the read, or with what it does if another has
-        // all of it; else it ends reading ahead when it is needed.
-        let leave = if goes_on || found.hit == Hit::Full {
+        // all of it and the drive can do both; else it ends reading ahead when it is needed.
+        let aside = found.hit == Hit::Full && self.cache.spec().sneaky_full_read_hits;
+        let leave = if goes_on || aside {
             Leave {
                 at: now,
                 reads: true,
