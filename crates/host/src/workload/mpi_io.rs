@@ -25,10 +25,11 @@ use headtime_units::{Bytes, Nanos, Time};
 /// taken. Left out: metadata, the server's own flow buffers, and a client that is late.
 ///
 /// The network decides how much there is to gain, since a process asks for nothing while an answer is
-/// on its way. 0.2 ms for each message are assumed. Four nodes take what eight servers send: at the
-/// paper's rates (132 MB/s in all under Noop, 1.87 times that under Stream) a link of 125 MB/s is 26 to
-/// 49 % busy, where a transfer waits 0.09 to 0.25 ms for random others (M/D/1), and the two processes
-/// that a program has on a node often come together, which adds 0.26 ms. Hence 0.4 ms.
+/// on its way. 0.2 ms for each message are assumed. Four nodes take what eight servers send: at the rate
+/// that comes out here under Noop, whatever the wait (20.5 MB/s from each server, 164 in all), a link of
+/// 125 MB/s is a third busy, where a transfer waits 0.13 ms for random others (M/D/1), and the two
+/// processes that a program has on a node often come together, which adds 0.26 ms. Hence 0.4 ms. A
+/// scheduler that loads the links more would make its processes wait longer: at twice the rate 0.7 ms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MpiIoSpec {
     /// How many programs, each with a file of its own; 1 to 4096, default 4.
