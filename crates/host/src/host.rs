@@ -137,6 +137,11 @@ impl Host {
         )
     }
 
+    /// Who writes back what nobody waits for: the origin of such requests. Its program is 0.
+    pub fn flusher(&self) -> Origin {
+        self.write_back.origin
+    }
+
     /// Bytes in memory that are not on the disk: dirty, or being written.
     pub fn dirty_bytes(&self) -> u64 {
         (self.cache.dirty() + self.cache.writing()) * PAGE

@@ -1,7 +1,7 @@
 //! What holds for any programs.
 
 use crate::disk::{builder, file, process, run};
-use headtime_host::{FileId, Host, Step};
+use headtime_host::{FileId, Host, HostBuilder, Step};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::Source;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const PAGES: u64 = 300;
 
 #[derive(Clone, Debug)]
-enum Act {
+pub enum Act {
     Read(usize, u64, u64),
     Write(usize, u64, u64),
     Direct(usize, u64, u64),
@@ -21,7 +21,7 @@ enum Act {
     Forget(usize),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub fn act() -> impl Strategy<Value = Act> {
     let range = || {
         (
             0..4usize,
@@ -67,8 +67,15 @@ fn step(act: &Act, files: [FileId; 4]) -> Step {
 }
 
 /// Processes that do this, all on the same files, with so much memory and perhaps through a server.
-fn host(programs: &[Vec<Act>], memory: u64, workers: u32) -> Host {
-    let mut builder = builder(|spec| spec.page_cache = Bytes(memory));
+pub fn host(programs: &[Vec<Act>], memory: u64, workers: u32) -> Host {
+    let builder = builder(|spec| {
+        spec.page_cache = Bytes(memory);
+        spec.barriers = workers == 1;
+    });
+    build(builder, programs, workers)
+}
+
+fn build(mut builder: HostBuilder, programs: &[Vec<Act>], workers: u32) -> Host {
     let files = [0, 1, 2, 3].map(|number| file(&mut builder, 10_000 + number * 100_000, PAGES));
     let pool = (workers > 0).then(|| builder.add_pool(workers));
     for acts in programs {

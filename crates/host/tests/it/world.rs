@@ -1,13 +1,16 @@
 //! The host before a simulated drive, under an engine that plugs and commits ahead as the kernel's.
 
 use crate::disk::{process, sequential};
+use crate::properties::{self, act};
 use headtime_disk::drive::Drive;
 use headtime_disk::profile;
 use headtime_engine::{Config, Plug};
 use headtime_host::{DiskSize, File, Host, HostBuilder, HostSpec};
-use headtime_sched::{NoPositioning, Spec};
+use headtime_sched::{Knowledge, NoPositioning, ServiceCurve, Spec};
 use headtime_sim::{Report, Setup, run};
-use headtime_units::{Extent, Nanos};
+use headtime_units::{Extent, Millionths, Nanos, Sectors};
+use proptest::prelude::*;
+use std::sync::Arc;
 
 /// So many readers of files of so many pages, far from each other.
 fn readers(count: u64, pages: u64, think: Nanos) -> Host {
@@ -33,16 +36,36 @@ fn readers(count: u64, pages: u64, think: Nanos) -> Host {
 }
 
 fn simulate(host: &mut Host, scheduler: &str) -> Report {
-    let profile = profile::by_name("wd5000aaks").expect("shipped");
-    let spec: Spec = scheduler.parse().unwrap();
     let config = Config {
         plug: Some(Plug::LINUX_2_6),
         commit_ahead: true,
         ..Config::default()
     };
-    let scheduler = spec.build(None::<NoPositioning>).unwrap();
+    simulate_with(host, scheduler, config)
+}
+
+fn simulate_with(host: &mut Host, scheduler: &str, config: Config) -> Report {
+    let profile = profile::by_name("wd5000aaks").expect("shipped");
+    let spec: Spec = scheduler.parse().unwrap();
+    // A curve of about the right shape.
+    let points = [
+        (0, 100),
+        (1_000, 4_500),
+        (10_000_000, 9_000),
+        (900_000_000, 18_000),
+    ]
+    .map(|(distance, micros)| (Sectors::new(distance), Nanos::from_micros(micros)));
+    let knowledge = Knowledge {
+        positioning: None::<NoPositioning>,
+        curve: Some(Arc::new(
+            ServiceCurve::new(points.to_vec(), Millionths(1_500_000)).unwrap(),
+        )),
+    };
+    let tell_ahead = scheduler.starts_with("clairvoyant");
+    let scheduler = spec.build(knowledge).unwrap();
     let mut setup = Setup::new(Drive::new(&profile, 1), config, scheduler, host);
     setup.audit = true;
+    setup.tell_ahead = tell_ahead;
     run(setup).unwrap()
 }
 
@@ -103,4 +126,41 @@ fn the_same_seed_runs_the_same() {
         (report.simulated, report.engine, host.outcome())
     };
     assert_eq!(ran(), ran());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whatever the programs and the scheduler, the run ends, the engine keeps its promises, and the
+    /// programs get their bytes.
+    #[test]
+    fn any_programs_under_any_scheduler(
+        programs in prop::collection::vec(prop::collection::vec(act(), 0..30), 1..6),
+        scheduler in prop::sample::select(vec![
+            "noop", "deadline", "mq-deadline", "clook", "sstf", "anticipatory", "cfq",
+            "stream(deadline)", "stream(clook)", "clairvoyant(deadline)",
+        ]),
+        depth in prop_oneof![Just(1u32), Just(8)],
+        (hidden, plug, ahead, workers) in (any::<bool>(), any::<bool>(), any::<bool>(), 0u32..3),
+    ) {
+        let mut host = properties::host(&programs, 1 << 20, workers);
+        let config = Config {
+            depth,
+            plug: plug.then_some(Plug::LINUX_2_6),
+            commit_ahead: ahead,
+            hide_origins: hidden,
+            ..Config::default()
+        };
+        let report = simulate_with(&mut host, scheduler, config);
+        let outcome = host.outcome();
+        prop_assert!(outcome.iter().all(|program| program.ended.is_some()));
+        prop_assert_eq!(report.engine.arrived, report.engine.finished);
+        let mut alone = properties::host(&programs, 1 << 20, workers);
+        crate::disk::run(&mut alone, Nanos::from_millis(1));
+        let bytes = |host: &Host| -> Vec<(u64, u64, u64)> {
+            let processes = host.outcome().into_iter().flat_map(|program| program.processes);
+            processes.map(|p| (p.bytes_read, p.bytes_written, p.calls)).collect()
+        };
+        prop_assert_eq!(bytes(&host), bytes(&alone));
+    }
 }

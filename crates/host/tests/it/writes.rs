@@ -58,8 +58,9 @@ fn what_is_old_is_written_on_the_tick() {
         (40, 3048, 44),
     ];
     assert_eq!(writes(&ran), expected);
-    let flusher = ran.served[0].request;
-    assert_eq!((flusher.origin.process, flusher.flags), (2, Flags::NONE));
+    let first = ran.served[0].request;
+    assert_eq!((first.origin, first.flags), (host.flusher(), Flags::NONE));
+    assert_eq!((first.origin.process, first.origin.program), (2, 0));
     assert_eq!(host.dirty_bytes(), 0);
     assert_eq!(host.outcome()[0].bytes_written, 305 * 4096);
 }
