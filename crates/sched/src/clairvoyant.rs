@@ -13,8 +13,8 @@
 //!
 //! It goes when it comes, past the elevator. Nothing is decided ahead: while the drive is busy
 //! nothing gets in behind, since what follows upon a completion is told only then. A request that
-//! comes meanwhile and is as near as any can be goes next. What was told is forgotten when its time
-//! has passed and it has not come.
+//! comes meanwhile and is nearer than the elevator's choice need not wait in the elevator: it takes
+//! the place of that choice. What was told is forgotten when its time has passed and it has not come.
 //!
 //! Slices and expired requests are as in [`stream`](crate::stream), with which it shares that part;
 //! each choice of the elevator begins a slice.
@@ -94,7 +94,6 @@ const TOLD_MAX: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Foreknowledge {
     curve: Arc<ServiceCurve>,
-    least: Nanos,
     told: Vec<Foretold>,
     /// The end of the request handed out last.
     head: Lba,
@@ -102,15 +101,14 @@ pub struct Foreknowledge {
     in_drive: Option<Tag>,
     /// What the disk is held for.
     awaited: Option<(Op, Lba)>,
-    /// Which request came and was awaited, until another is handed out.
-    came: Option<Tag>,
+    /// Which request came and was awaited, and where, until one is handed out.
+    came: Option<(Tag, Lba)>,
     runs: u64,
 }
 
 impl Foreknowledge {
     fn new(curve: Arc<ServiceCurve>) -> Foreknowledge {
         Foreknowledge {
-            least: curve.least(),
             curve,
             told: Vec::new(),
             head: Lba::ZERO,
@@ -140,15 +138,17 @@ impl Foresight for Foreknowledge {
         let service = |to| self.curve.service(self.head, to);
         let next = match self.in_drive {
             None => self.awaits_this(request),
-            // Nothing can be nearer, of what comes until the drive is free or after.
+            // Nearer than what would go next: it need not wait in the elevator.
             Some(_) => {
-                service(start) <= self.least
-                    && pending().is_none_or(|pending| service(start) < service(pending))
+                let held = self.came.map(|(_, start)| start);
+                let ahead =
+                    |other: Option<Lba>| other.is_none_or(|other| service(start) < service(other));
+                ahead(held) && ahead(pending())
             }
         };
         if next {
             self.awaited = None;
-            self.came = Some(request.tag);
+            self.came = Some((request.tag, start));
         }
         next
     }
@@ -164,7 +164,8 @@ impl Foresight for Foreknowledge {
         request: &Request,
         _: impl Fn() -> Option<Lba>,
     ) -> u64 {
-        if self.came.take() != Some(request.tag) {
+        let came = self.came.take();
+        if came.is_none_or(|(tag, _)| tag != request.tag) {
             self.runs += 1;
         }
         self.awaited = None;
@@ -179,7 +180,7 @@ impl Foresight for Foreknowledge {
         }
     }
 
-    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
+    fn hold(&mut self, now: Time, next: &Request) -> Option<Time> {
         self.awaited = None;
         if self.in_drive.is_some() {
             return Some(now.saturating_add(FAR));
@@ -191,7 +192,7 @@ impl Foresight for Foreknowledge {
             .told
             .iter()
             .min_by_key(|told| (cost(told), told.at, told.extent.start))?;
-        if cost(best) >= service(candidate.extent.start) {
+        if cost(best) >= service(next.extent.start) {
             return None;
         }
         self.awaited = Some((best.op, best.extent.start));
@@ -200,9 +201,7 @@ impl Foresight for Foreknowledge {
     }
 
     fn fused(&mut self, _: Tag, gone: Tag) {
-        if self.came == Some(gone) {
-            self.came = None;
-        }
+        self.came = self.came.filter(|(tag, _)| *tag != gone);
     }
 
     fn foretold(&mut self, now: Time, request: &Foretold) {

@@ -42,7 +42,8 @@
 //!   what is pending is as near as anything can be.
 //! - Writes and discards form streams as reads do.
 //! - What merges into a queued request is no request of its own, and forms no stream. A request that
-//!   the disk is held for does not merge into one that waits in the elevator; others may merge into it while it is on its way.
+//!   the disk is held for does not merge into one that waits in the elevator; others may merge into
+//!   it until it is handed out.
 //! - When two queued requests become one, the larger size counts.
 //!
 //! # Bound

@@ -1,7 +1,7 @@
 //! Holding the disk for a request that has not arrived: the part that does not depend on how it is
 //! foreseen.
 
-use crate::{Candidate, Dispatch, Elevator, Foretold, Request, Scheduler, Tag};
+use crate::{Dispatch, Elevator, Foretold, Request, Scheduler, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -14,7 +14,8 @@ pub(crate) const FAR: Nanos = Nanos::from_secs(1);
 /// The *tail* is the request handed out last. `pending` gives the address of what the elevator
 /// would serve behind the tail; it is asked only when needed.
 pub trait Foresight {
-    /// A request arrives. Says whether it is the one that the tail may be held for.
+    /// A request arrives. Says whether it is the one that the tail may be held for, rather than what
+    /// came before and was, if anything.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
     /// Whether [`Foresight::arrived`] would say yes to `request`.
@@ -34,9 +35,10 @@ pub trait Foresight {
     /// A request that was handed out is over.
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
 
-    /// Until when the disk should be held behind the tail rather than serve `candidate`, for all
-    /// that is known at `now`; `None` not to hold it.
-    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time>;
+    /// Until when the disk should be held behind the tail rather than serve `next`, for all that is
+    /// known at `now`; `None` not to hold it. `next` is what came and was awaited, if anything, else
+    /// the elevator's candidate.
+    fn hold(&mut self, now: Time, next: &Request) -> Option<Time>;
 
     /// The queued request `gone` became part of the queued request `kept`.
     fn fused(&mut self, kept: Tag, gone: Tag);
@@ -125,7 +127,15 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     /// Whether a request that was waited for may go ahead of what the elevator has.
     fn may_bypass(&self, now: Time) -> bool {
-        self.held.is_none() && (self.elevator.queued() == 0 || now < self.slice_end())
+        self.elevator.queued() == 0 || now < self.slice_end()
+    }
+
+    /// What is held joins those that wait in the elevator.
+    fn give_back(&mut self, now: Time) {
+        if let Some(held) = self.held.take() {
+            self.members[held.tag.index()].place = Place::Elevator;
+            self.elevator.insert(now, held);
+        }
     }
 
     fn hand_out(&mut self, now: Time, request: Request, place: Place) -> Dispatch {
@@ -144,10 +154,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn let_go(&mut self, now: Time) -> Dispatch {
         let request = self.elevator.take(now, self.head);
         let request = request.expect("it was peeked at");
-        if let Some(held) = self.held.take() {
-            self.members[held.tag.index()].place = Place::Elevator;
-            self.elevator.insert(now, held);
-        }
+        self.give_back(now);
         self.hand_out(now, request, Place::Gone)
     }
 
@@ -206,6 +213,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         };
         self.turns += 1;
         if held {
+            self.give_back(now);
             self.held = Some(request);
         } else {
             self.elevator.insert(now, request);
@@ -214,24 +222,27 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
         self.now = now;
-        let Some(Candidate { request, urgent }) = self.elevator.peek(now, self.head) else {
-            return match self.held.take() {
-                Some(held) => self.hand_out(now, held, Place::Bypassed),
-                None => Dispatch::Empty,
-            };
-        };
         let slice_end = self.slice_end();
-        if urgent || now >= slice_end {
+        let candidate = self.elevator.peek(now, self.head);
+        if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
             return self.let_go(now);
         }
-        if let Some(held) = self.held.take() {
-            return self.hand_out(now, held, Place::Bypassed);
+        let candidate = candidate.map(|candidate| candidate.request);
+        let Some(next) = self.held.or(candidate) else {
+            return Dispatch::Empty;
+        };
+        if let Some(until) = self.foresight.hold(now, &next)
+            && until > now
+        {
+            let until = match candidate {
+                Some(_) => self.until_urgent(now, until.min(slice_end)),
+                None => until,
+            };
+            return Dispatch::IdleUntil(until);
         }
-        match self.foresight.hold(now, &request) {
-            Some(until) if until > now => {
-                Dispatch::IdleUntil(self.until_urgent(now, until.min(slice_end)))
-            }
-            _ => self.let_go(now),
+        match self.held.take() {
+            Some(held) => self.hand_out(now, held, Place::Bypassed),
+            None => self.let_go(now),
         }
     }
 
