@@ -9,11 +9,10 @@ use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread, round,
 };
 use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
-use crate::watch::Watched;
 use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_disk::{Drive, Part};
 use headtime_engine::{Config, Event, log, log::Decision, log::Record};
-use headtime_host::{DiskSize, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
+use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
 use headtime_sched::{Knowledge, Origin};
 use headtime_sim::{Distribution, Setup};
 use headtime_units::{Nanos, Sectors, Time};
@@ -89,14 +88,14 @@ enum Load {
     /// Whoever nothing more is to be known of.
     Plain(Box<dyn Source + Send>),
     /// Programs, and the benchmark of each.
-    Programs(Box<Watched>, Vec<&'static str>),
+    Programs(Box<Host>, Vec<&'static str>),
 }
 
 impl Load {
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Load::Plain(source) => source.as_mut(),
-            Load::Programs(watched, _) => watched.as_mut(),
+            Load::Programs(host, _) => host.as_mut(),
         }
     }
 }
@@ -402,7 +401,7 @@ fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Result<Load, Fault> {
         names.resize(next as usize - 1, benchmark.name());
     }
     let host = builder.build(seed).map_err(fault)?;
-    Ok(Load::Programs(Box::new(Watched::new(host)), names))
+    Ok(Load::Programs(Box::new(host), names))
 }
 
 /// The spans that a plot may need, in its units.
@@ -520,6 +519,7 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         response_ms: spread(&response),
         queue_ms: spread(&distributions(|measured| &measured.queue)),
         device_ms: spread(&distributions(|measured| &measured.device)),
+        quiet_ms: spread(&distributions(|measured| &measured.quiet)),
         head_time: HeadTime {
             seek: parts(Part::Seek),
             switch: parts(Part::Switch),
@@ -558,7 +558,6 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
             Workload::Synthetic(_) | Workload::Programs(_) => false,
         },
         programs: programs(made),
-        quiet_mean_ms: quiet(made),
         label: String::new(),
     })
 }
@@ -599,8 +598,8 @@ fn programs(made: &[Made]) -> Vec<ProgramRun> {
     let mut repeats = Vec::new();
     let mut names: &[&str] = &[];
     for made in made {
-        if let Load::Programs(watched, of) = &made.load {
-            repeats.push((watched.programs(), made.report.simulated));
+        if let Load::Programs(host, of) = &made.load {
+            repeats.push((host.outcome(), made.report.simulated));
             names = of;
         }
     }
@@ -658,19 +657,6 @@ fn programs(made: &[Made]) -> Vec<ProgramRun> {
             }
         })
         .collect()
-}
-
-/// The mean quiet period over all repeats, in ms.
-fn quiet(made: &[Made]) -> Option<f64> {
-    let mut sum = (0.0, 0);
-    for made in made {
-        if let Load::Programs(watched, _) = &made.load
-            && let Some((mean, periods)) = watched.quiet()
-        {
-            sum = (sum.0 + mean * periods as f64, sum.1 + periods);
-        }
-    }
-    (sum.1 > 0).then(|| round(sum.0 / sum.1 as f64, 6))
 }
 
 /// Names the runs by the scheduler and whatever else differs.

@@ -15,4 +15,3 @@ pub mod prepare;
 pub mod progress;
 pub mod report;
 pub mod scenario;
-pub mod watch;

@@ -80,6 +80,9 @@ pub struct Run {
     pub queue_ms: Spread,
     /// The drive to completion.
     pub device_ms: Spread,
+    /// Quiet periods: from the dispatch of the last request that an origin has queued to the arrival
+    /// of its next one.
+    pub quiet_ms: Spread,
     /// Where the head time went, in seconds; sums to `simulated_s`.
     pub head_time: HeadTime,
     /// Half the width of the 95 % confidence interval over the repeats (Student's t), if there were
@@ -93,10 +96,6 @@ pub struct Run {
     /// What each program achieved, if there are programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRun>,
-    /// Of programs: from the completion of a process's last outstanding request to its next request,
-    /// in ms, mean over all such periods.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quiet_mean_ms: Option<f64>,
     /// The distribution of response times, for plots.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,

@@ -104,6 +104,8 @@ pub struct PerOrigin {
     pub oldest_unfinished: Nanos,
     /// Arrival to completion.
     pub response: Distribution,
+    /// When the last of its requests that is finished went to the drive.
+    issued: Option<Time>,
 }
 
 impl PerOrigin {
@@ -146,6 +148,11 @@ pub struct Measured {
     pub queue: Distribution,
     /// The drive to completion.
     pub device: Distribution,
+    /// Quiet periods: the time in which a scheduler sees no request of an origin, from when it
+    /// dispatched the last one to when the next one arrives (FAST'11 section 3.3). Where a drive
+    /// that holds several requests of an origin completes them in another order, a period may be
+    /// missed or counted too long.
+    pub quiet: Distribution,
     /// By origin: all that had requests finished or unfinished in the time measured.
     pub origins: Vec<PerOrigin>,
     /// Requests that were unfinished at the end of the measurement.
@@ -169,6 +176,7 @@ impl Measured {
             response: Distribution::new(3),
             queue: Distribution::new(3),
             device: Distribution::new(3),
+            quiet: Distribution::new(3),
             origins: Vec::new(),
             unfinished: 0,
             oldest_unfinished: Nanos::ZERO,
@@ -204,6 +212,16 @@ impl Measured {
         origin.bytes += bytes;
         origin.last = now;
         origin.response.record(now - arrived);
+        let mut quiet = None;
+        if let Some(issued) = origin.issued
+            && arrived > issued
+        {
+            quiet = Some(arrived - issued);
+        }
+        origin.issued = origin.issued.max(Some(done.issued));
+        if let Some(quiet) = quiet {
+            self.quiet.record(quiet);
+        }
     }
 
     fn origin(&mut self, origin: Origin, arrived: Time) -> &mut PerOrigin {
@@ -225,6 +243,7 @@ impl Measured {
                     unfinished: 0,
                     oldest_unfinished: Nanos::ZERO,
                     response: Distribution::new(2),
+                    issued: None,
                 });
             }
         }

@@ -158,8 +158,15 @@ pub const METRICS: &[Metric] = &[
         name: "quiet_mean_ms",
         unit: "ms",
         more_is_better: false,
-        help: "from the completion of a process's last outstanding request to its next one, mean",
-        of: |run| run.quiet_mean_ms,
+        help: "from the dispatch of the last request that a process has queued to its next one, mean",
+        of: |run| Some(run.quiet_ms.mean),
+    },
+    Metric {
+        name: "quiet_p90_ms",
+        unit: "ms",
+        more_is_better: false,
+        help: "the same, of which nine in ten are at most as long",
+        of: |run| Some(run.quiet_ms.p90),
     },
     Metric {
         name: "rotation_share",
