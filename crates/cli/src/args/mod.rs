@@ -89,7 +89,7 @@ fn after_help() -> String {
     format!(
         "Examples:\n\
          \x20 headtime sim run\n\
-         \x20 headtime sim run --set drive.profile=atlas10k --set engine.depth=1,4,16\n\
+         \x20 headtime sim run --set drive.profile=exos-x18 --set engine.depth=1,4,16\n\
          \x20 headtime trace replay mail.trace --profile exos-x18 --scheduler noop,sstf --closed 32\n\
          \x20 headtime drive list\n\
          \x20 headtime reproduce --list\n\n\

@@ -15,8 +15,8 @@ pub enum SimVerb {
 
 /// Run a scenario, or the built-in one, under each of its schedulers
 ///
-/// Without a scenario: random reads of 4 KiB by 16 processes on a desktop drive, under every
-/// scheduler, three times each. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
+/// Without a scenario: four processes read files that lie 50 GB apart on a desktop drive, under
+/// schedulers that wait and such that do not, none of which is told who asks. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
 /// several values (drives, depths, schedulers, ..), every combination is run.
 #[derive(Debug, Args)]
 #[command(after_long_help = run_help(), allow_negative_numbers = true)]
@@ -48,6 +48,7 @@ fn run_help() -> String {
     format!(
         "Examples:\n\
          \x20 headtime sim run\n\
+         \x20 headtime sim run --set engine.hide_processes=false --set program.think=50us\n\
          \x20 headtime sim run --print-scenario > mine.toml\n\
          \x20 headtime sim run mine.toml --set workload.0.processes=64 --format json\n\
          \x20 headtime sim run --scheduler noop,sptf --set engine.depth=1,4,16 --plot depth.svg\n\n{}",

@@ -71,11 +71,15 @@ pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Faul
                 "{option}: write KEY=VALUE, as in engine.depth=4"
             )));
         };
-        // A scenario replays a trace or makes requests up; asking for one drops the other.
-        if key.starts_with("trace.") {
-            table.remove("workload");
-        } else if key.starts_with("workload.") {
-            table.remove("trace");
+        // A scenario has one kind of load; asking for one drops the others.
+        const LOADS: [&str; 3] = ["workload", "program", "trace"];
+        let table_name = key.split('.').next().unwrap_or_default().trim();
+        if LOADS.contains(&table_name) {
+            for load in LOADS.into_iter().filter(|load| *load != table_name) {
+                if table.remove(load) && load == "program" {
+                    table.remove("host");
+                }
+            }
         }
         table.set(&option, key, value.trim()).map_err(tree_fault)?;
     }

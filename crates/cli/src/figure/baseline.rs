@@ -69,11 +69,26 @@ impl Baseline {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// As text that [`Baseline::parse`] reads: sorted, and the same for the same content.
+    /// As text that [`Baseline::parse`] reads: the same for the same content, a line for each point,
+    /// so that changes can be read.
     pub fn to_text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("text keys and finite numbers");
-        text.push('\n');
-        text
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let figures = self.figures.iter().map(|(id, entry)| {
+            let scales = [("full", &entry.full), ("quick", &entry.quick)];
+            let scales = scales.into_iter().filter(|(_, known)| !known.is_empty());
+            let scales = scales.map(|(scale, known)| {
+                let lines = known.iter().map(|known| {
+                    let line = serde_json::to_string(known).expect("text keys, finite numbers");
+                    format!("\n        {line}")
+                });
+                let lines: Vec<String> = lines.collect();
+                format!("\n      \"{scale}\": [{}\n      ]", lines.join(","))
+            });
+            let scales: Vec<String> = scales.collect();
+            format!("\n    {}: {{{}\n    }}", quoted(id), scales.join(","))
+        });
+        let figures: Vec<String> = figures.collect();
+        format!("{{\n  \"figures\": {{{}\n  }}\n}}\n", figures.join(","))
     }
 
     /// What is known of a figure.
@@ -226,6 +241,8 @@ mod tests {
         let known = blessed(vec![red.clone()], Some("the drive is too fast"));
         assert_eq!(told(&known, vec![red]), "");
         assert_eq!(Baseline::parse(&known.to_text()), Ok(known));
+        let empty = Baseline::default();
+        assert_eq!(Baseline::parse(&empty.to_text()), Ok(empty));
     }
 
     #[test]

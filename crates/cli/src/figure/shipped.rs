@@ -19,7 +19,14 @@ macro_rules! shipped {
 }
 
 /// All of them, in the order in which they are listed.
-pub const SHIPPED: &[Shipped] = shipped!["efs-shares"];
+pub const SHIPPED: &[Shipped] = shipped![
+    "efs-shares",
+    "stream-fig3",
+    "stream-fig3-processes",
+    "stream-fig4",
+    "stream-fig5",
+    "stream-fig7",
+];
 
 /// What is known of their results.
 pub const BASELINE: &str = include_str!("../../../../experiments/baseline.json");

@@ -169,21 +169,18 @@ pub const RUNS_MAX: u64 = 100_000;
 
 /// The scenario that runs when none is given, as text.
 pub const DEFAULT: &str = "\
-title = \"Random 4 KiB reads by 16 processes\"
+title = \"Four processes read files 50 GB apart; the scheduler is not told who asks\"
 seed = 1
-schedulers = [\"noop\", \"deadline\", \"mq-deadline\", \"clook\", \"sstf\", \"sptf\", \"sptf-sw60\"]
+schedulers = [\"noop\", \"deadline\", \"anticipatory\", \"cfq\", \"stream\", \"clairvoyant\"]
 
 [drive]
 profile = \"wd5000aaks\"
 
-[[workload]]
-processes = 16
-size = \"4KiB\"
+[engine]
+hide_processes = true
 
-[run]
-warm_up = \"10s\"
-duration = \"310s\"
-repeats = 3
+[[program]]
+benchmark = \"par-read\"
 ";
 
 impl Scenario {

@@ -6,6 +6,7 @@ use super::{
     Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX, Reading, Replay, Scenario,
     Workload,
 };
+use headtime_disk::profile::by_name;
 use headtime_engine::Plug;
 use headtime_sched::{Class, Flags, Spec};
 use headtime_units::{Bytes, Nanos, Time};
@@ -42,8 +43,8 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
             Ok(text.to_owned())
         })?
         .ok_or_else(|| drive.error("profile", "missing; give for example \"atlas10k\""))?;
-    // A name of a drive has neither a point nor a slash.
-    let is_file = |text: &str| text.contains(['.', '/', '\\']);
+    // Names come before files; one that is misspelt has no slash, and mostly no point.
+    let is_file = |text: &str| by_name(text).is_none() && text.contains(['.', '/', '\\']);
     let named = |section: &Section<'_>, key: &str, text: &str| {
         if is_file(text) {
             section.beside(key, text)
@@ -469,12 +470,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const RANDOM: &str = include_str!("../../../../experiments/random-4k.toml");
+
     fn read(text: &str) -> Result<Scenario, TreeError> {
         let table = Table::parse("s.toml", text)?;
         Scenario::from_table(&table, Place::BuiltIn)
     }
 
-    /// Changes of the built-in scenario, and what is said about them.
+    /// Changes of a scenario, and what is said about them.
     #[test]
     fn what_does_not_fit_together() {
         for (from, to, error) in [
@@ -565,8 +568,8 @@ mod tests {
             ),
             ("profile = ", "profil = ", "drive.profile: missing"),
         ] {
-            let changed = DEFAULT.replacen(from, to, 1);
-            assert_ne!(changed, DEFAULT, "{from}");
+            let changed = RANDOM.replacen(from, to, 1);
+            assert_ne!(changed, RANDOM, "{from}");
             let found = read(&changed).unwrap_err().to_string();
             assert!(found.contains(error), "{found}");
         }
@@ -577,7 +580,7 @@ mod tests {
     #[test]
     fn runs_are_limited() {
         let with = |schedulers: usize, depths: usize, repeats: u32| {
-            let text = DEFAULT
+            let text = RANDOM
                 .replacen(
                     "[\"noop\", ",
                     &format!("[{}", "\"noop\", ".repeat(schedulers - 6)),
@@ -604,12 +607,14 @@ mod tests {
         /// A scenario with a piece replaced by another piece: mostly still TOML, so that it gets far.
         #[test]
         fn no_damage_makes_it_panic(
-            start in 0..DEFAULT.len(),
+            of in proptest::sample::select(vec![DEFAULT, RANDOM]),
+            start in 0.0..1.0,
             len in 0_usize..12,
             piece in "[\"\\[\\]{}=,.a-z0-9 \n-]{0,12}",
         ) {
-            let end = (start + len).min(DEFAULT.len());
-            let text = format!("{}{piece}{}", &DEFAULT[..start], &DEFAULT[end..]);
+            let start = (start * of.len() as f64) as usize;
+            let end = (start + len).min(of.len());
+            let text = format!("{}{piece}{}", &of[..start], &of[end..]);
             if let Ok(scenario) = read(&text) {
                 prop_assert_eq!(read(&scenario.to_toml()), Ok(scenario));
             }

@@ -56,13 +56,14 @@ fn a_report_has_its_fields() {
             "response_ms",
             "queue_ms",
             "device_ms",
+            "quiet_ms",
             "head_time",
             "per_origin",
             "fairness",
         ] {
             assert!(run.get(key).is_some(), "{key}");
         }
-        for spread in ["response_ms", "queue_ms", "device_ms"] {
+        for spread in ["response_ms", "queue_ms", "device_ms", "quiet_ms"] {
             let mut names = keys(&run[spread]);
             names.sort_unstable();
             assert_eq!(names, ["max", "mean", "p50", "p90", "p95", "p99", "p999"]);
@@ -667,6 +668,7 @@ fn the_documentation_has_every_key() {
     // What `--print-scenario` can write is what can be read.
     let printed = [
         stdout(&["sim", "run", "--print-scenario"]),
+        stdout(&["sim", "run", "small.toml", "--print-scenario"]),
         stdout(&[
             "trace",
             "replay",
@@ -676,9 +678,23 @@ fn the_documentation_has_every_key() {
             "--print-scenario",
         ]),
     ];
-    for line in printed.iter().flat_map(|text| text.lines()) {
-        if let Some((key, _)) = line.split_once(" = ") {
-            assert!(text.contains(&format!("`{key}`")), "{key}");
+    let workloads = data().join("../../../../docs/workloads.md");
+    let workloads = std::fs::read_to_string(workloads).unwrap();
+    for printed in printed {
+        let mut heading = "";
+        for line in printed.lines() {
+            if line.starts_with('[') {
+                heading = line;
+            }
+            let Some((key, _)) = line.split_once(" = ") else {
+                continue;
+            };
+            let key = format!("`{key}`");
+            let is_there = text.contains(&key) || {
+                // Keys of a benchmark are on the page of the benchmarks.
+                heading == "[[program]]" && workloads.contains(&key)
+            };
+            assert!(is_there, "{heading} {key}");
         }
     }
     for scenario in ["small.toml", "programs.toml"] {
@@ -728,7 +744,7 @@ fn programs_are_reported() {
             assert!(number(&program["processes"][0]["ended_s"]) <= number(&run["simulated_s"]));
         }
         assert_eq!(programs[2]["processes"].as_array().unwrap().len(), 2);
-        assert!(number(&run["quiet_mean_ms"]) > 0.0);
+        assert!(number(&run["quiet_ms"]["mean"]) > 0.0);
         assert_eq!(run["per_origin"].as_array().unwrap().len(), 4);
     }
     let hidden = run(&["--set", "engine.hide_processes=true"]);
@@ -792,8 +808,11 @@ fn a_curve_comes_from_a_file_or_is_learned() {
 fn progress_on_a_terminal_does_not_stop_the_command() {
     let typescript = scratch("terminal").join("typescript");
     let command = format!(
-        "{} sim run -s noop,sstf --set run.duration=4000s",
-        env!("CARGO_BIN_EXE_headtime")
+        "{} sim run {} -s noop,sstf --set run.duration=4000s",
+        env!("CARGO_BIN_EXE_headtime"),
+        data()
+            .join("../../../../experiments/random-4k.toml")
+            .display()
     );
     let output = std::process::Command::new("timeout")
         .args(["100", "script", "-qec", &command])
