@@ -7,6 +7,7 @@ mod canonical;
 mod programs;
 mod read;
 mod runs;
+mod section;
 pub mod tree;
 
 use headtime_engine::Plug;

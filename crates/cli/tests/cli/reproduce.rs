@@ -380,3 +380,78 @@ fn what_comes_with_the_program_is_whole() {
         }
     }
 }
+
+/// One drive and one host serve all figures of Stream Scheduling: a figure says what it compares,
+/// and nothing of drive, host or benchmark is set for one of them.
+#[test]
+fn no_figure_is_tuned() {
+    use headtime_cli::scenario::{Firmware, Workload};
+    use headtime_engine::Plug;
+    use headtime_host::HostSpec;
+    use headtime_host::workload::BenchmarkSpec;
+
+    let mut seen = 0;
+    for shipped in SHIPPED {
+        let figure = Figure::parse(shipped.id, shipped.text, Scale::Full).unwrap();
+        if !figure.id.starts_with("stream-") {
+            continue;
+        }
+        for variant in &figure.variants {
+            let name = format!("{}: {}", figure.id, variant.name);
+            let scenario = &variant.scenario;
+            assert!(scenario.overrides.is_empty() && scenario.noise, "{name}");
+            assert_eq!(
+                (scenario.curve.as_ref(), scenario.belief.as_ref()),
+                (None, None)
+            );
+            assert_eq!(scenario.plug, Some(Plug::LINUX_2_6), "{name}");
+            assert_eq!(
+                (&scenario.merge[..], &scenario.commit_ahead[..]),
+                (&[true][..], &[true][..])
+            );
+            assert_eq!(scenario.merge_max.0, 512 << 10, "{name}");
+            let deep = variant.name.contains("depth 31");
+            assert_eq!(scenario.depths, [if deep { 31 } else { 1 }], "{name}");
+            assert!(deep || scenario.firmware == [Firmware::Profile], "{name}");
+            let Workload::Programs(programs) = &scenario.workload else {
+                panic!("{name} runs no programs");
+            };
+            assert_eq!(programs.host, HostSpec::default(), "{name}");
+            let [benchmark] = &programs.benchmarks[..] else {
+                panic!("{name} runs several benchmarks");
+            };
+            let mut plain = benchmark.clone();
+            if let BenchmarkSpec::ParRead(spec) = &mut plain {
+                // What figures 4 and 7 vary.
+                spec.think = headtime_units::Nanos::ZERO;
+            }
+            assert_eq!(
+                plain,
+                BenchmarkSpec::from_name(benchmark.name()).unwrap(),
+                "{name}"
+            );
+            let drive = match benchmark {
+                BenchmarkSpec::MpiIo(_) => "barracuda-7200.10-160",
+                _ => "wd5000aaks",
+            };
+            assert_eq!(scenario.drives, [drive], "{name}");
+            seen += 1;
+        }
+        for point in &figure.points {
+            let schedulers = point.runs.iter().map(|(own, _)| &own.scheduler);
+            for scheduler in schedulers {
+                let options = scheduler
+                    .options()
+                    .filter(|(option, value)| *value != option.default);
+                let set: Vec<&str> = options.map(|(option, _)| option.key).collect();
+                // What figure 7a varies.
+                assert!(
+                    set.is_empty() || set == ["slice"],
+                    "{}: {set:?}",
+                    point.name()
+                );
+            }
+        }
+    }
+    assert!(seen > 25, "{seen}");
+}
