@@ -14,7 +14,9 @@ pub struct Reproduce {
     #[arg(value_name = "ID", required_unless_present = "list")]
     pub figures: Vec<String>,
     /// List the figures that come with the program, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = [
+        "figures", "format", "out", "check", "baseline", "bless", "print_scenario", "jobs",
+    ])]
     pub list: bool,
     /// Table or JSON
     ///

@@ -334,6 +334,8 @@ fn what_is_wrong_with_a_figure_is_told_with_its_place() {
     assert_eq!(code, 2);
     assert!(error.contains("did you mean `efs-shares`?"), "{error}");
     assert_eq!(ended(&["reproduce"]).0, 2);
+    assert_eq!(ended(&["reproduce", "--list", "efs-shares"]).0, 2);
+    assert_eq!(ended(&["reproduce", "--list", "--format", "json"]).0, 2);
     assert_eq!(ended(&["reproduce", "no-such.toml"]).0, 4);
 }
 
