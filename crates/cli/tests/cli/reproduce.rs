@@ -185,6 +185,48 @@ fn files_of_a_figure() {
     assert!((mean(3) + mean(4) - 4e3 / sstf).abs() < 0.3, "{}", mean(3));
 }
 
+/// A bar for each point, behind it the range that is accepted, across it the paper's number.
+#[test]
+fn bars_of_a_figure() {
+    let out = scratch("reproduce-bars");
+    let args = [
+        "reproduce",
+        "efs-shares",
+        "--quick",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    stdout(&args);
+    let svg = fs::read_to_string(out.join("efs-shares.svg")).unwrap();
+    let figure = Figure::parse(SHIPPED[0].id, SHIPPED[0].text, Scale::Quick).unwrap();
+    let points = figure.points.len();
+    assert_eq!(svg.matches("fill=\"#d9d9d9\"").count(), points);
+    assert_eq!(
+        svg.matches("stroke=\"#000000\" stroke-width=\"2\"").count(),
+        points
+    );
+    for text in [">4 KiB<", ">256 KiB<", ">sptf<", ">noop<", "quick scale"] {
+        assert!(svg.contains(text), "no {text}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    // The bars have the measured heights: those of two points are as their values.
+    let json = fs::read_to_string(out.join("efs-shares.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let height = |colour: &str| -> f64 {
+        let bar = svg
+            .lines()
+            .filter(|line| line.contains(&format!("fill=\"{colour}\"")))
+            .nth(1)
+            .unwrap();
+        let rest = bar.split("height=\"").nth(1).unwrap();
+        rest.split('"').next().unwrap().parse().unwrap()
+    };
+    let of = |number: usize| json["points"][number]["measured"].as_f64().unwrap();
+    // The colours of the first two series; the first rectangle of each is its legend's.
+    let ratio = height("#d55e00") / height("#0072b2");
+    assert!((ratio - of(1) / of(0)).abs() < 0.01, "{ratio}");
+}
+
 #[test]
 fn ranges_are_checked() {
     let directory = scratch("reproduce-check");
