@@ -116,6 +116,13 @@ impl ServiceCurve {
         times.min().expect("a curve has points")
     }
 
+    /// The service time of a request so near that of random pairs of addresses one in 1000 is nearer:
+    /// at a 2000th of the distance of the last point.
+    pub fn near(&self) -> Nanos {
+        let last = self.points[self.points.len() - 1];
+        self.forward(Sectors::new(last.0.get() / 2000))
+    }
+
     /// The mean service time over random pairs of addresses of a disk that is as large as the last
     /// point is far; of a curve of one point, over both directions.
     pub fn mean(&self) -> Nanos {

@@ -40,6 +40,10 @@
 //! - The wait ends a little before the service time has passed, by the shortest service time there
 //!   is: what comes later cannot satisfy the inequality wherever it is. So the disk is not held when
 //!   what is pending is as near as anything can be.
+//! - The paper has a child come after its parent's completion, and takes the tail for completed while
+//!   the drive works on it (section 3.2). What comes meanwhile can be its child, as the next window of
+//!   read-ahead is. With nothing pending then, it has to be as near as random requests are in one
+//!   case of 1000: else two readers in turn are each taken for the other's child.
 //! - Writes and discards form streams as reads do.
 //! - What merges into a queued request is no request of its own, and forms no stream. A request that
 //!   the disk is held for does not merge into one that waits in the elevator; others may merge into
@@ -308,7 +312,9 @@ impl Streams {
     ) -> Option<(usize, bool)> {
         let parents = &self.parents;
         // Only the tail has no limit yet: what is pending now is what its child would go before.
-        let at = parents.nearest(now, start, |tail| parents.limit(tail.end, pending()).0)?;
+        let at = parents.nearest(now, start, |tail| {
+            parents.limit_in_flight(tail.end, pending())
+        })?;
         let parent = parents.get(at);
         Some((at, parent.turn == self.tail && parents.established(parent)))
     }

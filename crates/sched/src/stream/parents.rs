@@ -51,6 +51,8 @@ pub(crate) struct Parents {
     least: Nanos,
     /// What the service time counts as if nothing is pending.
     mean: Nanos,
+    /// The same for a tail that is still in the drive.
+    near: Nanos,
     threshold: u64,
     tolerance: Millionths,
     all: Vec<Parent>,
@@ -65,6 +67,7 @@ impl Parents {
         Parents {
             least: curve.least(),
             mean: curve.mean(),
+            near: curve.near(),
             curve,
             threshold,
             tolerance,
@@ -97,6 +100,17 @@ impl Parents {
         match pending {
             Some(to) => (self.service(from, to), false),
             None => (self.mean, true),
+        }
+    }
+
+    /// The limit of a tail that is not done, if the elevator would serve what is at `pending`.
+    ///
+    /// With nothing pending, what comes next is either the stream going on or somebody else, and the
+    /// one who is nearer can no longer be waited for: only what can hardly be near by chance counts.
+    pub fn limit_in_flight(&self, from: Lba, pending: Option<Lba>) -> Nanos {
+        match pending {
+            Some(to) => self.service(from, to),
+            None => self.near,
         }
     }
 

@@ -440,3 +440,35 @@ fn the_queue_of_parents_is_bounded() {
     sched.insert(at(1_000), read(0));
     assert_eq!(sched.open().count(), 0);
 }
+
+#[test]
+fn two_readers_in_turn_are_not_each_others_stream() {
+    // A driver that commits one ahead has nothing pending when one reader's request comes while the
+    // other's is in the drive. Being nearer than the mean, it was taken for the other's child; no
+    // stream was held for, ever.
+    let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
+    let place = |turn: u64| 20_000 * (turn % 2) + 8 * (turn / 2);
+    let mut first = |turn: u64| {
+        let request = read(turn as u32, place(turn), 0);
+        sched.insert(at(0), request);
+        assert_eq!(sched.dispatch(at(0)), Dispatch::Request(request));
+        request
+    };
+    let (mut in_drive, mut committed) = (first(0), first(1));
+    for turn in 2..12 {
+        let ms = 10 * turn;
+        sched.completed(at(ms), &in_drive);
+        let request = read((turn % 2) as u32, place(turn), ms);
+        sched.insert(at(ms), request);
+        in_drive = committed;
+        match sched.dispatch(at(ms)) {
+            Dispatch::Request(handed_out) => committed = handed_out,
+            Dispatch::IdleUntil(_) => {
+                assert!(turn >= 6, "four requests make a stream");
+                return;
+            }
+            Dispatch::Empty => panic!("one is queued"),
+        }
+    }
+    panic!("they go on in turn");
+}
