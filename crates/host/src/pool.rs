@@ -1,8 +1,10 @@
 //! Servers: pools of workers that carry out the calls of others.
 
 use crate::waiters::Chain;
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::RngCore;
+use headtime_workload::Random;
+
+/// Tells the random numbers of pools from those of other things.
+const PURPOSE: u32 = 0x706f_6f6c;
 
 /// A server's workers.
 #[derive(Debug)]
@@ -11,7 +13,7 @@ pub(crate) struct Pool {
     idle: Vec<u32>,
     /// Clients that wait for one.
     pub waiters: Chain,
-    random: Pcg64,
+    random: Random,
 }
 
 impl Pool {
@@ -20,10 +22,7 @@ impl Pool {
         Pool {
             idle: (first..first + workers).collect(),
             waiters: Chain::default(),
-            random: Pcg64::new(
-                u128::from(seed) << 64 | 0x706f_6f6c,
-                u128::from(index) << 1 | 1,
-            ),
+            random: Random::new(seed, index, PURPOSE),
         }
     }
 
@@ -33,9 +32,7 @@ impl Pool {
         if count == 0 {
             return None;
         }
-        // The high half of the product; with fewer than 2^32 workers some are favoured by less than
-        // one part in 2^32.
-        let at = (u128::from(self.random.next_u64()) * u128::from(count)) >> 64;
+        let at = self.random.below(count);
         Some(self.idle.swap_remove(at as usize))
     }
 

@@ -38,6 +38,7 @@ mod input;
 mod lines;
 mod number;
 mod numbered;
+mod random;
 mod read;
 mod replay;
 mod source;
@@ -50,6 +51,7 @@ pub use fit::{Fit, Fitted, Fitter};
 pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
 pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
+pub use random::Random;
 pub use read::{Backwards, ReadOptions};
 pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,

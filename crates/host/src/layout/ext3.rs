@@ -189,7 +189,7 @@ impl Ext3 {
             free_inodes: 0,
             directories: 0,
             colour: 0,
-            random: Random::new(seed, 0, 0),
+            random: Random::keyed(seed, 0, 0),
         };
         for number in 0..groups {
             let first = number * BLOCKS_PER_GROUP;

@@ -5,10 +5,10 @@
 //! function of its arguments and a seed. Nothing here knows the time or does I/O.
 
 mod ext3;
-mod random;
+
 mod tree;
 
-pub(crate) use random::Random;
+pub(crate) use headtime_workload::Random;
 
 pub use ext3::{BLOCK_BYTES, Directory, Ext3, Ext3Options, FileLayout, Indirect};
 pub use tree::{Entry, Plan, Tree, TreeDirectory, TreeFile, TreeSpec, Visit, Walk, Written};

@@ -165,7 +165,7 @@ impl TreeSpec {
     /// If a number is out of its range.
     pub fn plan(&self, seed: u64) -> Result<Plan, LayoutError> {
         self.check()?;
-        let mut shape = Random::new(seed, 1, 0);
+        let mut shape = Random::keyed(seed, 1, 0);
         // Directories are numbered so that a parent comes before its children.
         let count = self.directories as usize;
         let mut depth = vec![0_u32; count];
@@ -185,7 +185,7 @@ impl TreeSpec {
             directories[parent as usize].push(Entry::Directory(number));
         }
         // Running sums of the weights, in a form that is exact.
-        let mut weights = Random::new(seed, 1, 1);
+        let mut weights = Random::keyed(seed, 1, 1);
         let mut sum = 0_u64;
         let sums: Vec<u64> = (0..count)
             .map(|_| {
@@ -194,7 +194,7 @@ impl TreeSpec {
             })
             .collect();
         let mut sizes = Vec::with_capacity(self.files as usize);
-        let mut draw = Random::new(seed, 1, 2);
+        let mut draw = Random::keyed(seed, 1, 2);
         for file in 0..self.files {
             let size = self.median.0 as f64 * libm::exp(self.spread * draw.normal());
             sizes.push((size as u64).max(1));
@@ -202,7 +202,7 @@ impl TreeSpec {
             let directory = sums.partition_point(|&sum| sum <= place);
             directories[directory].push(Entry::File(file));
         }
-        let mut names = Random::new(seed, 1, 3);
+        let mut names = Random::keyed(seed, 1, 3);
         for entries in &mut directories {
             names.shuffle(entries);
         }
@@ -273,7 +273,7 @@ impl Plan {
         written: Written,
         hashes: u64,
     ) -> Result<Tree, LayoutError> {
-        let mut random = Random::new(hashes, 2, 0);
+        let mut random = Random::keyed(hashes, 2, 0);
         // Each entry with its hash, in the order of names.
         let hashed: Vec<Vec<(u32, Entry)>> = self
             .directories

@@ -114,7 +114,7 @@ impl GrepSpec {
         for number in 0..self.instances {
             let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
             let partition = site.extent(place, self.partition.0)?;
-            let mut random = Random::new(seed, u64::from(number), 16);
+            let mut random = Random::keyed(seed, u64::from(number), 16);
             let options = Ext3Options::default();
             let own = u64::from(random.bits());
             let mut fs =

@@ -139,7 +139,7 @@ impl MpiIoSpec {
                     elsewhere: self.elsewhere,
                     request: self.latency,
                     link_wait: self.link_wait,
-                    random: Random::new(seed, u64::from(number) << 32 | process, 48),
+                    random: Random::keyed(seed, u64::from(number) << 32 | process, 48),
                     told: false,
                     answer: None,
                 };

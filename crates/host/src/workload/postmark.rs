@@ -104,7 +104,7 @@ impl PostMarkSpec {
         for number in 0..self.instances {
             let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
             let partition = site.extent(place, self.partition.0)?;
-            let mut random = Random::new(seed, u64::from(number), 32);
+            let mut random = Random::keyed(seed, u64::from(number), 32);
             let own = u64::from(random.bits());
             let mut fs = Ext3::format(partition, site.sector_bytes, Ext3Options::default(), own)
                 .map_err(|error| site.layout(error))?;

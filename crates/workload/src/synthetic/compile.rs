@@ -1,7 +1,7 @@
 //! From a specification in bytes to one in sectors of a drive, checked.
 
-use super::random::Stream;
 use super::spec::{Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
+use crate::Random;
 use headtime_units::{Bytes, Nanos, Sectors};
 
 /// A distribution of counts of sectors.
@@ -25,7 +25,7 @@ pub(super) struct Area {
 }
 
 impl Draw {
-    pub(super) fn sectors(self, stream: &mut Stream) -> u64 {
+    pub(super) fn sectors(self, stream: &mut Random) -> u64 {
         match self {
             Draw::Constant(sectors) => sectors,
             Draw::Uniform { step, least, count } => (least + stream.below(count)) * step,
@@ -39,7 +39,7 @@ impl Draw {
 }
 
 impl TimeDistribution {
-    pub(super) fn draw(self, stream: &mut Stream) -> Nanos {
+    pub(super) fn draw(self, stream: &mut Random) -> Nanos {
         match self {
             TimeDistribution::Constant(span) => span,
             TimeDistribution::Uniform(from, to) => {
@@ -238,7 +238,7 @@ impl Area {
     }
 
     /// Anywhere, aligned; where nothing aligned fits, at the beginning.
-    pub(super) fn anywhere(self, len: u64, stream: &mut Stream) -> u64 {
+    pub(super) fn anywhere(self, len: u64, stream: &mut Random) -> u64 {
         let first = self.first_aligned();
         if self.holds(first, len) {
             first + stream.below((self.end - len - first) / self.align + 1) * self.align

@@ -6,7 +6,7 @@
 //! serve the same requests.
 
 mod compile;
-mod random;
+
 mod spec;
 
 pub use spec::{
@@ -14,11 +14,11 @@ pub use spec::{
     TimeDistribution,
 };
 
+use crate::Random;
 use crate::{NewRequest, Source};
 use compile::{Area, Check, Draw};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
-use random::Stream;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,10 +39,10 @@ struct Process {
     area: Area,
     size: Draw,
     distance: Draw,
-    places: Stream,
-    sizes: Stream,
-    operations: Stream,
-    times: Stream,
+    places: Random,
+    sizes: Random,
+    operations: Random,
+    times: Random,
     last: Option<Extent>,
     made: u64,
     /// Requests for which a time is set or passed, at most `spec.count`.
@@ -137,7 +137,7 @@ impl Process {
         } else {
             Draw::Constant(0)
         };
-        let stream = |purpose| Stream::new(seed, index, purpose);
+        let stream = |purpose| Random::new(seed, index, purpose);
         Ok(Process {
             spec: spec.clone(),
             area,

@@ -11,20 +11,35 @@ use rand_pcg::rand_core::RngCore;
 
 /// A stream of random numbers that does not depend on any other.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(Pcg64);
+pub struct Random(Pcg64);
 
-impl Stream {
+impl Random {
     /// The stream of one purpose of one process. Different arguments give unrelated streams.
-    pub(crate) fn new(seed: u64, process: u32, purpose: u32) -> Stream {
-        // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its output function is a bijection that
-        // mixes well, so chaining it over the three numbers gives unrelated states.
-        let mut state = mix(mix(seed) ^ (u64::from(process) << 32 | u64::from(purpose)));
+    pub fn new(seed: u64, process: u32, purpose: u32) -> Random {
+        Random::of(mix(
+            mix(seed) ^ (u64::from(process) << 32 | u64::from(purpose))
+        ))
+    }
+
+    /// The stream of one purpose of one thing, where there are more than 2³² of either.
+    pub fn keyed(seed: u64, thing: u64, purpose: u64) -> Random {
+        Random::of(mix(mix(mix(seed) ^ thing) ^ purpose.rotate_left(32)))
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) fills the generator's state. Its output function
+    /// is a bijection that mixes well, so chaining it over several numbers gives unrelated states.
+    fn of(mut state: u64) -> Random {
         let mut draw = || {
             state = state.wrapping_add(GOLDEN);
             u128::from(mix(state))
         };
         let (high, low, stream_high, stream_low) = (draw(), draw(), draw(), draw());
-        Stream(Pcg64::new(high << 64 | low, stream_high << 64 | stream_low))
+        Random(Pcg64::new(high << 64 | low, stream_high << 64 | stream_low))
+    }
+
+    /// 32 random bits.
+    pub fn bits(&mut self) -> u32 {
+        (self.0.next_u64() >> 32) as u32
     }
 
     /// Uniform over 0 to `count` − 1.
@@ -32,7 +47,7 @@ impl Stream {
     /// # Panics
     ///
     /// If `count` is zero.
-    pub(crate) fn below(&mut self, count: u64) -> u64 {
+    pub fn below(&mut self, count: u64) -> u64 {
         assert!(count > 0, "no value lies below zero");
         // Multiply and keep the high half; the few low halves that would favour some values are
         // drawn again (Lemire, ACM TOMACS 29(1), 2019).
@@ -46,18 +61,32 @@ impl Stream {
     }
 
     /// Uniform over the 2⁵³ multiples of 2⁻⁵³ from 0 on, below 1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
     /// True with this probability.
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+    pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
+    /// Normal with mean 0 and variance 1 (Box and Muller 1958; one of the pair is used).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(core::f64::consts::TAU * self.unit())
+    }
+
     /// Exponential with mean 1; at most 36.8.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
+    }
+
+    /// Puts the items into a random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            items.swap(last, other);
+        }
     }
 }
 
@@ -78,7 +107,7 @@ mod tests {
     /// change announced. The values were checked against an implementation of their own.
     #[test]
     fn first_outputs_are_pinned() {
-        let mut stream = Stream::new(1, 0, 0);
+        let mut stream = Random::new(1, 0, 0);
         let raw: Vec<u64> = (0..4).map(|_| stream.0.next_u64()).collect();
         assert_eq!(
             raw,
@@ -89,10 +118,10 @@ mod tests {
                 8075791214502817528
             ]
         );
-        let mut stream = Stream::new(1, 0, 0);
+        let mut stream = Random::new(1, 0, 0);
         let below: Vec<u64> = (0..4).map(|_| stream.below(1000)).collect();
         assert_eq!(below, [162, 508, 791, 437]);
-        let mut stream = Stream::new(1, 0, 0);
+        let mut stream = Random::new(1, 0, 0);
         let bits: Vec<u64> = (0..4).map(|_| stream.exponential().to_bits()).collect();
         assert_eq!(
             bits,
@@ -107,7 +136,7 @@ mod tests {
 
     #[test]
     fn streams_differ() {
-        let first = |seed, process, purpose| Stream::new(seed, process, purpose).0.next_u64();
+        let first = |seed, process, purpose| Random::new(seed, process, purpose).0.next_u64();
         let mut seen: Vec<u64> = Vec::new();
         for seed in 0..10 {
             for process in 0..10 {
@@ -123,7 +152,7 @@ mod tests {
 
     #[test]
     fn distributions_have_their_moments() {
-        let mut stream = Stream::new(42, 3, 1);
+        let mut stream = Random::new(42, 3, 1);
         let count = 200_000;
         let mean = |draw: &mut dyn FnMut() -> f64| {
             (0..count).map(|_| draw()).sum::<f64>() / f64::from(count)
@@ -144,5 +173,62 @@ mod tests {
             (below - 3.0).abs() < 5.0 * 2.0 / f64::from(count).sqrt(),
             "{below}"
         );
+    }
+
+    /// If this fails, every layout and every benchmark changes.
+    #[test]
+    fn first_outputs_of_keyed_streams_are_pinned() {
+        let mut random = Random::keyed(1, 0, 0);
+        let drawn: Vec<u64> = (0..4).map(|_| random.below(1000)).collect();
+        let bits = random.bits();
+        let normal = random.normal().to_bits();
+        assert_eq!(
+            (drawn, bits, normal),
+            (PINNED.to_vec(), PINNED_BITS, PINNED_NORMAL)
+        );
+    }
+
+    const PINNED: [u64; 4] = [524, 689, 448, 986];
+    const PINNED_BITS: u32 = 1_246_283_803;
+    const PINNED_NORMAL: u64 = 4_600_475_985_419_421_478;
+
+    #[test]
+    fn the_normal_distribution_has_its_moments() {
+        let mut random = Random::keyed(42, 3, 1);
+        let count = 200_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..count {
+            let value = random.normal();
+            sum += value;
+            squares += value * value;
+        }
+        let n = f64::from(count);
+        // Five standard errors: 1 / sqrt(n) of the mean, sqrt(2 / n) of the variance.
+        assert!((sum / n).abs() < 5.0 / n.sqrt(), "mean {}", sum / n);
+        let variance = squares / n;
+        assert!(
+            (variance - 1.0).abs() < 5.0 * (2.0 / n).sqrt(),
+            "variance {variance}"
+        );
+        let mean = (0..count).map(|_| random.exponential()).sum::<f64>() / n;
+        assert!(
+            (mean - 1.0).abs() < 5.0 / n.sqrt(),
+            "exponential mean {mean}"
+        );
+    }
+
+    #[test]
+    fn a_shuffle_is_a_permutation() {
+        let mut random = Random::keyed(7, 0, 0);
+        let mut items: Vec<u32> = (0..1000).collect();
+        random.shuffle(&mut items);
+        let moved = items
+            .iter()
+            .zip(0..)
+            .filter(|&(&item, place)| item != place)
+            .count();
+        assert!(moved > 900, "{moved}");
+        items.sort_unstable();
+        assert!(items.iter().zip(0..).all(|(&item, place)| item == place));
     }
 }
