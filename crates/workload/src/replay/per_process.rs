@@ -2,9 +2,10 @@
 
 use super::{ReplayError, Script};
 use crate::{NewRequest, Source};
+use headtime_sched::Foretold;
 use headtime_units::{Nanos, Time};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// Hands in each request as long after the completion that its process waited for as was recorded.
@@ -29,6 +30,9 @@ pub struct ClosedPerProcess {
     outstanding: u64,
     /// Whether each request was made and has not completed.
     open: Vec<bool>,
+    tell_ahead: bool,
+    /// What became certain with a completion and has not been told.
+    told: VecDeque<Foretold>,
 }
 
 /// A request that waits for another.
@@ -114,6 +118,8 @@ impl ClosedPerProcess {
             due,
             made: 0,
             outstanding: 0,
+            tell_ahead: false,
+            told: VecDeque::new(),
             open: vec![false; requests.len()],
             script,
         })
@@ -185,7 +191,24 @@ impl Source for ClosedPerProcess {
         for follower in &self.followers[followers] {
             let due = now.saturating_add(follower.think);
             self.due.push(Reverse((due, follower.request)));
+            if self.tell_ahead {
+                let request = self.script.requests()[follower.request as usize];
+                self.told.push_back(Foretold {
+                    at: due,
+                    op: request.op,
+                    extent: request.extent,
+                    origin: request.origin,
+                });
+            }
         }
+    }
+
+    fn tell_ahead(&mut self, ahead: bool) {
+        self.tell_ahead = ahead;
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        self.told.pop_front()
     }
 
     fn done(&self) -> bool {
@@ -283,6 +306,21 @@ mod tests {
         let fixed = [(0, 4, 1), (10, 14, 1), (11, 15, 2), (14, 18, 1)];
         let made = run(&mut replay(&fixed), Nanos::from_millis(4));
         assert_eq!(made, [(0, 0), (10, 1), (11, 2), (14, 3)]);
+    }
+
+    #[test]
+    fn what_is_foretold_comes_then_and_there() {
+        let recorded = [(0, 4, 1), (10, 14, 1), (11, 15, 2), (14, 18, 1)];
+        let mut replay = replay(&recorded);
+        assert_eq!(replay.foretell(), None);
+        replay.tell_ahead(true);
+        let first = replay.poll(ms(0)).expect("due at once");
+        replay.completed(ms(7), first.cookie);
+        let told = replay.foretell().expect("it thinks for 6 ms");
+        assert_eq!((told.at, told.origin), (ms(13), first.origin));
+        assert_eq!(replay.foretell(), None, "told once");
+        let mut come = std::iter::from_fn(|| replay.poll(told.at));
+        assert!(come.any(|next| (next.arrival, next.extent) == (told.at, told.extent)));
     }
 
     #[test]
