@@ -14,7 +14,7 @@ out=$PWD/docs/replays
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 schedulers=noop,deadline,clook,sstf,sptf
-waiting=noop,deadline,anticipatory,cfq,stream
+waiting=noop,deadline,anticipatory,cfq,stream,clairvoyant
 
 {
     echo '# Tables'
