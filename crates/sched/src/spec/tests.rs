@@ -1,0 +1,312 @@
+//! Tests of the texts of schedulers.
+
+use super::*;
+use crate::{DeadlineConfig, NoPositioning};
+use proptest::prelude::*;
+use std::vec;
+
+fn spec(text: &str) -> Spec {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(text: &str) -> String {
+    text.parse::<Spec>().expect_err(text).to_string()
+}
+
+#[test]
+fn writes_what_it_read() {
+    for (text, written) in [
+        ("noop", "noop"),
+        (" deadline ", "deadline"),
+        ("fcfs", "noop"),
+        ("sptf-sw60", "sptf-sw60"),
+        ("sptf-sw0", "sptf-sw0"),
+        (
+            "deadline:fifo_batch=8:read_expire=250ms",
+            "deadline:read_expire=250ms:fifo_batch=8",
+        ),
+        (
+            "mq-deadline : front_merges = off : write_expire = 1.5 s",
+            "mq-deadline:write_expire=1.5s:front_merges=false",
+        ),
+        ("clook:batch=16", "clook:batch=16"),
+        ("sptf:age_weight=0.030", "sptf:age_weight=0.03"),
+        ("sptf:age_weight=0", "sptf:age_weight=0"),
+    ] {
+        assert_eq!(spec(text).to_string(), written);
+        assert_eq!(spec(written), spec(text));
+    }
+}
+
+#[test]
+fn says_what_is_wrong_and_what_is_allowed() {
+    for (text, message) in [
+        (
+            "",
+            "scheduler \"\": a scheduler has a name, as in \"deadline\"",
+        ),
+        (
+            ":batch=1",
+            "scheduler \":batch=1\": a scheduler has a name, as in \"deadline\"",
+        ),
+        (
+            "budget",
+            "scheduler \"budget\": there is no policy \"budget\". Known are noop, deadline, \
+             mq-deadline, clook, sstf, sptf, sptf-swN, \
+             anticipatory, cfq, stream, clairvoyant",
+        ),
+        (
+            "dedline:fifo_batch=8",
+            "scheduler \"dedline:fifo_batch=8\": there is no policy \"dedline\"; did you mean \
+             \"deadline\"? Known are noop, deadline, mq-deadline, clook, sstf, sptf, sptf-swN, \
+             anticipatory, cfq, stream, clairvoyant",
+        ),
+        (
+            "sptf-sw",
+            "scheduler \"sptf-sw\": sptf-sw is followed by a number from 0 to 10000, as in \
+             \"sptf-sw60\", not by \"\"",
+        ),
+        (
+            "sptf-sw99999999999999999999",
+            "scheduler \"sptf-sw99999999999999999999\": sptf-sw is followed by a number from 0 \
+             to 10000, as in \"sptf-sw60\", not by \"99999999999999999999\"",
+        ),
+        (
+            "clook:bacth=1",
+            "scheduler \"clook:bacth=1\": clook has no option \"bacth\"; did you mean \
+             \"batch\"? Known are batch",
+        ),
+        (
+            "noop:batch=1",
+            "scheduler \"noop:batch=1\": noop has no option \"batch\". It has none",
+        ),
+        (
+            "clook:batch",
+            "scheduler \"clook:batch\": \"batch\" is not an option; write key=value after each \
+             colon",
+        ),
+        (
+            "clook:",
+            "scheduler \"clook:\": \"\" is not an option; write key=value after each colon",
+        ),
+        (
+            "clook:batch=-1",
+            "scheduler \"clook:batch=-1\": batch is \"-1\"; allowed is 0 to 1000000",
+        ),
+        (
+            "deadline:read_expire=250",
+            "scheduler \"deadline:read_expire=250\": read_expire is \"250\"; a duration needs \
+             its unit: ns, us, ms, s, m, h or d, as in 30ms",
+        ),
+        (
+            "deadline:read_expire=2d",
+            "scheduler \"deadline:read_expire=2d\": read_expire is \"2d\"; allowed is 0ns to \
+             86400s",
+        ),
+        (
+            "sptf:age_weight=30ms",
+            "scheduler \"sptf:age_weight=30ms\": age_weight is \"30ms\"; not a plain number; \
+             write for example 0.03, without a unit",
+        ),
+        (
+            "sptf:age_weight=0.0000001",
+            "scheduler \"sptf:age_weight=0.0000001\": age_weight is \"0.0000001\"; at most six \
+             digits may follow the point",
+        ),
+        (
+            "sptf:age_weight=1000.1",
+            "scheduler \"sptf:age_weight=1000.1\": age_weight is \"1000.1\"; allowed is 0 to \
+             1000",
+        ),
+        (
+            "sptf-sw60:age_weight=1",
+            "scheduler \"sptf-sw60:age_weight=1\": sptf-sw has no option \"age_weight\". It \
+             has none",
+        ),
+        (
+            "deadline:front_merges=1",
+            "scheduler \"deadline:front_merges=1\": front_merges is \"1\"; allowed is true or \
+             false",
+        ),
+        (
+            "clook:batch=1:batch=1",
+            "scheduler \"clook:batch=1:batch=1\": batch is given twice",
+        ),
+        (
+            "noop(sstf)",
+            "scheduler \"noop(sstf)\": noop wraps no other policy",
+        ),
+        ("noop(", "scheduler \"noop(\": a parenthesis has no partner"),
+        ("noop)", "scheduler \"noop)\": a parenthesis has no partner"),
+        (
+            "noop(a)b)",
+            "scheduler \"noop(a)b)\": a parenthesis has no partner",
+        ),
+        (
+            "noop(sstf)x",
+            "scheduler \"noop(sstf)x\": \"x\" follows a closing parenthesis; only options can, \
+             as in \":key=value\"",
+        ),
+    ] {
+        assert_eq!(error(text), message);
+    }
+}
+
+#[test]
+fn a_policy_that_needs_positions_says_so() {
+    let refused = |text: &str| match spec(text).build(None::<NoPositioning>) {
+        Ok(_) => panic!("{text} was built without positions"),
+        Err(error) => error.to_string(),
+    };
+    assert!(spec("sptf").needs_positioning() && !spec("sstf").needs_positioning());
+    assert_eq!(
+        refused("sptf-sw60"),
+        "scheduler \"sptf-sw60\": sptf-sw decides by where sectors are and needs a drive \
+         profile to know that"
+    );
+}
+
+#[test]
+fn lists_are_split_at_the_top_level_only() {
+    let list = Spec::parse_list("noop, deadline:fifo_batch=8,sptf-sw60").unwrap();
+    assert_eq!(
+        list,
+        ["noop", "deadline:fifo_batch=8", "sptf-sw60"].map(spec)
+    );
+    assert_eq!(split_top("a(b,c:d),e", ','), ("a(b,c:d)", Some("e")));
+    assert_eq!(split_top("a(b,c:d):e", ':'), ("a(b,c:d)", Some("e")));
+    for text in ["", "noop,", ",noop", "noop,,sstf"] {
+        let error = Spec::parse_list(text).unwrap_err();
+        assert_eq!(error.kind, SpecErrorKind::Empty, "{text}");
+    }
+}
+
+/// Policies that wrap, for the parser: there is none yet to build.
+mod wrapping {
+    use super::*;
+
+    static STREAM: PolicyInfo = PolicyInfo {
+        name: "stream",
+        inner: Some("deadline"),
+        waits: true,
+        options: &[OptionInfo::count("threshold", 4, (1, 100), "")],
+        ..PolicyInfo::PLAIN
+    };
+    static FAIR: PolicyInfo = PolicyInfo {
+        name: "fair",
+        inner: Some("noop"),
+        ..PolicyInfo::PLAIN
+    };
+
+    fn read(text: &str) -> Result<Spec, SpecErrorKind> {
+        let mut table: Vec<&'static PolicyInfo> = policies().collect();
+        table.extend([&STREAM, &FAIR]);
+        parse(text, &table).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn the_inner_policy_is_read_and_written() {
+        for (text, written) in [
+            ("stream", "stream(deadline)"),
+            ("stream(sstf):threshold=5", "stream(sstf):threshold=5"),
+            (
+                "stream( deadline : fifo_batch=8 ) : threshold=5",
+                "stream(deadline:fifo_batch=8):threshold=5",
+            ),
+            ("stream(fair(sptf))", "stream(fair(sptf))"),
+        ] {
+            let spec = read(text).unwrap();
+            assert_eq!(spec.to_string(), written);
+            assert_eq!(read(written), Ok(spec));
+        }
+        assert!(read("stream(fair(sptf))").unwrap().needs_positioning());
+    }
+
+    #[test]
+    fn what_waits_is_not_wrapped_and_nesting_has_an_end() {
+        let waits = SpecErrorKind::InnerWaits { inner: "stream" };
+        assert_eq!(read("stream(stream)"), Err(waits.clone()));
+        assert_eq!(read("fair(stream(noop))"), Err(waits));
+        assert!(matches!(read("stream()"), Err(SpecErrorKind::Empty)));
+        let deep = format!("{}noop{}", "fair(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(read(&deep), Err(SpecErrorKind::Nesting));
+    }
+}
+
+#[test]
+fn records_are_complete_and_consistent() {
+    let mut names = vec![];
+    for info in policies() {
+        names.push(info.name);
+        names.extend(info.aliases);
+        let words = info.idea.split_whitespace().count();
+        assert!((1..=6).contains(&words), "{}: {words} words", info.name);
+        for text in [info.bound, info.source, info.avoid] {
+            assert!(!text.is_empty(), "{}", info.name);
+        }
+        for option in info.options {
+            assert!(!option.help.is_empty());
+            let repeated = info.options.iter().filter(|other| other.key == option.key);
+            assert_eq!(repeated.count(), 1, "{}: {}", info.name, option.key);
+            // The default is read back, so it is in its range and of its type.
+            let text = format!("{}={}", option.key, option.default);
+            assert_eq!(read_option(info, &text), Ok((option.key, option.default)));
+        }
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "a name is taken twice");
+}
+
+#[test]
+fn defaults_are_those_of_the_policy() {
+    let options =
+        |text: &str| -> Vec<Value> { spec(text).options().map(|(_, value)| value).collect() };
+    let info = spec("deadline").info();
+    let built = DeadlineConfig::from_options(&Options::new(info, None, &[]));
+    assert_eq!(built, DeadlineConfig::DEFAULT);
+    assert_eq!(options("clook:batch=3"), [Value::Count(3)]);
+    assert_eq!(options("deadline:fifo_batch=8")[2], Value::Count(8));
+    assert_eq!(options("deadline")[2], Value::Count(16));
+}
+
+/// Texts that are nearly right.
+fn texts() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(vec![
+        "noop",
+        "deadline",
+        "sptf-sw",
+        "60",
+        "(",
+        ")",
+        ":",
+        ",",
+        "=",
+        " ",
+        "fifo_batch",
+        "8",
+        "read_expire",
+        "250ms",
+        "age_weight",
+        "0.03",
+        "true",
+        "front_merges",
+        "é",
+        "-",
+    ]);
+    prop::collection::vec(word, 0..12).prop_map(|words| words.concat())
+}
+
+proptest! {
+    #[test]
+    fn never_panics_and_round_trips(text in prop_oneof![texts(), any::<String>()]) {
+        if let Ok(spec) = text.parse::<Spec>() {
+            prop_assert_eq!(spec.to_string().parse(), Ok(spec));
+        }
+        if let Ok(list) = Spec::parse_list(&text) {
+            let written: Vec<String> = list.iter().map(Spec::to_string).collect();
+            prop_assert_eq!(Spec::parse_list(&written.join(",")), Ok(list));
+        }
+    }
+}
