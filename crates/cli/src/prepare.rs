@@ -98,6 +98,13 @@ fn curve_file(file: &str, profile: &Profile) -> Result<(ServiceCurve, String), F
             "{file}: distances are in sectors of {of} bytes; those of {name} have {here}"
         )));
     }
+    let (of, here) = (learned.origin().capacity, profile.geometry.capacity);
+    if of != here {
+        let (name, drive) = (&profile.name, &learned.origin().drive);
+        return Err(Fault::Input(format!(
+            "{file}: learned from {drive}, which has {of} sectors; {name} has {here}"
+        )));
+    }
     Ok((learned.curve(), learned.to_toml()))
 }
 

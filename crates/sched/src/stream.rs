@@ -75,7 +75,10 @@
 //! # When not to use it
 //!
 //! Where requests are independent of each other: no stream forms, and it is its elevator with a
-//! little more to do. On a drive that is given many requests at once and orders them itself, the head
+//! little more to do; four that happen to be near each other make it wait in vain. Where readers think
+//! for milliseconds between requests: waiting still beats a far request by the inequality, which counts
+//! one request against one, but a disk that waits most of the time can do less than one that seeks
+//! (a quarter less for four readers that each pause 10 ms behind 128 KiB). On a drive that is given many requests at once and orders them itself, the head
 //! need not be where this takes it to be.
 
 pub mod frame;

@@ -792,6 +792,12 @@ fn a_curve_comes_from_a_file_or_is_learned() {
     let loaded = run(&["--set", &set]);
     assert_eq!(loaded["runs"], learned["runs"]);
     assert_ne!(loaded["scenario_hash"], learned["scenario_hash"]);
+    let other = curve.to_toml().replace("976773168", "1000000");
+    assert_ne!(other, curve.to_toml());
+    std::fs::write(&file, other).unwrap();
+    let output =
+        super::common::run(&["sim", "run", "programs.toml", "-s", "stream", "--set", &set]);
+    assert_eq!(output.status.code(), Some(3), "the curve of another disk");
     std::fs::write(&file, "not = 'a curve'").unwrap();
     let output =
         super::common::run(&["sim", "run", "programs.toml", "-s", "stream", "--set", &set]);

@@ -80,6 +80,13 @@ impl MultiThreadsSpec {
         site.check_size("file", self.file)?;
         site.check_call("segment", self.segment)?;
         site.check_call("read", self.read)?;
+        if self.direct {
+            let sector = u64::from(site.sector_bytes);
+            for (key, size) in [("read", self.read), ("segment", self.segment)] {
+                let whole = size.0.is_multiple_of(sector);
+                site.check(whole, key, size, "whole sectors, since calls are direct")?;
+            }
+        }
         let within = self.read <= self.segment;
         site.check(within, "read", self.read, "at most a segment")?;
         let apart = self.file_distance >= self.file || self.threads == 1;

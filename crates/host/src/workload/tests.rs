@@ -640,6 +640,14 @@ fn numbers_out_of_range_are_named() {
         refused(BenchmarkSpec::MultiThreads(spec)),
         "multi-threads: file_distance is 1B; allowed is at least a file"
     );
+    let spec = MultiThreadsSpec {
+        read: Bytes(5000),
+        ..MultiThreadsSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::MultiThreads(spec)),
+        "multi-threads: read is 5kB; allowed is whole sectors, since calls are direct"
+    );
     let spec = PostMarkSpec {
         size_low: Bytes(20_000),
         ..PostMarkSpec::default()
