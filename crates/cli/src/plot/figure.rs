@@ -5,7 +5,7 @@
 
 use super::axis::{Axis, label};
 use super::svg::{Anchor, FAINT, GRID, INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, frame, line_of, lines, wrap};
+use super::{EDGE, LINES, WIDTH, frame, line_of, lines, wrap};
 use crate::execute::Sample;
 use crate::figure::judge::{Measured, MeasuredPoint};
 use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
@@ -118,8 +118,44 @@ fn across(svg: &mut Svg, bottom: f64, name: &str) -> f64 {
     bottom + 36.0
 }
 
+/// Which line of the palette each series has. A scheduler has the same one in every picture; black is
+/// left to the papers' numbers.
+fn palette(series: &[&str]) -> Vec<usize> {
+    const KNOWN: [(&str, usize); 6] = [
+        ("noop", 0),
+        ("deadline", 1),
+        ("anticipatory", 2),
+        ("cfq", 3),
+        ("stream", 5),
+        ("clairvoyant", 6),
+    ];
+    const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
+    let own = |name: &str| {
+        let known = KNOWN.iter().find(|(scheduler, _)| {
+            name.strip_prefix(scheduler)
+                .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+        });
+        known.map(|(_, line)| *line)
+    };
+    let mut lines: Vec<Option<usize>> = Vec::new();
+    for name in series {
+        let line = own(name).filter(|line| !lines.contains(&Some(*line)));
+        lines.push(line);
+    }
+    for at in 0..lines.len() {
+        if lines[at].is_none() {
+            let free = FREE.iter().find(|line| !lines.contains(&Some(**line)));
+            // Past the palette, lines meet other dashes.
+            let more = LINES.len() + FREE[at % FREE.len()];
+            lines[at] = Some(free.copied().unwrap_or(more));
+        }
+    }
+    lines.into_iter().flatten().collect()
+}
+
 fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> f64 {
     let series = different(points.iter().map(|point| point.series.as_str()));
+    let palette = palette(&series);
     let groups = different(points.iter().map(|point| &point.x));
     let mut y = top;
     let mut x = EDGE;
@@ -128,7 +164,7 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         if x + width > WIDTH - EDGE && x > EDGE {
             (x, y) = (EDGE, y + 18.0);
         }
-        svg.rect(x, y - 9.0, 12.0, 10.0, line_of(number).0);
+        svg.rect(x, y - 9.0, 12.0, 10.0, line_of(palette[number]).0);
         svg.text(x + 17.0, y, Anchor::Start, Style::PLAIN, name);
         x += width;
     }
@@ -156,7 +192,7 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
             accepted(svg, &axis, point, from + 1.0, bar - 2.0);
             let (zero, value) = (axis.at(0.0), axis.at(point.measured));
             let (upper, lower) = (zero.min(value), zero.max(value));
-            let colour = line_of(place).0;
+            let colour = line_of(palette[place]).0;
             svg.rect(
                 from + bar * 0.2,
                 upper,
@@ -188,7 +224,9 @@ fn paper(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f64) 
 
 fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> f64 {
     let series = different(points.iter().map(|point| point.series.as_str()));
-    let top = lines(svg, top, series.iter().copied()) + 16.0;
+    let palette = palette(&series);
+    let legend = palette.iter().copied().zip(series.iter().copied());
+    let top = lines(svg, top, legend) + 16.0;
     let bottom = top + HEIGHT;
     let (low, high) = extent(points);
     let axis = Axis::linear(low, high, bottom, top);
@@ -218,7 +256,7 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         paper(svg, &axis, point, at, 8.0);
     }
     for (number, name) in series.iter().enumerate() {
-        let (colour, dash) = line_of(number);
+        let (colour, dash) = line_of(palette[number]);
         let mut path = Path::default();
         let mut own: Vec<&&MeasuredPoint> = points
             .iter()
@@ -244,9 +282,11 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
         PlotKind::Waits => (sample.issued - sample.arrived) * 1e3,
         _ => (sample.done - sample.issued) * 1e3,
     };
+    let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
+    let palette = palette(&names);
     let mut x = EDGE;
     for (number, (name, _)) in runs.iter().enumerate() {
-        svg.rect(x, top - 7.0, 6.0, 6.0, line_of(number).0);
+        svg.rect(x, top - 7.0, 6.0, 6.0, line_of(palette[number]).0);
         svg.text(x + 12.0, top, Anchor::Start, Style::PLAIN, name);
         x += 12.0 + Style::PLAIN.width(name) + 14.0;
     }
@@ -276,7 +316,41 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
             path.move_to(x - 1.25, y);
             path.line_to(x + 1.25, y);
         }
-        svg.path(&path, line_of(number).0, 2.5, "");
+        svg.path(&path, line_of(palette[number]).0, 2.5, "");
     }
     across(svg, bottom, &plot.x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::palette;
+
+    #[test]
+    fn a_scheduler_has_its_colour_in_every_picture() {
+        let all = [
+            "noop",
+            "deadline",
+            "anticipatory",
+            "cfq",
+            "stream",
+            "clairvoyant",
+        ];
+        let whole = palette(&all);
+        for (at, name) in all.iter().enumerate() {
+            assert_eq!(palette(&[name]), [whole[at]], "{name}");
+        }
+        assert_eq!(palette(&["stream(deadline)"]), [whole[4]]);
+        // Another of the same, and one nobody knows, have what is left; none has another's.
+        let mut more = palette(&[
+            "stream, 31 FIFO",
+            "stream, 31 SPTF",
+            "think time 0 us",
+            "cfq",
+        ]);
+        assert_eq!((more[0], more[3]), (whole[4], whole[3]));
+        more.sort_unstable();
+        more.dedup();
+        assert_eq!(more.len(), 4);
+        assert_eq!(palette(&["a"; 20]).len(), 20);
+    }
 }

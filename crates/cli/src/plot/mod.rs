@@ -146,10 +146,10 @@ fn line_of(number: usize) -> (&'static str, &'static str) {
     (colour, dash)
 }
 
-/// Draws the legend of lines in their order; returns its last base line.
-fn lines<'a>(svg: &mut Svg, mut y: f64, labels: impl Iterator<Item = &'a str>) -> f64 {
+/// Draws the legend of lines, each with its number in the palette; returns its last base line.
+fn lines<'a>(svg: &mut Svg, mut y: f64, labels: impl Iterator<Item = (usize, &'a str)>) -> f64 {
     let mut x = EDGE;
-    for (number, label) in labels.enumerate() {
+    for (number, label) in labels {
         let (colour, dash) = line_of(number);
         let width = 36.0 + Style::PLAIN.width(label) + 16.0;
         if x + width > WIDTH - EDGE && x > EDGE {

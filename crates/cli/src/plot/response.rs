@@ -19,7 +19,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     let beside = EDGE + Style::HEADING.width(HEADING) + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
     let labels = runs.iter().map(|run| run.label.as_str());
-    let y = lines(svg, top + 22.0, labels) + 34.0;
+    let y = lines(svg, top + 22.0, labels.enumerate()) + 34.0;
     let width = (WIDTH - LEFT - EDGE - BETWEEN) / 2.0;
     let bottom = y + HEIGHT;
     let (low, high) = range(runs);
