@@ -187,11 +187,8 @@ impl Host {
         op: Op,
         extent: Extent,
         flags: Flags,
-        mut origin: Origin,
+        origin: Origin,
     ) {
-        if self.spec.hide_processes {
-            origin.process = 0;
-        }
         self.outbox.push_back(NewRequest {
             cookie: self.ios.cookie(io),
             arrival: at,

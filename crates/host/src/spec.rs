@@ -50,10 +50,6 @@ pub struct HostSpec {
     pub dirty_limit: u32,
     /// Whether [`Step::Sync`] ends with a flush of the drive's cache; default no, as ext3 then.
     pub barriers: bool,
-    /// Whether every request says that it comes from process 0; default no. The engine can hide
-    /// origins as well (`hide_origins` of its configuration), and then reports still tell the
-    /// processes apart, which they cannot with this.
-    pub hide_processes: bool,
 }
 
 impl Default for HostSpec {
@@ -68,7 +64,6 @@ impl Default for HostSpec {
             dirty_background: 10,
             dirty_limit: 20,
             barriers: false,
-            hide_processes: false,
         }
     }
 }

@@ -75,8 +75,6 @@ pub(super) fn host_keys(host: &mut HostSpec, keys: &mut impl Keys) -> Result<(),
         dirty_background,
         dirty_limit,
         barriers,
-        // The engine hides processes, so that reports still know them.
-        hide_processes: _,
     } = host;
     keys.size("read_ahead", read_ahead)?;
     keys.size("page_cache", page_cache)?;
@@ -226,8 +224,7 @@ mod tests {
             );
             let names = fields
                 .split([' ', '{', '('])
-                .filter_map(|word| word.strip_suffix(':'))
-                .filter(|name| *name != "hide_processes");
+                .filter_map(|word| word.strip_suffix(':'));
             let mut count = 0;
             for field in names {
                 let line = format!("\n{field} = ");

@@ -133,24 +133,6 @@ fn clients_wait_for_a_worker() {
 }
 
 #[test]
-fn processes_can_be_hidden() {
-    let mut builder = builder(|spec| spec.hide_processes = true);
-    clients(&mut builder, 4, 4);
-    let mut host = builder.build(1).unwrap();
-    let ran = run(&mut host, MS);
-    assert!(
-        ran.served
-            .iter()
-            .all(|served| served.request.origin.process == 0)
-    );
-    assert!(
-        host.outcome()
-            .iter()
-            .all(|program| program.bytes_read == 39 * 4096)
-    );
-}
-
-#[test]
 fn the_seed_decides_who_serves() {
     let ran = |seed| {
         let mut builder = builder(|_| {});
