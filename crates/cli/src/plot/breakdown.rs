@@ -1,8 +1,8 @@
 //! Where the head time went: one bar per run, as long as the time per request.
 
-use super::axis::{Axis, label};
-use super::svg::{Anchor, FAINT, GRID, INK, Style, Svg};
-use super::{EDGE, PARTS, Run, WIDTH, frame, label_width, legend};
+use super::axis::Axis;
+use super::svg::{Anchor, FAINT, INK, Style, Svg};
+use super::{EDGE, PARTS, Run, WIDTH, across_grid, frame, label_width, legend};
 
 const BAR: f64 = 20.0;
 const PITCH: f64 = 30.0;
@@ -32,16 +32,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     // Room for the sum behind the longest bar.
     let x = Axis::linear(0.0, longest, left, WIDTH - EDGE - 64.0);
     let bottom = y + PITCH * runs.len() as f64 + 4.0;
-    for tick in x.ticks(10) {
-        svg.line((x.at(tick), y), (x.at(tick), bottom), GRID, 1.0);
-        svg.text(
-            x.at(tick),
-            bottom + 16.0,
-            Anchor::Middle,
-            Style::SMALL,
-            &label(tick),
-        );
-    }
+    across_grid(svg, &x, 10, y, bottom);
     frame(svg, left, y, WIDTH - EDGE - 64.0, bottom);
     y += (PITCH - BAR) / 2.0 + 2.0;
     for run in runs {

@@ -5,7 +5,7 @@
 
 use super::axis::{Axis, label};
 use super::svg::{Anchor, FAINT, GRID, INK, Path, Style, Svg};
-use super::{EDGE, LINES, WIDTH, frame, line_of, lines, wrap};
+use super::{EDGE, LINES, WIDTH, across_grid, frame, line_of, lines, wrap};
 use crate::execute::Sample;
 use crate::figure::judge::{Measured, MeasuredPoint};
 use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
@@ -240,16 +240,7 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         (low.min(x), high.max(x))
     });
     let x = Axis::linear(least, most, LEFT, WIDTH - EDGE - 10.0);
-    for tick in x.ticks(10) {
-        svg.line((x.at(tick), top), (x.at(tick), bottom), GRID, 1.0);
-        svg.text(
-            x.at(tick),
-            bottom + 16.0,
-            Anchor::Middle,
-            Style::SMALL,
-            &label(tick),
-        );
-    }
+    across_grid(svg, &x, 10, top, bottom);
     for point in points {
         let at = x.at(place(point)) - 4.0;
         accepted(svg, &axis, point, at, 8.0);
@@ -298,16 +289,7 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
     let axis = Axis::linear(0.0, most * 1.05, bottom, top);
     upright(svg, &axis, top, &plot.y);
     let x = Axis::linear(0.0, last, LEFT, WIDTH - EDGE - 10.0);
-    for tick in x.ticks(8) {
-        svg.line((x.at(tick), top), (x.at(tick), bottom), GRID, 1.0);
-        svg.text(
-            x.at(tick),
-            bottom + 16.0,
-            Anchor::Middle,
-            Style::SMALL,
-            &label(tick),
-        );
-    }
+    across_grid(svg, &x, 8, top, bottom);
     for (number, (_, samples)) in runs.iter().enumerate() {
         // One path for all: a stroke as long as it is wide is a dot.
         let mut path = Path::default();

@@ -11,7 +11,8 @@ mod head;
 mod response;
 mod svg;
 
-use svg::{Anchor, INK, Path, Style, Svg};
+use axis::{Axis, label};
+use svg::{Anchor, GRID, INK, Path, Style, Svg};
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1000.0;
@@ -136,6 +137,21 @@ pub fn window_end(from: f64, transfers: usize, runs: &[Run]) -> f64 {
     let longest = |end: Option<f64>, next: f64| Some(end.map_or(next, |end: f64| end.max(next)));
     let end = ends.fold(None, shortest).or(last.fold(None, longest));
     end.unwrap_or(from).max(from)
+}
+
+/// The grid of a horizontal axis, from `top` to `bottom`, with about so many ticks and their numbers.
+fn across_grid(svg: &mut Svg, x: &Axis, ticks: usize, top: f64, bottom: f64) {
+    for tick in x.ticks(ticks) {
+        let at = x.at(tick);
+        svg.line((at, top), (at, bottom), GRID, 1.0);
+        svg.text(
+            at,
+            bottom + 16.0,
+            Anchor::Middle,
+            Style::SMALL,
+            &label(tick),
+        );
+    }
 }
 
 /// The colour and dashes of the n-th run's line.
