@@ -40,6 +40,8 @@ struct Watched<E> {
     head: Lba,
     /// The request handed out last, when, and whether it is still in the drive.
     tail: Option<(Tag, Time, bool)>,
+    /// What the elevator would have taken behind the tail when that was done: how long that takes.
+    instead: Option<Nanos>,
 }
 
 impl<E: Elevator> Watched<E> {
@@ -50,6 +52,7 @@ impl<E: Elevator> Watched<E> {
             seen: Rc::clone(seen),
             head: Lba::ZERO,
             tail: None,
+            instead: None,
         }
     }
 
@@ -76,9 +79,13 @@ impl<E: Elevator> Watched<E> {
                     until.saturating_since(since) + least <= limit,
                     "{tail:?} to {until}"
                 );
-                let longest = CURVE
-                    .service(Lba::new(CAPACITY), Lba::ZERO)
-                    .max(CURVE.mean());
+                let longest = match (self.config.wait_from, self.instead) {
+                    // The inequality is against what was pending then, and nothing else.
+                    (WaitFrom::Completion, Some(instead)) => instead,
+                    _ => CURVE
+                        .service(Lba::new(CAPACITY), Lba::ZERO)
+                        .max(CURVE.mean()),
+                };
                 let most = 1_000_000 + self.config.tolerance.0;
                 let most = longest.as_nanos() * most / 1_000_000;
                 assert!(limit <= Nanos::from_nanos(most), "{tail:?} beats anything");
@@ -122,6 +129,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
                 }
                 self.head = request.extent.end();
                 self.tail = Some((request.tag, now, true));
+                self.instead = None;
             }
             Dispatch::IdleUntil(until) => {
                 assert!(established, "it waits without a stream");
@@ -133,6 +141,13 @@ impl<E: Elevator> Scheduler for Watched<E> {
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
+        if self.tail.is_some_and(|(tag, _, _)| tag == request.tag) {
+            let candidate = self.stream.elevator().peek(now, self.head);
+            self.instead = candidate.map(|pending| {
+                let start = pending.request.extent.start;
+                CURVE.service(self.head, start)
+            });
+        }
         self.stream.completed(now, request);
         if let Some((tag, _, in_drive)) = &mut self.tail
             && *tag == request.tag
