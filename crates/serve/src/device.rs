@@ -1,0 +1,162 @@
+//! What executes the commands of a disk.
+
+use crate::request::{Data, Failure};
+use headtime_disk::drive::Fault;
+use headtime_disk::ledger::HeadTime;
+use headtime_sched::{Request, Tag};
+use headtime_units::{Extent, Sectors, Time};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// One request's share of a command.
+#[derive(Debug)]
+pub struct Part {
+    /// The disk's name for the request.
+    pub id: u64,
+    /// Its sectors.
+    pub extent: Extent,
+    /// Its data.
+    pub data: Data,
+}
+
+/// The requests of a command, which follow each other without gaps, in order of address. One
+/// without sectors for a flush.
+pub type Parts = Vec<Part>;
+
+/// A command is done.
+#[derive(Debug)]
+pub struct Done {
+    /// Its tag.
+    pub tag: Tag,
+    /// When: model time for a device that has one ([`Device::next_event`]), else the `now` of
+    /// [`Device::poll`].
+    pub at: Time,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+    /// The parts that were submitted. Those of a read that succeeded are filled.
+    pub parts: Parts,
+}
+
+/// What came of giving up on a command.
+#[derive(Debug)]
+pub enum Aborted {
+    /// It did not happen, and will not.
+    Undone(Parts),
+    /// Nobody knows; the device keeps the data as long as it must.
+    Abandoned,
+    /// The device is about to complete it.
+    No,
+}
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Addresses: 0 up to this.
+    pub capacity: Sectors,
+    /// Bytes of a sector: 512 to 4096, a power of two.
+    pub sector_bytes: u32,
+    /// Commands that it takes at a time.
+    pub depth: u32,
+    /// Whether it takes no writes.
+    pub read_only: bool,
+    /// Whether it can discard.
+    pub discards: bool,
+}
+
+/// A disk's back end. Lives on the disk's thread.
+///
+/// A device owns the data of a command from [`Device::submit`] until it returns them with
+/// [`Device::poll`]. It gives commands to the medium in any order; the engine sees to it that no two
+/// of them that matter to each other are there at a time.
+pub trait Device {
+    /// What it is. Does not change.
+    fn geometry(&self) -> Geometry;
+
+    /// Takes a command. Fewer than [`Geometry::depth`] are in it.
+    ///
+    /// A write with [`Flags::FUA`](headtime_sched::Flags::FUA) completes when it is on stable
+    /// storage; a flush, when all that completed before it is.
+    fn submit(&mut self, now: Time, command: &Request, parts: Parts);
+
+    /// A command that is done by `now`, the earliest first.
+    fn poll(&mut self, now: Time) -> Option<Done>;
+
+    /// Whether it lives in model time: it says when things happen ([`Device::next_event`]), and the
+    /// disk's thread takes care not to be late.
+    fn in_model_time(&self) -> bool {
+        false
+    }
+
+    /// For a device that lives in model time: when something next happens in it. The disk's thread
+    /// wakes then, precisely, and takes this for the time, however late it is.
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    /// Becomes readable when [`Device::poll`] has something to return.
+    fn ready_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Hands what [`Device::submit`] has collected to the kernel, if it collects. Called after a
+    /// round of submissions.
+    fn kick(&mut self) {}
+
+    /// Gives up on a command. Unless that is [`Aborted::No`], it is not polled any more.
+    fn abort(&mut self, now: Time, tag: Tag) -> Aborted;
+
+    /// Commands given up on whose data the device still holds. While there are any, a write that
+    /// timed out may still happen.
+    fn abandoned(&self) -> usize {
+        0
+    }
+
+    /// Where the arm's time went since time zero, if the device knows.
+    fn head_time(&mut self, _now: Time) -> Option<HeadTime> {
+        None
+    }
+
+    /// Whether requests wait while the device has room, for the account of the arm's time.
+    fn note_pending(&mut self, _now: Time, _pending: bool) {}
+
+    /// Makes something happen that does not happen by itself.
+    ///
+    /// # Errors
+    ///
+    /// If the device cannot do that; the text says why.
+    fn control(&mut self, _now: Time, _what: &Control) -> Result<(), Unsupported> {
+        Err(Unsupported)
+    }
+
+    /// What of the device is allocated, for whoever copies it; can be asked from other threads.
+    fn allocation(&self) -> Option<Arc<dyn Allocation>> {
+        None
+    }
+}
+
+/// The device cannot do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("only an emulated drive can do that")]
+pub struct Unsupported;
+
+/// Something that is done to an emulated drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The power fails: what is in the drive is lost, and every command fails until it is back.
+    PowerCut,
+    /// The power is back.
+    PowerOn,
+    /// Something goes wrong.
+    Fault(Fault),
+}
+
+/// What of a device is allocated.
+pub trait Allocation: Send + Sync + std::fmt::Debug {
+    /// Whether the byte at `offset` is allocated, and how many bytes from it on, at most `len`, are
+    /// alike. Sectors that are not allocated read as zeroes.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot tell.
+    fn status(&self, offset: u64, len: u64) -> std::io::Result<(bool, u64)>;
+}

@@ -1,0 +1,434 @@
+//! A disk: the handle that front ends use. The thread behind it is in `thread.rs`.
+
+mod log;
+mod thread;
+
+use crate::buffer::Pool;
+use crate::clock::Clock;
+use crate::device::{Allocation, Control, Device, Geometry, Unsupported};
+use crate::metrics::Snapshot;
+use crate::request::Submission;
+use crossbeam_queue::ArrayQueue;
+use headtime_engine::{Config, ConfigError};
+use headtime_sched::{Class, Op, Scheduler};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use rustix::event::EventfdFlags;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// Makes a scheduler, on the thread that it will live on.
+pub type BuildScheduler = Box<dyn FnOnce() -> Box<dyn Scheduler> + Send>;
+
+/// How a disk is to be run.
+pub struct Options {
+    /// Its name, for messages.
+    pub name: String,
+    /// The time, the same for all disks of a server.
+    pub clock: Clock,
+    /// Depth and merging.
+    pub engine: Config,
+    /// The text of the scheduler, and how it is made.
+    pub scheduler: (String, BuildScheduler),
+    /// When to give up on a command; never if `None`.
+    pub timeout: Option<Nanos>,
+    /// How many exports there are: origins of requests are numbered below this.
+    pub exports: u16,
+    /// Receives the log of events and decisions.
+    pub log: Option<Box<dyn io::Write + Send>>,
+    /// What the log says of the run before it begins.
+    pub log_settings: Vec<(String, String)>,
+    /// Requests that front ends may hand over before the disk's thread has taken them.
+    pub queue: usize,
+    /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
+    pub real_time: bool,
+}
+
+impl Options {
+    /// A queue of 1024, one export, no timeout, no log.
+    pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
+        Options {
+            name: name.to_owned(),
+            clock,
+            engine: Config::default(),
+            scheduler,
+            timeout: None,
+            exports: 1,
+            log: None,
+            log_settings: Vec::new(),
+            queue: 1024,
+            real_time: true,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Options({}, {:?})", self.name, self.engine)
+    }
+}
+
+/// Why a disk cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The engine refuses its configuration.
+    #[error("disk {name}: {error}")]
+    Config {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: ConfigError,
+    },
+    /// The engine would send more commands than the device takes.
+    #[error(
+        "disk {name}: depth {depth} is more than the {device} commands that the device takes at a time"
+    )]
+    Depth {
+        /// The disk.
+        name: String,
+        /// The engine's.
+        depth: u32,
+        /// The device's.
+        device: u32,
+    },
+    /// The device cannot be opened.
+    #[error("disk {name}: {error}")]
+    Device {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The machine refuses a thread or a file descriptor.
+    #[error("disk {name}: {error}")]
+    Machine {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// A request was not taken.
+#[derive(Debug)]
+pub enum Refused {
+    /// The queue is full; there will be room.
+    Full(Submission),
+    /// The disk has stopped.
+    Stopped(Submission),
+}
+
+/// What can be told a disk beside requests.
+enum Order {
+    Swap { text: String, build: BuildScheduler },
+    SetTimeout(Option<Nanos>),
+    Device(Control, oneshot::Sender<Result<(), Unsupported>>),
+    ClearFailure(oneshot::Sender<Result<(), Abandoned>>),
+    Snapshot(oneshot::Sender<Box<Snapshot>>),
+    Stop,
+}
+
+/// Writes that were given up on may still happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} commands that were given up on are still with the device and may overtake new ones")]
+pub struct Abandoned(pub usize);
+
+/// The disk has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the disk has stopped")]
+pub struct Stopped;
+
+/// A disk that runs. A clone is the same disk.
+#[derive(Clone)]
+pub struct Disk(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    clock: Clock,
+    pool: Pool,
+    geometry: Geometry,
+    allocation: Option<Arc<dyn Allocation>>,
+    queue: ArrayQueue<Submission>,
+    /// Room in the queue, after it was full.
+    room: Notify,
+    was_full: AtomicBool,
+    orders: Mutex<Vec<Order>>,
+    ordered: AtomicBool,
+    /// The thread sleeps, or is about to: it has to be rung for.
+    asleep: AtomicBool,
+    doorbell: OwnedFd,
+    /// No more requests are taken.
+    stopped: AtomicBool,
+    /// A write failed.
+    failed: AtomicBool,
+    thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
+}
+
+impl Disk {
+    /// Starts a disk. `open` makes its device, on the disk's thread.
+    ///
+    /// # Errors
+    ///
+    /// If the device cannot be opened, or the configuration does not fit it.
+    pub fn start<E>(
+        options: Options,
+        open: impl FnOnce() -> Result<Box<dyn Device>, E> + Send + 'static,
+    ) -> Result<Disk, StartError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let name = options.name.clone();
+        let machine = |error: io::Error| StartError::Machine {
+            name: name.clone(),
+            error,
+        };
+        let doorbell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| machine(error.into()))?;
+        let (started, starts) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("disk-{}", options.name))
+            .spawn(move || thread::main(options, open, doorbell, &started))
+            .map_err(machine)?;
+        let shared = starts.recv().expect("the thread reports before it ends")?;
+        *lock(&shared.thread) = Some(thread);
+        Ok(Disk(shared))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.0.geometry
+    }
+
+    /// Bytes of a sector.
+    pub fn sector_bytes(&self) -> u32 {
+        self.0.geometry.sector_bytes
+    }
+
+    /// Bytes of the disk.
+    pub fn bytes(&self) -> u64 {
+        self.0.geometry.capacity.get() * u64::from(self.0.geometry.sector_bytes)
+    }
+
+    /// Buffers for requests to this disk.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// The time, for [`Submission::arrived`].
+    pub fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
+    /// Whether writes are refused because one failed.
+    pub fn has_failed(&self) -> bool {
+        self.0.failed.load(Ordering::Relaxed)
+    }
+
+    /// What is allocated, if the device can tell.
+    pub fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
+        self.0.allocation.as_ref()
+    }
+
+    /// Hands a request over. Whom it names is told of its end, whatever happens.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full or the disk has stopped; the request comes back.
+    ///
+    /// # Panics
+    ///
+    /// If the request leaves the disk, is empty and no flush, has no buffer of its length, or is of
+    /// an export that does not exist: front ends check what clients ask for.
+    pub fn submit(&self, submission: Submission) -> Result<(), Refused> {
+        self.check(&submission);
+        let shared = &*self.0;
+        if shared.stopped.load(Ordering::Acquire) {
+            return Err(Refused::Stopped(submission));
+        }
+        if let Err(submission) = shared.queue.push(submission) {
+            shared.was_full.store(true, Ordering::SeqCst);
+            self.ring();
+            return Err(Refused::Full(submission));
+        }
+        self.ring();
+        Ok(())
+    }
+
+    /// Hands a request over, when there is room.
+    ///
+    /// # Errors
+    ///
+    /// If the disk has stopped.
+    ///
+    /// # Panics
+    ///
+    /// As [`Disk::submit`].
+    pub async fn submit_when_room(&self, mut submission: Submission) -> Result<(), Submission> {
+        loop {
+            match self.submit(submission) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Stopped(back)) => return Err(back),
+                Err(Refused::Full(back)) => submission = back,
+            }
+            let room = self.0.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            // Between the refusal and now there may have come room.
+            if self.0.queue.is_full() {
+                self.0.was_full.store(true, Ordering::SeqCst);
+                // A full queue is emptied by a thread that is awake.
+                if self.0.queue.is_full() {
+                    room.await;
+                }
+            }
+        }
+    }
+
+    fn check(&self, submission: &Submission) {
+        let Geometry {
+            capacity,
+            sector_bytes,
+            ..
+        } = self.0.geometry;
+        let Extent { start, len } = submission.extent;
+        assert!(
+            (submission.op == Op::Flush) == (len == Sectors::ZERO),
+            "{:?} of {len} sectors",
+            submission.op
+        );
+        let end = start.get().checked_add(len.get());
+        assert!(
+            end.is_some_and(|end| end <= capacity.get()),
+            "sectors {} of {capacity}",
+            submission.extent
+        );
+        if let crate::request::Data::Buffer(buffer) = &submission.data {
+            assert_eq!(
+                buffer.len() as u64,
+                len.get() * u64::from(sector_bytes),
+                "the buffer is of the request's size"
+            );
+        }
+    }
+
+    /// Swaps the scheduler in flight.
+    pub fn swap_scheduler(&self, text: &str, build: BuildScheduler) {
+        let text = text.to_owned();
+        self.order(Order::Swap { text, build });
+    }
+
+    /// Gives up on commands after another time from now on.
+    pub fn set_timeout(&self, timeout: Option<Nanos>) {
+        self.order(Order::SetTimeout(timeout));
+    }
+
+    /// Makes something happen to an emulated drive.
+    ///
+    /// # Errors
+    ///
+    /// If the disk has stopped, or (inside) the device is not emulated.
+    pub async fn control(&self, what: Control) -> Result<Result<(), Unsupported>, Stopped> {
+        let (sender, receiver) = oneshot::channel();
+        self.order(Order::Device(what, sender));
+        receiver.await.map_err(|_| Stopped)
+    }
+
+    /// Takes writes again after one has failed.
+    ///
+    /// # Errors
+    ///
+    /// If the disk has stopped, or (inside) commands that were given up on are still with the device.
+    pub async fn clear_failure(&self) -> Result<Result<(), Abandoned>, Stopped> {
+        let (sender, receiver) = oneshot::channel();
+        self.order(Order::ClearFailure(sender));
+        receiver.await.map_err(|_| Stopped)
+    }
+
+    /// The disk's state.
+    ///
+    /// # Errors
+    ///
+    /// If the disk has stopped.
+    pub async fn snapshot(&self) -> Result<Box<Snapshot>, Stopped> {
+        let (sender, receiver) = oneshot::channel();
+        self.order(Order::Snapshot(sender));
+        receiver.await.map_err(|_| Stopped)
+    }
+
+    /// Ends the disk: what was taken is done, everything is flushed, and the thread ends. Requests
+    /// that come later are refused. Returns when that is over.
+    ///
+    /// # Errors
+    ///
+    /// If the last flush or the log failed.
+    pub fn stop(&self) -> io::Result<()> {
+        self.order(Order::Stop);
+        match lock(&self.0.thread).take() {
+            Some(thread) => thread.join().expect("the disk's thread does not panic"),
+            None => Ok(()),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        lock(&self.0.orders).push(order);
+        self.0.ordered.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Wakes the thread if it sleeps.
+    fn ring(&self) {
+        // Whatever was made visible before this is seen by a thread that goes to sleep after it.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::SeqCst) {
+            // It can only fail by being full, and then it rings already.
+            let _ = rustix::io::write(&self.0.doorbell, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Disk({}, {:?})", self.0.name, self.0.geometry)
+    }
+}
+
+/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A disk under a name and with a rank, as clients see it. Several may be of one disk.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// What clients ask for.
+    pub name: String,
+    /// Its number among the disk's exports: the origin of its requests.
+    pub number: u16,
+    /// The rank of its requests.
+    pub class: Class,
+    /// Whether it takes no writes.
+    pub read_only: bool,
+    /// The disk.
+    pub disk: Disk,
+}
+
+impl Export {
+    /// The sectors that bytes `offset` to `offset + len` lie on, if they are whole ones within the
+    /// disk and not none.
+    pub fn extent(&self, offset: u64, len: u64) -> Option<Extent> {
+        let bytes = u64::from(self.disk.sector_bytes());
+        let end = offset.checked_add(len)?;
+        let whole = offset.is_multiple_of(bytes) && len.is_multiple_of(bytes);
+        (whole && len > 0 && end <= self.disk.bytes())
+            .then(|| Extent::new(Lba::new(offset / bytes), Sectors::new(len / bytes)))
+    }
+}

@@ -1,0 +1,670 @@
+//! The thread of a disk: the loop of the live world.
+//!
+//! It is the simulator's: whatever is due next is handled at the time at which it was due. For a
+//! device in model time that is what keeps lateness from adding up, as the next command starts when
+//! the one before ended and not when this thread noticed.
+
+use super::log::Log;
+use super::{Abandoned, Options, Order, Shared, StartError, lock};
+use crate::buffer::Pool;
+use crate::clock::{Clock, timespec};
+use crate::device::{Aborted, Control, Device, Part, Parts};
+use crate::metrics::{Metrics, Snapshot};
+use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use crate::sys;
+use crossbeam_queue::ArrayQueue;
+use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
+use headtime_sched::{Class, Flags, Op, Origin, Request, Tag};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// How long before a precise wake the thread stops sleeping and spins, with and without being ahead
+/// of ordinary threads: a sleeper that has to compete is woken later.
+const SPIN_REAL_TIME: Nanos = Nanos::from_micros(150);
+const SPIN: Nanos = Nanos::from_micros(300);
+
+/// Completions of one round after which whoever gets them is woken, so that the first need not wait
+/// for the last.
+const ROUND: u32 = 32;
+
+/// The log reaches its file at least so often, if anything happens.
+const LOG_EVERY: Nanos = Nanos::from_secs(1);
+
+/// A request that is not finished.
+struct Pending {
+    cookie: u64,
+    to: Arc<dyn Completer>,
+    /// Here unless the device has them.
+    data: Option<Data>,
+    /// Why it failed, the last time it was tried.
+    failure: Option<Failure>,
+}
+
+pub(super) fn main<E>(
+    options: Options,
+    open: impl FnOnce() -> Result<Box<dyn Device>, E>,
+    doorbell: OwnedFd,
+    started: &Sender<Result<Arc<Shared>, StartError>>,
+) -> io::Result<()>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Thread::start(options, open, doorbell) {
+        Ok(thread) => {
+            // Whoever started it waits for it.
+            let _ = started.send(Ok(Arc::clone(&thread.shared)));
+            thread.run()
+        }
+        Err(error) => {
+            let _ = started.send(Err(error));
+            Ok(())
+        }
+    }
+}
+
+struct Thread {
+    shared: Arc<Shared>,
+    clock: Clock,
+    engine: Engine,
+    scheduler: String,
+    device: Box<dyn Device>,
+    timeout: Option<Nanos>,
+    /// Commands in the device by when to give up on them; one that is done stays until its turn.
+    deadlines: VecDeque<(Time, Tag, u64)>,
+    /// By tag: which command has it, and whether that is in the device.
+    commands: Vec<(u64, bool)>,
+    issued: u64,
+    /// By the engine's name for it.
+    pending: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    /// To be used again.
+    spare_parts: Vec<Parts>,
+    /// A request that has been taken and is not due yet.
+    next: Option<Submission>,
+    /// Time of the last event.
+    now: Time,
+    metrics: Metrics,
+    log: Option<Log>,
+    log_flushed: Time,
+    /// Whom to wake at the end of the round.
+    to_wake: Vec<Arc<dyn Completer>>,
+    completed: u32,
+    spin: Nanos,
+    stopping: bool,
+    /// The last flush, and how it ended.
+    last_flush: Option<Result<(), Failure>>,
+}
+
+/// The cookie of the flush that ends a disk; no front end is told of it.
+#[derive(Debug)]
+struct Nobody;
+
+impl Completer for Nobody {
+    fn complete(&self, _: Completion) {}
+}
+
+impl Thread {
+    fn start<E>(
+        options: Options,
+        open: impl FnOnce() -> Result<Box<dyn Device>, E>,
+        doorbell: OwnedFd,
+    ) -> Result<Thread, StartError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let name = options.name;
+        let device = open().map_err(|error| StartError::Device {
+            name: name.clone(),
+            error: error.into(),
+        })?;
+        let geometry = device.geometry();
+        let depth = options.engine.depth;
+        if depth > geometry.depth {
+            return Err(StartError::Depth {
+                name,
+                depth,
+                device: geometry.depth,
+            });
+        }
+        let (scheduler, build) = options.scheduler;
+        let engine = Engine::new(options.engine, build()).map_err(|error| StartError::Config {
+            name: name.clone(),
+            error,
+        })?;
+        let log = options
+            .log
+            .map(|sink| Log::start(sink, &options.log_settings))
+            .transpose()
+            .map_err(|error| StartError::Machine {
+                name: name.clone(),
+                error,
+            })?;
+        let mut spin = Nanos::ZERO;
+        if device.in_model_time() {
+            sys::exact_timers();
+            spin = SPIN;
+            if options.real_time {
+                match sys::real_time() {
+                    Ok(()) => spin = SPIN_REAL_TIME,
+                    Err(error) => tracing::info!(
+                        disk = name,
+                        "not ahead of ordinary threads, completions may come later: {error}"
+                    ),
+                }
+            }
+        }
+        let shared = Arc::new(Shared {
+            name,
+            clock: options.clock,
+            pool: Pool::new(),
+            geometry,
+            allocation: device.allocation(),
+            queue: ArrayQueue::new(options.queue.max(1)),
+            room: Notify::new(),
+            was_full: AtomicBool::new(false),
+            orders: Mutex::new(Vec::new()),
+            ordered: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            doorbell,
+            stopped: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        Ok(Thread {
+            shared,
+            clock: options.clock,
+            engine,
+            scheduler,
+            device,
+            timeout: options.timeout,
+            deadlines: VecDeque::new(),
+            commands: Vec::new(),
+            issued: 0,
+            pending: Vec::new(),
+            free: Vec::new(),
+            spare_parts: Vec::new(),
+            next: None,
+            now: Time::ZERO,
+            metrics: Metrics::new(usize::from(options.exports)),
+            log,
+            log_flushed: Time::ZERO,
+            to_wake: Vec::new(),
+            completed: 0,
+            spin,
+            stopping: false,
+            last_flush: None,
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            let real = self.clock.now();
+            if self.step(real) {
+                if self.completed >= ROUND {
+                    self.wake_front_ends();
+                }
+                continue;
+            }
+            self.device.kick();
+            self.wake_front_ends();
+            if self.shared.ordered.swap(false, Ordering::SeqCst) {
+                self.obey(real);
+                continue;
+            }
+            if self.stopping && self.engine.is_idle() && self.next.is_none() {
+                match self.last_flush {
+                    None if self.shared.queue.is_empty() => {
+                        self.flush_at_the_end(real);
+                        continue;
+                    }
+                    None => continue,
+                    Some(result) => return self.end(result),
+                }
+            }
+            self.rest(real);
+        }
+    }
+
+    /// Handles the next thing that is due by `real`; whether there was one.
+    fn step(&mut self, real: Time) -> bool {
+        if self.next.is_none() {
+            self.next = self.shared.queue.pop();
+            if self.next.is_some() && self.shared.was_full.swap(false, Ordering::SeqCst) {
+                self.shared.room.notify_waiters();
+            }
+        }
+        // Of things due at the same time the device's come first, as in simulation.
+        let arrival = self.next.as_ref().map(|next| next.arrived.max(self.now));
+        let wake = self.engine.next_wakeup();
+        let deadline = self.deadlines.front().map(|(at, ..)| *at);
+        let others = [deadline, arrival, wake]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Time::NEVER);
+        let device_by = match self.device.next_event() {
+            Some(at) => at.min(real),
+            // A device in real time is asked always.
+            None => real,
+        };
+        if device_by <= others.max(self.now) || self.device.next_event().is_none() {
+            let at = device_by.max(self.now);
+            if let Some(done) = self.device.poll(at) {
+                self.completed(done.tag, done.at.max(self.now), done.result, done.parts);
+                return true;
+            }
+            if self.device.next_event().is_some_and(|next| next <= at) {
+                // It was busy with itself.
+                return true;
+            }
+        }
+        if others > real {
+            return false;
+        }
+        let at = others.max(self.now);
+        if deadline.is_some_and(|deadline| deadline <= others) {
+            self.give_up(at);
+        } else if arrival.is_some_and(|arrival| arrival <= others) {
+            if let Some(submission) = self.next.take() {
+                self.arrived(at, submission);
+            }
+        } else {
+            self.handle(at, Event::Woke);
+            self.commands(at);
+        }
+        true
+    }
+
+    fn handle(&mut self, at: Time, event: Event) {
+        self.now = at;
+        if let Some(log) = &mut self.log {
+            log::write_event(&mut log.text, at, &event);
+        }
+        self.engine.handle(at, event);
+    }
+
+    fn arrived(&mut self, at: Time, submission: Submission) {
+        let Submission {
+            cookie,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrived: _,
+            data,
+            to,
+        } = submission;
+        let read_only =
+            self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
+        if op.changes() && read_only {
+            self.reply(
+                &to,
+                Completion {
+                    cookie,
+                    result: Err(Failure::new(Kind::ReadOnly)),
+                    data,
+                },
+            );
+            return;
+        }
+        let pending = Pending {
+            cookie,
+            to,
+            data: Some(data),
+            failure: None,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.pending[id as usize] = Some(pending);
+                id
+            }
+            None => {
+                self.pending.push(Some(pending));
+                (self.pending.len() - 1) as u32
+            }
+        };
+        self.metrics.exports[usize::from(origin.export)].unfinished += 1;
+        self.handle(
+            at,
+            Event::Arrived(Arrival {
+                id: u64::from(id),
+                op,
+                extent,
+                flags,
+                origin,
+                class,
+            }),
+        );
+        self.commands(at);
+    }
+
+    fn commands(&mut self, at: Time) {
+        while let Some(command) = self.engine.poll(at) {
+            if let Some(log) = &mut self.log {
+                log::write_decision(&mut log.text, at, &(&command).into());
+            }
+            match command {
+                Command::Issue(request) => self.issue(at, &request),
+                Command::Finish(done) => self.finish(at, &done),
+            }
+        }
+        self.device.note_pending(at, self.engine.waiting() > 0);
+        if let Some(log) = &mut self.log {
+            log.flush_if_full();
+        }
+    }
+
+    fn issue(&mut self, at: Time, request: &Request) {
+        let mut parts = self.spare_parts.pop().unwrap_or_default();
+        let mut whole = true;
+        for (id, extent) in self.engine.parts(request.tag) {
+            let data = self.pending[id as usize]
+                .as_mut()
+                .and_then(|pending| pending.data.take());
+            whole &= data.is_some();
+            parts.push(Part {
+                id,
+                extent,
+                data: data.unwrap_or_default(),
+            });
+        }
+        // Merging appends.
+        parts.sort_unstable_by_key(|part| part.extent.start);
+        let index = request.tag.index();
+        if self.commands.len() <= index {
+            self.commands.resize(index + 1, (0, false));
+        }
+        if !whole {
+            // Part of a merged command that was given up on, tried again alone: the device still
+            // has its data.
+            self.commands[index] = (self.issued, true);
+            let failure = Failure::new(Kind::TimedOut);
+            self.completed(request.tag, at, Err(failure), parts);
+            return;
+        }
+        self.issued += 1;
+        self.commands[index] = (self.issued, true);
+        if let Some(timeout) = self.timeout {
+            self.deadlines
+                .push_back((at + timeout, request.tag, self.issued));
+        }
+        self.device.submit(at, request, parts);
+    }
+
+    /// The device is done with a command.
+    fn completed(&mut self, tag: Tag, at: Time, result: Result<(), Failure>, mut parts: Parts) {
+        if self.spin > Nanos::ZERO {
+            let real = self.clock.now();
+            self.metrics.delivered(real.max(at) - at);
+        }
+        self.commands[tag.index()].1 = false;
+        for part in parts.drain(..) {
+            if let Some(pending) = &mut self.pending[part.id as usize] {
+                pending.data = Some(part.data);
+                pending.failure = result.err();
+            }
+        }
+        self.spare_parts.push(parts);
+        self.end_of_command(tag, at, result);
+    }
+
+    fn end_of_command(&mut self, tag: Tag, at: Time, result: Result<(), Failure>) {
+        let outcome = match &result {
+            Ok(()) => Outcome::Done,
+            Err(failure) => failure.outcome(),
+        };
+        self.metrics.errors += u64::from(result.is_err());
+        self.handle(at, Event::Completed { tag, outcome });
+        self.commands(at);
+    }
+
+    /// Gives up on a command whose time is over.
+    fn give_up(&mut self, at: Time) {
+        let Some((_, tag, serial)) = self.deadlines.pop_front() else {
+            return;
+        };
+        if self.commands[tag.index()] != (serial, true) {
+            // It was done in time.
+            return;
+        }
+        let failure = Failure::new(Kind::TimedOut);
+        let parts = match self.device.abort(at, tag) {
+            Aborted::Undone(parts) => parts,
+            Aborted::Abandoned => {
+                for (id, _) in self.engine.parts(tag) {
+                    if let Some(pending) = &mut self.pending[id as usize] {
+                        pending.failure = Some(failure);
+                    }
+                }
+                Parts::new()
+            }
+            Aborted::No => return,
+        };
+        self.metrics.timeouts += 1;
+        tracing::warn!(
+            disk = self.shared.name,
+            "the device did not answer within {}; gave up on a command",
+            self.timeout.unwrap_or(Nanos::ZERO)
+        );
+        self.commands[tag.index()].1 = false;
+        for part in parts {
+            if let Some(pending) = &mut self.pending[part.id as usize] {
+                pending.data = Some(part.data);
+                pending.failure = Some(failure);
+            }
+        }
+        self.end_of_command(tag, at, Err(failure));
+    }
+
+    fn finish(&mut self, at: Time, done: &Finished) {
+        let id = done.id as usize;
+        let pending = self.pending[id].take().expect("the request is unfinished");
+        self.free.push(done.id as u32);
+        let ok = done.outcome == Outcome::Done;
+        self.metrics.finished(&done.request, done.issued, at, ok);
+        let result = match ok {
+            true => Ok(()),
+            false => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
+        };
+        if let Err(failure) = &result {
+            self.failed(&done.request, failure);
+        }
+        self.reply(
+            &pending.to,
+            Completion {
+                cookie: pending.cookie,
+                result,
+                data: pending.data.unwrap_or_default(),
+            },
+        );
+        if self.last_flush.is_none() && self.stopping && pending.cookie == LAST_FLUSH {
+            self.last_flush = Some(result);
+        }
+    }
+
+    /// A write or a flush that failed: nobody can say what is on the medium.
+    fn failed(&mut self, request: &Request, failure: &Failure) {
+        tracing::warn!(
+            disk = self.shared.name,
+            op = ?request.op,
+            sectors = %request.extent,
+            "{failure}"
+        );
+        if matches!(request.op, Op::Write | Op::Flush)
+            && !self.shared.failed.swap(true, Ordering::SeqCst)
+        {
+            tracing::error!(
+                disk = self.shared.name,
+                "read-only from now on, as a write or a flush failed"
+            );
+        }
+    }
+
+    fn reply(&mut self, to: &Arc<dyn Completer>, completion: Completion) {
+        to.complete(completion);
+        self.completed += 1;
+        if !self.to_wake.iter().any(|other| Arc::ptr_eq(other, to)) {
+            self.to_wake.push(Arc::clone(to));
+        }
+    }
+
+    fn wake_front_ends(&mut self) {
+        self.completed = 0;
+        for to in self.to_wake.drain(..) {
+            to.wake();
+        }
+    }
+
+    fn obey(&mut self, real: Time) {
+        let at = real.max(self.now);
+        let orders = std::mem::take(&mut *lock(&self.shared.orders));
+        for order in orders {
+            match order {
+                Order::Swap { text, build } => {
+                    self.now = at;
+                    if let Some(log) = &mut self.log {
+                        log::write_swap(&mut log.text, at, &text);
+                    }
+                    self.engine.replace_scheduler(at, build());
+                    self.scheduler = text;
+                    self.commands(at);
+                }
+                Order::SetTimeout(timeout) => self.set_timeout(timeout),
+                Order::Device(what, answer) => {
+                    let result = self.device.control(at, &what);
+                    if result.is_ok() && what == Control::PowerOn {
+                        self.shared.failed.store(false, Ordering::SeqCst);
+                    }
+                    // Who asked may have gone.
+                    let _ = answer.send(result);
+                }
+                Order::ClearFailure(answer) => {
+                    let result = match self.device.abandoned() {
+                        0 => {
+                            self.shared.failed.store(false, Ordering::SeqCst);
+                            Ok(())
+                        }
+                        abandoned => Err(Abandoned(abandoned)),
+                    };
+                    let _ = answer.send(result);
+                }
+                Order::Snapshot(answer) => {
+                    let _ = answer.send(self.snapshot(at));
+                }
+                Order::Stop => {
+                    self.shared.stopped.store(true, Ordering::SeqCst);
+                    self.shared.room.notify_waiters();
+                    self.stopping = true;
+                }
+            }
+        }
+    }
+
+    /// Commands in the device keep their time unless the new one is shorter.
+    fn set_timeout(&mut self, timeout: Option<Nanos>) {
+        self.timeout = timeout;
+        let latest = timeout.map(|timeout| self.now + timeout);
+        for (at, ..) in &mut self.deadlines {
+            *at = (*at).min(latest.unwrap_or(*at));
+        }
+    }
+
+    fn snapshot(&mut self, at: Time) -> Box<Snapshot> {
+        Box::new(Snapshot {
+            now: at,
+            scheduler: self.scheduler.clone(),
+            metrics: self.metrics.clone(),
+            engine: *self.engine.stats(),
+            in_flight: self.engine.in_flight(),
+            waiting: self.engine.waiting(),
+            abandoned: self.device.abandoned(),
+            failed: self.shared.failed.load(Ordering::Relaxed),
+            head_time: self.device.head_time(at),
+            capacity: self.shared.geometry.capacity,
+        })
+    }
+
+    fn flush_at_the_end(&mut self, real: Time) {
+        if self.shared.geometry.read_only {
+            self.last_flush = Some(Ok(()));
+            return;
+        }
+        let at = real.max(self.now);
+        self.arrived(
+            at,
+            Submission {
+                cookie: LAST_FLUSH,
+                op: Op::Flush,
+                extent: Extent::new(Lba::ZERO, Sectors::ZERO),
+                flags: Flags::NONE,
+                origin: Origin::default(),
+                class: Class::default(),
+                arrived: at,
+                data: Data::None,
+                to: Arc::new(Nobody),
+            },
+        );
+    }
+
+    fn end(self, flushed: Result<(), Failure>) -> io::Result<()> {
+        if let Some(log) = self.log {
+            log.finish()?;
+        }
+        flushed.map_err(io::Error::other)
+    }
+
+    /// Waits for the next thing.
+    fn rest(&mut self, real: Time) {
+        if let Some(log) = &mut self.log
+            && real.saturating_since(self.log_flushed) > LOG_EVERY
+        {
+            log.flush();
+            self.log_flushed = real;
+        }
+        let precise = self.device.next_event().unwrap_or(Time::NEVER);
+        let mut until = precise;
+        for at in [
+            self.engine.next_wakeup(),
+            self.deadlines.front().map(|(at, ..)| *at),
+        ] {
+            until = until.min(at.unwrap_or(Time::NEVER));
+        }
+        if until != Time::NEVER && until <= real + self.spin {
+            // Near enough to watch the clock, and the queue.
+            while self.clock.now() < until && self.shared.queue.is_empty() {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let shared = &*self.shared;
+        shared.asleep.store(true, Ordering::SeqCst);
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if shared.queue.is_empty() && !shared.ordered.load(Ordering::SeqCst) {
+            let timeout = (until != Time::NEVER).then(|| timespec(until - real - self.spin));
+            let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
+            // Interrupted or not, what is due is looked for.
+            let _ = match self.device.ready_fd() {
+                Some(device) => {
+                    let mut fds = [doorbell, PollFd::from_borrowed_fd(device, PollFlags::IN)];
+                    rustix::event::poll(&mut fds, timeout.as_ref())
+                }
+                None => rustix::event::poll(&mut [doorbell], timeout.as_ref()),
+            };
+        }
+        if !shared.asleep.swap(false, Ordering::SeqCst) {
+            let mut rung = [0; 8];
+            let _ = rustix::io::read(&shared.doorbell, &mut rung);
+        }
+    }
+}
+
+/// The cookie of the flush that ends a disk; front ends number theirs from 0.
+const LAST_FLUSH: u64 = u64::MAX;

@@ -1,0 +1,1 @@
+//! A drive's model in real time.

@@ -1,0 +1,1 @@
+//! A file or a block device.

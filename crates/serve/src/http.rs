@@ -1,0 +1,1 @@
+//! Metrics, status and control over HTTP.

@@ -1,0 +1,40 @@
+//! The live world: the same core as in simulation, in front of a real disk or of one that is
+//! emulated in real time.
+//!
+//! ```text
+//!  front ends            disk (one thread each)                      devices
+//!  nbd ──┐  Submission   ┌──────────────────────────┐  Parts   ┌─ file: a file or block device
+//!  fuse ─┼─────────────► │ queue ─► Engine ─► Device │ ───────► ┤  emulated: a drive's model in real time
+//!  tests ┘ ◄───────────  │  log, metrics, timeouts   │ ◄─────── └─ null: answers at once
+//!           Completion   └──────────────────────────┘  Done
+//! ```
+//!
+//! - [`request`]: what passes between front ends and a disk, [`buffer`]: where the data lie.
+//! - [`disk`]: the handle that front ends use, and the thread behind it: events in, decisions out.
+//! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such.
+//! - [`nbd`], `fuse` (a feature): front ends.
+//! - [`metrics`], [`http`], [`record`]: what a person watches it with.
+//! - [`clock`], [`sys`]: the machine.
+//!
+//! What is not here: policies, the disk model, arguments and configuration files, printing.
+//!
+//! # Threads
+//!
+//! One for each disk, which alone touches its engine and device; one for NBD and HTTP; one for FUSE.
+//! Between them stand bounded queues: when one is full, its front end stops reading from its client.
+
+pub mod buffer;
+pub mod clock;
+pub mod device;
+pub mod disk;
+pub mod emulated;
+pub mod file;
+#[cfg(feature = "fuse")]
+pub mod fuse;
+pub mod http;
+pub mod metrics;
+pub mod nbd;
+pub mod null;
+pub mod record;
+pub mod request;
+pub mod sys;

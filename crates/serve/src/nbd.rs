@@ -1,0 +1,1 @@
+//! Network Block Device: a disk for remote clients and virtual machines.

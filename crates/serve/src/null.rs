@@ -1,0 +1,62 @@
+//! A device that answers at once: what is left is the cost of everything else.
+
+use crate::device::{Aborted, Device, Done, Geometry, Parts};
+use crate::request::Data;
+use headtime_sched::{Op, Request, Tag};
+use headtime_units::{Sectors, Time};
+use std::collections::VecDeque;
+
+/// Reads as zeroes, forgets what is written.
+#[derive(Debug)]
+pub struct Null {
+    geometry: Geometry,
+    done: VecDeque<Done>,
+}
+
+impl Null {
+    /// A device of so many sectors of 512 bytes that takes `depth` commands at a time.
+    pub fn new(capacity: Sectors, depth: u32) -> Null {
+        Null {
+            geometry: Geometry {
+                capacity,
+                sector_bytes: 512,
+                depth,
+                read_only: false,
+                discards: true,
+            },
+            done: VecDeque::with_capacity(depth as usize),
+        }
+    }
+}
+
+impl Device for Null {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now: Time, command: &Request, mut parts: Parts) {
+        if command.op == Op::Read {
+            for part in &mut parts {
+                if let Data::Buffer(buffer) = &mut part.data {
+                    buffer.fill(0);
+                }
+            }
+        }
+        self.done.push_back(Done {
+            tag: command.tag,
+            at: now,
+            result: Ok(()),
+            parts,
+        });
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        let mut done = self.done.pop_front()?;
+        done.at = now;
+        Some(done)
+    }
+
+    fn abort(&mut self, _now: Time, _tag: Tag) -> Aborted {
+        Aborted::No
+    }
+}

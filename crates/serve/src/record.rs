@@ -1,0 +1,1 @@
+//! Records the requests of a block device with their processes.
