@@ -34,6 +34,9 @@ const SPIN: Nanos = Nanos::from_micros(300);
 /// for the last.
 const ROUND: u32 = 32;
 
+/// After so many events it is looked for orders, though there may be more events.
+const ORDERS_EVERY: u32 = 1024;
+
 /// The log reaches its file at least so often, if anything happens.
 const LOG_EVERY: Nanos = Nanos::from_secs(1);
 
@@ -96,6 +99,7 @@ struct Thread {
     /// Whom to wake at the end of the round.
     to_wake: Vec<Arc<dyn Completer>>,
     completed: u32,
+    steps: u32,
     spin: Nanos,
     stopping: bool,
     /// The last flush, and how it ended.
@@ -197,6 +201,7 @@ impl Thread {
             log_flushed: Time::ZERO,
             to_wake: Vec::new(),
             completed: 0,
+            steps: 0,
             spin,
             stopping: false,
             last_flush: None,
@@ -206,7 +211,10 @@ impl Thread {
     fn run(mut self) -> io::Result<()> {
         loop {
             let real = self.clock.now();
-            if self.step(real) {
+            self.steps = self.steps.wrapping_add(1);
+            // Whoever keeps the thread busy must not keep it from being told to stop.
+            let due = !self.steps.is_multiple_of(ORDERS_EVERY) && self.step(real);
+            if due {
                 if self.completed >= ROUND {
                     self.wake_front_ends();
                 }
@@ -216,6 +224,9 @@ impl Thread {
             self.wake_front_ends();
             if self.shared.ordered.swap(false, Ordering::SeqCst) {
                 self.obey(real);
+                continue;
+            }
+            if self.step(real) {
                 continue;
             }
             if self.stopping && self.engine.is_idle() && self.next.is_none() {
@@ -249,13 +260,16 @@ impl Thread {
             .flatten()
             .min()
             .unwrap_or(Time::NEVER);
-        let device_by = match self.device.next_event() {
-            Some(at) => at.min(real),
-            // A device in real time is asked always.
-            None => real,
+        let device = match self.device.in_model_time() {
+            true => self.device.next_event().unwrap_or(Time::NEVER),
+            // A device in real time is asked always, and first.
+            false => self.now,
         };
-        if device_by <= others.max(self.now) || self.device.next_event().is_none() {
-            let at = device_by.max(self.now);
+        if device <= real && device <= others.max(self.now) {
+            let at = match self.device.in_model_time() {
+                true => device.max(self.now),
+                false => real.max(self.now),
+            };
             if let Some(done) = self.device.poll(at) {
                 self.completed(done.tag, done.at.max(self.now), done.result, done.parts);
                 return true;
@@ -525,11 +539,12 @@ impl Thread {
 
     fn obey(&mut self, real: Time) {
         let at = real.max(self.now);
+        // The device is told the time; nothing may happen to it before that.
+        self.now = at;
         let orders = std::mem::take(&mut *lock(&self.shared.orders));
         for order in orders {
             match order {
                 Order::Swap { text, build } => {
-                    self.now = at;
                     if let Some(log) = &mut self.log {
                         log::write_swap(&mut log.text, at, &text);
                     }
