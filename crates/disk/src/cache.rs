@@ -187,11 +187,15 @@ impl Cache {
 
     /// How many sectors are not on the medium yet. No sector is dirty in two segments.
     pub fn dirty_sectors(&self) -> u64 {
+        self.dirty_extents().map(|extent| extent.len.get()).sum()
+    }
+
+    /// The sectors that are not on the medium yet.
+    pub fn dirty_extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.segments
             .iter()
             .filter(|s| s.is_dirty())
-            .map(|s| s.dirty_end - s.dirty_start)
-            .sum()
+            .map(Segment::dirty)
     }
 
     /// The dirty segments whose writing has not begun.

@@ -22,6 +22,7 @@ mod media;
 mod noise;
 mod read;
 mod write;
+mod written;
 
 use crate::cache::{Cache, SegmentId};
 use crate::layout::Layout;
@@ -150,6 +151,16 @@ struct Writing {
     until: Time,
 }
 
+/// A stretch of sectors as it passes under the writing head.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    extent: Extent,
+    /// When its first sector begins.
+    from: Time,
+    /// How long all of it takes.
+    takes: Nanos,
+}
+
 /// A simulated disk.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -188,6 +199,7 @@ pub struct Drive {
     no_room: bool,
     /// Scratch, to save allocations.
     pieces: Vec<Piece>,
+    written: written::Record,
 }
 
 impl Drive {
@@ -236,6 +248,7 @@ impl Drive {
             flushes: 0,
             no_room: false,
             pieces: Vec::new(),
+            written: written::Record::default(),
             layout,
             profile: profile.clone(),
         }
@@ -348,6 +361,7 @@ impl Drive {
         self.advance(now);
         let (at, index) = self.finished.pop_front()?;
         self.free_slots.push(index);
+        self.note_completed(index);
         let slot = &self.slots[usize::from(index)];
         debug_assert_eq!(slot.breakdown.total(), at - slot.submitted, "{slot:?}");
         Some(Completion {

@@ -7,7 +7,7 @@ use crate::profile::{FirmwarePolicy, WriteBack};
 use crate::queue::{Target, Waiting};
 use ahead::Progress;
 use headtime_sched::Op;
-use headtime_units::{Nanos, Time, Track};
+use headtime_units::{Extent, Nanos, Time, Track};
 
 use super::ahead;
 
@@ -115,6 +115,10 @@ impl Drive {
 
     fn written(&mut self, at: Time) {
         let writing = self.writing.take().expect("a segment is written");
+        let from = self.cache.get(writing.segment).dirty_start;
+        let extent = Extent::at(from, writing.written - from);
+        self.faults.written(extent);
+        self.note_written(at, extent);
         self.cache.end_destage(writing.segment, writing.written);
         self.admit(at);
     }

@@ -51,6 +51,12 @@ impl Faults {
         lost
     }
 
+    /// What the medium has stays, what the firmware had is over.
+    pub fn power_cycle(&mut self) {
+        self.stalled_until = Time::ZERO;
+        self.lose = 0;
+    }
+
     /// The first sector of `extent` that cannot be read, and for how many turns that is tried.
     pub fn unreadable(&self, extent: Extent) -> Option<(MediumError, u32)> {
         self.unreadable

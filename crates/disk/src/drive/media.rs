@@ -1,6 +1,6 @@
 //! The arm at work: accesses to the medium, entered into the account.
 
-use super::{Drive, Piece};
+use super::{Drive, Passing, Piece};
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::Step;
 use headtime_sched::Op;
@@ -215,6 +215,11 @@ impl Drive {
             for step in walk.with_seek_error(error) {
                 motion.add(&Taken::of(&step));
                 Taken::of(&step).enter(&mut self.ledger, destage);
+                self.written.passing(Passing {
+                    extent: step.extent(),
+                    from: step.transfer_begin(),
+                    takes: step.transfer,
+                });
             }
             return;
         };
@@ -243,6 +248,11 @@ impl Drive {
             };
             motion.add(&taken);
             taken.enter(&mut self.ledger, destage);
+            self.written.passing(Passing {
+                extent: Extent::new(step.run.start, Sectors::new(u64::from(fits))),
+                from: due + wait,
+                takes: taken.transfer,
+            });
             next = step.run.start + Sectors::new(u64::from(fits));
             now = motion.end;
             track = step.run.track;

@@ -166,7 +166,6 @@ impl Drive {
         self.cache.join_write(id, extent);
         self.cache.touch(id, true);
         self.cache.overwrite(extent, Some(id));
-        self.faults.written(extent);
         let depart = processed.max(writing.until);
         let feed = Feed {
             first: begin + self.sector(),
@@ -247,7 +246,6 @@ impl Drive {
             self.cache.begin_destage(id);
         }
         self.cache.overwrite(extent, segment);
-        self.faults.written(extent);
 
         // The arm.
         let mut depart = processed.max(leave).max(now);
@@ -263,6 +261,7 @@ impl Drive {
             lead: overhead.write_lead(len),
         };
         self.ledger.plan(depart, extent.start, Part::Overhead);
+        self.begin_passing(now);
         let motion = self.write_media(self.track, depart, extent, Some(feed), fast);
         self.track = motion.track;
         if len > u64::from(self.cache.spec().segment_sectors) {
@@ -272,12 +271,16 @@ impl Drive {
         if fetched.is_none() {
             self.bus.plan(data, sent);
         }
-        if let Some(id) = segment {
-            self.writing = Some(Writing {
-                segment: id,
-                written: extent.end().get(),
-                until: motion.end,
-            });
+        match segment {
+            Some(id) => {
+                self.writing = Some(Writing {
+                    segment: id,
+                    written: extent.end().get(),
+                    until: motion.end,
+                });
+            }
+            // Nothing else of the drive knows of it.
+            None => self.note_past(motion.end, extent),
         }
         self.last_was_read = false;
         if fast {
@@ -355,8 +358,8 @@ impl Drive {
             .max(self.faults.after_stall(now));
         let extent = self.cache.get(id).dirty();
         self.cache.begin_destage(id);
-        self.faults.written(extent);
         self.ledger.plan(depart, extent.start, Part::Overhead);
+        self.begin_passing(now);
         let motion = self.write_media(self.track, depart, extent, None, true);
         self.track = motion.track;
         self.arm_free = motion.end;

@@ -1,0 +1,215 @@
+//! What is on the medium, and what is lost when the power fails.
+//!
+//! For whoever keeps the data of an emulated drive: the drive itself moves none, it only says which
+//! sectors have got where.
+
+use super::{Drive, Passing};
+use crate::cache::Cache;
+use crate::queue::Queue;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Time};
+use std::collections::VecDeque;
+
+/// What has been written since somebody last asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    on: bool,
+    done: Vec<(Time, Extent)>,
+    /// Sectors that go past the buffer, and when they are on the medium.
+    past: Option<(Time, Extent)>,
+    /// What the arm is writing, step by step.
+    passing: Vec<Passing>,
+}
+
+impl Record {
+    /// Sectors pass under the writing head.
+    pub fn passing(&mut self, passing: Passing) {
+        if self.on {
+            self.passing.push(passing);
+        }
+    }
+}
+
+impl Drive {
+    /// Records from now on what gets onto the medium, or stops it and drops what was recorded. Off
+    /// at first, and then costs nothing.
+    ///
+    /// Turned on while writes are under way, it records what ends from then on.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn record_written(&mut self, now: Time, on: bool) {
+        self.advance(now);
+        if on != self.written.on {
+            self.written = Record {
+                on,
+                ..Record::default()
+            };
+        }
+    }
+
+    /// The stretches of sectors that the arm has finished writing by `now` since the last call, in
+    /// order of time, with when that was: destaged from the buffer or written through it. Nothing
+    /// unless [`Drive::record_written`] is on. The memory is used again.
+    ///
+    /// - A stretch is recorded when the arm has written the last of it, as
+    ///   [`Drive::dirty_sectors`] counts; if the power fails, up to where the arm was.
+    /// - What a write has left on the medium by the time at which its completion is polled is recorded
+    ///   then, again or for the first time. So of all writes whose completions were polled, those
+    ///   sectors are not on the medium that were not returned here after that; and whoever calls this
+    ///   before and after each [`Drive::poll`] knows at any time which.
+    /// - A flush completes after all that were written before it are recorded.
+    /// - Sectors may be recorded while a write of them is in the drive. Which data are on the medium
+    ///   then, the earlier or the new ones, is open until it completes, as with a real drive.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn take_written(&mut self, now: Time) -> std::vec::Drain<'_, (Time, Extent)> {
+        self.advance(now);
+        self.settle_past(now);
+        self.written.done.drain(..)
+    }
+
+    /// The sectors that [`Drive::dirty_sectors`] counts, in no order.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn dirty_extents(&mut self, now: Time) -> impl Iterator<Item = Extent> + '_ {
+        self.advance(now);
+        self.cache.dirty_extents()
+    }
+
+    /// The power fails and is back at once. What the buffer held is lost, and so is every command:
+    /// those in the drive never complete, nor are completions handed out that were not polled. A
+    /// write that the arm was in the middle of is on the medium as far as whole sectors of the medium
+    /// had passed; [`Drive::take_written`] tells which, if asked to record.
+    ///
+    /// Sectors that cannot be read stay so; a stall is over, and no command is lost any more. The
+    /// arm is where it was at time zero, the platters turn as if nothing had happened: how long the
+    /// drive takes to get ready is the caller's to wait.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn power_cycle(&mut self, now: Time) {
+        self.advance(now);
+        self.settle_past(now);
+        self.note_cut(now);
+        self.replan(now);
+        let depth = self.depth();
+        self.cache = Cache::new(&self.profile.cache, self.layout.capacity().get());
+        self.queue = Queue::new(self.profile.queue.policy, depth);
+        self.bus = super::Bus::default();
+        self.faults.power_cycle();
+        self.slots.clear();
+        self.free_slots.clear();
+        self.planned.clear();
+        self.finished = VecDeque::with_capacity(depth as usize);
+        self.track = self.layout.home();
+        self.arm_free = now;
+        self.idle_since = now;
+        self.ahead = None;
+        self.read_last = (Time::ZERO, Lba::ZERO);
+        self.writing = None;
+        self.last_was_read = true;
+        self.flushes = 0;
+        self.no_room = false;
+    }
+
+    /// The arm sets out to write something new.
+    pub(super) fn begin_passing(&mut self, now: Time) {
+        self.settle_past(now);
+        self.written.passing.clear();
+    }
+
+    /// Sectors from the buffer are on the medium.
+    pub(super) fn note_written(&mut self, at: Time, extent: Extent) {
+        if self.written.on {
+            self.settle_past(at);
+            self.written.done.push((at, extent));
+            self.written.passing.clear();
+        }
+    }
+
+    /// Sectors that go past the buffer will be on the medium.
+    pub(super) fn note_past(&mut self, at: Time, extent: Extent) {
+        self.faults.written(extent);
+        if self.written.on {
+            debug_assert!(self.written.past.is_none(), "there is one arm");
+            self.written.past = Some((at, extent));
+        }
+    }
+
+    /// Sectors that went past the buffer are on the medium, if it is time.
+    pub(super) fn settle_past(&mut self, now: Time) {
+        if let Some((at, extent)) = self.written.past.filter(|&(at, _)| at <= now) {
+            self.written.past = None;
+            self.written.done.push((at, extent));
+            self.written.passing.clear();
+        }
+    }
+
+    /// The completion of a command is polled: what of it is not in the buffer any more is on the
+    /// medium.
+    pub(super) fn note_completed(&mut self, index: u16) {
+        let command = self.slots[usize::from(index)].command;
+        if !self.written.on || command.op != Op::Write {
+            return;
+        }
+        let at = self.now;
+        self.settle_past(at);
+        let (mut from, end) = (command.extent.start, command.extent.end());
+        while from < end {
+            let dirty = self
+                .cache
+                .dirty_extents()
+                .filter(|dirty| dirty.end() > from)
+                .min_by_key(|dirty| dirty.start);
+            let until = dirty.map_or(end, |dirty| dirty.start.min(end));
+            if from < until {
+                let clean = Extent::new(from, until - from);
+                self.written.done.push((at, clean));
+            }
+            from = dirty.map_or(end, |dirty| dirty.end());
+        }
+    }
+
+    /// The arm loses its power while it writes.
+    fn note_cut(&mut self, now: Time) {
+        let wanted = match (&self.writing, self.written.past.take()) {
+            (Some(writing), _) => {
+                let from = self.cache.get(writing.segment).dirty_start;
+                Extent::at(from, writing.written - from)
+            }
+            (None, Some((_, extent))) => extent,
+            (None, None) => return,
+        };
+        let per = u64::from(self.profile.geometry.sectors_per_physical());
+        let mut passing = std::mem::take(&mut self.written.passing);
+        for step in passing.drain(..) {
+            let passed = now.saturating_since(step.from).min(step.takes);
+            if passed.is_zero() {
+                continue;
+            }
+            let sectors = u128::from(step.extent.len.get()) * u128::from(passed.as_nanos())
+                / u128::from(step.takes.as_nanos());
+            let mut end = step.extent.start.get() + sectors as u64;
+            if end < step.extent.end().get() {
+                // One of the medium's sectors is written whole or not at all.
+                end = end / per * per;
+            }
+            // More is written than was asked for where the medium's sectors are larger.
+            let start = step.extent.start.max(wanted.start);
+            let end = Lba::new(end).min(wanted.end());
+            if start < end {
+                let extent = Extent::new(start, end - start);
+                self.faults.written(extent);
+                self.written.done.push((now, extent));
+            }
+        }
+        self.written.passing = passing;
+    }
+}

@@ -1,0 +1,167 @@
+//! Drives and loads of every kind.
+
+use headtime_disk::profile::{
+    FirmwarePolicy, Preseek, ReadAhead, RequestedData, WriteBack, by_name,
+};
+use headtime_disk::{Command, Completion, Drive, Fault, Profile};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos};
+use proptest::prelude::*;
+
+pub fn command(tag: u32, op: Op, start: u64, len: u64) -> Command {
+    Command {
+        tag,
+        op,
+        extent: Extent::at(start, len),
+        fua: false,
+    }
+}
+
+/// The next completion. A drive that has to be asked very often for it makes no progress.
+pub fn wait(drive: &mut Drive) -> Completion {
+    for _ in 0..1_000 {
+        let next = drive.next_event().expect("something is under way");
+        if let Some(completion) = drive.poll(next) {
+            return completion;
+        }
+    }
+    panic!("1000 events, and nothing completes");
+}
+
+pub fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+/// Drives of every kind of buffer, bus and queue.
+pub fn profiles() -> impl Strategy<Value = Profile> {
+    let name = prop::sample::select(vec![
+        "atlas10k",
+        "cheetah9lp",
+        "barracuda-st32171w",
+        "ibm18es",
+        "hp-c2247a",
+        "barracuda-7200.10-160",
+        "wd5000aaks",
+        "exos-x18",
+    ]);
+    let write_back = prop::sample::select(vec![
+        WriteBack::Off,
+        WriteBack::Appending,
+        WriteBack::Flushed,
+        WriteBack::Full,
+    ]);
+    let preseek = prop::sample::select(vec![
+        Preseek::Off,
+        Preseek::AtCompletion,
+        Preseek::AtMediaEnd,
+    ]);
+    let read_ahead = prop::sample::select(vec![
+        ReadAhead::Off,
+        ReadAhead::TrackEnd,
+        ReadAhead::CylinderEnd,
+        ReadAhead::SegmentFull,
+        ReadAhead::NextTrack,
+    ]);
+    let requested = prop::sample::select(vec![
+        RequestedData::Dropped,
+        RequestedData::Kept,
+        RequestedData::Replaceable,
+    ]);
+    let flags = prop::array::uniform16(any::<bool>());
+    (
+        name,
+        write_back,
+        preseek,
+        read_ahead,
+        requested,
+        flags,
+        0_u32..40,
+        1_u32..4,
+    )
+        .prop_map(
+            |(name, write_back, preseek, read_ahead, requested, flags, ahead_min, writes)| {
+                by_name(name)
+                    .unwrap()
+                    .with(|spec| {
+                        let cache = &mut spec.cache;
+                        cache.write_back = write_back;
+                        cache.read_ahead = read_ahead;
+                        cache.requested_data = requested;
+                        cache.segment_sectors = cache.segment_sectors.min(600);
+                        cache.segments = cache.segments.clamp(3, 6);
+                        cache.write_segments = writes.min(cache.segments);
+                        let bound = flags[0] && read_ahead != ReadAhead::Off;
+                        cache.read_ahead_min = if bound { ahead_min } else { 0 };
+                        cache.read_ahead_max = match read_ahead {
+                            ReadAhead::Off => 0,
+                            _ => cache.read_ahead_max.min(600).max(cache.read_ahead_min),
+                        };
+                        cache.dedicated_write_segment = flags[1];
+                        cache.read_ahead_on_idle_hit = flags[2];
+                        cache.read_free_sectors = flags[3];
+                        cache.almost_read_hits = flags[4];
+                        cache.sneaky_full_read_hits = flags[5];
+                        cache.sneaky_intermediate_read_hits = flags[5];
+                        cache.read_hits_on_write_data = flags[6];
+                        cache.write_prebuffering = flags[7];
+                        cache.combine_sequential_writes = flags[8];
+                        cache.stop_read_ahead_in_sector = flags[9];
+                        cache.disconnect_write_in_seek = flags[10];
+                        cache.send_partial_hit_at_once = flags[11];
+                        spec.access.zero_latency_read = flags[12];
+                        spec.access.zero_latency_write = flags[13];
+                        spec.bus.hold_for_read = flags[14] && !flags[5];
+                        spec.bus.never_disconnect = flags[15] && flags[0];
+                        spec.queue.preseek = preseek;
+                        spec.queue.depth = 8;
+                        if flags[15] {
+                            spec.queue.policy = FirmwarePolicy::Sptf {
+                                margin: Nanos::from_micros(300),
+                                age_cap: None,
+                            };
+                        } else {
+                            spec.queue.policy = FirmwarePolicy::Fifo;
+                        }
+                    })
+                    .unwrap()
+            },
+        )
+}
+
+/// One command: what, where (a few places, so that they meet), how long, forced, and how long the
+/// host thinks before it.
+pub fn commands() -> impl Strategy<Value = Vec<(u8, u64, u64, bool, u64)>> {
+    let place = prop_oneof![0_u64..300, 100_000_u64..100_400, 1_999_000_u64..2_000_000];
+    let len = prop_oneof![1_u64..40, 200_u64..900];
+    let pause = prop_oneof![Just(0_u64), 0_u64..200_000, 1_000_000_u64..80_000_000];
+    prop::collection::vec(
+        (0_u8..20, place, len, prop::bool::weighted(0.1), pause),
+        1..60,
+    )
+}
+
+/// What goes wrong with a command, or is done to one that waits.
+#[derive(Clone, Debug)]
+pub enum Trouble {
+    Nothing,
+    Inject(Fault),
+    Abort(prop::sample::Index),
+}
+
+pub fn troubles() -> impl Strategy<Value = Trouble> {
+    prop_oneof![
+        4 => Just(Trouble::Nothing),
+        1 => Just(Trouble::Inject(Fault::LoseNext)),
+        2 => (0_u64..400_000_000).prop_map(|span| {
+            Trouble::Inject(Fault::Stall(Nanos::from_nanos(span)))
+        }),
+        4 => any::<prop::sample::Index>().prop_map(Trouble::Abort),
+    ]
+}
+
+/// The same drive, but every write that fits completes in the buffer.
+pub fn buffering(profile: Profile) -> Profile {
+    profile
+        .with(|spec| spec.cache.write_back = WriteBack::Full)
+        .unwrap()
+}

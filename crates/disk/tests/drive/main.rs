@@ -1,0 +1,5 @@
+//! The drive as a whole.
+
+mod behaviour;
+mod common;
+mod written;
