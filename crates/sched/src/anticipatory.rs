@@ -96,7 +96,8 @@ mod tests;
 use crate::nearest::LookBack;
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Dispatch, Entry, Hz, Jiffies, ListId, Request, Scheduler, Tag};
+use crate::waits::Waits;
+use crate::{Dispatch, Entry, Hz, Jiffies, ListId, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use contexts::{ContextId, Contexts};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -331,6 +332,9 @@ pub struct Anticipatory {
     quota: u64,
     /// The batch of writes had times when there were none: how long it took says nothing.
     idled: bool,
+    waits: Waits,
+    /// What came during the wait and was waited for.
+    came: Option<Tag>,
 }
 
 impl Anticipatory {
@@ -371,6 +375,8 @@ impl Anticipatory {
             writes_left: 0,
             quota: (ticks.batch[Kind::Async] / 10).max(2),
             idled: false,
+            waits: Waits::default(),
+            came: None,
         }
     }
 
@@ -381,6 +387,14 @@ impl Anticipatory {
     fn oldest(&self, kind: Kind) -> &Request {
         let oldest = self.sorted.requests().oldest(kind.list());
         oldest.expect("there are requests of this kind")
+    }
+
+    /// Counts a wait, if it begins.
+    fn begin_wait(&mut self) {
+        if !self.waits.waiting() {
+            self.came = None;
+            self.waits.hold();
+        }
     }
 
     /// Ends a wait whose time is over.
@@ -563,6 +577,7 @@ impl Anticipatory {
     fn hand_out(&mut self, tag: Tag) -> Request {
         let request = self.sorted.remove(tag);
         let kind = Kind::of(&request);
+        self.waits.end(self.came.take() == Some(tag));
         self.waiting = Waiting::Off;
         self.finished = None;
         self.last[kind] = request.extent.end();
@@ -598,6 +613,10 @@ impl Scheduler for Anticipatory {
         let (old, new) = (self.next[kind].map(entry), entry(request.tag));
         let next = self.cheaper(kind, old, Some(new));
         self.next[kind] = next.map(|next| next.tag);
+        let process = self.anticipated.map(|id| self.contexts.get(id).process);
+        if process == Some(request.origin.process) {
+            self.came = Some(request.tag);
+        }
         if let Waiting::Drive | Waiting::Next(_) = self.waiting
             && let Some(process) = self.anticipated
             && self.ends_wait(now, process, Some(&request))
@@ -611,10 +630,20 @@ impl Scheduler for Anticipatory {
         self.time_out(tick);
         match self.choose(tick) {
             Some(tag) => Dispatch::Request(self.hand_out(tag)),
-            None if self.queued() == 0 => Dispatch::Empty,
+            None if self.queued() == 0 => {
+                self.waits.end(false);
+                Dispatch::Empty
+            }
             None => Dispatch::IdleUntil(match self.waiting {
-                Waiting::Next(until) => self.hz.time(until),
-                _ => now + LOOK_AGAIN,
+                Waiting::Next(until) => {
+                    self.begin_wait();
+                    self.hz.time(until)
+                }
+                Waiting::Drive => {
+                    self.begin_wait();
+                    now + LOOK_AGAIN
+                }
+                Waiting::Off | Waiting::Finished => now + LOOK_AGAIN,
             }),
         }
     }
@@ -661,6 +690,9 @@ impl Scheduler for Anticipatory {
         let kind = Kind::of(&request);
         self.sorted.fused(kept, gone);
         self.contexts.fused(&request);
+        if self.came == Some(gone) {
+            self.came = Some(kept);
+        }
         if self.next[kind] == Some(gone) {
             self.next[kind] = self.successor(kind, request.extent.start);
         }
@@ -684,6 +716,12 @@ impl Scheduler for Anticipatory {
         // As the original does, so that the next batch of writes is not judged by this one.
         self.batch = Kind::Sync;
         (self.draining, self.fresh) = (false, false);
+        self.came = None;
+        self.waits.end(false);
         requests
+    }
+
+    fn waits(&self) -> WaitStats {
+        self.waits.stats()
     }
 }

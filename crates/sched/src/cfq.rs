@@ -101,7 +101,8 @@ pub use config::CfqConfig;
 use crate::jiffies::Jiffies;
 use crate::nearest::LookBack;
 use crate::policy::{Built, Parts, PolicyInfo};
-use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag};
+use crate::waits::Waits;
+use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use config::Ticks;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -149,6 +150,9 @@ pub struct Cfq {
     drive: Drive,
     /// Where the last request handed out ended.
     last: Lba,
+    waits: Waits,
+    /// The queue that the disk was last held for.
+    held_for: Option<QueueId>,
 }
 
 impl Cfq {
@@ -179,6 +183,8 @@ impl Cfq {
             slice: None,
             drive: Drive::START,
             last: Lba::ZERO,
+            waits: Waits::default(),
+            held_for: None,
         }
     }
 
@@ -572,14 +578,19 @@ impl Scheduler for Cfq {
     fn dispatch(&mut self, now: Time) -> Dispatch {
         self.run_timer(now, true);
         if self.rotation.is_empty() {
+            self.waits.end(false);
             return Dispatch::Empty;
         }
         let jiffies = self.config.hz.at(now);
         let completion = now.saturating_add(COMPLETION_WAIT);
         let Some(id) = self.select(jiffies) else {
             let timer = self.slice.and_then(|slice| slice.timer);
+            self.held_for = self.slice.map(|slice| slice.queue);
+            self.waits.hold();
             return Dispatch::IdleUntil(timer.unwrap_or(completion));
         };
+        // What is there now came meanwhile: the queue had nothing.
+        self.waits.end(self.held_for == Some(id));
         let held_back = !self.queues[id].sync && self.drive.sync > 0;
         if held_back || self.is_full(id) {
             return Dispatch::IdleUntil(completion);
@@ -652,7 +663,16 @@ impl Scheduler for Cfq {
 
     fn drain(&mut self) -> Vec<Request> {
         let all = self.pool.drain();
-        *self = Cfq::new(self.config);
+        let mut waits = self.waits;
+        waits.end(false);
+        *self = Cfq {
+            waits,
+            ..Cfq::new(self.config)
+        };
         all
+    }
+
+    fn waits(&self) -> WaitStats {
+        self.waits.stats()
     }
 }

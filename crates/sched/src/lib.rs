@@ -47,6 +47,7 @@ mod spec;
 pub mod sptf;
 pub mod sstf;
 pub mod stream;
+mod waits;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
@@ -69,6 +70,7 @@ pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Alone, Open, Stream, StreamConfig, WaitFrom};
+pub use waits::WaitStats;
 
 #[cfg(test)]
 mod tests {

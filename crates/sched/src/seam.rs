@@ -1,6 +1,6 @@
 //! The seam between policies and whatever drives them.
 
-use crate::{Op, Origin, Request, Tag};
+use crate::{Op, Origin, Request, Tag, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Time};
@@ -126,7 +126,13 @@ pub trait Scheduler {
     fn queued(&self) -> usize;
 
     /// Removes all queued requests, as [`Elevator::drain`], so that another scheduler can take over.
+    /// Ends a wait; the counts of [`Scheduler::waits`] stay.
     fn drain(&mut self) -> Vec<Request>;
+
+    /// How often it waited so far, and what came of it. All zero for schedulers that never wait.
+    fn waits(&self) -> WaitStats {
+        WaitStats::default()
+    }
 }
 
 macro_rules! forward_elevator {
@@ -183,6 +189,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn foretold(&mut self, now: Time, request: &Foretold) {
         (**self).foretold(now, request);
+    }
+
+    fn waits(&self) -> WaitStats {
+        (**self).waits()
     }
 }
 

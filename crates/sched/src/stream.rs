@@ -291,6 +291,7 @@ pub struct Streams {
     /// When the tail should complete, or has.
     expected: Time,
     streams: u64,
+    established: u64,
 }
 
 impl Streams {
@@ -303,6 +304,7 @@ impl Streams {
             tail_tag: None,
             expected: Time::ZERO,
             streams: 0,
+            established: 0,
         }
     }
 
@@ -346,6 +348,8 @@ impl Foresight for Streams {
                 }
             }
         };
+        // Sizes go up one by one, and fall back to the threshold at the lowest.
+        self.established += u64::from(member.size == self.config.threshold);
         if self.config.alone == Alone::Defer {
             self.parents.no_longer_alone(start);
         }
@@ -451,6 +455,10 @@ impl Foresight for Streams {
     fn fused(&mut self, kept: Tag, gone: Tag) {
         let other = self.queued[gone.index()];
         let member = &mut self.queued[kept.index()];
+        if other.size.min(member.size) >= self.config.threshold {
+            // Two streams go on as one.
+            self.parents.ended += 1;
+        }
         if other.size > member.size {
             *member = other;
         }
@@ -458,7 +466,12 @@ impl Foresight for Streams {
 
     fn reset(&mut self) {
         self.parents.clear();
+        self.parents.ended = self.established;
         self.tail_tag = None;
         self.tail += 1;
+    }
+
+    fn streams(&self) -> (u64, u64) {
+        (self.established, self.established - self.parents.ended)
     }
 }

@@ -1,7 +1,8 @@
 //! Holding the disk for a request that has not arrived: the part that does not depend on how it is
 //! foreseen.
 
-use crate::{Dispatch, Elevator, Foretold, Request, Scheduler, Tag};
+use crate::waits::Waits;
+use crate::{Dispatch, Elevator, Foretold, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -48,6 +49,11 @@ pub trait Foresight {
 
     /// Forgets everything.
     fn reset(&mut self);
+
+    /// How many streams have come to be waited for so far, and how many of them may still go on.
+    fn streams(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// Where a request is.
@@ -90,6 +96,9 @@ pub struct Anticipating<E, F> {
     members: Vec<Member>,
     turns: u64,
     now: Time,
+    waits: Waits,
+    /// What is held, if it came during the wait.
+    came: Option<Tag>,
 }
 
 impl<E: Elevator, F: Foresight> Anticipating<E, F> {
@@ -105,6 +114,8 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             members: Vec::new(),
             turns: 0,
             now: Time::ZERO,
+            waits: Waits::default(),
+            came: None,
         }
     }
 
@@ -134,12 +145,14 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn give_back(&mut self, now: Time) {
         if let Some(held) = self.held.take() {
             self.members[held.tag.index()].place = Place::Elevator;
+            self.came = None;
             self.elevator.insert(now, held);
         }
     }
 
     fn hand_out(&mut self, now: Time, request: Request, place: Place) -> Dispatch {
         self.members[request.tag.index()].place = place;
+        self.waits.end(self.came.take() == Some(request.tag));
         let before = self.head;
         self.head = request.extent.end();
         let pending = pending(&self.elevator, now, self.head);
@@ -214,6 +227,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         self.turns += 1;
         if held {
             self.give_back(now);
+            self.came = self.waits.waiting().then_some(request.tag);
             self.held = Some(request);
         } else {
             self.elevator.insert(now, request);
@@ -229,6 +243,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
         let candidate = candidate.map(|candidate| candidate.request);
         let Some(next) = self.held.or(candidate) else {
+            self.waits.end(false);
             return Dispatch::Empty;
         };
         if let Some(until) = self.foresight.hold(now, &next)
@@ -238,6 +253,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
                 Some(_) => self.until_urgent(now, until.min(slice_end)),
                 None => until,
             };
+            self.waits.hold();
             return Dispatch::IdleUntil(until);
         }
         match self.held.take() {
@@ -313,6 +329,17 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             self.members[request.tag.index()].place = Place::Gone;
         }
         self.foresight.reset();
+        self.came = None;
+        self.waits.end(false);
         all
+    }
+
+    fn waits(&self) -> WaitStats {
+        let (streams_established, streams) = self.foresight.streams();
+        WaitStats {
+            streams_established,
+            streams,
+            ..self.waits.stats()
+        }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Parents {
     threshold: u64,
     tolerance: Millionths,
     all: Vec<Parent>,
+    /// Streams that were waited for and do not go on.
+    pub ended: u64,
 }
 
 /// The most requests that may have a child. Those in the drive are among them, and a drive takes 256
@@ -72,6 +74,7 @@ impl Parents {
             threshold,
             tolerance,
             all: Vec::with_capacity(PARENTS_MAX),
+            ended: 0,
         }
     }
 
@@ -116,8 +119,10 @@ impl Parents {
 
     /// Adds one that was handed out last.
     pub fn push(&mut self, mut parent: Parent) {
-        if self.all.len() == PARENTS_MAX {
-            self.all.pop();
+        if self.all.len() == PARENTS_MAX
+            && let Some(gone) = self.all.pop()
+        {
+            self.ended += u64::from(self.established(&gone));
         }
         parent.schedule(self.least);
         self.place(parent);
@@ -162,6 +167,8 @@ impl Parents {
             let mut parent = self.all.pop().expect("just looked");
             if self.second_chance(&mut parent) {
                 self.place(parent);
+            } else {
+                self.ended += u64::from(self.established(&parent));
             }
         }
     }
