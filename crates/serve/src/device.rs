@@ -123,9 +123,15 @@ pub trait Device {
     ///
     /// # Errors
     ///
-    /// If the device cannot do that; the text says why.
-    fn control(&mut self, _now: Time, _what: &Control) -> Result<(), Unsupported> {
-        Err(Unsupported)
+    /// If the device cannot do that.
+    fn control(&mut self, _now: Time, _what: &Control) -> Result<(), ControlError> {
+        Err(ControlError::Unsupported)
+    }
+
+    /// Whether sectors that were discarded read as zeroes, so that discarding may stand for writing
+    /// zeroes. Does not change.
+    fn discards_to_zeroes(&self) -> bool {
+        false
     }
 
     /// What of the device is allocated, for whoever copies it; can be asked from other threads.
@@ -134,10 +140,29 @@ pub trait Device {
     }
 }
 
-/// The device cannot do what it was asked.
+/// Why a device does not do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("only an emulated drive can do that")]
-pub struct Unsupported;
+#[non_exhaustive]
+pub enum ControlError {
+    /// It is a real one.
+    #[error("only an emulated drive can do that")]
+    Unsupported,
+    /// Sectors are named that it does not have.
+    #[error("sectors {extent} are not on a disk of {capacity}")]
+    Outside {
+        /// The sectors.
+        extent: Extent,
+        /// How many it has.
+        capacity: Sectors,
+    },
+    /// What a power cut takes back could not be taken back from the store: the kernel's number of the
+    /// error. The power is off nevertheless.
+    #[error(
+        "what the drive had not written could not be taken back: {}",
+        std::io::Error::from_raw_os_error(*.0)
+    )]
+    Store(i32),
+}
 
 /// Something that is done to an emulated drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

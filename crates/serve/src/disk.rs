@@ -5,7 +5,7 @@ mod thread;
 
 use crate::buffer::Pool;
 use crate::clock::Clock;
-use crate::device::{Allocation, Control, Device, Geometry, Unsupported};
+use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::Submission;
 use crossbeam_queue::ArrayQueue;
@@ -126,7 +126,7 @@ pub enum Refused {
 enum Order {
     Swap { text: String, build: BuildScheduler },
     SetTimeout(Option<Nanos>),
-    Device(Control, oneshot::Sender<Result<(), Unsupported>>),
+    Device(Control, oneshot::Sender<Result<(), ControlError>>),
     ClearFailure(oneshot::Sender<Result<(), Abandoned>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
     Stop,
@@ -152,6 +152,7 @@ struct Shared {
     pool: Pool,
     geometry: Geometry,
     allocation: Option<Arc<dyn Allocation>>,
+    discards_to_zeroes: bool,
     queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
     room: Notify,
@@ -236,6 +237,11 @@ impl Disk {
     /// What is allocated, if the device can tell.
     pub fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
         self.0.allocation.as_ref()
+    }
+
+    /// Whether sectors that were discarded read as zeroes.
+    pub fn discards_to_zeroes(&self) -> bool {
+        self.0.discards_to_zeroes
     }
 
     /// Hands a request over. Whom it names is told of its end, whatever happens.
@@ -335,8 +341,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) the device is not emulated.
-    pub async fn control(&self, what: Control) -> Result<Result<(), Unsupported>, Stopped> {
+    /// If the disk has stopped, or (inside) the device cannot do that.
+    pub async fn control(&self, what: Control) -> Result<Result<(), ControlError>, Stopped> {
         let (sender, receiver) = oneshot::channel();
         self.order(Order::Device(what, sender));
         receiver.await.map_err(|_| Stopped)
