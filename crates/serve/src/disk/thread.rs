@@ -170,6 +170,7 @@ impl Thread {
             pool: Pool::new(),
             geometry,
             allocation: device.allocation(),
+            discards_to_zeroes: device.discards_to_zeroes(),
             queue: ArrayQueue::new(options.queue.max(1)),
             room: Notify::new(),
             was_full: AtomicBool::new(false),
@@ -319,6 +320,7 @@ impl Thread {
         let read_only =
             self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
         if op.changes() && read_only {
+            self.metrics.exports[usize::from(origin.export)].refused += 1;
             self.reply(
                 &to,
                 Completion {
@@ -602,6 +604,7 @@ impl Thread {
             waiting: self.engine.waiting(),
             abandoned: self.device.abandoned(),
             failed: self.shared.failed.load(Ordering::Relaxed),
+            in_model_time: self.device.in_model_time(),
             head_time: self.device.head_time(at),
             capacity: self.shared.geometry.capacity,
         })
@@ -649,6 +652,8 @@ impl Thread {
         for at in [
             self.engine.next_wakeup(),
             self.deadlines.front().map(|(at, ..)| *at),
+            // It may have come after the clock was read, and nobody rings for it again.
+            self.next.as_ref().map(|next| next.arrived),
         ] {
             until = until.min(at.unwrap_or(Time::NEVER));
         }
@@ -660,21 +665,30 @@ impl Thread {
             return;
         }
         let shared = &*self.shared;
+        let mut rings = false;
         shared.asleep.store(true, Ordering::SeqCst);
         std::sync::atomic::fence(Ordering::SeqCst);
         if shared.queue.is_empty() && !shared.ordered.load(Ordering::SeqCst) {
             let timeout = (until != Time::NEVER).then(|| timespec(until - real - self.spin));
             let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
             // Interrupted or not, what is due is looked for.
-            let _ = match self.device.ready_fd() {
+            rings = match self.device.ready_fd() {
                 Some(device) => {
                     let mut fds = [doorbell, PollFd::from_borrowed_fd(device, PollFlags::IN)];
-                    rustix::event::poll(&mut fds, timeout.as_ref())
+                    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+                    !fds[0].revents().is_empty()
                 }
-                None => rustix::event::poll(&mut [doorbell], timeout.as_ref()),
+                None => {
+                    let mut fds = [doorbell];
+                    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+                    !fds[0].revents().is_empty()
+                }
             };
         }
-        if !shared.asleep.swap(false, Ordering::SeqCst) {
+        // Whoever has to ring does so after having said it: the sound may come late, and a doorbell
+        // that is not read lets nobody sleep.
+        rings |= !shared.asleep.swap(false, Ordering::SeqCst);
+        if rings {
             let mut rung = [0; 8];
             let _ = rustix::io::read(&shared.doorbell, &mut rung);
         }
