@@ -409,6 +409,11 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
             notes.unpaired,
             "completions without a request were left out",
         ),
+        (notes.failed, "requests ended with an error"),
+        (
+            notes.lost,
+            "events were lost when it was recorded, so requests are missing or lack their completion",
+        ),
     ] {
         if count > 0 {
             texts.push(format!("{file}: {count} {what}"));

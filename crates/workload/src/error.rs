@@ -88,7 +88,8 @@ pub enum TraceError {
     #[error(
         "{file}: line {line}: `{found}` is not the beginning of a trace in a known format; recognised are disksim \
          (arrival device block blocks flags), msr (7 columns, the 4th Read or Write), blkparse \
-         (major,minor cpu sequence ..) and csv with the headings that this program writes; {hint}"
+         (major,minor cpu sequence ..), ftrace and perf (process [cpu] seconds: event: ..), iolog \
+         (fio version 2 or 3 iolog) and csv with the headings that this program writes; {hint}"
     )]
     UnknownFormat {
         /// Name of the file.

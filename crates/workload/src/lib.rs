@@ -38,6 +38,7 @@ mod input;
 mod lines;
 mod number;
 mod numbered;
+mod pairing;
 mod random;
 mod read;
 mod replay;
@@ -51,6 +52,7 @@ pub use fit::{Fit, Fitted, Fitter};
 pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
 pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
+pub use pairing::{BlockAction, BlockEvent, Level, Paired, Pairing};
 pub use random::Random;
 pub use read::{Backwards, ReadOptions};
 pub use replay::{

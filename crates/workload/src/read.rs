@@ -5,6 +5,7 @@ use crate::format;
 use crate::input::Input;
 use crate::lines::{LINE_MAX, LineError, Lines};
 use crate::number::TIME_MAX;
+use crate::pairing::Paired;
 use crate::trace::{ADDRESS_END, LENGTH_MAX, TRACE_SECTOR};
 use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, Trace, TraceRequest};
 use headtime_sched::Op;
@@ -23,8 +24,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// What to do with a request that arrives before the one ahead of it.
     pub backwards: Backwards,
-    /// Which event of a blkparse trace is a request's arrival; `None` takes `Q` if there are such
-    /// events, else `D`.
+    /// Which event of a request is its arrival, where a format has several (blkparse, ftrace, perf);
+    /// `None` takes queue events if there are any, else issue events.
     pub arrival_event: Option<ArrivalEvent>,
     /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`] writes.
     pub columns: Option<CsvColumns>,
@@ -91,6 +92,8 @@ impl Trace {
             Format::DiskSim => format::disksim::read(&mut lines, &mut reader)?,
             Format::Msr => format::msr::read(&mut lines, &mut reader)?,
             Format::Blkparse => format::blkparse::read(&mut lines, &mut reader)?,
+            Format::Ftrace | Format::Perf => format::events::read(&mut lines, &mut reader)?,
+            Format::Iolog => format::iolog::read(&mut lines, &mut reader)?,
             Format::Csv => format::csv::read(&mut lines, &mut reader)?,
         }
         reader.notes.lines = lines.number();
@@ -141,7 +144,9 @@ impl Reader<'_> {
             "columns are for csv; say so (--trace-format csv) or leave them out"
         } else if self.options.time_unit.is_some() && format != Format::DiskSim {
             "the format fixes the unit of time (csv: its columns); leave it out"
-        } else if self.options.arrival_event.is_some() && format != Format::Blkparse {
+        } else if self.options.arrival_event.is_some()
+            && !matches!(format, Format::Blkparse | Format::Ftrace | Format::Perf)
+        {
             "it has no queue and issue events to choose from; leave the choice out"
         } else {
             return Ok(());
@@ -184,6 +189,16 @@ impl Reader<'_> {
             return Ok(());
         }
         self.requests.push(request);
+        Ok(())
+    }
+
+    /// Takes what a pairing found.
+    pub(crate) fn take(&mut self, paired: Paired) -> Result<(), TraceError> {
+        self.notes.arrival_event = Some(paired.arrival_event);
+        self.notes.unpaired = paired.unpaired;
+        for (line, request) in paired.requests {
+            self.push(line, request)?;
+        }
         Ok(())
     }
 

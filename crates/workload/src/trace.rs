@@ -76,6 +76,10 @@ pub struct Notes {
     pub unaligned: u64,
     /// Completions of requests that are not in the trace, or that arrive later; left out.
     pub unpaired: u64,
+    /// Requests that ended with an error, as far as the format says so; they are in the trace.
+    pub failed: u64,
+    /// Events that the recorder lost, as far as the file says so.
+    pub lost: u64,
 }
 
 /// Format of a trace file.
@@ -88,6 +92,12 @@ pub enum Format {
     Msr,
     /// Text output of blkparse.
     Blkparse,
+    /// Block events as the kernel's tracefs and `trace-cmd report` print them.
+    Ftrace,
+    /// Block events as `perf script` prints them.
+    Perf,
+    /// What fio writes with `write_iolog` and reads with `read_iolog`, version 2 or 3.
+    Iolog,
     /// Separated columns that the reader was told of, or that name themselves.
     Csv,
 }
@@ -145,9 +155,10 @@ pub enum UnitReason {
 /// Which recorded event is a request's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrivalEvent {
-    /// It entered the block layer (blkparse `Q`), before merging and scheduling.
+    /// It entered the block layer (blkparse `Q`, event `block_bio_queue`), before merging and
+    /// scheduling.
     Queue,
-    /// It was handed to the driver (blkparse `D`), after both.
+    /// It was handed to the driver (blkparse `D`, event `block_rq_issue`), after both.
     Issue,
 }
 
@@ -164,7 +175,7 @@ impl Trace {
     }
 
     /// Name of a device, for formats that name them: `host/disk` (MSR Cambridge), `major,minor`
-    /// (blkparse).
+    /// (blkparse, ftrace, perf), a file (iolog).
     pub fn device_name(&self, device: u32) -> Option<&str> {
         self.device_names
             .binary_search_by_key(&device, |(number, _)| *number)
@@ -250,6 +261,8 @@ impl Notes {
             zero_length: 0,
             unaligned: 0,
             unpaired: 0,
+            failed: 0,
+            lost: 0,
         }
     }
 }
@@ -298,6 +311,9 @@ names!(Format, "trace format", {
     DiskSim => "disksim" | "disksim-ascii",
     Msr => "msr",
     Blkparse => "blkparse",
+    Ftrace => "ftrace" | "trace-cmd" | "tracefs",
+    Perf => "perf" | "perf-script",
+    Iolog => "iolog" | "fio",
     Csv => "csv",
 });
 names!(TimeUnit, "unit of time", {
@@ -398,7 +414,7 @@ mod tests {
         let error = "vhd".parse::<Format>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown trace format `vhd`; allowed are disksim, msr, blkparse, csv"
+            "unknown trace format `vhd`; allowed are disksim, msr, blkparse, ftrace, perf, iolog, csv"
         );
     }
 }

@@ -193,9 +193,14 @@ proptest! {
         text in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..300),
             "([0-9a-zA-Z,.+-]{0,9}[ ,;\t\n]){0,60}".prop_map(String::into_bytes),
+            "( a-[0-9] \\[0\\] [0-9]\\.[0-9]: block_(bio_queue|rq_(issue|complete)): 8,[0-9] [FWRDSN]{1,3} (8 )?(\\(\\) )?[0-9]{1,3} \\+ [0-9]{1,2} (\\[0\\])?\n){0,20}"
+                .prop_map(String::into_bytes),
+            "fio version [23] iolog\n([0-9]{0,3} ?[ab] (read|write|sync|trim|wait|add) [0-9]{1,9} [0-9]{0,5}\n){0,20}"
+                .prop_map(String::into_bytes),
         ],
         format in prop::option::of(prop::sample::select(vec![
-            Format::DiskSim, Format::Msr, Format::Blkparse, Format::Csv,
+            Format::DiskSim, Format::Msr, Format::Blkparse, Format::Csv, Format::Ftrace, Format::Perf,
+            Format::Iolog,
         ])),
         columns in prop::option::of(prop::sample::select(vec![
             "op=1,address=2:bytes,size=3:4KiB",

@@ -21,13 +21,13 @@ pub enum TraceVerb {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Reading the trace")]
 pub struct ReadingOptions {
-    /// Format of the trace: disksim, msr, blkparse or csv; recognised if not given
+    /// Format of the trace: disksim, msr, blkparse, ftrace, perf, iolog or csv; recognised if not given
     #[arg(long, value_name = "FORMAT")]
     pub trace_format: Option<Format>,
     /// Unit of the times of a DiskSim trace: s, ms, us, 100ns or ns; guessed if not given
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// Which event of a blkparse trace is a request's arrival: queue or issue
+    /// Which event of a blkparse, ftrace or perf trace is a request's arrival: queue or issue
     #[arg(long, value_name = "EVENT")]
     pub arrival_event: Option<ArrivalEvent>,
     /// Columns of a CSV trace, as in time=1:ms,op=3,address=4:bytes,size=5:bytes

@@ -12,9 +12,8 @@
 //!
 //! The requests of the trace are the `Q` events, which is what a scheduler has to work on; if there
 //! are none, the `D` events. [`ReadOptions::arrival_event`](crate::ReadOptions) chooses otherwise.
-//! A completion is paired by device, operation and sectors: with the oldest request that begins
-//! where it begins, and the following ones if it is longer (they were merged), or a part of a
-//! request if it is shorter (it was split).
+//! A completion is paired by device, operation and sectors; see [`Pairing`]. `I`, a scheduler takes the
+//! request, only says which process asked where the kernel's own threads issue.
 //!
 //! Devices are numbered from 0 in the order in which they appear and named `major,minor`.
 
@@ -25,138 +24,28 @@ use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
 use crate::numbered::Numbered;
+use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
 use crate::read::{self, Reader};
-use crate::trace::{ArrivalEvent, TraceRequest};
+use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
-use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// An event of a request for sectors.
-struct Event {
-    action: Action,
-    request: TraceRequest,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Action {
-    Queue,
-    Issue,
-    Requeue,
-    Complete,
-}
-
 /// What a line says.
 enum Said {
-    Event(Event),
+    Event(BlockEvent),
     /// Nothing of interest.
     Other,
-}
-
-/// Requests by one kind of event, with their completions.
-#[derive(Default)]
-struct Requests {
-    /// In order of the events, with the line and the sectors that are not complete.
-    list: Vec<(u64, TraceRequest, u64)>,
-    /// Places in the list of those that are not complete, oldest first.
-    open: BTreeMap<Key, VecDeque<usize>>,
-    /// Issued requests that were put back and will be issued again.
-    requeued: BTreeMap<Key, u32>,
-    /// Completions without a request, or before it.
-    unpaired: u64,
-}
-
-/// Device, operation, first sector.
-type Key = (u32, Op, u64);
-
-fn key(request: &TraceRequest) -> Key {
-    (request.device, request.op, request.extent.start.get())
-}
-
-impl Requests {
-    fn begin(&mut self, line: u64, request: TraceRequest) {
-        let key = key(&request);
-        if let Some(again) = self.requeued.get_mut(&key) {
-            *again -= 1;
-            if *again == 0 {
-                self.requeued.remove(&key);
-            }
-            return;
-        }
-        self.open.entry(key).or_default().push_back(self.list.len());
-        self.list.push((line, request, request.extent.len.get()));
-    }
-
-    fn put_back(&mut self, request: &TraceRequest) {
-        let key = key(request);
-        if self.open.contains_key(&key) {
-            *self.requeued.entry(key).or_default() += 1;
-        }
-    }
-
-    /// Completes what the extent of `done` covers.
-    fn complete(&mut self, done: &TraceRequest) {
-        let mut at = done.extent.start.get();
-        let end = done.extent.end().get();
-        let mut paired = false;
-        while let Some((start, index)) = self.open_at(done, at, end) {
-            paired = true;
-            let (_, request, left) = &mut self.list[index];
-            let part = (request.extent.end().get().min(end)).saturating_sub(at);
-            *left = left.saturating_sub(part);
-            if *left == 0 {
-                // Lines out of order may say that it ended before it began; then it is not known.
-                if request.arrival <= done.arrival {
-                    request.completion = done.arrival;
-                } else {
-                    self.unpaired += 1;
-                }
-                self.close((done.device, done.op, start), index);
-            }
-            at += part;
-            if at >= end || part == 0 {
-                break;
-            }
-        }
-        self.unpaired += u64::from(!paired);
-    }
-
-    /// The open request that covers sector `at`: the oldest that begins there, best one that does
-    /// not reach past `end`, else the nearest below. With where it begins.
-    fn open_at(&self, done: &TraceRequest, at: u64, end: u64) -> Option<(u64, usize)> {
-        let fits = |index: &&usize| self.list[**index].1.extent.end().get() <= end;
-        let here = self.open.get(&(done.device, done.op, at));
-        if let Some(queue) = here {
-            let index = queue.iter().find(fits).or_else(|| queue.front())?;
-            return Some((at, *index));
-        }
-        let below = (done.device, done.op, 0)..(done.device, done.op, at);
-        let ((_, _, start), queue) = self.open.range(below).next_back()?;
-        let covers = |index: &&usize| self.list[**index].1.extent.end().get() > at;
-        queue.iter().find(covers).map(|index| (*start, *index))
-    }
-
-    fn close(&mut self, key: Key, index: usize) {
-        let Some(queue) = self.open.get_mut(&key) else {
-            return;
-        };
-        queue.retain(|other| *other != index);
-        if queue.is_empty() {
-            self.open.remove(&key);
-        }
-    }
 }
 
 pub(crate) fn read<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
-    let wanted = reader.options.arrival_event;
     let mut devices = Numbered::new();
-    let mut queued = Requests::default();
-    let mut issued = Requests::default();
+    let mut pairing = Pairing::new(reader.options.arrival_event);
     let mut summary = false;
     while read::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
@@ -167,47 +56,25 @@ pub(crate) fn read<R: Read>(
                 continue;
             }
         }
-        let event = match parse(line, &mut devices) {
-            Ok(Said::Event(event)) => event,
-            Ok(Said::Other) => {
-                reader.notes.lines_ignored += 1;
-                continue;
-            }
+        match parse(line, &mut devices) {
+            Ok(Said::Event(event)) => pairing.event(number, &event),
+            Ok(Said::Other) => reader.notes.lines_ignored += 1,
             Err(error) => return Err(reader.field_error(number, *error)),
-        };
-        let request = event.request;
-        match event.action {
-            Action::Queue if wanted != Some(ArrivalEvent::Issue) => queued.begin(number, request),
-            Action::Issue if wanted != Some(ArrivalEvent::Queue) => issued.begin(number, request),
-            Action::Queue | Action::Issue => {}
-            Action::Requeue => issued.put_back(&request),
-            Action::Complete => {
-                queued.complete(&request);
-                issued.complete(&request);
-            }
         }
     }
-    let event = wanted.unwrap_or(if queued.list.is_empty() {
-        ArrivalEvent::Issue
-    } else {
-        ArrivalEvent::Queue
-    });
-    reader.notes.arrival_event = Some(event);
-    let requests = match event {
-        ArrivalEvent::Queue => queued,
-        ArrivalEvent::Issue => issued,
-    };
-    reader.notes.unpaired = requests.unpaired;
-    for (line, request, _) in requests.list {
-        reader.push(line, request)?;
-    }
-    reader.device_names = devices
+    reader.take(pairing.finish())?;
+    reader.device_names = device_names(devices);
+    Ok(())
+}
+
+/// Names of devices, `major,minor`, by number.
+pub(super) fn device_names(devices: Numbered<(u32, u32)>) -> Vec<(u32, String)> {
+    devices
         .into_list()
         .iter()
-        .enumerate()
-        .map(|(index, (major, minor))| (index as u32, format!("{major},{minor}")))
-        .collect();
-    Ok(())
+        .zip(0..)
+        .map(|((major, minor), index)| (index, format!("{major},{minor}")))
+        .collect()
 }
 
 /// Whether a line is an event, right or wrong: it begins with `major,minor`.
@@ -230,7 +97,7 @@ fn is_summary(line: &[u8]) -> bool {
     .any(|start| word.starts_with(start))
 }
 
-fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
+pub(super) fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
     let number = |text: &[u8]| {
         number::unsigned(text)
             .ok()
@@ -253,10 +120,11 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
     let process = fields.next().unsigned_32("the process")?;
     let action = fields.next();
     let action = match action.text {
-        b"Q" => Action::Queue,
-        b"D" => Action::Issue,
-        b"R" => Action::Requeue,
-        b"C" => Action::Complete,
+        b"Q" => BlockAction::Queue,
+        b"I" => BlockAction::Insert,
+        b"D" => BlockAction::Issue,
+        b"R" => BlockAction::Requeue,
+        b"C" => BlockAction::Complete(Level::Both),
         b"" => return Err(action.error("the action", "a letter such as Q, D or C")),
         _ => return Ok(Said::Other),
     };
@@ -270,6 +138,16 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
         };
     };
     let extent = extent(&mut fields)?;
+    let mut action = action;
+    if op == Op::Write && extent.is_empty() && matches!(action, BlockAction::Complete(_)) {
+        // The end of a flush that a process asked for; the kernel may have taken the `F` off by then.
+        if !flags.has(Flags::PREFLUSH) {
+            action = BlockAction::Complete(Level::Queued);
+        }
+        if extent.start.get() == 0 {
+            op = Op::Flush;
+        }
+    }
     let mut flags = flags;
     if extent.is_empty() && flags.has(Flags::PREFLUSH) {
         // What begins as an empty write with a flush before is the flush.
@@ -277,7 +155,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
         flags = Flags::NONE;
     }
     let index = devices.number(&device, || device);
-    Ok(Said::Event(Event {
+    Ok(Said::Event(BlockEvent {
         action,
         request: TraceRequest {
             arrival: Some(Time::from_nanos(time)),
@@ -295,7 +173,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
     }))
 }
 
-/// `sector + sectors`; nothing, or a sector alone, is no sectors.
+/// `sector + sectors`; nothing is no sectors, and so is a sector alone.
 fn extent(fields: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     let sector = fields.next();
     if sector.text.is_empty() || matches!(sector.text[0], b'[' | b'(') {
@@ -306,7 +184,7 @@ fn extent(fields: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     if plus.text != b"+" {
         let ends = plus.text.is_empty() || matches!(plus.text[0], b'[' | b'(');
         return if ends {
-            Ok(Extent::default())
+            Ok(read::extent(start, 0).unwrap_or_default())
         } else {
             Err(plus.error("what is behind the sector", "+ and the number of sectors"))
         };

@@ -25,6 +25,11 @@ impl<'a> Fields<'a> {
         Fields { line, at: 0 }
     }
 
+    /// The part of a line from byte `at` on.
+    pub(crate) fn behind(line: &'a [u8], at: usize) -> Fields<'a> {
+        Fields { line, at }
+    }
+
     /// The next run of bytes without a blank; empty at the end of the line.
     #[inline]
     pub(crate) fn next(&mut self) -> Field<'a> {

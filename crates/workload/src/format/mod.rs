@@ -3,7 +3,9 @@
 pub(crate) mod blkparse;
 pub(crate) mod csv;
 pub(crate) mod disksim;
+pub(crate) mod events;
 mod fields;
+pub(crate) mod iolog;
 pub(crate) mod msr;
 mod rwbs;
 
@@ -61,6 +63,12 @@ fn format_of(line: &[u8]) -> Result<Format, &'static str> {
     if blkparse::recognise(line) && columns.len() >= 6 {
         return Ok(Format::Blkparse);
     }
+    if iolog::recognise(line) {
+        return Ok(Format::Iolog);
+    }
+    if let Some(format) = events::recognise(line) {
+        return Ok(format);
+    }
     if columns.first().is_some_and(|first| is_number(first)) && !line.contains(&b',') {
         return Ok(Format::DiskSim);
     }
@@ -90,6 +98,25 @@ mod tests {
             format_of(b"  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]"),
             Ok(Format::Blkparse)
         );
+        for (line, format) in [
+            ("cpus=2", Format::Ftrace),
+            (
+                "      dd-30616   [000] ..... 23447.876029: block_bio_queue: 7,0 RS 800 + 8 [dd]",
+                Format::Ftrace,
+            ),
+            (
+                "  7 up-30616 [000] 23447.876029: sched_waking: comm=dd pid=3",
+                Format::Ftrace,
+            ),
+            (
+                "   9p x   7 [001] 23446.598366:   block:block_bio_queue: 254,0 RM 19618528 + 8 [9p x]",
+                Format::Perf,
+            ),
+            ("fio version 3 iolog", Format::Iolog),
+            ("fio version 9 iolog", Format::Iolog),
+        ] {
+            assert_eq!(format_of(line.as_bytes()), Ok(format), "{line}");
+        }
         assert_eq!(
             format_of(crate::write::CSV_HEADINGS.as_bytes()),
             Ok(Format::Csv)

@@ -45,8 +45,8 @@ pub enum ReplayError {
     /// A request lacks something that a closed replay per process needs.
     #[error(
         "request {request} has no {missing}, which a closed replay per process needs beside {}; of the formats, \
-         blkparse has all of them, csv can have them, msr has no processes, and disksim has neither processes nor \
-         completions (the trace is {format})",
+         blkparse, ftrace and perf have all of them, csv can have them, msr has no processes, and disksim and iolog \
+         have neither processes nor completions (the trace is {format})",
         beside(missing)
     )]
     NotPerProcess {

@@ -349,8 +349,8 @@ mod tests {
         assert_eq!(
             error(|request| request.process = None),
             "request 1 has no process, which a closed replay per process needs beside arrivals and completions; \
-             of the formats, blkparse has all of them, csv can have them, msr has no processes, and disksim has \
-             neither processes nor completions (the trace is csv)"
+             of the formats, blkparse, ftrace and perf have all of them, csv can have them, msr has no processes, \
+             and disksim and iolog have neither processes nor completions (the trace is csv)"
         );
         assert!(
             error(|request| {

@@ -1,0 +1,360 @@
+//! Block events of Linux's tracing, as three programs print them.
+//!
+//! ```text
+//!     dd-30616 [000] ..... 23447.876: block_rq_issue: 7,0 RS 4096 () 800 + 8 be,0,4 [dd]    tracefs
+//!     dd-30616 [000] 23447.876: block_rq_issue:       7,0 RS 4096 () 800 + 8 0x2,0,4 [dd]   trace-cmd report
+//!     dd 30616 [000] 23447.876:   block:block_rq_issue: 7,0 RS 4096 () 800 + 8 0x2,0,4 [dd] perf script
+//!     process  [cpu] flags seconds: event: device letters bytes (command) sector + sectors priority [name or error]
+//! ```
+//!
+//! Before the colon behind the event stands what the printing program adds, behind it what the
+//! kernel's own description of the event says (linux: include/trace/events/block.h), which is why one
+//! reader does for all. Newer kernels add the priority, which stands as words or as a number; the
+//! error code is of the completion alone. tracefs may put the thread group in brackets behind the process;
+//! trace-cmd the name of an instance before it.
+//!
+//! These events matter: `block_bio_queue`, a request enters the block layer; `block_rq_insert`, a
+//! scheduler takes it; `block_rq_issue`, it goes to the driver; `block_rq_requeue`, it comes back;
+//! `block_rq_complete`, it is complete; and `block_bio_complete`, which stands for the latter at
+//! drivers that work without requests, such as device mapper. All others are passed over, and so
+//! are operations that are not for sectors or of which nothing is written down, such as writing zeroes
+//! (`N`). [`Pairing`] makes requests of them. The process is the thread that ran at the event.
+//!
+//! What the recording program lost is counted, where it says so: the requests concerned lack their
+//! completion, or are not there.
+
+use super::blkparse::{device, device_names};
+use super::fields::{Field, Fields};
+use super::rwbs;
+use crate::Format;
+use crate::error::{FieldError, TraceError};
+use crate::input::Input;
+use crate::lines::Lines;
+use crate::number;
+use crate::numbered::Numbered;
+use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
+use crate::read::{self, Reader};
+use crate::trace::TraceRequest;
+use headtime_sched::{Flags, Op};
+use headtime_units::{Extent, Time};
+use std::io::Read;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What stands before an event's own text.
+struct Head<'a> {
+    format: Format,
+    /// The thread that ran; `None` if it was not known to the recording program.
+    process: Option<u32>,
+    time: Field<'a>,
+    /// The event's name without the group; empty if there is none.
+    event: &'a [u8],
+    /// The event's own text.
+    text: Fields<'a>,
+}
+
+/// What a line says.
+enum Said {
+    /// An event of a request, and whether it says that the request failed.
+    Event(BlockEvent, bool),
+    /// Events that were lost.
+    Lost(u64),
+    /// Nothing of interest.
+    Other,
+}
+
+pub(crate) fn read<R: Read>(
+    lines: &mut Lines<Input<R>>,
+    reader: &mut Reader<'_>,
+) -> Result<(), TraceError> {
+    let format = reader.notes.format;
+    let mut devices = Numbered::new();
+    let mut pairing = Pairing::new(reader.options.arrival_event);
+    while read::advance(lines, reader)? {
+        let (number, line) = (lines.number(), lines.current());
+        match parse(line, format, &mut devices) {
+            Ok(Said::Event(event, failed)) => {
+                reader.notes.failed += u64::from(failed);
+                pairing.event(number, &event);
+            }
+            Ok(Said::Lost(events)) => {
+                reader.notes.lines_ignored += 1;
+                reader.notes.lost = reader.notes.lost.saturating_add(events);
+            }
+            Ok(Said::Other) => reader.notes.lines_ignored += 1,
+            Err(error) => return Err(reader.field_error(number, *error)),
+        }
+    }
+    reader.take(pairing.finish())?;
+    reader.device_names = device_names(devices);
+    Ok(())
+}
+
+/// Which of the formats a line belongs to, if it belongs to one.
+pub(crate) fn recognise(line: &[u8]) -> Option<Format> {
+    match head(line) {
+        Some(head) => Some(head.format),
+        None => is_preamble(line).then_some(Format::Ftrace),
+    }
+}
+
+/// Takes the front of a line apart, whatever the process is called: it may hold blanks, brackets and
+/// colons. The processor in brackets is found by what stands around it.
+fn head(line: &[u8]) -> Option<Head<'_>> {
+    memchr::memchr_iter(b'[', line).find_map(|at| head_around(line, at))
+}
+
+/// The same, the processor's bracket being at `at`.
+fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
+    let (before, behind) = (&line[..at], &line[at + 1..]);
+    let close = behind.iter().position(|byte| *byte == b']')?;
+    if close == 0 || !number::is_integer(&behind[..close]) || !before.ends_with(b" ") {
+        return None;
+    }
+    let (format, process) = process(before)?;
+    let mut text = Fields::behind(line, at + close + 2);
+    let mut time = text.next();
+    if time.text.last() != Some(&b':') {
+        // Interrupts off, need for resched and so on, a character for each.
+        time = text.next();
+    }
+    time.text = time.text.strip_suffix(b":")?;
+    // Without a colon it is no event, but may be a stack or a mark that somebody made.
+    let event = text.next().text.strip_suffix(b":").unwrap_or(b"");
+    let name = event.rsplit(|byte| *byte == b':').next()?;
+    let starts = time.text.first().is_some_and(u8::is_ascii_digit);
+    starts.then_some(Head {
+        format,
+        process,
+        time,
+        event: name,
+        text,
+    })
+}
+
+/// The process at the end of `before`: `name-123`, perhaps with a thread group `(  123)` behind it, or
+/// `name 123` or `name 123/123`, where perf has -1 if it does not know.
+fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
+    let mut before = before.trim_ascii_end();
+    if let Some(group) = before.strip_suffix(b")") {
+        let open = group.iter().rposition(|byte| *byte == b'(')?;
+        before = group[..open].trim_ascii_end();
+    }
+    let from = before
+        .iter()
+        .rposition(|byte| !byte.is_ascii_digit())
+        .map_or(0, |last| last + 1);
+    let digits = &before[from..];
+    let number = number::unsigned(digits).ok()?;
+    let process = u32::try_from(number).ok()?;
+    let name = &before[..from];
+    match name.last()? {
+        b'-' if digits == b"1" && matches!(name, [.., b' ', b'-']) => Some((Format::Perf, None)),
+        b'-' => Some((Format::Ftrace, Some(process))),
+        b' ' | b'\t' => Some((Format::Perf, Some(process))),
+        // The second number is the thread, which is what the other programs have.
+        b'/' if name.len() > 1 && name[name.len() - 2].is_ascii_digit() => {
+            Some((Format::Perf, Some(process)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a line is one of those that trace-cmd and tracefs write beside the events.
+fn is_preamble(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    lost(line).is_some()
+        || line.starts_with(b"cpus=")
+        || line.starts_with(b"version = ")
+        || line.starts_with(b"CPU ") && line.ends_with(b" is empty")
+}
+
+/// Events that a line says were lost: `CPU:1 [LOST 35 EVENTS]`, `CPU:1 [35 EVENTS DROPPED]`, where the
+/// number may be missing, and perf's `PERF_RECORD_LOST lost 35`.
+fn lost(line: &[u8]) -> Option<u64> {
+    let contains = |text: &[u8]| memchr::memmem::find(line, text).is_some();
+    let of_processor = line.starts_with(b"CPU:") && (contains(b"LOST") || contains(b"DROPPED"));
+    if !of_processor && !contains(b"PERF_RECORD_LOST") {
+        return None;
+    }
+    let behind = if of_processor {
+        line.iter().position(|byte| *byte == b'[')?
+    } else {
+        0
+    };
+    let mut counts = line[behind..]
+        .split(|byte| !byte.is_ascii_digit())
+        .filter_map(|digits| number::unsigned(digits).ok());
+    Some(counts.next_back().unwrap_or(1))
+}
+
+/// Whether a line is part of the calls that led to an event: `=> function` (tracefs), or an address
+/// and a function behind a tab (perf).
+fn is_call(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
+    let address = || {
+        let word = text.split(|byte| *byte == b' ').next().unwrap_or(b"");
+        word.len() >= 4 && word.iter().all(u8::is_ascii_hexdigit)
+    };
+    text.starts_with(b"=> ") || line.starts_with(b"\t") && address()
+}
+
+fn parse(
+    line: &[u8],
+    format: Format,
+    devices: &mut Numbered<(u32, u32)>,
+) -> Result<Said, Box<FieldError>> {
+    let Some(mut head) = head(line).filter(|head| head.format == format) else {
+        return match lost(line.trim_ascii_start()) {
+            Some(events) => Ok(Said::Lost(events)),
+            None if is_preamble(line) || is_call(line) => Ok(Said::Other),
+            None => Err(no_event(line, format)),
+        };
+    };
+    let (action, of_request) = match head.event {
+        b"block_bio_queue" => (BlockAction::Queue, false),
+        b"block_rq_insert" => (BlockAction::Insert, true),
+        b"block_rq_issue" => (BlockAction::Issue, true),
+        b"block_rq_requeue" => (BlockAction::Requeue, true),
+        b"block_rq_complete" => (BlockAction::Complete(Level::Both), true),
+        b"block_bio_complete" => (BlockAction::Complete(Level::Queued), false),
+        b"" => return Ok(lost(line).map_or(Said::Other, Said::Lost)),
+        _ => return Ok(Said::Other),
+    };
+    if memchr::memchr(b'.', head.time.text).is_none() {
+        return Err(head.time.error("the time", "seconds with a decimal point (a trace clock that counts time, such as local, global, mono or boot)"));
+    }
+    let time = head.time.time("the time", SECOND)?;
+    let text = &mut head.text;
+    let device = device(text.next())?;
+    let letters = text.next();
+    let Some((mut op, flags)) = rwbs::read(letters.text) else {
+        // Commands that are not for sectors have letters too.
+        return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
+            Ok(Said::Other)
+        } else {
+            Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
+        };
+    };
+    if of_request {
+        command(
+            text,
+            matches!(action, BlockAction::Insert | BlockAction::Issue),
+        )?;
+    }
+    let extent = extent(text)?;
+    let mut action = action;
+    let failed = matches!(action, BlockAction::Complete(_)) && error(text)?;
+    if op == Op::Flush && matches!(action, BlockAction::Complete(Level::Both)) {
+        action = BlockAction::Complete(Level::Issued);
+    }
+    let mut flags = flags;
+    if op == Op::Write && extent.is_empty() {
+        // What a process hands in to flush is a write of nothing with a flush before it; at its
+        // completion the letter of the flush is gone. Elsewhere than at sector 0 it is the end of a
+        // write with flushes around it.
+        let complete = matches!(action, BlockAction::Complete(_));
+        if complete {
+            action = BlockAction::Complete(Level::Queued);
+        }
+        if !complete || extent.start.get() == 0 {
+            op = Op::Flush;
+            flags = if flags.has(Flags::SYNC) {
+                Flags::SYNC
+            } else {
+                Flags::NONE
+            };
+        }
+    }
+    let index = devices.number(&device, || device);
+    let event = BlockEvent {
+        action,
+        request: TraceRequest {
+            arrival: Some(Time::from_nanos(time)),
+            completion: None,
+            device: index,
+            op,
+            extent: if op == Op::Flush {
+                Extent::default()
+            } else {
+                extent
+            },
+            process: head.process,
+            flags,
+        },
+    };
+    Ok(Said::Event(event, failed))
+}
+
+/// A line that is no event of the format.
+#[cold]
+fn no_event(line: &[u8], format: Format) -> Box<FieldError> {
+    let at = line.len() - line.trim_ascii_start().len();
+    let allowed = if format == Format::Perf {
+        "process id [cpu] seconds: event: .., as `perf script` prints by itself"
+    } else {
+        "process-id [cpu] seconds: event: .., as tracefs and `trace-cmd report` print by themselves"
+    };
+    FieldError::new(at, "the line", &line[at..], allowed)
+}
+
+/// Passes over the bytes, if there are some, and the command in brackets, `()` for reads and writes.
+fn command(text: &mut Fields<'_>, bytes: bool) -> Result<(), Box<FieldError>> {
+    if bytes {
+        text.next().unsigned("the number of bytes")?;
+    }
+    let mut word = text.next();
+    if !word.text.starts_with(b"(") {
+        return Err(word.error("the command", "bytes of a command in round brackets, or ()"));
+    }
+    while !word.text.ends_with(b")") {
+        word = text.next();
+        if word.text.is_empty() {
+            return Err(word.error("the command", "a round bracket at its end"));
+        }
+    }
+    Ok(())
+}
+
+/// `sector + sectors`; a request of nothing may be at any sector.
+fn extent(text: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
+    let sector = text.next();
+    let start = sector.unsigned("the sector")?;
+    let plus = text.next();
+    if plus.text != b"+" {
+        return Err(plus.error("what is behind the sector", "+ and the number of sectors"));
+    }
+    let len = text.next().unsigned("the number of sectors")?;
+    if len == 0 {
+        // At the completion of the block layer's own flush the sector is the largest number there is.
+        return Ok(read::extent(start, 0).unwrap_or_default());
+    }
+    read::extent(start, len).ok_or_else(|| {
+        sector.error(
+            "the sector with the number of sectors",
+            read::EXTENT_ALLOWED,
+        )
+    })
+}
+
+/// Whether the error code in square brackets at the end of a completion, behind a priority on newer
+/// kernels, is another one than 0.
+fn error(text: &mut Fields<'_>) -> Result<bool, Box<FieldError>> {
+    let mut code = text.next();
+    if !code.text.starts_with(b"[") && !code.text.is_empty() {
+        code = text.next();
+    }
+    let number = code
+        .text
+        .strip_prefix(b"[")
+        .and_then(|rest| rest.strip_suffix(b"]"))
+        .map(|rest| rest.strip_prefix(b"-").unwrap_or(rest))
+        .and_then(|digits| number::unsigned(digits).ok());
+    number
+        .map(|number| number != 0)
+        .ok_or_else(|| code.error("the error code", "a number in square brackets such as [0]"))
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;
