@@ -1,56 +1,56 @@
 //! What is measured of a disk while it runs.
 
-use hdrhistogram::Histogram;
+mod histogram;
+mod text;
+
 use headtime_disk::ledger::HeadTime;
 use headtime_engine::Stats;
+use headtime_sched::Op;
 use headtime_units::{Nanos, Sectors, Time};
 
-/// A histogram of nanoseconds: up to an hour, to 1 %.
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("bounds are in order")
-}
+pub use histogram::{Histogram, Times};
+pub use text::{CONTENT_TYPE, Labelled, render};
 
-/// What is measured of one export.
-#[derive(Clone, Debug)]
+/// The kinds of requests, in the order of counts by kind.
+pub const OPS: [(Op, &str); 4] = [
+    (Op::Read, "read"),
+    (Op::Write, "write"),
+    (Op::Flush, "flush"),
+    (Op::Discard, "discard"),
+];
+
+/// What is measured of one export. Counts by kind are in the order of [`OPS`].
+#[derive(Clone, Debug, Default)]
 pub struct ExportMetrics {
-    /// Requests finished: reads, writes, flushes, discards.
+    /// Requests finished, failed ones included.
     pub requests: [u64; 4],
     /// Sectors read, and written.
     pub sectors: [u64; 2],
     /// Requests that failed.
-    pub failed: u64,
+    pub failed: [u64; 4],
+    /// Requests turned away because the disk takes no writes; in no other count.
+    pub refused: u64,
     /// Requests that came and have not finished.
     pub unfinished: u64,
-    /// From arrival to when the command goes to the device, ns.
-    pub queue: Histogram<u64>,
-    /// From there to completion, ns.
-    pub device: Histogram<u64>,
-    /// Both, ns.
-    pub total: Histogram<u64>,
-}
-
-impl ExportMetrics {
-    fn new() -> ExportMetrics {
-        ExportMetrics {
-            requests: [0; 4],
-            sectors: [0; 2],
-            failed: 0,
-            unfinished: 0,
-            queue: histogram(),
-            device: histogram(),
-            total: histogram(),
-        }
-    }
+    /// From arrival to when the command goes to the device.
+    pub queue: Histogram,
+    /// From there to completion.
+    pub device: Histogram,
+    /// Both.
+    pub total: Histogram,
 }
 
 /// What is measured of a disk: counts and times since it was started.
-#[derive(Clone, Debug)]
+///
+/// Of a clone the counts stay as they were, while the histograms go on: what a scrape copies on the
+/// disk's thread has to be little.
+#[derive(Clone, Debug, Default)]
 pub struct Metrics {
     /// By number of the export.
     pub exports: Vec<ExportMetrics>,
-    /// How late completions of a device in model time were delivered, ns.
-    pub lateness: Histogram<u64>,
-    /// Of those, how many came more than 0.5 ms late.
+    /// How late completions of a device in model time were delivered.
+    pub lateness: Histogram,
+    /// Of those, how many came more than [`LATE`] late.
     pub late: u64,
     /// Commands that were given up on.
     pub timeouts: u64,
@@ -61,22 +61,30 @@ pub struct Metrics {
 /// Beyond this a completion counts as late.
 pub const LATE: Nanos = Nanos::from_micros(500);
 
+/// If more than this share of completions was late, the times of a run are not to be trusted.
+pub const LATE_SHARE_MAX: f64 = 0.005;
+
 impl Metrics {
     /// Zeroes, for so many exports.
     pub fn new(exports: usize) -> Metrics {
         Metrics {
-            exports: (0..exports).map(|_| ExportMetrics::new()).collect(),
-            lateness: histogram(),
-            late: 0,
-            timeouts: 0,
-            errors: 0,
+            exports: (0..exports).map(|_| ExportMetrics::default()).collect(),
+            ..Metrics::default()
         }
     }
 
     /// Notes a delivery.
     pub fn delivered(&mut self, lateness: Nanos) {
-        self.lateness.saturating_record(lateness.as_nanos().max(1));
+        self.lateness.record(lateness);
         self.late += u64::from(lateness > LATE);
+    }
+
+    /// The share of completions that were late; zero if there were none.
+    pub fn late_share(&self) -> f64 {
+        match self.lateness.read().len() {
+            0 => 0.0,
+            delivered => self.late as f64 / delivered as f64,
+        }
     }
 
     /// Notes a request that finished.
@@ -91,19 +99,19 @@ impl Metrics {
         export.unfinished -= 1;
         export.requests[request.op as usize] += 1;
         if !ok {
-            export.failed += 1;
+            export.failed[request.op as usize] += 1;
         } else if let Some(sectors) = export.sectors.get_mut(request.op as usize) {
             *sectors += request.extent.len.get();
         }
         let queue = issued - request.arrival;
         let device = now - issued;
-        export.queue.saturating_record(queue.as_nanos());
-        export.device.saturating_record(device.as_nanos());
-        export.total.saturating_record((queue + device).as_nanos());
+        export.queue.record(queue);
+        export.device.record(device);
+        export.total.record(queue + device);
     }
 }
 
-/// A disk's state at one time.
+/// A disk's state at one time; but see [`Metrics`] for its histograms.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// When.
@@ -122,8 +130,22 @@ pub struct Snapshot {
     pub abandoned: usize,
     /// Whether writes are refused because one failed.
     pub failed: bool,
+    /// Whether the device lives in model time, so that lateness means something.
+    pub in_model_time: bool,
     /// Where the arm's time went, if the device knows.
     pub head_time: Option<HeadTime>,
     /// Sectors of the device.
     pub capacity: Sectors,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_in_the_order_of_kinds() {
+        for (index, (op, _)) in OPS.into_iter().enumerate() {
+            assert_eq!(op as usize, index);
+        }
+    }
 }

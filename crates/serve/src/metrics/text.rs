@@ -1,0 +1,647 @@
+//! The text that Prometheus reads, in the OpenMetrics format.
+
+use super::{ExportMetrics, OPS, Snapshot, Times};
+use headtime_units::Nanos;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// What [`render`] writes.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A disk's state with the names that clients and people know.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    /// The disk's name.
+    pub disk: String,
+    /// What is behind it, in words.
+    pub backend: String,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Names of its exports, by number.
+    pub exports: Vec<String>,
+    /// Its state.
+    pub snapshot: Box<Snapshot>,
+}
+
+/// Bounds of a histogram: 50 us, less than a drive's cache takes, to 30 s, Linux's patience.
+const BOUNDS_US: [u64; 18] = [
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000,
+];
+
+/// Bounds for lateness: what spinning reaches, to what nobody wants to see.
+const LATE_BOUNDS_US: [u64; 12] = [
+    1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
+];
+
+/// Writes the state of disks. `uptime` is that of the server, `version` its program's.
+///
+/// # Panics
+///
+/// Never: writing to a string does not fail.
+pub fn render(disks: Vec<Labelled>, uptime: Nanos, version: &str) -> String {
+    let mut registry = Registry::with_prefix("headtime");
+    registry.register_collector(Box::new(Page {
+        disks,
+        uptime,
+        version: version.to_owned(),
+    }));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)
+        .expect("a string takes everything");
+    text
+}
+
+#[derive(Debug)]
+struct Page {
+    disks: Vec<Labelled>,
+    uptime: Nanos,
+    version: String,
+}
+
+type Labels<'a> = Vec<(&'a str, &'a str)>;
+
+struct Writer<'a>(DescriptorEncoder<'a>);
+
+impl Writer<'_> {
+    /// One metric with the values that it has for various labels; left out if there are none.
+    fn values<'l, M: EncodeMetric>(
+        &mut self,
+        (name, help, unit): (&str, &str, Option<Unit>),
+        kind: MetricType,
+        values: impl IntoIterator<Item = (Labels<'l>, M)>,
+    ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let mut encoder = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        for (labels, value) in values {
+            value.encode(encoder.encode_family(&labels.as_slice())?)?;
+        }
+        Ok(())
+    }
+
+    fn counters<'l>(
+        &mut self,
+        what: (&str, &str, Option<Unit>),
+        values: impl IntoIterator<Item = (Labels<'l>, u64)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstCounter::new(value)));
+        self.values(what, MetricType::Counter, values)
+    }
+
+    fn seconds<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        values: impl IntoIterator<Item = (Labels<'l>, Nanos)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstCounter::new(value.as_secs_f64())));
+        self.values(
+            (name, help, Some(Unit::Seconds)),
+            MetricType::Counter,
+            values,
+        )
+    }
+
+    fn gauges<'l>(
+        &mut self,
+        what: (&str, &str, Option<Unit>),
+        values: impl IntoIterator<Item = (Labels<'l>, f64)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstGauge::new(value)));
+        self.values(what, MetricType::Gauge, values)
+    }
+
+    fn times<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        bounds_us: &[u64],
+        values: impl IntoIterator<Item = (Labels<'l>, Times)>,
+    ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let bounds: Vec<Nanos> = bounds_us.iter().map(|us| Nanos::from_micros(*us)).collect();
+        let mut encoder =
+            self.0
+                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for (labels, times) in values {
+            // The encoder adds up.
+            let mut before = 0;
+            let mut buckets: Vec<(f64, u64)> = bounds
+                .iter()
+                .zip(times.not_above(&bounds))
+                .map(|(bound, count)| {
+                    let more = count - before;
+                    before = count;
+                    (bound.as_secs_f64(), more)
+                })
+                .collect();
+            buckets.push((f64::INFINITY, times.len() - before));
+            encoder
+                .encode_family(&labels.as_slice())?
+                .encode_histogram::<NoLabelSet>(
+                    times.sum().as_secs_f64(),
+                    times.len(),
+                    &buckets,
+                    None,
+                )?;
+        }
+        Ok(())
+    }
+}
+
+impl Page {
+    fn disks<'a, T: 'a>(
+        &'a self,
+        value: impl Fn(&'a Labelled) -> T + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
+        self.disks
+            .iter()
+            .map(move |disk| (vec![("disk", disk.disk.as_str())], value(disk)))
+    }
+
+    /// Several values of each disk, told apart by one more label.
+    fn parts<'a, T: 'a, I: IntoIterator<Item = (&'a str, T)> + 'a>(
+        &'a self,
+        label: &'a str,
+        values: impl Fn(&'a Labelled) -> I + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
+        self.disks.iter().flat_map(move |disk| {
+            let values = values(disk).into_iter();
+            values.map(move |(part, value)| {
+                (vec![("disk", disk.disk.as_str()), (label, part)], value)
+            })
+        })
+    }
+
+    fn exports<'a>(
+        &'a self,
+    ) -> impl Iterator<Item = (Labels<'a>, &'a Labelled, &'a ExportMetrics)> {
+        self.disks.iter().flat_map(|disk| {
+            let exports = disk.exports.iter().zip(&disk.snapshot.metrics.exports);
+            exports.map(move |(name, export)| {
+                let labels = vec![("disk", disk.disk.as_str()), ("export", name.as_str())];
+                (labels, disk, export)
+            })
+        })
+    }
+
+    fn by_op<'a>(
+        &'a self,
+        counts: impl Fn(&'a ExportMetrics) -> [u64; 4] + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, u64)> + 'a {
+        self.exports().flat_map(move |(labels, _, export)| {
+            OPS.into_iter()
+                .zip(counts(export))
+                .map(move |((_, op), count)| {
+                    let mut labels = labels.clone();
+                    labels.push(("op", op));
+                    (labels, count)
+                })
+        })
+    }
+
+    fn write_exports(&self, out: &mut Writer<'_>) -> fmt::Result {
+        out.counters(
+            ("requests", "Requests finished, failed ones included", None),
+            self.by_op(|export| export.requests),
+        )?;
+        out.counters(
+            ("request_errors", "Requests that failed", None),
+            self.by_op(|export| export.failed),
+        )?;
+        out.counters(
+            (
+                "requests_refused",
+                "Requests turned away because the disk takes no writes",
+                None,
+            ),
+            self.exports()
+                .map(|(labels, _, export)| (labels, export.refused)),
+        )?;
+        let bytes = self.exports().flat_map(|(labels, disk, export)| {
+            let ops = OPS.into_iter().zip(export.sectors);
+            ops.map(move |((_, op), sectors)| {
+                let mut labels = labels.clone();
+                labels.push(("op", op));
+                (labels, sectors * u64::from(disk.sector_bytes))
+            })
+        });
+        out.counters(
+            (
+                "data",
+                "Data read and written without error",
+                Some(Unit::Bytes),
+            ),
+            bytes,
+        )?;
+        out.gauges(
+            (
+                "unfinished_requests",
+                "Requests that came and have not finished",
+                None,
+            ),
+            self.exports()
+                .map(|(labels, _, export)| (labels, export.unfinished as f64)),
+        )?;
+        type Of = fn(&ExportMetrics) -> Times;
+        let times: [(&str, &str, Of); 3] = [
+            (
+                "request_queue",
+                "From the arrival of a request to when its command goes to the device",
+                |export| export.queue.read(),
+            ),
+            (
+                "request_device",
+                "From when a request's command goes to the device to its completion",
+                |export| export.device.read(),
+            ),
+            (
+                "request",
+                "From the arrival of a request to its completion",
+                |export| export.total.read(),
+            ),
+        ];
+        for (name, help, of) in times {
+            out.times(
+                (name, help),
+                &BOUNDS_US,
+                self.exports()
+                    .map(|(labels, _, export)| (labels, of(export))),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_disks(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let info = self.disks.iter().map(|disk| {
+            let labels = vec![
+                ("disk", disk.disk.as_str()),
+                ("backend", disk.backend.as_str()),
+                ("scheduler", disk.snapshot.scheduler.as_str()),
+            ];
+            (labels, 1.0)
+        });
+        out.gauges(
+            (
+                "disk_info",
+                "What a disk is and which scheduler it has; always 1",
+                None,
+            ),
+            info,
+        )?;
+        type Gauge = fn(&Labelled) -> f64;
+        let gauges: [(&str, &str, Option<Unit>, Gauge); 6] = [
+            ("disk_size", "Size of the disk", Some(Unit::Bytes), |disk| {
+                disk.snapshot.capacity.get() as f64 * f64::from(disk.sector_bytes)
+            }),
+            (
+                "commands_in_flight",
+                "Commands in the device",
+                None,
+                |disk| f64::from(disk.snapshot.in_flight),
+            ),
+            (
+                "requests_waiting",
+                "Requests that wait for the device",
+                None,
+                |disk| disk.snapshot.waiting as f64,
+            ),
+            (
+                "requests_queued_max",
+                "The most requests that were with the scheduler at once",
+                None,
+                |disk| disk.snapshot.engine.queued_max as f64,
+            ),
+            (
+                "commands_abandoned",
+                "Commands given up on whose data the device still holds",
+                None,
+                |disk| disk.snapshot.abandoned as f64,
+            ),
+            (
+                "disk_failed",
+                "1 if writes are refused because one failed, until that is cleared",
+                None,
+                |disk| f64::from(u8::from(disk.snapshot.failed)),
+            ),
+        ];
+        for (name, help, unit, of) in gauges {
+            out.gauges((name, help, unit), self.disks(of))?;
+        }
+        type Counter = fn(&Labelled) -> u64;
+        let counters: [(&str, &str, Counter); 5] = [
+            ("commands", "Commands given to the device", |disk| {
+                disk.snapshot.engine.issued
+            }),
+            ("command_errors", "Commands that failed", |disk| {
+                disk.snapshot.metrics.errors
+            }),
+            (
+                "command_timeouts",
+                "Commands that were given up on",
+                |disk| disk.snapshot.metrics.timeouts,
+            ),
+            (
+                "commands_split",
+                "Merged commands that failed and were tried again part by part",
+                |disk| disk.snapshot.engine.split,
+            ),
+            (
+                "scheduler_idled",
+                "Times that the scheduler chose to wait though requests were pending",
+                |disk| disk.snapshot.engine.idled,
+            ),
+        ];
+        for (name, help, of) in counters {
+            out.counters((name, help, None), self.disks(of))?;
+        }
+        out.counters(
+            (
+                "requests_merged",
+                "Requests that became part of another: behind it, before it, or two that grew together",
+                None,
+            ),
+            self.parts("how", |disk| {
+                let engine = &disk.snapshot.engine;
+                [
+                    ("back", engine.merged_back),
+                    ("front", engine.merged_front),
+                    ("fused", engine.fused),
+                ]
+            }),
+        )?;
+        out.counters(
+            (
+                "requests_held",
+                "Requests that had to wait for one they overlap, or for a flush",
+                None,
+            ),
+            self.parts("for", |disk| {
+                let engine = &disk.snapshot.engine;
+                [
+                    ("overlap", engine.held_overlap),
+                    ("flush", engine.held_flush),
+                ]
+            }),
+        )?;
+        out.seconds(
+            (
+                "head_time",
+                "Where the arm's time went, by the drive's model",
+            ),
+            self.parts("part", |disk| {
+                let head_time = disk.snapshot.head_time;
+                head_time.into_iter().flat_map(|head_time| {
+                    let parts = headtime_disk::Part::ALL.into_iter();
+                    parts.map(move |part| (part.name(), head_time.get(part)))
+                })
+            }),
+        )
+    }
+
+    fn write_lateness(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let disks: Vec<(&str, &Labelled, Times)> = self
+            .disks
+            .iter()
+            .filter(|disk| disk.snapshot.in_model_time)
+            .map(|disk| {
+                let times = disk.snapshot.metrics.lateness.read();
+                (disk.disk.as_str(), disk, times)
+            })
+            .collect();
+        out.times(
+            (
+                "lateness",
+                "How much later than its drive's model says a completion was delivered",
+            ),
+            &LATE_BOUNDS_US,
+            disks
+                .iter()
+                .map(|(disk, _, times)| (vec![("disk", *disk)], times.clone())),
+        )?;
+        let quantiles = [("0.5", 0.5), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)];
+        out.gauges(
+            (
+                "lateness_quantile",
+                "Quantiles of the lateness since the start",
+                Some(Unit::Seconds),
+            ),
+            disks.iter().flat_map(|(disk, _, times)| {
+                quantiles.into_iter().map(|(name, quantile)| {
+                    let labels = vec![("disk", *disk), ("quantile", name)];
+                    (labels, times.quantile(quantile).as_secs_f64())
+                })
+            }),
+        )?;
+        out.gauges(
+            (
+                "late_ratio",
+                "Share of completions more than 0.5 ms late; above 0.005 times are not to be trusted",
+                None,
+            ),
+            disks
+                .iter()
+                .map(|(disk, labelled, _)| {
+                    let share = labelled.snapshot.metrics.late_share();
+                    (vec![("disk", *disk)], share)
+                }),
+        )
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Writer(encoder);
+        out.gauges(
+            ("build_info", "The version of the server; always 1", None),
+            [(vec![("version", self.version.as_str())], 1.0)],
+        )?;
+        out.gauges(
+            (
+                "uptime",
+                "Time since the server started",
+                Some(Unit::Seconds),
+            ),
+            [(Vec::new(), self.uptime.as_secs_f64())],
+        )?;
+        self.write_exports(&mut out)?;
+        self.write_disks(&mut out)?;
+        self.write_lateness(&mut out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Metrics;
+    use super::*;
+    use headtime_disk::Drive;
+    use headtime_engine::Stats;
+    use headtime_units::{Sectors, Time};
+
+    fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
+        let mut metrics = Metrics::new(exports.len());
+        for (number, export) in metrics.exports.iter_mut().enumerate() {
+            export.requests = [10 + number as u64, 2, 1, 0];
+            export.failed = [0, 1, 0, 0];
+            export.sectors = [80, 8];
+            for time in [40, 80, 3_000, 60_000_000] {
+                export.total.record(Nanos::from_micros(time));
+            }
+        }
+        for lateness in [1, 2, 700] {
+            metrics.delivered(Nanos::from_micros(lateness));
+        }
+        let now = Time::from_nanos(2_000_000_000);
+        let profile = headtime_disk::profile::by_name("wd5000aaks").unwrap();
+        let head_time = drive.then(|| Drive::new(&profile, 1).head_time(now));
+        Labelled {
+            disk: disk.to_owned(),
+            backend: "a \"drive\"".to_owned(),
+            sector_bytes: 512,
+            exports: exports.iter().map(|name| (*name).to_owned()).collect(),
+            snapshot: Box::new(Snapshot {
+                now,
+                scheduler: "stream(deadline)".to_owned(),
+                metrics,
+                engine: Stats::default(),
+                in_flight: 3,
+                waiting: 4,
+                abandoned: 0,
+                failed: false,
+                in_model_time: drive,
+                head_time,
+                capacity: Sectors::new(2048),
+            }),
+        }
+    }
+
+    /// What a reader of the format finds: values by name and labels. Refuses what breaks its rules.
+    fn read(text: &str) -> std::collections::BTreeMap<String, f64> {
+        let body = text.strip_suffix("# EOF\n").expect("ends as it must");
+        let mut values = std::collections::BTreeMap::new();
+        let mut kinds = std::collections::BTreeMap::new();
+        let mut current = String::new();
+        for line in body.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert!(
+                    kinds.insert(name.to_owned(), kind.to_owned()).is_none(),
+                    "{name} twice"
+                );
+                current = name.to_owned();
+            } else if !line.starts_with('#') {
+                let (key, value) = line.rsplit_once(' ').unwrap();
+                let name = key.split('{').next().unwrap();
+                let suffix = name.strip_prefix(&current).expect("belongs to its type");
+                let allowed: &[&str] = match kinds[&current].as_str() {
+                    "counter" => &["_total"],
+                    "gauge" => &[""],
+                    "histogram" => &["_sum", "_count", "_bucket"],
+                    other => panic!("{other}"),
+                };
+                assert!(allowed.contains(&suffix), "{line}");
+                let before = values.insert(key.to_owned(), value.parse().unwrap());
+                assert!(before.is_none(), "{key} twice");
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn what_a_scrape_says() {
+        let disks = vec![
+            labelled("disk0", &["vm", "ba\\ck\"up"], true),
+            labelled("null", &["null"], false),
+        ];
+        let values = read(&render(disks, Nanos::from_millis(1500), "1.2.3"));
+        for (key, value) in [
+            ("headtime_build_info{version=\"1.2.3\"}", 1.0),
+            ("headtime_uptime_seconds{}", 1.5),
+            (
+                "headtime_requests_total{disk=\"disk0\",export=\"vm\",op=\"read\"}",
+                10.0,
+            ),
+            (
+                "headtime_requests_total{disk=\"disk0\",export=\"ba\\\\ck\\\"up\",op=\"read\"}",
+                11.0,
+            ),
+            (
+                "headtime_request_errors_total{disk=\"disk0\",export=\"vm\",op=\"write\"}",
+                1.0,
+            ),
+            (
+                "headtime_data_bytes_total{disk=\"null\",export=\"null\",op=\"read\"}",
+                40_960.0,
+            ),
+            (
+                "headtime_request_seconds_count{disk=\"null\",export=\"null\"}",
+                4.0,
+            ),
+            (
+                "headtime_request_seconds_bucket{le=\"0.00005\",disk=\"null\",export=\"null\"}",
+                1.0,
+            ),
+            (
+                "headtime_request_seconds_bucket{le=\"0.0001\",disk=\"null\",export=\"null\"}",
+                2.0,
+            ),
+            (
+                "headtime_request_seconds_bucket{le=\"30.0\",disk=\"null\",export=\"null\"}",
+                3.0,
+            ),
+            (
+                "headtime_request_seconds_bucket{le=\"+Inf\",disk=\"null\",export=\"null\"}",
+                4.0,
+            ),
+            ("headtime_disk_size_bytes{disk=\"disk0\"}", 1_048_576.0),
+            (
+                "headtime_head_time_seconds_total{disk=\"disk0\",part=\"idle\"}",
+                2.0,
+            ),
+            (
+                "headtime_lateness_seconds_bucket{le=\"0.0005\",disk=\"disk0\"}",
+                2.0,
+            ),
+            (
+                "headtime_lateness_quantile_seconds{disk=\"disk0\",quantile=\"1\"}",
+                0.0007,
+            ),
+            ("headtime_late_ratio{disk=\"disk0\"}", 1.0 / 3.0),
+        ] {
+            let found = values.get(key);
+            assert!(
+                found.is_some_and(|found| (found - value).abs() < 1e-9),
+                "{key}: {found:?} of {:#?}",
+                values
+                    .keys()
+                    .filter(|other| other[..14] == key[..14])
+                    .collect::<Vec<_>>()
+            );
+        }
+        // A device that does not live in model time has neither arm nor lateness.
+        let of_null = |key: &&String| key.contains("disk=\"null\"");
+        assert!(
+            !values
+                .keys()
+                .filter(of_null)
+                .any(|key| key.contains("late") || key.contains("head_time"))
+        );
+    }
+
+    #[test]
+    fn no_disks() {
+        assert_eq!(read(&render(Vec::new(), Nanos::ZERO, "")).len(), 2);
+    }
+}
