@@ -1,1 +1,389 @@
 //! Metrics, status and control over HTTP.
+//!
+//! | request | at | |
+//! |---|---|---|
+//! | `GET /metrics` | both | for Prometheus, see [`metrics`](crate::metrics) |
+//! | `GET /status` | both | JSON, for people and scripts |
+//! | `POST /disks/NAME/power-cut` | control | what is in an emulated drive is lost; needs `faults` |
+//! | `POST /disks/NAME/fault?..` | control | something goes wrong, see [`fault`]; needs `faults` |
+//! | `POST /disks/NAME/power-on` | control | the power is back |
+//! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
+//! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
+//!
+//! What changes nothing is served at loopback addresses too; what changes something, at a unix
+//! socket that only its owner can open. An answer other than 200 has a line of text that says why:
+//! 400 for a request that is not understood, 403 for a fault where none are allowed, 404 for a disk
+//! that is not there, 409 for what the disk cannot do now, 503 for a disk that has stopped.
+
+pub mod client;
+pub mod fault;
+mod status;
+
+use crate::clock::Clock;
+use crate::device::Control;
+use crate::disk::{BuildScheduler, Disk};
+use crate::metrics::{self, Labelled, Snapshot};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+
+/// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
+pub type ParseScheduler =
+    dyn Fn(&str) -> Result<(String, BuildScheduler), String> + Send + Sync + 'static;
+
+/// A disk that is watched and controlled.
+#[derive(Clone)]
+pub struct Watched {
+    /// The disk.
+    pub disk: Disk,
+    /// What is behind it, in words.
+    pub backend: String,
+    /// Names of its exports, by number.
+    pub exports: Vec<String>,
+    /// Whether faults may be injected.
+    pub faults: bool,
+    /// Makes schedulers for it.
+    pub parse_scheduler: Arc<ParseScheduler>,
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watched({:?}, {})", self.disk, self.backend)
+    }
+}
+
+/// What is behind the addresses.
+#[derive(Debug)]
+pub struct Site {
+    /// The disks, in order.
+    pub disks: Vec<Watched>,
+    /// The server's time.
+    pub clock: Clock,
+    /// The program's version.
+    pub version: String,
+}
+
+/// Time that clients get to end after the server was told to.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The longest text of a scheduler, with room to spare.
+const BODY_MAX: usize = 16 << 10;
+
+impl Site {
+    async fn snapshots(&self) -> Vec<Labelled> {
+        let mut labelled = Vec::with_capacity(self.disks.len());
+        for watched in &self.disks {
+            // One that has stopped has nothing more to say.
+            if let Ok(snapshot) = watched.disk.snapshot().await {
+                labelled.push(watched.label(snapshot));
+            }
+        }
+        labelled
+    }
+
+    fn find(&self, name: &str) -> Result<&Watched, Refusal> {
+        let found = self
+            .disks
+            .iter()
+            .find(|watched| watched.disk.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.disks.iter().map(|w| w.disk.name()).collect();
+            let problem = format!("no disk is called `{name}`; there are {}", names.join(", "));
+            Refusal(StatusCode::NOT_FOUND, problem)
+        })
+    }
+}
+
+impl Watched {
+    fn label(&self, snapshot: Box<Snapshot>) -> Labelled {
+        Labelled {
+            disk: self.disk.name().to_owned(),
+            backend: self.backend.clone(),
+            sector_bytes: self.disk.sector_bytes(),
+            exports: self.exports.clone(),
+            snapshot,
+        }
+    }
+
+    fn may_fail(&self) -> Result<(), Refusal> {
+        match self.faults {
+            true => Ok(()),
+            false => Err(Refusal(
+                StatusCode::FORBIDDEN,
+                format!(
+                    "faults are not allowed on disk {}; its configuration must say faults = true",
+                    self.disk.name()
+                ),
+            )),
+        }
+    }
+
+    async fn control(&self, what: Control) -> Result<(), Refusal> {
+        let answer = self.disk.control(what).await.map_err(Refusal::stopped)?;
+        answer.map_err(Refusal::conflict)
+    }
+}
+
+/// Why a request is not done.
+struct Refusal(StatusCode, String);
+
+impl Refusal {
+    fn stopped(error: impl fmt::Display) -> Refusal {
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+
+    fn conflict(error: impl fmt::Display) -> Refusal {
+        Refusal(StatusCode::CONFLICT, error.to_string())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, format!("{}\n", self.1)).into_response()
+    }
+}
+
+type Shared = State<Arc<Site>>;
+
+async fn metrics(State(site): Shared) -> Response {
+    let text = metrics::render(
+        site.snapshots().await,
+        site.clock.now() - headtime_units::Time::ZERO,
+        &site.version,
+    );
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
+async fn status(State(site): Shared) -> Response {
+    let disks = site.snapshots().await;
+    let uptime = site.clock.now() - headtime_units::Time::ZERO;
+    let text = status::render(&disks, uptime, &site.version);
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
+    watched.may_fail()?;
+    tracing::warn!(disk = name, "the power is cut");
+    watched.control(Control::PowerCut).await
+}
+
+async fn power_on(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+    tracing::info!(disk = name, "the power is switched on");
+    site.find(&name)?.control(Control::PowerOn).await
+}
+
+async fn inject(
+    State(site): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
+    watched.may_fail()?;
+    let geometry = watched.disk.geometry();
+    let fault = fault::from_query(&query.unwrap_or_default(), geometry.capacity)
+        .map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))?;
+    tracing::warn!(disk = name, ?fault, "a fault is injected");
+    watched.control(Control::Fault(fault)).await
+}
+
+async fn clear_failure(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
+    let answer = watched.disk.clear_failure().await;
+    answer
+        .map_err(Refusal::stopped)?
+        .map_err(Refusal::conflict)?;
+    tracing::info!(disk = name, "writes are taken again");
+    Ok(())
+}
+
+async fn scheduler(
+    State(site): Shared,
+    Path(name): Path<String>,
+    body: String,
+) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
+    let parse = Arc::clone(&watched.parse_scheduler);
+    // What it has to know of the drive may take a while to learn.
+    let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
+    let (text, build) = parsed
+        .map_err(Refusal::stopped)?
+        .map_err(|problem| Refusal(StatusCode::BAD_REQUEST, problem))?;
+    tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
+    watched.disk.swap_scheduler(&text, build);
+    Ok(())
+}
+
+fn watching() -> Router<Arc<Site>> {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/status", get(status))
+}
+
+fn controlling() -> Router<Arc<Site>> {
+    watching()
+        .route("/disks/{name}/power-cut", post(power_cut))
+        .route("/disks/{name}/power-on", post(power_on))
+        .route("/disks/{name}/fault", post(inject))
+        .route("/disks/{name}/clear-failure", post(clear_failure))
+        .route("/disks/{name}/scheduler", post(scheduler))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+}
+
+/// Why a socket cannot be listened at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Other machines could reach the address.
+    #[error("{0}: other machines could reach that address; allowed are 127.0.0.1 and [::1] only")]
+    NotLoopback(SocketAddr),
+    /// Somebody listens there already.
+    #[error("{0}: another server listens there")]
+    InUse(PathBuf),
+    /// Something else than a socket has that name.
+    #[error("{0}: is there, and is no socket")]
+    NoSocket(PathBuf),
+    /// The kernel refuses.
+    #[error("{at}: cannot listen: {error}")]
+    Refused {
+        /// The address or path.
+        at: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Sockets that are listened at.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    metrics: Option<TcpListener>,
+    control: Option<(UnixListener, SocketFile)>,
+}
+
+impl Sockets {
+    /// Listens at a loopback address for those who watch, and at a unix socket for those who
+    /// control. Only the owner may open the socket; a umask of 077 sees to that from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses, the address is no loopback one, or another server listens there.
+    pub async fn bind(
+        metrics: Option<SocketAddr>,
+        control: Option<PathBuf>,
+    ) -> Result<Sockets, BindError> {
+        let metrics = match metrics {
+            Some(address) if !address.ip().is_loopback() => {
+                return Err(BindError::NotLoopback(address));
+            }
+            Some(address) => {
+                let refused = |error| BindError::Refused {
+                    at: address.to_string(),
+                    error,
+                };
+                Some(TcpListener::bind(address).await.map_err(refused)?)
+            }
+            None => None,
+        };
+        let control = control.map(SocketFile::bind).transpose()?;
+        Ok(Sockets { metrics, control })
+    }
+
+    /// Where those who watch come in; the port is the one that was given if 0 was asked for.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// Serves until `ended` is true or nobody can make it so. Clients under way get a second more.
+    pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
+        let Sockets { metrics, control } = self;
+        let watch = async {
+            if let Some(listener) = metrics {
+                let app = watching().with_state(Arc::clone(&site));
+                let serve = axum::serve(listener, app);
+                report(serve.with_graceful_shutdown(over(ended.clone())).await);
+            }
+        };
+        let command = async {
+            if let Some((listener, _file)) = control {
+                let app = controlling().with_state(Arc::clone(&site));
+                let serve = axum::serve(listener, app);
+                report(serve.with_graceful_shutdown(over(ended.clone())).await);
+            }
+        };
+        let patience = async {
+            over(ended.clone()).await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            _ = async { tokio::join!(watch, command) } => {}
+            () = patience => {}
+        }
+    }
+}
+
+async fn over(mut ended: watch::Receiver<bool>) {
+    // An error is that nobody is left to end it.
+    let _ = ended.wait_for(|ended| *ended).await;
+}
+
+fn report(result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::error!("HTTP ends: {error}");
+    }
+}
+
+/// The file of a unix socket, removed in the end if it is still ours.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+impl SocketFile {
+    /// Listens at a path; a file that a dead server left there is replaced.
+    fn bind(path: PathBuf) -> Result<(UnixListener, SocketFile), BindError> {
+        let refused = |error| BindError::Refused {
+            at: path.display().to_string(),
+            error,
+        };
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.file_type().is_socket() => return Err(BindError::NoSocket(path)),
+            Ok(_) => match std::os::unix::net::UnixStream::connect(&path) {
+                Ok(_) => return Err(BindError::InUse(path)),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    fs::remove_file(&path).map_err(refused)?;
+                }
+                Err(error) => return Err(refused(error)),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(error)),
+        }
+        let listener = UnixListener::bind(&path).map_err(refused)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(refused)?;
+        let found = fs::symlink_metadata(&path).map_err(refused)?;
+        let id = (found.dev(), found.ino());
+        Ok((listener, SocketFile { path, id }))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let found = fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.id) {
+            // Nothing more can be done about a failure here; the next server replaces it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A client of the control socket: one request, one answer, no more of HTTP than that.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer than anything that is asked takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest answer: the state of hundreds of exports.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP's status, 200 if all is well.
+    pub status: u16,
+    /// What it says.
+    pub body: String,
+}
+
+/// Asks the server behind a control socket.
+///
+/// # Errors
+///
+/// If nobody listens there, or does not speak HTTP.
+///
+/// # Panics
+///
+/// If method or target have blanks or line ends: callers make them of what cannot.
+pub fn ask(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
+    assert!(!method.contains(char::is_whitespace) && !target.contains(char::is_whitespace));
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let len = body.len();
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: headtime\r\nConnection: close\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
+    parse(&answer)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+}
+
+/// The server closes after the answer, and gives its length.
+fn parse(answer: &[u8]) -> Option<Answer> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next()?.split(' ');
+    first
+        .next()
+        .filter(|version| version.starts_with("HTTP/1."))?;
+    let status = first.next()?.parse().ok()?;
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    })?;
+    let body = answer[end + 4..].get(..length)?;
+    let body = String::from_utf8_lossy(body).into_owned();
+    Some(Answer { status, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers() {
+        let answer = parse(b"HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\nx: y\r\n\r\nno\n");
+        let expected = Answer {
+            status: 404,
+            body: "no\n".to_owned(),
+        };
+        assert_eq!(answer, Some(expected));
+        for broken in [
+            &b""[..],
+            b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nno",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+            b"SSH-2.0\r\n\r\n",
+            b"HTTP/1.1 x\r\ncontent-length: 0\r\n\r\n",
+        ] {
+            assert_eq!(parse(broken), None);
+        }
+    }
+}

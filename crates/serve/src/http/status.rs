@@ -1,0 +1,95 @@
+//! The state of a server as JSON.
+
+use crate::metrics::{Labelled, OPS, Times};
+use headtime_units::Nanos;
+use serde_json::{Map, Value, json};
+
+/// Writes the state of disks.
+pub(super) fn render(disks: &[Labelled], uptime: Nanos, version: &str) -> String {
+    let disks: Vec<Value> = disks.iter().map(disk).collect();
+    let status = json!({
+        "version": version,
+        "uptime_s": uptime.as_secs_f64(),
+        "disks": disks,
+    });
+    format!("{status:#}\n")
+}
+
+fn disk(labelled: &Labelled) -> Value {
+    let snapshot = &labelled.snapshot;
+    let metrics = &snapshot.metrics;
+    let exports = labelled.exports.iter().zip(&metrics.exports);
+    let exports: Vec<Value> = exports
+        .map(|(name, export)| {
+            let bytes = export
+                .sectors
+                .map(|sectors| sectors * u64::from(labelled.sector_bytes));
+            json!({
+                "name": name,
+                "requests": by_op(export.requests),
+                "errors": by_op(export.failed),
+                "refused": export.refused,
+                "unfinished": export.unfinished,
+                "bytes": { "read": bytes[0], "write": bytes[1] },
+                "queue_ms": times(&export.queue.read()),
+                "device_ms": times(&export.device.read()),
+                "total_ms": times(&export.total.read()),
+            })
+        })
+        .collect();
+    let head_time = snapshot.head_time.map(|head_time| {
+        let parts = head_time.iter();
+        let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
+        parts.collect::<Map<String, Value>>()
+    });
+    let lateness = snapshot.in_model_time.then(|| {
+        let mut lateness = times(&metrics.lateness.read());
+        lateness["late_share"] = json!(metrics.late_share());
+        lateness
+    });
+    json!({
+        "name": labelled.disk,
+        "backend": labelled.backend,
+        "scheduler": snapshot.scheduler,
+        "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
+        "in_flight": snapshot.in_flight,
+        "waiting": snapshot.waiting,
+        "failed": snapshot.failed,
+        "abandoned": snapshot.abandoned,
+        "errors": metrics.errors,
+        "timeouts": metrics.timeouts,
+        "engine": {
+            "arrived": snapshot.engine.arrived,
+            "finished": snapshot.engine.finished,
+            "issued": snapshot.engine.issued,
+            "merged": snapshot.engine.merged_back + snapshot.engine.merged_front
+                + snapshot.engine.fused,
+            "held": snapshot.engine.held_overlap + snapshot.engine.held_flush,
+            "idled": snapshot.engine.idled,
+            "queued_max": snapshot.engine.queued_max,
+        },
+        "head_time_s": head_time,
+        "lateness_ms": lateness,
+        "exports": exports,
+    })
+}
+
+fn by_op(counts: [u64; 4]) -> Map<String, Value> {
+    let ops = OPS.into_iter().zip(counts);
+    ops.map(|((_, op), count)| (op.to_owned(), json!(count)))
+        .collect()
+}
+
+fn times(times: &Times) -> Value {
+    let ms = |time: Nanos| json!(time.as_nanos() as f64 / 1e6);
+    json!({
+        "count": times.len(),
+        "mean": ms(times.mean()),
+        "p50": ms(times.quantile(0.5)),
+        "p90": ms(times.quantile(0.9)),
+        "p95": ms(times.quantile(0.95)),
+        "p99": ms(times.quantile(0.99)),
+        "p999": ms(times.quantile(0.999)),
+        "max": ms(times.max()),
+    })
+}
