@@ -1,0 +1,280 @@
+//! Power cuts at random moments while writes and flushes are under way, in real time: what was
+//! flushed is there afterwards, and no sector is torn.
+//!
+//! `HEADTIME_POWER_CUTS` (5) is the number of cuts.
+
+mod common;
+
+use common::Inbox;
+use headtime_disk::profile::by_name;
+use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Spec};
+use headtime_serve::clock::Clock;
+use headtime_serve::device::{Control, Device};
+use headtime_serve::disk::{Disk, Options, Refused};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::request::{Completion, Data, Kind, Submission};
+use headtime_units::{Extent, Lba, Nanos, Sectors};
+use headtime_workload::Random;
+use std::sync::Arc;
+use std::thread::yield_now;
+
+/// Sectors that are written: few, so that they are written again and again.
+const SECTORS: u64 = 4096;
+const SECTOR: usize = 512;
+const DEPTH: u64 = 16;
+
+/// What is known of a sector. Versions grow, and writes to one sector keep their order.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// The last that was submitted.
+    submitted: u32,
+    /// The last whose write completed.
+    completed: u32,
+    /// The last that a flush, or its own forced unit access, made durable.
+    durable: u32,
+}
+
+/// A request under way.
+enum Under {
+    Write {
+        extent: Extent,
+        version: u32,
+        fua: bool,
+    },
+    /// What was complete when it was submitted.
+    Flush(Vec<u32>),
+}
+
+struct Test {
+    disk: Disk,
+    inbox: Arc<Inbox>,
+    random: Random,
+    known: Vec<Known>,
+    under: Vec<Option<Under>>,
+    version: u32,
+    flushes: u32,
+}
+
+impl Test {
+    fn submit(&mut self) {
+        let Some(cookie) = self.under.iter().position(Option::is_none) else {
+            return;
+        };
+        let flush = self.random.below(12) == 0;
+        let (op, extent, flags, data, under) = if flush {
+            let complete = self.known.iter().map(|known| known.completed).collect();
+            let none = Extent::new(Lba::ZERO, Sectors::ZERO);
+            (
+                Op::Flush,
+                none,
+                Flags::NONE,
+                Data::None,
+                Under::Flush(complete),
+            )
+        } else {
+            self.version += 1;
+            let version = self.version;
+            let len = 1 + self.random.below(64);
+            let extent = Extent::new(
+                Lba::new(self.random.below(SECTORS - len)),
+                Sectors::new(len),
+            );
+            let mut buffer = self.disk.pool().take(len as usize * SECTOR);
+            for (sector, lba) in buffer.chunks_mut(SECTOR).zip(extent.start.get()..) {
+                stamp(sector, lba, version);
+                self.known[lba as usize].submitted = version;
+            }
+            let fua = self.random.below(16) == 0;
+            let flags = if fua { Flags::FUA } else { Flags::NONE };
+            let under = Under::Write {
+                extent,
+                version,
+                fua,
+            };
+            (Op::Write, extent, flags, Data::Buffer(buffer), under)
+        };
+        self.under[cookie] = Some(under);
+        self.hand_over(cookie as u64, op, extent, flags, data);
+    }
+
+    fn hand_over(&self, cookie: u64, op: Op, extent: Extent, flags: Flags, data: Data) {
+        let mut submission = Submission {
+            cookie,
+            op,
+            extent,
+            flags,
+            origin: Origin::default(),
+            class: Class::default(),
+            arrived: self.disk.now(),
+            data,
+            to: Arc::clone(&self.inbox) as Arc<_>,
+        };
+        loop {
+            match self.disk.submit(submission) {
+                Ok(()) => return,
+                Err(Refused::Full(back)) => submission = back,
+                Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
+            }
+            yield_now();
+        }
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let under = self.under[completion.cookie as usize].take();
+        let Err(failure) = completion.result else {
+            match under.expect("it was under way") {
+                Under::Write {
+                    extent,
+                    version,
+                    fua,
+                } => {
+                    for lba in extent.start.get()..extent.end().get() {
+                        let known = &mut self.known[lba as usize];
+                        known.completed = known.completed.max(version);
+                        if fua {
+                            known.durable = known.durable.max(version);
+                        }
+                    }
+                }
+                Under::Flush(complete) => {
+                    self.flushes += 1;
+                    for (known, version) in self.known.iter_mut().zip(complete) {
+                        known.durable = known.durable.max(version);
+                    }
+                }
+            }
+            return;
+        };
+        assert!(
+            matches!(failure.kind, Kind::Offline | Kind::ReadOnly),
+            "{failure}"
+        );
+    }
+
+    /// Reads everything, and takes what is there for known from now on.
+    fn compare(&mut self, cut: u64) -> u32 {
+        let mut lost = 0;
+        for start in (0..SECTORS).step_by(256) {
+            let extent = Extent::new(Lba::new(start), Sectors::new(256));
+            let buffer = self.disk.pool().take(256 * SECTOR);
+            self.hand_over(0, Op::Read, extent, Flags::NONE, Data::Buffer(buffer));
+            let done = self.inbox.wait();
+            assert_eq!(done.result, Ok(()));
+            let buffer = done.data.into_buffer().expect("a read has its buffer");
+            for (sector, lba) in buffer.chunks(SECTOR).zip(start..) {
+                let known = &mut self.known[lba as usize];
+                let version = u32::from_le_bytes(sector[8..12].try_into().expect("four bytes"));
+                let mut whole = [0; SECTOR];
+                if version > 0 {
+                    stamp(&mut whole, lba, version);
+                }
+                assert!(sector == whole, "cut {cut}: sector {lba} is torn");
+                assert!(
+                    (known.durable..=known.submitted).contains(&version),
+                    "cut {cut}: sector {lba} is of version {version}; {} was flushed, {} submitted",
+                    known.durable,
+                    known.submitted
+                );
+                lost += u32::from(version < known.completed);
+                *known = Known {
+                    submitted: version,
+                    completed: version,
+                    durable: version,
+                };
+            }
+        }
+        lost
+    }
+}
+
+/// Fills a sector with what only this version of it has.
+fn stamp(sector: &mut [u8], lba: u64, version: u32) {
+    let mut random = Random::keyed(lba, u64::from(version), 0);
+    for bytes in sector.chunks_mut(4) {
+        bytes.copy_from_slice(&random.bits().to_le_bytes());
+    }
+    sector[..8].copy_from_slice(&lba.to_le_bytes());
+    sector[8..12].copy_from_slice(&version.to_le_bytes());
+}
+
+fn power_cuts(store: StoreSpec, seed: u64) {
+    let cuts =
+        std::env::var("HEADTIME_POWER_CUTS").map_or(5, |cuts| cuts.parse().expect("a number"));
+    let profile = by_name("wd5000aaks").expect("a shipped profile");
+    let spec: Spec = "mq-deadline".parse().expect("a scheduler");
+    println!("seed {seed}, {cuts} cuts");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let build = move || {
+        spec.build(None::<NoPositioning>)
+            .expect("it needs no position")
+    };
+    let mut options = Options::new(
+        "test",
+        Clock::start(),
+        ("mq-deadline".to_owned(), Box::new(build)),
+    );
+    options.engine.depth = 8;
+    let mut emulated = emulated::Options::new(profile, store);
+    emulated.seed = seed;
+    emulated.size = Some(64 << 20);
+    let disk = Disk::start(options, move || {
+        emulated::open(emulated).map(|drive| Box::new(drive) as Box<dyn Device>)
+    })
+    .expect("starts");
+    let mut test = Test {
+        inbox: Inbox::new(DEPTH as usize),
+        random: Random::keyed(seed, 0, 0),
+        known: vec![Known::default(); SECTORS as usize],
+        under: (0..DEPTH).map(|_| None).collect(),
+        version: 0,
+        flushes: 0,
+        disk,
+    };
+    let mut lost = 0;
+    for cut in 0..cuts {
+        // Short and long after the last one: with the buffer empty, and full.
+        let until = test.disk.now()
+            + Nanos::from_micros(1 << test.random.below(18))
+            + Nanos::from_micros(500);
+        while test.disk.now() < until {
+            test.submit();
+            while let Some(completion) = test.inbox.poll() {
+                test.completed(completion);
+            }
+            yield_now();
+        }
+        runtime
+            .block_on(test.disk.control(Control::PowerCut))
+            .expect("runs")
+            .expect("is emulated");
+        while test.under.iter().any(Option::is_some) {
+            let completion = test.inbox.wait();
+            test.completed(completion);
+        }
+        runtime
+            .block_on(test.disk.control(Control::PowerOn))
+            .expect("runs")
+            .expect("is emulated");
+        lost += test.compare(cut);
+    }
+    println!(
+        "{} writes, {} flushes, {lost} sectors written and not flushed are lost",
+        test.version, test.flushes
+    );
+    assert!(test.flushes > 0 && lost > 0, "nothing was at stake");
+    test.disk.stop().expect("stops");
+}
+
+#[test]
+fn memory() {
+    power_cuts(StoreSpec::Memory, 1);
+}
+
+#[test]
+fn file() {
+    let path = std::env::temp_dir().join(format!("headtime-power-cuts-{}", std::process::id()));
+    power_cuts(StoreSpec::File(path.clone()), 2);
+    std::fs::remove_file(path).expect("the store is there");
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# What the simulator decides, the server decides: logs of fio over NBD, on an emulated drive and on a file, are fed to the simulator's
+# engine, which must decide the same. With a swap of schedulers in flight. Takes some three minutes.
+source "$(dirname "$0")/lib.sh"
+need fio nbdinfo
+
+schedulers=(noop 'stream(deadline)' cfq sptf)
+requests=${REQUESTS:-300}
+
+configure() { # device lines, scheduler
+    cat >"$work/serve.toml" <<TOML
+[[disk]]
+name = "disk0"
+$1
+scheduler = "$2"
+depth = 4
+
+[listen]
+nbd = "unix:$socket"
+TOML
+}
+
+job() { # name, fio options
+    local name=$1
+    shift
+    fio --name="$name" --ioengine=nbd --uri="$(uri)" --size=1g --randseed=7 --minimal "$@" >"$work/fio.out" 2>&1 || fail "fio: $(cat "$work/fio.out")"
+}
+
+truncate --size=1G "$work/file.img"
+emulated='emulate = "wd5000aaks"
+store = "memory"
+size = "1GiB"'
+# Position-aware schedulers need to be told what drive a file is taken for.
+file="device = \"$work/file.img\"
+direct = false
+belief = \"wd5000aaks\""
+
+for device in emulated file; do
+    for scheduler in "${schedulers[@]}"; do
+        configure "${!device}" "$scheduler"
+        serve --log "$work/serve.log"
+        job random --rw=randrw --bs=4k --iodepth=16 --number_ios="$requests"
+        job sequential --rw=read --bs=128k --iodepth=4 --numjobs=2 --offset_increment=400m --number_ios="$requests" --group_reporting
+        job flushes --rw=randwrite --bssplit=4k/60:64k/40 --iodepth=8 --fsync=10 --number_ios="$requests"
+        # Another scheduler in flight.
+        fio --name=swap --ioengine=nbd --uri="$(uri)" --size=1g --rw=randread --bs=4k --iodepth=16 --runtime=2 --time_based --minimal >/dev/null 2>&1 &
+        swapped=$!
+        sleep 1
+        configure "${!device}" 'mq-deadline'
+        kill -HUP "$server"
+        wait "$swapped" || fail "fio ended with an error while the scheduler was swapped"
+        stop
+        "$headtime" sim replay-log "$work/serve.log" >"$work/replay.out" || fail "$device, $scheduler: $(cat "$work/replay.out")"
+        grep -q '^S ' "$work/serve.log" || fail "$device, $scheduler: the scheduler was not swapped"
+        printf '%-8s %-16s %7s lines of log: %s\n' "$device" "$scheduler" "$(wc -l <"$work/serve.log")" "$(tail -n 1 "$work/replay.out")"
+    done
+done
+echo 'bridge: every decision is the same'

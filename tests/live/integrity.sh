@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What was written is read back: fio with crc32c over NBD and over a file of FUSE, depth 32, mixed sizes, under every scheduler. A few
+# minutes; SCHEDULERS and ROUNDS (requests of a run) narrow it.
+source "$(dirname "$0")/lib.sh"
+need fio nbdinfo
+
+read -ra schedulers <<<"${SCHEDULERS:-noop deadline mq-deadline clook sstf sptf sptf-sw60 anticipatory cfq stream(deadline) stream(sptf)}"
+size=${SIZE:-48m}
+
+configure() { # device lines, scheduler
+    cat >"$work/serve.toml" <<TOML
+[[disk]]
+name = "disk0"
+$1
+scheduler = "$2"
+depth = 8
+
+[listen]
+nbd = "unix:$socket"
+TOML
+}
+
+verify() { # fio options that name the disk
+    fio --name=verify "$@" --rw=randwrite --bssplit=512/10:4k/50:20k/20:64k/15:512k/5 --blockalign=512 --iodepth=32 --size="$size" --randseed=3 \
+        --norandommap=0 --fsync=64 --verify=crc32c --verify_fatal=1 --do_verify=1 --verify_async=0 --minimal >"$work/fio.out" 2>&1 || fail "$*: $(cat "$work/fio.out")"
+}
+
+truncate --size=256M "$work/file.img"
+file="device = \"$work/file.img\"
+direct = false
+belief = \"wd5000aaks\""
+emulated='emulate = "wd5000aaks"
+store = "memory"
+size = "256MiB"'
+
+for scheduler in "${schedulers[@]}"; do
+    configure "$file" "$scheduler"
+    serve
+    verify --ioengine=nbd --uri="$(uri)"
+    stop
+    echo "nbd, file, $scheduler: as written"
+done
+# An emulated drive takes its time.
+for scheduler in "${EMULATED:-stream(deadline)}"; do
+    configure "$emulated" "$scheduler"
+    serve
+    size=4m verify --ioengine=nbd --uri="$(uri)"
+    stop
+    echo "nbd, emulated, $scheduler: as written"
+done
+
+[ -w /dev/fuse ] || skip 'FUSE: /dev/fuse cannot be opened'
+mkdir "$work/mnt"
+for scheduler in "${schedulers[@]}"; do
+    configure "$file" "$scheduler"
+    attach
+    verify --ioengine=io_uring --direct=1 --filename="$work/mnt/disk0"
+    detach
+    echo "fuse, file, $scheduler: as written"
+done
+echo 'integrity: everything is as it was written'
