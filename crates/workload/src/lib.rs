@@ -42,6 +42,7 @@ mod pairing;
 mod random;
 mod read;
 mod replay;
+mod ring;
 mod source;
 mod synthetic;
 mod trace;
@@ -59,6 +60,7 @@ pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
     SpeedError, Start,
 };
+pub use ring::{BLOCK_EVENTS, RingError, RingEvent, RingPage, RingReader};
 pub use source::{NewRequest, Source};
 pub use synthetic::{
     DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError, Synthetic,

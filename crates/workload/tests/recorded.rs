@@ -7,10 +7,10 @@
 //! failed. Four processes did it, one after the other.
 
 use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Sectors};
+use headtime_units::{Extent, Sectors, Time};
 use headtime_workload::{
-    ArrivalEvent, ClosedPerProcess, Fit, Fitter, Format, ReadOptions, Script, Source, Trace,
-    TraceRequest,
+    ArrivalEvent, BLOCK_EVENTS, ClosedPerProcess, Fit, Fitter, Format, Pairing, ReadOptions,
+    RingEvent, RingPage, RingReader, Script, Source, Trace, TraceRequest,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -183,4 +183,62 @@ fn fio_writes_what_it_did() {
     let gaps = info.gaps.expect("there are times");
     assert!((20_000_000..21_000_000).contains(&gaps.p50.as_nanos()));
     assert_eq!(info.processes, 0);
+}
+
+/// Two pages of the trace buffer, one of each processor, and what the kernel printed of them: the same
+/// requests, in the one case to the nanosecond.
+#[test]
+#[cfg_attr(
+    target_endian = "big",
+    ignore = "the pages come from a little-endian machine"
+)]
+fn pages_of_the_buffer_say_what_the_kernel_prints() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ring");
+    let text = |name: &str| std::fs::read_to_string(directory.join(name)).expect("it is there");
+    let formats = BLOCK_EVENTS.map(|name| text(&format!("{name}.format")));
+    let reader = RingReader::new(
+        &text("header_page"),
+        [Some(&formats[0]), Some(&formats[1]), Some(&formats[2])],
+    )
+    .expect("the kernel describes them");
+    let mut events: Vec<RingEvent> = Vec::new();
+    for (name, count) in [("page0.bin", 23), ("page1.bin", 10)] {
+        let page = std::fs::read(directory.join(name)).expect("it is there");
+        let found = reader.page(&page, |event| events.push(event));
+        let expected = RingPage {
+            events: count,
+            lost: false,
+        };
+        assert_eq!(found, Ok(expected), "{name}");
+    }
+    assert!(events.iter().all(|event| event.dev == 7 << 20));
+    assert_eq!(events.iter().filter(|event| event.failed).count(), 1);
+    let names: Vec<_> = events.iter().filter_map(|e| e.name.as_deref()).collect();
+    assert!(names.iter().all(|name| *name == "python3") && names.len() == 15);
+    events.sort_by_key(|event| event.time);
+    let mut pairing = Pairing::new(None);
+    for event in events.iter().filter_map(|event| event.event) {
+        pairing.event(0, &event);
+    }
+    let paired = pairing.finish();
+    assert_eq!((paired.unpaired, paired.unfinished), (0, 0));
+
+    let printed = read("ring/trace.txt", None);
+    let what = |list: &[(Op, u64, u64, u32)]| -> Vec<(Op, u64, u64)> {
+        list.iter().map(|line| (line.0, line.1, line.2)).collect()
+    };
+    assert_eq!(what(&untimed(&printed)), what(&QUEUED));
+    let rounded = |time: Option<Time>| {
+        time.map(|time| Time::from_nanos((time.as_nanos() + 500) / 1000 * 1000))
+    };
+    let requests: Vec<TraceRequest> = paired
+        .requests
+        .into_iter()
+        .map(|(_, request)| TraceRequest {
+            arrival: rounded(request.arrival),
+            completion: rounded(request.completion),
+            ..request
+        })
+        .collect();
+    assert_eq!(requests, printed.requests);
 }

@@ -211,13 +211,13 @@ fn parse(
             None => Err(no_event(line, format)),
         };
     };
-    let (action, of_request) = match head.event {
-        b"block_bio_queue" => (BlockAction::Queue, false),
-        b"block_rq_insert" => (BlockAction::Insert, true),
-        b"block_rq_issue" => (BlockAction::Issue, true),
-        b"block_rq_requeue" => (BlockAction::Requeue, true),
-        b"block_rq_complete" => (BlockAction::Complete(Level::Both), true),
-        b"block_bio_complete" => (BlockAction::Complete(Level::Queued), false),
+    let kind = match head.event {
+        b"block_bio_queue" => Kind::BioQueue,
+        b"block_rq_insert" => Kind::Insert,
+        b"block_rq_issue" => Kind::Issue,
+        b"block_rq_requeue" => Kind::Requeue,
+        b"block_rq_complete" => Kind::RequestComplete,
+        b"block_bio_complete" => Kind::BioComplete,
         b"" => return Ok(lost(line).map_or(Said::Other, Said::Lost)),
         _ => return Ok(Said::Other),
     };
@@ -228,7 +228,7 @@ fn parse(
     let text = &mut head.text;
     let device = device(text.next())?;
     let letters = text.next();
-    let Some((mut op, flags)) = rwbs::read(letters.text) else {
+    let Some((op, flags)) = rwbs::read(letters.text) else {
         // Commands that are not for sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
             Ok(Said::Other)
@@ -236,28 +236,76 @@ fn parse(
             Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
         };
     };
-    if of_request {
-        command(
-            text,
-            matches!(action, BlockAction::Insert | BlockAction::Issue),
-        )?;
+    if !matches!(kind, Kind::BioQueue | Kind::BioComplete) {
+        command(text, matches!(kind, Kind::Insert | Kind::Issue))?;
     }
     let extent = extent(text)?;
-    let mut action = action;
-    let failed = matches!(action, BlockAction::Complete(_)) && error(text)?;
-    if op == Op::Flush && matches!(action, BlockAction::Complete(Level::Both)) {
-        action = BlockAction::Complete(Level::Issued);
+    let failed = kind.is_complete() && error(text)?;
+    let index = devices.number(&device, || device);
+    let time = Time::from_nanos(time);
+    let event = block_event(kind, time, index, op, flags, extent, head.process);
+    Ok(Said::Event(event, failed))
+}
+
+/// Which event of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    BioQueue,
+    Insert,
+    Issue,
+    Requeue,
+    RequestComplete,
+    BioComplete,
+}
+
+impl Kind {
+    /// Of the events that say the most with the least.
+    ///
+    /// # Panics
+    ///
+    /// For other names.
+    pub(crate) fn named(name: &str) -> Kind {
+        match name {
+            "block_bio_queue" => Kind::BioQueue,
+            "block_rq_complete" => Kind::RequestComplete,
+            "block_bio_complete" => Kind::BioComplete,
+            _ => unreachable!("{name} is not among those that are recorded"),
+        }
     }
-    let mut flags = flags;
+
+    pub(crate) const fn is_complete(self) -> bool {
+        matches!(self, Kind::RequestComplete | Kind::BioComplete)
+    }
+}
+
+/// What an event says of a request.
+pub(crate) fn block_event(
+    kind: Kind,
+    time: Time,
+    device: u32,
+    op: Op,
+    flags: Flags,
+    extent: Extent,
+    process: Option<u32>,
+) -> BlockEvent {
+    let (mut op, mut flags) = (op, flags);
+    let mut action = match kind {
+        Kind::BioQueue => BlockAction::Queue,
+        Kind::Insert => BlockAction::Insert,
+        Kind::Issue => BlockAction::Issue,
+        Kind::Requeue => BlockAction::Requeue,
+        Kind::RequestComplete if op == Op::Flush => BlockAction::Complete(Level::Issued),
+        Kind::RequestComplete => BlockAction::Complete(Level::Both),
+        Kind::BioComplete => BlockAction::Complete(Level::Queued),
+    };
     if op == Op::Write && extent.is_empty() {
         // What a process hands in to flush is a write of nothing with a flush before it; at its
         // completion the letter of the flush is gone. Elsewhere than at sector 0 it is the end of a
         // write with flushes around it.
-        let complete = matches!(action, BlockAction::Complete(_));
-        if complete {
+        if kind.is_complete() {
             action = BlockAction::Complete(Level::Queued);
         }
-        if !complete || extent.start.get() == 0 {
+        if !kind.is_complete() || extent.start.get() == 0 {
             op = Op::Flush;
             flags = if flags.has(Flags::SYNC) {
                 Flags::SYNC
@@ -266,24 +314,22 @@ fn parse(
             };
         }
     }
-    let index = devices.number(&device, || device);
-    let event = BlockEvent {
+    BlockEvent {
         action,
         request: TraceRequest {
-            arrival: Some(Time::from_nanos(time)),
+            arrival: Some(time),
             completion: None,
-            device: index,
+            device,
             op,
             extent: if op == Op::Flush {
                 Extent::default()
             } else {
                 extent
             },
-            process: head.process,
+            process,
             flags,
         },
-    };
-    Ok(Said::Event(event, failed))
+    }
 }
 
 /// A line that is no event of the format.

@@ -7,7 +7,7 @@ pub(crate) mod events;
 mod fields;
 pub(crate) mod iolog;
 pub(crate) mod msr;
-mod rwbs;
+pub(crate) mod rwbs;
 
 use crate::Format;
 use crate::error::TraceError;
