@@ -1,1 +1,671 @@
-//! A drive's model in real time.
+//! A drive that is emulated in real time: what happens when is the model's to say
+//! ([`headtime_disk::Drive`]), the bytes lie in a [`StoreSpec`].
+//!
+//! # Writes, and what a power cut takes back
+//!
+//! The bytes of a write go to the store when it is submitted, so that running out of space is an
+//! error of that write and of no later one. What they replace is kept in memory until the model says
+//! that the arm has written those sectors: a power cut writes it back. The memory for it is so
+//! bounded by the drive's buffer and the commands in it.
+//!
+//! - After a power cut a sector holds what is on the medium by the model: what was flushed or written
+//!   with FUA, or something newer. A write that the arm was in the middle of is there as far as whole
+//!   sectors had passed under the head.
+//! - Discards and writes of zeroes change the store when they complete, and a power cut does not take
+//!   them back from then on; one that has not completed has not happened. Real drives may lose them
+//!   as they lose data. Their size costs no memory.
+//! - A flush, and a write with FUA, has completed when the model says so *and* the store's files are
+//!   synced. That is done by a thread of its own, while other things go on in model time; what it
+//!   takes beyond the model's time is lateness, and counted as such. For memory it is nothing.
+//! - If the process is killed, a store in files has everything that was ever submitted, in whole
+//!   sectors.
+//!
+//! Reads are copied out of the store when they complete.
+//!
+//! # Time
+//!
+//! Completions have the model's time. Nothing that this machine does, late as it may be, changes it:
+//! a command starts in the model at the time at which it was submitted, which for one that waited in
+//! the engine is when the one before it completed in the model. The platters' angle is zero at time
+//! zero.
+
+mod store;
+mod sync;
+mod undo;
+
+use crate::device::{
+    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Part, Parts,
+};
+use crate::request::{Data, Failure, Kind};
+use headtime_disk::drive::Fault;
+use headtime_disk::ledger::HeadTime;
+use headtime_disk::{Command, Completion, Drive, Profile};
+use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_units::{Extent, Lba, Sectors, Time};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{Store, WriteError};
+use sync::{Syncer, Ticket};
+use undo::Undo;
+
+pub use store::FILE_BYTES_MAX;
+
+/// Where the bytes of an emulated drive lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreSpec {
+    /// In memory, as much of it as is written; gone with the server.
+    Memory,
+    /// In a sparse file, made if it is not there; beyond [`FILE_BYTES_MAX`], in further ones beside
+    /// it: `PATH.1` and so on.
+    File(PathBuf),
+}
+
+/// What to emulate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The drive.
+    pub profile: Profile,
+    /// Where its bytes lie.
+    pub store: StoreSpec,
+    /// Bytes of the volume: whole sectors, at most the drive's capacity, which is what it has if
+    /// nothing is said.
+    pub size: Option<u64>,
+    /// From which what varies between units of a drive, and from command to command, is drawn.
+    pub seed: u64,
+}
+
+impl Options {
+    /// All of a drive, seed 1.
+    pub fn new(profile: Profile, store: StoreSpec) -> Options {
+        Options {
+            profile,
+            store,
+            size: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Why a drive cannot be emulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The size is not that of whole sectors, or none.
+    #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
+    Size {
+        /// The size.
+        size: u64,
+        /// The drive's.
+        sector_bytes: u32,
+    },
+    /// The drive is smaller.
+    #[error("a size of {size} bytes is more than the {capacity} bytes of drive {drive}")]
+    Capacity {
+        /// The size.
+        size: u64,
+        /// The drive's.
+        capacity: u64,
+        /// The drive.
+        drive: String,
+    },
+    /// The kernel gives no memory.
+    #[error("no memory for a store: {0}")]
+    Memory(io::Error),
+    /// A file of the store cannot be opened.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is something else.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else has it open as a store.
+    #[error("{} is in use by another server", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was made for another size.
+    #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size, bytes.
+        found: u64,
+        /// What it would have, bytes.
+        wanted: u64,
+    },
+    /// There is one file more than the size needs.
+    #[error("{} belongs to a larger store; this one ends before it", path.display())]
+    Beyond {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Some of its files are there, and not all.
+    #[error(
+        "{} is there, but {}, which belongs to it, is not", holds.display(), missing.display()
+    )]
+    InPart {
+        /// One that is there.
+        holds: PathBuf,
+        /// One that is not, or is empty.
+        missing: PathBuf,
+    },
+    /// The process may not have files so large.
+    #[error(
+        "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
+        path.display()
+    )]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// The file system has no files so large.
+    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+    },
+    /// There is no thread to be had.
+    #[error("no thread for a store: {0}")]
+    Thread(io::Error),
+}
+
+/// A command in the drive.
+#[derive(Debug)]
+struct InFlight {
+    op: Op,
+    fua: bool,
+    parts: Parts,
+}
+
+/// A command that the model is done with.
+#[derive(Debug)]
+struct Ready {
+    done: Done,
+    op: Op,
+    /// To be synced before it is handed out.
+    durable: bool,
+}
+
+/// An emulated drive.
+#[derive(Debug)]
+pub struct Emulated {
+    drive: Drive,
+    geometry: Geometry,
+    store: Arc<Store>,
+    /// None for a store that has nothing to sync.
+    syncer: Option<Syncer>,
+    undo: Undo,
+    /// By tag.
+    in_flight: Vec<Option<InFlight>>,
+    /// In order of time.
+    ready: VecDeque<Ready>,
+    /// In order of time.
+    syncing: VecDeque<(Ticket, Done)>,
+    has_power: bool,
+    /// The latest time of a call.
+    now: Time,
+    /// Scratch.
+    completed: VecDeque<Completion>,
+    written: Vec<(Time, Extent)>,
+    before: Vec<u8>,
+}
+
+/// Starts to emulate a drive.
+///
+/// # Errors
+///
+/// If the size does not fit the drive, or the store cannot be opened, belongs to a volume of another
+/// size, or is in use.
+pub fn open(options: Options) -> Result<Emulated, OpenError> {
+    Emulated::open(&options, FILE_BYTES_MAX)
+}
+
+impl Emulated {
+    fn open(options: &Options, file_bytes: u64) -> Result<Emulated, OpenError> {
+        let profile = &options.profile;
+        let sector_bytes = profile.geometry.sector_bytes;
+        let capacity = profile.geometry.capacity.bytes(sector_bytes);
+        let size = options.size.unwrap_or(capacity);
+        if size == 0 || !size.is_multiple_of(u64::from(sector_bytes)) {
+            return Err(OpenError::Size { size, sector_bytes });
+        }
+        if size > capacity {
+            return Err(OpenError::Capacity {
+                size,
+                capacity,
+                drive: profile.name.clone(),
+            });
+        }
+        let store = Arc::new(match &options.store {
+            StoreSpec::Memory => Store::memory(size, file_bytes)?,
+            StoreSpec::File(path) => Store::file(path, size, file_bytes)?,
+        });
+        let syncer = match store.in_memory() {
+            true => None,
+            false => Some(Syncer::start(Arc::clone(&store)).map_err(OpenError::Thread)?),
+        };
+        let mut drive = Drive::new(profile, options.seed);
+        drive.record_written(Time::ZERO, true);
+        Ok(Emulated {
+            geometry: Geometry {
+                capacity: Sectors::new(size / u64::from(sector_bytes)),
+                sector_bytes,
+                depth: drive.depth(),
+                read_only: false,
+                discards: true,
+            },
+            drive,
+            store,
+            syncer,
+            undo: Undo::new(sector_bytes),
+            in_flight: Vec::new(),
+            ready: VecDeque::new(),
+            syncing: VecDeque::new(),
+            has_power: true,
+            now: Time::ZERO,
+            completed: VecDeque::new(),
+            written: Vec::new(),
+            before: Vec::new(),
+        })
+    }
+
+    /// Bytes of memory for what a power cut would take back.
+    pub fn undo_bytes(&self) -> usize {
+        self.undo.bytes()
+    }
+
+    /// Lets the model come up to `now`, or to the latest time that it has been asked for, and says
+    /// which that is.
+    fn advance(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        while let Some(completion) = self.drive.poll(self.now) {
+            self.completed.push_back(completion);
+        }
+        self.account();
+        while let Some(completion) = self.completed.pop_front() {
+            self.completed(&completion);
+        }
+        self.now
+    }
+
+    /// Takes note of what is on the medium, and of what completed before that.
+    fn account(&mut self) {
+        let now = self.now;
+        // What is on the medium when a command completes is said at the same time, about its data.
+        let mut written = std::mem::take(&mut self.written);
+        written.extend(self.drive.take_written(now));
+        for (at, extent) in written.drain(..) {
+            while self.completed.front().is_some_and(|done| done.at <= at) {
+                if let Some(completion) = self.completed.pop_front() {
+                    self.completed(&completion);
+                }
+            }
+            self.undo.on_medium(extent);
+        }
+        self.written = written;
+    }
+
+    /// The model is done with a command.
+    fn completed(&mut self, completion: &Completion) {
+        let slot = &mut self.in_flight[completion.tag as usize];
+        let command = slot.take().expect("a command completes once");
+        let mut result = Ok(());
+        if let Err(error) = completion.result {
+            result = Err(Failure {
+                at: Some(error.lba),
+                ..Failure::new(Kind::Medium)
+            });
+        }
+        match (command.op, result) {
+            (Op::Write, Ok(())) => {
+                for part in command.parts.iter().filter(|part| has_bytes(part)) {
+                    self.undo.completed(part.extent);
+                }
+            }
+            (Op::Write, Err(_)) => self.take_back(&command.parts, None),
+            (Op::Flush, Ok(())) => self.undo.flushed(),
+            _ => {}
+        }
+        self.ready.push_back(Ready {
+            durable: command.op == Op::Flush || command.op == Op::Write && command.fua,
+            op: command.op,
+            done: Done {
+                tag: Tag(completion.tag),
+                at: completion.at,
+                result,
+                parts: command.parts,
+            },
+        });
+    }
+
+    /// Puts the bytes of a write into the store, and what they replace where it can be had back.
+    fn put(&mut self, parts: &Parts) -> Result<(), Failure> {
+        let sector = self.geometry.sector_bytes;
+        for part in parts {
+            let Data::Buffer(buffer) = &part.data else {
+                continue;
+            };
+            let offset = part.extent.start.get() * u64::from(sector);
+            self.before.resize(buffer.len(), 0);
+            if let Err(errno) = self.store.read(offset, &mut self.before) {
+                self.take_back(parts, Some(part.extent.start));
+                return Err(failure(errno));
+            }
+            self.undo.begin(part.extent, &self.before);
+            if let Err(error) = self.store.write(offset, buffer) {
+                let sectors = error.written.div_ceil(u64::from(sector));
+                self.take_back(parts, Some(part.extent.start + Sectors::new(sectors)));
+                return Err(failure(error.errno));
+            }
+        }
+        Ok(())
+    }
+
+    /// A write does not happen: what it replaced is put back, up to a sector from which on it had not
+    /// replaced anything. There need not be space for those.
+    fn take_back(&mut self, parts: &Parts, until: Option<Lba>) {
+        let sector = self.geometry.sector_bytes;
+        for part in parts.iter().filter(|part| has_bytes(part)) {
+            self.undo.undone(part.extent, |lba, old| {
+                let there = until.map_or(u64::MAX, |until| {
+                    until.get().saturating_sub(lba.get()) * u64::from(sector)
+                });
+                let old = &old[..old.len().min(there as usize)];
+                let offset = lba.get() * u64::from(sector);
+                if let Err(WriteError { errno, .. }) = self.store.write(offset, old) {
+                    // The write failed, or was given up on: as far as anybody was told, it may have
+                    // happened.
+                    tracing::warn!(sector = %lba, "a write could not be taken back: {errno}");
+                }
+            });
+        }
+    }
+
+    /// Fails a command at once.
+    fn refuse(&mut self, at: Time, command: &Request, parts: Parts, failure: Failure) {
+        self.ready.push_back(Ready {
+            done: Done {
+                tag: command.tag,
+                at,
+                result: Err(failure),
+                parts,
+            },
+            op: command.op,
+            durable: false,
+        });
+    }
+
+    /// What is left to be done with the store when a command completes.
+    fn settle(&mut self, op: Op, parts: &mut Parts) -> Result<(), Failure> {
+        let sector = self.geometry.sector_bytes;
+        for part in parts {
+            let offset = part.extent.start.get() * u64::from(sector);
+            let len = part.extent.len.bytes(sector);
+            match (op, &mut part.data) {
+                (Op::Read, Data::Buffer(buffer)) => self.store.read(offset, buffer),
+                (Op::Discard, _) | (Op::Write, Data::Zeroes { may_punch: true }) => {
+                    self.undo.forget(part.extent);
+                    self.store.punch(offset, len)
+                }
+                (Op::Write, Data::Zeroes { may_punch: false }) => {
+                    self.undo.forget(part.extent);
+                    self.store.zero(offset, len)
+                }
+                _ => Ok(()),
+            }
+            .map_err(|errno| Failure {
+                at: Some(part.extent.start),
+                ..failure(errno)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn power_cut(&mut self, now: Time) -> Result<(), ControlError> {
+        if !self.has_power {
+            return Ok(());
+        }
+        let now = self.advance(now);
+        self.has_power = false;
+        self.drive.power_cycle(now);
+        self.account();
+        // Whoever has not been told that a command is done is told that it is not: its data may be
+        // gone, or what it read taken back.
+        let offline = Err(Failure::new(Kind::Offline));
+        for ready in &mut self.ready {
+            ready.done.at = now;
+            ready.done.result = offline;
+            ready.durable = false;
+        }
+        for (_, mut done) in self.syncing.drain(..) {
+            done.at = now;
+            done.result = offline;
+            self.ready.push_back(Ready {
+                done,
+                op: Op::Flush,
+                durable: false,
+            });
+        }
+        for (index, command) in self.in_flight.iter_mut().enumerate() {
+            if let Some(InFlight { op, parts, .. }) = command.take() {
+                self.ready.push_back(Ready {
+                    done: Done {
+                        tag: Tag(index as u32),
+                        at: now,
+                        result: offline,
+                        parts,
+                    },
+                    op,
+                    durable: false,
+                });
+            }
+        }
+        let mut failed = None;
+        let sector = u64::from(self.geometry.sector_bytes);
+        self.undo.power_cut(|lba, old| {
+            if let Err(error) = self.store.write(lba.get() * sector, old) {
+                failed = Some(error.errno);
+            }
+        });
+        match failed.map_or_else(|| self.store.sync(), Err) {
+            Ok(()) => Ok(()),
+            Err(errno) => Err(ControlError::Store(errno.raw_os_error())),
+        }
+    }
+
+    fn power_on(&mut self, now: Time) {
+        if !self.has_power {
+            let now = self.advance(now);
+            self.drive.power_cycle(now);
+            self.has_power = true;
+        }
+    }
+}
+
+/// Whether a part of a write brings data of its own.
+fn has_bytes(part: &Part) -> bool {
+    matches!(part.data, Data::Buffer(_))
+}
+
+fn failure(errno: Errno) -> Failure {
+    let kind = match errno {
+        Errno::NOSPC | Errno::DQUOT => Kind::NoSpace,
+        _ => Kind::Device,
+    };
+    Failure {
+        errno: Some(errno.raw_os_error()),
+        ..Failure::new(kind)
+    }
+}
+
+impl Device for Emulated {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn in_model_time(&self) -> bool {
+        true
+    }
+
+    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+        let now = self.advance(now);
+        if !self.has_power {
+            return self.refuse(now, command, parts, Failure::new(Kind::Offline));
+        }
+        if command.op == Op::Write
+            && let Err(failure) = self.put(&parts)
+        {
+            return self.refuse(now, command, parts, failure);
+        }
+        let fua = command.flags.has(Flags::FUA);
+        let index = command.tag.index();
+        if self.in_flight.len() <= index {
+            self.in_flight.resize_with(index + 1, || None);
+        }
+        assert!(self.in_flight[index].is_none(), "a tag is in use");
+        self.in_flight[index] = Some(InFlight {
+            op: command.op,
+            fua,
+            parts,
+        });
+        self.drive.submit(
+            now,
+            Command {
+                tag: command.tag.0,
+                op: command.op,
+                extent: command.extent,
+                fua,
+            },
+        );
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        self.advance(now);
+        loop {
+            if let Some(done) = self.synced() {
+                return Some(done);
+            }
+            self.ready.front().filter(|ready| ready.done.at <= now)?;
+            let Ready {
+                mut done,
+                op,
+                durable,
+            } = self.ready.pop_front()?;
+            if done.result.is_ok() {
+                done.result = self.settle(op, &mut done.parts);
+            }
+            match &self.syncer {
+                Some(syncer) if durable && done.result.is_ok() => {
+                    self.syncing.push_back((syncer.ask(), done));
+                }
+                _ => return Some(done),
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let synced = match (self.syncing.front(), &self.syncer) {
+            (Some((ticket, done)), Some(syncer)) if syncer.is_done(*ticket) => Some(done.at),
+            _ => None,
+        };
+        let ready = self.ready.front().map(|ready| ready.done.at);
+        let times = [synced, ready, self.drive.next_event()];
+        times.into_iter().flatten().min()
+    }
+
+    fn ready_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.syncer.as_ref().map(Syncer::ready_fd)
+    }
+
+    fn kick(&mut self) {
+        if let Some(syncer) = &self.syncer {
+            syncer.hush();
+        }
+    }
+
+    fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
+        let now = self.advance(now);
+        let waits = self.in_flight.get(tag.index()).is_some_and(Option::is_some);
+        if !waits || !self.drive.abort(now, tag.0) {
+            return Aborted::No;
+        }
+        let command = self.in_flight[tag.index()].take();
+        let command = command.expect("it is in the drive");
+        if command.op == Op::Write {
+            self.take_back(&command.parts, None);
+        }
+        Aborted::Undone(command.parts)
+    }
+
+    fn head_time(&mut self, now: Time) -> Option<HeadTime> {
+        let now = self.advance(now);
+        Some(self.drive.head_time(now))
+    }
+
+    fn note_pending(&mut self, now: Time, pending: bool) {
+        let now = self.advance(now);
+        self.drive.note_pending(now, pending);
+    }
+
+    fn control(&mut self, now: Time, what: &Control) -> Result<(), ControlError> {
+        match *what {
+            Control::PowerCut => self.power_cut(now),
+            Control::PowerOn => {
+                self.power_on(now);
+                Ok(())
+            }
+            Control::Fault(fault) => {
+                let capacity = self.geometry.capacity;
+                if let Fault::Unreadable { extent, .. } = fault
+                    && extent
+                        .start
+                        .get()
+                        .checked_add(extent.len.get())
+                        .is_none_or(|end| end > capacity.get())
+                {
+                    return Err(ControlError::Outside { extent, capacity });
+                }
+                let now = self.advance(now);
+                self.drive.inject(now, fault);
+                Ok(())
+            }
+        }
+    }
+
+    fn allocation(&self) -> Option<Arc<dyn Allocation>> {
+        Some(Arc::clone(&self.store) as Arc<_>)
+    }
+}
+
+impl Emulated {
+    /// A command whose sync is over.
+    fn synced(&mut self) -> Option<Done> {
+        let syncer = self.syncer.as_ref()?;
+        self.syncing
+            .front()
+            .filter(|(ticket, _)| syncer.is_done(*ticket))?;
+        let (ticket, mut done) = self.syncing.pop_front()?;
+        if let Err(errno) = syncer.result(ticket) {
+            done.result = Err(failure(errno));
+        }
+        Some(done)
+    }
+}

@@ -1,0 +1,439 @@
+//! What a power cut takes back.
+//!
+//! The store holds what was written last. The medium of a real drive would hold something older as
+//! long as the new data wait in the drive's buffer; these older bytes are kept here. Of a sector the
+//! versions that matter are at most three:
+//!
+//! ```text
+//!           old ──────────► earlier ──────────► new
+//!    on the medium      acknowledged,       in the store, its
+//!                       in the buffer       write is in the drive
+//! ```
+//!
+//! When the arm is said to have written a sector whose write is still in the drive, that may have
+//! been the earlier data. So `earlier` is kept while there is such a write (`shadow`), and becomes
+//! `old` then. The rest of the time there is only `old`.
+
+use headtime_units::{Extent, Lba, Sectors};
+use std::collections::BTreeMap;
+
+/// Bytes are kept in blocks of so many, aligned: the usual request is one or more of them.
+const BLOCK: usize = 4096;
+
+/// Blocks kept for later rather than given back.
+const SPARE: usize = 4096;
+
+type Bytes = Box<[u8; BLOCK]>;
+
+/// One bit for each sector of a block.
+type Bits = u8;
+
+#[derive(Debug)]
+struct Block {
+    old: Bytes,
+    /// Of which sectors there is an old version: what is in the store is not on the medium.
+    held: Bits,
+    /// Sectors of writes in the drive.
+    flying: Bits,
+    earlier: Option<Bytes>,
+    /// Of which sectors there is an earlier version; they are among `held` and `flying`.
+    shadow: Bits,
+}
+
+/// Older versions of sectors, by block.
+#[derive(Debug)]
+pub(super) struct Undo {
+    sector: usize,
+    blocks: BTreeMap<u64, Block>,
+    spare: Vec<Bytes>,
+    /// Scratch: blocks of which nothing is left.
+    empty: Vec<u64>,
+}
+
+impl Undo {
+    /// Nothing is held.
+    ///
+    /// # Panics
+    ///
+    /// If sectors are not of 512 to 4096 bytes, a power of two.
+    pub fn new(sector_bytes: u32) -> Undo {
+        let sector = sector_bytes as usize;
+        assert!((512..=BLOCK).contains(&sector) && sector.is_power_of_two());
+        Undo {
+            sector,
+            blocks: BTreeMap::new(),
+            spare: Vec::new(),
+            empty: Vec::new(),
+        }
+    }
+
+    /// Bytes of memory that older versions take.
+    pub fn bytes(&self) -> usize {
+        let blocks = self.blocks.values();
+        blocks
+            .map(|block| BLOCK * (1 + usize::from(block.earlier.is_some())))
+            .sum()
+    }
+
+    fn per_block(&self) -> u64 {
+        (BLOCK / self.sector) as u64
+    }
+
+    /// The blocks that an extent touches, and which of their sectors it has.
+    fn parts(&self, extent: Extent) -> impl Iterator<Item = (u64, Bits)> + use<> {
+        let per = self.per_block();
+        let (start, end) = (extent.start.get(), extent.end().get());
+        (start / per..end.div_ceil(per)).map(move |block| {
+            let from = start.max(block * per) - block * per;
+            let to = end.min((block + 1) * per) - block * per;
+            (block, bits(from, to))
+        })
+    }
+
+    /// A write of `extent` goes to the drive. `before` is what the store holds there.
+    pub fn begin(&mut self, extent: Extent, before: &[u8]) {
+        let per = self.per_block();
+        for (number, bits) in self.parts(extent) {
+            let Undo { blocks, spare, .. } = self;
+            let block = blocks.entry(number).or_insert_with(|| Block {
+                old: take(spare),
+                held: 0,
+                flying: 0,
+                earlier: None,
+                shadow: 0,
+            });
+            debug_assert_eq!(block.flying & bits, 0, "two writes of a sector at a time");
+            let first = number * per + u64::from(bits.trailing_zeros());
+            let from = (first - extent.start.get()) as usize * self.sector;
+            let source = Source {
+                bytes: &before[from..],
+                first: bits.trailing_zeros(),
+                sector: self.sector,
+            };
+            let fresh = bits & !block.held;
+            source.copy(fresh, &mut block.old);
+            block.held |= fresh;
+            let shadow = bits & !fresh;
+            if shadow != 0 {
+                let earlier = block.earlier.get_or_insert_with(|| take(spare));
+                source.copy(shadow, earlier);
+                block.shadow |= shadow;
+            }
+            block.flying |= bits;
+        }
+    }
+
+    /// The arm has written sectors.
+    pub fn on_medium(&mut self, extent: Extent) {
+        let sector = self.sector;
+        self.each(extent, |block, bits| {
+            block.held &= !(bits & !block.shadow);
+            let shadow = bits & block.shadow;
+            if let Some(earlier) = &block.earlier {
+                copy(shadow, sector, earlier, &mut block.old);
+            }
+        });
+    }
+
+    /// A write of `extent` has completed.
+    pub fn completed(&mut self, extent: Extent) {
+        self.each(extent, |block, bits| {
+            block.flying &= !bits;
+            block.shadow &= !bits;
+        });
+    }
+
+    /// A write of `extent` did not happen, and does not: `restore` puts back what was there before.
+    /// Sectors of no write in the drive are left alone.
+    pub fn undone(&mut self, extent: Extent, mut restore: impl FnMut(Lba, &[u8])) {
+        let (sector, per) = (self.sector, self.per_block());
+        for (number, bits) in self.parts(extent) {
+            let Some(block) = self.blocks.get_mut(&number) else {
+                continue;
+            };
+            let bits = bits & block.flying;
+            let shadow = bits & block.shadow;
+            let fresh = bits & block.held & !shadow;
+            let start = number * per;
+            each_run(fresh, |from, to| {
+                restore(
+                    Lba::new(start + from as u64),
+                    &block.old[from * sector..to * sector],
+                );
+            });
+            if let Some(earlier) = &block.earlier {
+                each_run(shadow, |from, to| {
+                    restore(
+                        Lba::new(start + from as u64),
+                        &earlier[from * sector..to * sector],
+                    );
+                });
+            }
+            block.held &= !fresh;
+            block.flying &= !bits;
+            block.shadow &= !shadow;
+        }
+        self.each(extent, |_, _| {});
+    }
+
+    /// What is in the store is final there.
+    pub fn forget(&mut self, extent: Extent) {
+        self.each(extent, |block, bits| {
+            block.held &= !bits;
+            block.shadow &= !bits;
+        });
+    }
+
+    /// A flush has completed: whatever was acknowledged is on the medium.
+    pub fn flushed(&mut self) {
+        let sector = self.sector;
+        self.each(everything(), |block, _| {
+            block.held &= block.flying;
+            if let Some(earlier) = &block.earlier {
+                copy(block.shadow, sector, earlier, &mut block.old);
+            }
+            block.shadow = 0;
+        });
+    }
+
+    /// The power fails: `restore` puts back what is on the medium, in order of address. Nothing is
+    /// held after that, and no write is in the drive.
+    pub fn power_cut(&mut self, mut restore: impl FnMut(Lba, &[u8])) {
+        let (sector, per) = (self.sector, self.per_block());
+        for (number, block) in &self.blocks {
+            each_run(block.held, |from, to| {
+                let start = Lba::new(number * per + from as u64);
+                restore(start, &block.old[from * sector..to * sector]);
+            });
+        }
+        self.each(everything(), |block, _| {
+            block.held = 0;
+            block.flying = 0;
+            block.shadow = 0;
+        });
+    }
+
+    /// Does something with every block that an extent touches, and drops what is no longer needed.
+    fn each(&mut self, extent: Extent, mut act: impl FnMut(&mut Block, Bits)) {
+        let per = self.per_block();
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut empty = std::mem::take(&mut self.empty);
+        for (number, block) in self.blocks.range_mut(start / per..end.div_ceil(per)) {
+            let from = start.max(number * per) - number * per;
+            let to = end.min(number * per + per) - number * per;
+            act(block, bits(from, to));
+            if block.shadow == 0
+                && let Some(earlier) = block.earlier.take()
+            {
+                give_back(&mut self.spare, earlier);
+            }
+            if block.held == 0 && block.flying == 0 {
+                empty.push(*number);
+            }
+        }
+        for number in empty.drain(..) {
+            if let Some(block) = self.blocks.remove(&number) {
+                give_back(&mut self.spare, block.old);
+            }
+        }
+        self.empty = empty;
+    }
+}
+
+fn everything() -> Extent {
+    Extent::new(Lba::ZERO, Sectors::new(u64::MAX / 2))
+}
+
+fn bits(from: u64, to: u64) -> Bits {
+    (((1u16 << to) - 1) & !((1u16 << from) - 1)) as Bits
+}
+
+fn take(spare: &mut Vec<Bytes>) -> Bytes {
+    spare.pop().unwrap_or_else(|| Box::new([0; BLOCK]))
+}
+
+fn give_back(spare: &mut Vec<Bytes>, bytes: Bytes) {
+    if spare.len() < SPARE {
+        spare.push(bytes);
+    }
+}
+
+/// Sectors of a block that begin with its sector `first`.
+struct Source<'a> {
+    bytes: &'a [u8],
+    first: u32,
+    sector: usize,
+}
+
+impl Source<'_> {
+    fn copy(&self, which: Bits, to: &mut Bytes) {
+        each_run(which, |from, end| {
+            let (at, len) = (from * self.sector, (end - from) * self.sector);
+            let source = at - self.first as usize * self.sector;
+            to[at..at + len].copy_from_slice(&self.bytes[source..source + len]);
+        });
+    }
+}
+
+fn copy(which: Bits, sector: usize, from: &Bytes, to: &mut Bytes) {
+    let source = Source {
+        bytes: &from[..],
+        first: 0,
+        sector,
+    };
+    source.copy(which, to);
+}
+
+/// Runs of sectors: from, up to.
+fn each_run(mut which: Bits, mut act: impl FnMut(usize, usize)) {
+    while which != 0 {
+        let from = which.trailing_zeros();
+        let to = from + (which >> from).trailing_ones();
+        act(from as usize, to as usize);
+        which &= !bits(u64::from(from), u64::from(to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store of ten blocks in which each sector is filled with one byte.
+    struct Image {
+        undo: Undo,
+        store: Vec<u8>,
+    }
+
+    impl Image {
+        fn new() -> Image {
+            Image {
+                undo: Undo::new(512),
+                store: vec![0; 80],
+            }
+        }
+
+        fn write(&mut self, start: u64, len: u64, value: u8) {
+            let range = start as usize..(start + len) as usize;
+            let before: Vec<u8> = self.store[range.clone()]
+                .iter()
+                .flat_map(|byte| [*byte; 512])
+                .collect();
+            self.undo.begin(Extent::at(start, len), &before);
+            self.store[range].fill(value);
+        }
+
+        fn undone(&mut self, start: u64, len: u64) {
+            let Image { undo, store } = self;
+            undo.undone(Extent::at(start, len), |lba, bytes| put(store, lba, bytes));
+        }
+
+        fn power_cut(&mut self) {
+            let Image { undo, store } = self;
+            undo.power_cut(|lba, bytes| put(store, lba, bytes));
+            assert_eq!(undo.bytes(), 0);
+        }
+    }
+
+    fn put(store: &mut [u8], lba: Lba, bytes: &[u8]) {
+        for (index, sector) in bytes.chunks(512).enumerate() {
+            assert!(sector.iter().all(|byte| *byte == sector[0]));
+            store[lba.get() as usize + index] = sector[0];
+        }
+    }
+
+    #[test]
+    fn a_power_cut_takes_back_what_is_not_on_the_medium() {
+        let mut image = Image::new();
+        image.write(5, 20, 1);
+        image.undo.completed(Extent::at(5, 20));
+        image.undo.on_medium(Extent::at(5, 6));
+        image.power_cut();
+        let mut wanted = vec![0; 80];
+        wanted[5..11].fill(1);
+        assert_eq!(image.store, wanted);
+    }
+
+    #[test]
+    fn the_oldest_version_is_kept() {
+        let mut image = Image::new();
+        for value in 1..4 {
+            image.write(8, 8, value);
+            image.undo.completed(Extent::at(8, 8));
+        }
+        image.power_cut();
+        assert_eq!(image.store, vec![0; 80]);
+    }
+
+    #[test]
+    fn what_the_arm_writes_under_a_newer_write_is_the_earlier_version() {
+        let mut image = Image::new();
+        image.write(8, 8, 1);
+        image.undo.completed(Extent::at(8, 8));
+        image.write(10, 4, 2);
+        image.undo.on_medium(Extent::at(8, 8));
+        image.undo.completed(Extent::at(10, 4));
+        image.power_cut();
+        assert_eq!(image.store[8..16], [1; 8]);
+    }
+
+    #[test]
+    fn what_the_arm_writes_after_it_is_the_newer_version() {
+        let mut image = Image::new();
+        image.write(8, 8, 1);
+        image.undo.completed(Extent::at(8, 8));
+        image.write(10, 4, 2);
+        image.undo.completed(Extent::at(10, 4));
+        image.undo.on_medium(Extent::at(8, 8));
+        assert_eq!(image.undo.bytes(), 0);
+        image.power_cut();
+        assert_eq!(image.store[8..16], [1, 1, 2, 2, 2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn a_write_past_the_buffer_is_there_as_far_as_it_came() {
+        let mut image = Image::new();
+        image.write(8, 16, 1);
+        image.undo.on_medium(Extent::at(8, 3));
+        image.power_cut();
+        let mut wanted = vec![0; 80];
+        wanted[8..11].fill(1);
+        assert_eq!(image.store, wanted);
+    }
+
+    #[test]
+    fn a_write_that_did_not_happen() {
+        let mut image = Image::new();
+        image.write(8, 8, 1);
+        image.undo.completed(Extent::at(8, 8));
+        image.write(12, 8, 2);
+        image.undone(12, 8);
+        assert_eq!(image.store[8..20], [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]);
+        assert_eq!(image.undo.bytes(), BLOCK);
+        image.power_cut();
+        assert_eq!(image.store, vec![0; 80]);
+    }
+
+    #[test]
+    fn a_flush_spares_what_is_not_acknowledged() {
+        let mut image = Image::new();
+        image.write(8, 8, 1);
+        image.undo.completed(Extent::at(8, 8));
+        image.write(12, 8, 2);
+        image.undo.flushed();
+        image.power_cut();
+        assert_eq!(image.store[8..20], [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_forgotten_stays() {
+        let mut image = Image::new();
+        image.write(8, 8, 1);
+        image.undo.completed(Extent::at(8, 8));
+        image.store[10..12].fill(0);
+        image.undo.forget(Extent::at(10, 2));
+        image.power_cut();
+        assert_eq!(image.store, vec![0; 80]);
+        assert_eq!(bits(0, 8), 0xff);
+        assert_eq!(bits(2, 5), 0b11100);
+    }
+}
