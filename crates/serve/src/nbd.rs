@@ -1,1 +1,30 @@
 //! Network Block Device: a disk for remote clients and virtual machines.
+//!
+//! Fixed newstyle handshake; structured replies; `base:allocation`; several exports, each with its
+//! class; several connections to one export. TLS is not there: unix sockets and loopback addresses
+//! are all that is listened on.
+//!
+//! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. What a client sent comes to
+//!   answers, or to [`check::Action`].
+//! - `session`: one connection, one task. `stream`, `inbox`, `status`: what it is made of.
+//! - `listen`, `server`: sockets, limits, the end.
+//!
+//! ```text
+//!  socket ─► input ─► wire ─► check ─► Submission ─► disk
+//!     ▲                                                │
+//!     └── one sendmsg ◄─ replies ◄─ inbox ◄─ Completion ┘
+//! ```
+
+pub mod check;
+pub mod handshake;
+mod inbox;
+mod listen;
+mod server;
+mod session;
+mod status;
+mod stream;
+pub mod wire;
+
+pub use listen::{Listen, ParseListenError};
+pub use server::{BindError, Counts, Limits, Server};
+pub use session::SessionError;

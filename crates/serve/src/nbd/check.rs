@@ -1,0 +1,308 @@
+//! What a request comes to: something to do, or a refusal. No I/O.
+//!
+//! A well-formed request is always answered, whatever it asks for; the connection ends only when
+//! there is no telling where the next message starts, or it would take too long to get there.
+
+use super::handshake::{Choice, Offer};
+use super::wire::{Error, Request, command, flag};
+use crate::buffer::BUFFER_BYTES_MAX;
+use headtime_units::{Extent, Lba, Sectors};
+
+/// The data of a write that is too long are skipped up to this length; a longer one ends the
+/// connection.
+pub const SKIP_BYTES_MAX: u32 = 256 << 20;
+
+/// What a request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read.
+    Read(Extent),
+    /// Write the data that follow the header.
+    Write(Extent, Durable),
+    /// Write zeroes.
+    Zeroes {
+        /// Where; may be longer than a buffer.
+        extent: Extent,
+        /// Whether sectors may be forgotten instead.
+        may_punch: bool,
+        /// When to reply.
+        durable: Durable,
+    },
+    /// Forget.
+    Trim(Extent, Durable),
+    /// Make durable what was written.
+    Flush,
+    /// Tell what is allocated.
+    Status {
+        /// At most one extent.
+        one: bool,
+    },
+    /// The client ends.
+    Disconnect,
+    /// Nothing: reply with an error.
+    Refuse(Refusal),
+    /// End the connection.
+    Drop(&'static str),
+}
+
+/// Whether the client gets its reply only when data are on stable storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Durable(pub bool);
+
+/// An error that the disk is not asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which.
+    pub error: Error,
+    /// For people.
+    pub text: &'static str,
+    /// Bytes to skip: the data of a write.
+    pub skip: u32,
+}
+
+/// What becomes of `request` on the export of `offer`, after what was agreed on in `choice`.
+pub fn check(request: &Request, offer: &Offer, choice: &Choice) -> Action {
+    let is_write = request.command == command::WRITE;
+    if is_write && request.len > SKIP_BYTES_MAX {
+        return Action::Drop("a write of more than 256 MiB");
+    }
+    match accept(request, offer, choice) {
+        Ok(action) => action,
+        Err((error, text)) => Action::Refuse(Refusal {
+            error,
+            text,
+            skip: if is_write { request.len } else { 0 },
+        }),
+    }
+}
+
+fn accept(
+    request: &Request,
+    offer: &Offer,
+    choice: &Choice,
+) -> Result<Action, (Error, &'static str)> {
+    let durable = Durable(request.flags & flag::FUA != 0);
+    let inval = |text| Err((Error::Inval, text));
+    let flags = match request.command {
+        command::DISC => return Ok(Action::Disconnect),
+        command::READ if choice.structured => flag::DF,
+        command::READ | command::WRITE | command::FLUSH | command::TRIM => 0,
+        command::WRITE_ZEROES => flag::NO_HOLE,
+        command::BLOCK_STATUS => flag::REQ_ONE,
+        _ => return inval("an unknown command"),
+    };
+    // Some clients set FUA on everything, which does no harm.
+    if request.flags & !(flags | flag::FUA) != 0 {
+        return inval("a flag that this command does not have");
+    }
+    if request.command == command::FLUSH {
+        return match (request.offset, request.len) {
+            (0, 0) => Ok(Action::Flush),
+            _ => inval("a flush has neither offset nor length"),
+        };
+    }
+    let writes = matches!(
+        request.command,
+        command::WRITE | command::TRIM | command::WRITE_ZEROES
+    );
+    if writes && offer.read_only {
+        return Err((Error::Perm, "the export is read-only"));
+    }
+    let extent = extent(request, offer)?;
+    let fits = request.len <= BUFFER_BYTES_MAX as u32;
+    match request.command {
+        command::READ if fits => Ok(Action::Read(extent)),
+        command::READ if request.flags & flag::DF != 0 => {
+            Err((Error::Overflow, "more than 32 MiB in one chunk"))
+        }
+        command::WRITE if fits => Ok(Action::Write(extent, durable)),
+        command::READ | command::WRITE => inval("more than 32 MiB"),
+        command::TRIM if offer.discards => Ok(Action::Trim(extent, durable)),
+        command::TRIM => inval("the disk cannot discard"),
+        command::WRITE_ZEROES => Ok(Action::Zeroes {
+            extent,
+            may_punch: request.flags & flag::NO_HOLE == 0,
+            durable,
+        }),
+        _ if choice.allocation => Ok(Action::Status {
+            one: request.flags & flag::REQ_ONE != 0,
+        }),
+        _ => inval("base:allocation was not chosen"),
+    }
+}
+
+fn extent(request: &Request, offer: &Offer) -> Result<Extent, (Error, &'static str)> {
+    let sector = u64::from(offer.sector_bytes);
+    let (offset, len) = (request.offset, u64::from(request.len));
+    if len == 0 {
+        return Err((Error::Inval, "a length of zero"));
+    }
+    if offset.checked_add(len).is_none_or(|end| end > offer.bytes) {
+        let error = match request.command {
+            command::WRITE | command::WRITE_ZEROES => Error::NoSpc,
+            _ => Error::Inval,
+        };
+        return Err((error, "beyond the end of the export"));
+    }
+    if !offset.is_multiple_of(sector) || !len.is_multiple_of(sector) {
+        return Err((Error::Inval, "not whole sectors"));
+    }
+    Ok(Extent::new(
+        Lba::new(offset / sector),
+        Sectors::new(len / sector),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Error::{Inval, NoSpc, Overflow, Perm};
+
+    const OFFER: Offer = Offer {
+        name: String::new(),
+        description: String::new(),
+        bytes: 1 << 30,
+        sector_bytes: 512,
+        read_only: false,
+        discards: true,
+    };
+
+    const PLAIN: Choice = Choice {
+        export: 0,
+        structured: false,
+        allocation: false,
+    };
+
+    const ALL: Choice = Choice {
+        export: 0,
+        structured: true,
+        allocation: true,
+    };
+
+    fn request(command: u16, flags: u16, offset: u64, len: u32) -> Request {
+        Request {
+            flags,
+            command,
+            cookie: 1,
+            offset,
+            len,
+        }
+    }
+
+    fn refused(action: Action) -> Option<Error> {
+        match action {
+            Action::Refuse(refusal) => Some(refusal.error),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_done() {
+        let go = |command, flags, offset, len| {
+            check(&request(command, flags, offset, len), &OFFER, &ALL)
+        };
+        let extent = Extent::at(8, 16);
+        assert_eq!(go(command::READ, 0, 4096, 8192), Action::Read(extent));
+        assert_eq!(
+            go(command::READ, flag::DF, 4096, 8192),
+            Action::Read(extent)
+        );
+        assert_eq!(
+            go(command::WRITE, flag::FUA, 4096, 8192),
+            Action::Write(extent, Durable(true))
+        );
+        assert_eq!(
+            go(command::TRIM, 0, 4096, 8192),
+            Action::Trim(extent, Durable(false))
+        );
+        assert_eq!(
+            go(command::WRITE_ZEROES, flag::NO_HOLE, 0, 1 << 29),
+            Action::Zeroes {
+                extent: Extent::at(0, 1 << 20),
+                may_punch: false,
+                durable: Durable(false)
+            }
+        );
+        assert_eq!(go(command::FLUSH, flag::FUA, 0, 0), Action::Flush);
+        assert_eq!(
+            go(command::BLOCK_STATUS, flag::REQ_ONE, 0, 1 << 30),
+            Action::Status { one: true }
+        );
+        // Whatever else is in it.
+        assert_eq!(go(command::DISC, 0xffff, 1, 1), Action::Disconnect);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let cases = [
+            (request(command::READ, 0, 0, 0), Inval),
+            (request(command::READ, 0, 1, 512), Inval),
+            (request(command::READ, 0, 0, 511), Inval),
+            (request(command::READ, 0, 1 << 30, 512), Inval),
+            (request(command::READ, 0, u64::MAX - 511, 512), Inval),
+            (request(command::READ, 0, u64::MAX, u32::MAX), Inval),
+            (request(command::READ, 0, 0, (32 << 20) + 512), Inval),
+            (request(command::READ, flag::DF, 0, 1 << 26), Overflow),
+            (request(command::READ, flag::NO_HOLE, 0, 512), Inval),
+            (request(command::READ, 1 << 4, 0, 512), Inval),
+            (request(command::WRITE, 0, 1 << 30, 512), NoSpc),
+            (request(command::WRITE, 0, (1 << 30) - 512, 1024), NoSpc),
+            (request(command::WRITE, flag::DF, 0, 512), Inval),
+            (request(command::WRITE_ZEROES, 0, 1 << 30, 512), NoSpc),
+            (request(command::WRITE_ZEROES, 1 << 4, 0, 512), Inval),
+            (request(command::TRIM, 0, 1 << 30, 512), Inval),
+            (request(command::FLUSH, 0, 0, 512), Inval),
+            (request(command::FLUSH, 0, 512, 0), Inval),
+            (request(command::CACHE, 0, 0, 512), Inval),
+            (request(command::BLOCK_STATUS, 0, 0, 1 << 31), Inval),
+            (request(99, 0, 0, 512), Inval),
+        ];
+        for (request, error) in cases {
+            let action = check(&request, &OFFER, &ALL);
+            assert_eq!(refused(action), Some(error), "{request:?}: {action:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_agreed_on() {
+        let read = request(command::READ, flag::DF, 0, 512);
+        assert_eq!(refused(check(&read, &OFFER, &PLAIN)), Some(Inval));
+        let status = request(command::BLOCK_STATUS, 0, 0, 512);
+        assert_eq!(refused(check(&status, &OFFER, &PLAIN)), Some(Inval));
+        let read_only = Offer {
+            read_only: true,
+            ..OFFER
+        };
+        for command in [command::WRITE, command::TRIM, command::WRITE_ZEROES] {
+            let write = request(command, 0, 1, 513);
+            assert_eq!(refused(check(&write, &read_only, &ALL)), Some(Perm));
+        }
+        let stiff = Offer {
+            discards: false,
+            ..OFFER
+        };
+        let trim = request(command::TRIM, 0, 0, 512);
+        assert_eq!(refused(check(&trim, &stiff, &ALL)), Some(Inval));
+    }
+
+    #[test]
+    fn data_of_a_refused_write_are_skipped() {
+        let too_long = request(command::WRITE, 0, 0, SKIP_BYTES_MAX);
+        let action = check(&too_long, &OFFER, &PLAIN);
+        assert!(matches!(action, Action::Refuse(Refusal { skip, .. }) if skip == SKIP_BYTES_MAX));
+        let absurd = request(command::WRITE, 0, 0, SKIP_BYTES_MAX + 1);
+        assert!(matches!(check(&absurd, &OFFER, &PLAIN), Action::Drop(_)));
+    }
+
+    #[test]
+    fn sectors_of_4_kib() {
+        let large = Offer {
+            sector_bytes: 4096,
+            ..OFFER
+        };
+        let half = request(command::READ, 0, 512, 4096);
+        assert_eq!(refused(check(&half, &large, &ALL)), Some(Inval));
+        let whole = request(command::READ, 0, 4096, 4096);
+        assert_eq!(check(&whole, &large, &ALL), Action::Read(Extent::at(1, 1)));
+    }
+}

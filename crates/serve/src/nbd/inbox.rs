@@ -1,0 +1,95 @@
+//! Where a connection finds what the disk is done with.
+
+use crate::request::{Completer, Completion};
+use crossbeam_queue::ArrayQueue;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// Completions of one connection, and how to wake it.
+///
+/// It is rung for only while it waits: a disk that completes requests faster than replies are
+/// written wakes nobody.
+pub(super) struct Inbox {
+    queue: ArrayQueue<Completion>,
+    asleep: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+    /// No more requests are to be read.
+    drain: AtomicBool,
+}
+
+impl Inbox {
+    /// Room for the completions of so many requests.
+    pub(super) fn new(requests: usize) -> Inbox {
+        Inbox {
+            queue: ArrayQueue::new(requests),
+            asleep: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            drain: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn pop(&self) -> Option<Completion> {
+        self.queue.pop()
+    }
+
+    /// Asks the connection to end when it has answered what it has read.
+    pub(super) fn drain(&self) {
+        self.drain.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.drain.load(Ordering::Relaxed)
+    }
+
+    /// The connection is about to wait, unless there is something (then `false`).
+    /// `heard` says whether it knows already that it is to end.
+    pub(super) fn sleep(&self, waker: &Waker, heard: bool) -> bool {
+        let mut kept = self.waker();
+        match &mut *kept {
+            Some(kept) => kept.clone_from(waker),
+            None => *kept = Some(waker.clone()),
+        }
+        drop(kept);
+        self.asleep.store(true, Ordering::SeqCst);
+        // Whatever is put in before this is seen below; whoever puts in something later sees that
+        // somebody sleeps.
+        fence(Ordering::SeqCst);
+        self.queue.is_empty() && (heard || !self.is_draining())
+    }
+
+    /// The connection is awake, and looks for itself.
+    pub(super) fn awake(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Completer for Inbox {
+    fn complete(&self, completion: Completion) {
+        self.queue
+            .push(completion)
+            .expect("no more completions than requests");
+    }
+
+    fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed)
+            && self.asleep.swap(false, Ordering::SeqCst)
+            && let Some(waker) = &*self.waker()
+        {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inbox({} completions)", self.queue.len())
+    }
+}

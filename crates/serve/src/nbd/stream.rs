@@ -1,0 +1,114 @@
+//! A client's connection: a unix socket, or TCP on this machine.
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::{Context, Poll};
+use tokio::io::Interest;
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Through a file.
+    Unix(UnixStream),
+    /// Through a loopback address.
+    Tcp(TcpStream),
+}
+
+/// How much a call moved, and whether there may be more at once.
+pub(super) enum Moved {
+    Bytes(usize),
+    /// It would have to wait.
+    Nothing,
+}
+
+impl Stream {
+    /// Reads what is there.
+    ///
+    /// One that fills less than it could has emptied the socket; the next one will not try before
+    /// the kernel reports more. The same holds for [`Stream::write`].
+    pub(super) fn read(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<Moved> {
+        let room: usize = into.iter().map(|slice| slice.len()).sum();
+        self.try_io(Interest::READABLE, room, |fd| {
+            Ok(rustix::io::readv(fd, into)?)
+        })
+    }
+
+    /// Writes what fits.
+    pub(super) fn write(&self, from: &[IoSlice<'_>]) -> io::Result<Moved> {
+        let len: usize = from.iter().map(|slice| slice.len()).sum();
+        self.try_io(Interest::WRITABLE, len, |fd| {
+            // A client that has gone is an error, and no signal.
+            let mut nothing = SendAncillaryBuffer::default();
+            Ok(sendmsg(fd, from, &mut nothing, SendFlags::NOSIGNAL)?)
+        })
+    }
+
+    fn try_io(
+        &self,
+        interest: Interest,
+        whole: usize,
+        mut call: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> io::Result<Moved> {
+        let mut part = None;
+        let call = || {
+            loop {
+                return match call(self.as_fd()) {
+                    // Told as if nothing was there, so that its readiness is forgotten. The end of
+                    // the stream, and errors, are remembered apart.
+                    Ok(moved) if 0 < moved && moved < whole => {
+                        part = Some(moved);
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    result => result,
+                };
+            }
+        };
+        let result = match self {
+            Stream::Unix(stream) => stream.try_io(interest, call),
+            Stream::Tcp(stream) => stream.try_io(interest, call),
+        };
+        match (result, part) {
+            (Ok(moved), _) | (Err(_), Some(moved)) => Ok(Moved::Bytes(moved)),
+            (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => Ok(Moved::Nothing),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(stream) => stream.poll_read_ready(cx),
+            Stream::Tcp(stream) => stream.poll_read_ready(cx),
+        }
+    }
+
+    pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(stream) => stream.poll_write_ready(cx),
+            Stream::Tcp(stream) => stream.poll_write_ready(cx),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Stream {
+        Stream::Unix(stream)
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Stream {
+        Stream::Tcp(stream)
+    }
+}
