@@ -1,1 +1,480 @@
-//! A file or a block device.
+//! A file or a block device through io_uring.
+//!
+//! Commands are collected by [`submit`](Device::submit), handed to the kernel together by
+//! [`kick`](Device::kick), and their ends are read by [`poll`](Device::poll) from memory that is
+//! shared with the kernel, without a call. The data of a command lie where their front ends put
+//! them: a merged command is one vectored call over its parts.
+//!
+//! # What the operations become
+//!
+//! | operation | call |
+//! |---|---|
+//! | read, write | `readv`, `writev`, as often as it takes |
+//! | write of zeroes alone | `fallocate`: hole punched if that is allowed, else range zeroed; written where that is not possible |
+//! | write with FUA | with `RWF_DSYNC`, or a flush behind a `fallocate` |
+//! | flush | `fdatasync` |
+//! | discard | `fallocate` that punches a hole |
+//!
+//! Without direct I/O a write completes when it is in the page cache, as in the volatile cache of a
+//! drive; what flushes and FUA promise is the same.
+//!
+//! # Files that change behind the disk's back
+//!
+//! A read of what was cut off fails. A write there extends the file again, and what lies before it
+//! reads as zeroes: the lock keeps other servers out, not programs that ignore it.
+
+mod allocation;
+mod error;
+mod opening;
+mod ring;
+mod safety;
+
+pub use error::OpenError;
+pub use safety::Use;
+
+use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
+use crate::request::{Data, Failure, Kind};
+use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_units::{Extent, Sectors, Time};
+use ring::{Action, Ring};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Commands given up on whose data the kernel still has, from which on new ones fail at once.
+pub const ABANDONED_MAX: usize = 256;
+
+/// How often the kernel may ask for the same call again without having got any further.
+const TRIES_MAX: u32 = 1000;
+
+/// How a file is to be opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file or block device. Symbolic links are followed.
+    pub path: PathBuf,
+    /// Whether it is only read. What is only read may be in use by others.
+    pub read_only: bool,
+    /// Whether the data go past the page cache.
+    pub direct: bool,
+    /// Whether it is opened even if it is in use, see [`Use`].
+    pub force: bool,
+    /// The size in bytes with which it is created, of holes, if it does not exist. If it exists it
+    /// must be of this size.
+    pub create_size: Option<u64>,
+    /// Commands that the kernel gets at a time, 1 to 256.
+    pub depth: u32,
+}
+
+impl Options {
+    /// Direct, to be written, 32 deep, neither forced nor created.
+    pub fn new(path: impl Into<PathBuf>) -> Options {
+        Options {
+            path: path.into(),
+            read_only: false,
+            direct: true,
+            force: false,
+            create_size: None,
+            depth: 32,
+        }
+    }
+}
+
+/// Opens a file or a block device.
+///
+/// # Errors
+///
+/// If it is neither, is not of whole sectors, cannot be opened as asked, or is used for something
+/// that writing to it would damage: see [`OpenError`].
+pub fn open(options: &Options) -> Result<File, OpenError> {
+    open_on(options, &safety::Machine::default())
+}
+
+fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenError> {
+    let opening::Opened {
+        file,
+        geometry,
+        is_block_device,
+    } = opening::open_checked(options, machine)?;
+    // What is allocated of a block device, nobody knows.
+    let allocation = match is_block_device {
+        true => None,
+        false => opening::again(&file).ok().map(|file| {
+            let holes = allocation::Holes { file };
+            Arc::new(holes) as Arc<dyn Allocation>
+        }),
+    };
+    // At most so many are out at a time: `depth`, and what was given up on before it was too much.
+    let slots = (geometry.depth as usize + ABANDONED_MAX) as u16;
+    let ring = Ring::new(file, slots, geometry.sector_bytes).map_err(OpenError::Ring)?;
+    Ok(File {
+        geometry,
+        is_block_device,
+        path: options.path.clone(),
+        ring,
+        slots: (0..slots).map(|_| None).collect(),
+        free: (0..slots).rev().collect(),
+        by_tag: Vec::new(),
+        done: VecDeque::new(),
+        again: false,
+        abandoned: 0,
+        can_punch: true,
+        can_zero: true,
+        allocation,
+    })
+}
+
+/// An open file or block device.
+pub struct File {
+    geometry: Geometry,
+    is_block_device: bool,
+    path: PathBuf,
+    ring: Ring,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u16>,
+    /// The slot of a command that was not given up on.
+    by_tag: Vec<Option<u16>>,
+    /// Commands that ended otherwise than by a word of the kernel, and that are to be polled.
+    done: VecDeque<Done>,
+    /// Whether a call had to be made again, which nobody kicks.
+    again: bool,
+    abandoned: usize,
+    can_punch: bool,
+    can_zero: bool,
+    allocation: Option<Arc<dyn Allocation>>,
+}
+
+/// What a command is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Read or write the parts.
+    Transfer,
+    /// Make the range read as zeroes.
+    Zero { punch: bool },
+    /// Forget the range.
+    Discard,
+    /// Bring everything to stable storage.
+    Sync,
+}
+
+/// A command with the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    tag: Tag,
+    op: Op,
+    extent: Extent,
+    durable: bool,
+    step: Step,
+    /// Bytes transferred.
+    progress: u64,
+    /// Times that the call was made without success.
+    tries: u32,
+    abandoned: bool,
+}
+
+/// What became of a command by a word of the kernel.
+enum Next {
+    /// It has to be asked again.
+    Again,
+    Ended(Result<(), Failure>),
+}
+
+impl File {
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn start(&mut self, index: u16, slot: Slot) {
+        let bytes = u64::from(self.geometry.sector_bytes);
+        let offset = slot.extent.start.get() * bytes;
+        let len = slot.extent.len.get() * bytes;
+        let mut mode = libc::FALLOC_FL_KEEP_SIZE;
+        let action = match slot.step {
+            Step::Transfer if slot.op == Op::Read => Action::Read {
+                offset: offset + slot.progress,
+                skip: slot.progress,
+            },
+            Step::Transfer => Action::Write {
+                offset: offset + slot.progress,
+                skip: slot.progress,
+                durable: slot.durable,
+            },
+            Step::Zero { punch } => {
+                mode |= match punch {
+                    true => libc::FALLOC_FL_PUNCH_HOLE,
+                    false => libc::FALLOC_FL_ZERO_RANGE,
+                };
+                Action::Allocate { mode, offset, len }
+            }
+            Step::Discard => {
+                mode |= libc::FALLOC_FL_PUNCH_HOLE;
+                Action::Allocate { mode, offset, len }
+            }
+            Step::Sync => Action::Sync,
+        };
+        self.slots[usize::from(index)] = Some(slot);
+        self.ring.start(index, action);
+    }
+
+    /// How a write of nothing but zeroes is done.
+    fn zero_step(&self, punch: bool) -> Step {
+        match (punch && self.can_punch, self.can_zero) {
+            (true, _) => Step::Zero { punch: true },
+            (false, true) => Step::Zero { punch: false },
+            (false, false) => Step::Transfer,
+        }
+    }
+
+    /// The kernel has said something of a slot. What was not given up on and ended is returned.
+    fn heard(&mut self, index: u16, result: i32, now: Time) -> Option<Done> {
+        let mut slot = self.slots[usize::from(index)].expect("the slot is in use");
+        if slot.abandoned {
+            tracing::warn!(
+                path = %self.path.display(),
+                op = ?slot.op,
+                sectors = %slot.extent,
+                result,
+                "a command that was given up on has ended"
+            );
+            self.abandoned -= 1;
+            drop(self.release(index));
+            return None;
+        }
+        let next = match result {
+            0.. => self.advanced(&mut slot, result as u64),
+            error => self.refused(&mut slot, -error),
+        };
+        match next {
+            Next::Again => {
+                self.start(index, slot);
+                self.again = true;
+                None
+            }
+            Next::Ended(result) => {
+                self.by_tag[slot.tag.index()] = None;
+                Some(Done {
+                    tag: slot.tag,
+                    at: now,
+                    result,
+                    parts: self.release(index),
+                })
+            }
+        }
+    }
+
+    fn release(&mut self, index: u16) -> Parts {
+        self.slots[usize::from(index)] = None;
+        self.free.push(index);
+        self.ring.take(index)
+    }
+
+    /// A call succeeded.
+    fn advanced(&self, slot: &mut Slot, bytes: u64) -> Next {
+        match slot.step {
+            Step::Transfer => {
+                let sector = u64::from(self.geometry.sector_bytes);
+                let total = slot.extent.len.get() * sector;
+                // Beyond whole sectors direct I/O could not go on.
+                let got = bytes - bytes % sector;
+                slot.progress += got;
+                if slot.progress >= total {
+                    return Next::Ended(Ok(()));
+                }
+                if got == 0 {
+                    let at = slot.extent.start + Sectors::new(slot.progress / sector);
+                    tracing::error!(
+                        path = %self.path.display(),
+                        "the file ends before sector {at}, or takes no more"
+                    );
+                    return Next::Ended(Err(Failure {
+                        kind: Kind::Device,
+                        at: Some(at),
+                        errno: None,
+                    }));
+                }
+                slot.tries = 0;
+                Next::Again
+            }
+            Step::Zero { .. } if slot.durable => {
+                slot.step = Step::Sync;
+                slot.tries = 0;
+                Next::Again
+            }
+            Step::Zero { .. } | Step::Discard | Step::Sync => Next::Ended(Ok(())),
+        }
+    }
+
+    /// A call failed.
+    fn refused(&mut self, slot: &mut Slot, errno: i32) -> Next {
+        let unsupported = matches!(errno, libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOTTY);
+        match (errno, slot.step) {
+            (libc::EINTR | libc::EAGAIN, _) if slot.tries < TRIES_MAX => {
+                slot.tries += 1;
+                Next::Again
+            }
+            (_, Step::Zero { punch }) if unsupported => {
+                match punch {
+                    true => self.can_punch = false,
+                    false => self.can_zero = false,
+                }
+                slot.step = self.zero_step(punch);
+                Next::Again
+            }
+            // A device that can forget, but not so that zeroes are left: it need not, then.
+            (_, Step::Discard) if unsupported && self.is_block_device => Next::Ended(Ok(())),
+            _ => Next::Ended(Err(self.failure(slot, errno))),
+        }
+    }
+
+    fn failure(&self, slot: &Slot, errno: i32) -> Failure {
+        let kind = match errno {
+            libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Kind::NoSpace,
+            libc::ENODATA | libc::EILSEQ => Kind::Medium,
+            libc::EIO if slot.op == Op::Read => Kind::Medium,
+            _ => Kind::Device,
+        };
+        // Of several sectors the kernel does not say which.
+        let done = Sectors::new(slot.progress / u64::from(self.geometry.sector_bytes));
+        let one_left = slot.step == Step::Transfer && slot.extent.len - done == Sectors::new(1);
+        Failure {
+            kind,
+            at: one_left.then_some(slot.extent.start + done),
+            errno: Some(errno),
+        }
+    }
+
+    /// What the kernel has said so far goes to where it is polled from.
+    fn hear_all(&mut self, now: Time) {
+        while let Some((index, result)) = self.ring.next() {
+            if let Some(done) = self.heard(index, result, now) {
+                self.done.push_back(done);
+            }
+        }
+    }
+}
+
+impl Device for File {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+        let tag = command.tag;
+        if self.abandoned >= ABANDONED_MAX {
+            self.done.push_back(Done {
+                tag,
+                at: now,
+                result: Err(Failure::new(Kind::TimedOut)),
+                parts,
+            });
+            return;
+        }
+        let zeroes = parts.iter().try_fold(true, |all, part| match part.data {
+            Data::Zeroes { may_punch } => Some(all && may_punch),
+            _ => None,
+        });
+        let step = match (command.op, zeroes) {
+            (Op::Flush, _) => Step::Sync,
+            (Op::Discard, _) => Step::Discard,
+            (Op::Write, Some(may_punch)) => self.zero_step(may_punch),
+            (Op::Read | Op::Write, _) => Step::Transfer,
+        };
+        let index = self.free.pop().expect("as many slots as commands");
+        if self.by_tag.len() <= tag.index() {
+            self.by_tag.resize(tag.index() + 1, None);
+        }
+        self.by_tag[tag.index()] = Some(index);
+        self.ring.put(index, parts);
+        let slot = Slot {
+            tag,
+            op: command.op,
+            extent: command.extent,
+            durable: command.op == Op::Write && command.flags.has(Flags::FUA),
+            step,
+            progress: 0,
+            tries: 0,
+            abandoned: false,
+        };
+        self.start(index, slot);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        if let Some(done) = self.done.pop_front() {
+            return Some(done);
+        }
+        while let Some((index, result)) = self.ring.next() {
+            let done = self.heard(index, result, now);
+            if done.is_some() {
+                return done;
+            }
+        }
+        if std::mem::take(&mut self.again) {
+            self.ring.submit();
+        }
+        None
+    }
+
+    fn ready_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.ready())
+    }
+
+    fn kick(&mut self) {
+        self.again = false;
+        self.ring.submit();
+    }
+
+    fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
+        self.hear_all(now);
+        let under_way = |file: &File| file.by_tag.get(tag.index()).copied().flatten();
+        let Some(index) = under_way(self) else {
+            return Aborted::No;
+        };
+        self.ring.cancel(index);
+        self.ring.submit();
+        // What the kernel had not begun ends at once.
+        while let Some((other, result)) = self.ring.next() {
+            let slot = self.slots[usize::from(other)];
+            if other == index
+                && result == -libc::ECANCELED
+                && slot.is_some_and(|slot| slot.progress == 0 && slot.step != Step::Sync)
+            {
+                self.by_tag[tag.index()] = None;
+                let parts = self.release(index);
+                self.hear_all(now);
+                return Aborted::Undone(parts);
+            }
+            if let Some(done) = self.heard(other, result, now) {
+                self.done.push_back(done);
+            }
+        }
+        if under_way(self).is_none() {
+            return Aborted::No;
+        }
+        self.by_tag[tag.index()] = None;
+        if let Some(slot) = &mut self.slots[usize::from(index)] {
+            slot.abandoned = true;
+        }
+        self.abandoned += 1;
+        Aborted::Abandoned
+    }
+
+    fn discards_to_zeroes(&self) -> bool {
+        // A block device may only promise to forget.
+        self.geometry.discards && !self.is_block_device
+    }
+
+    fn abandoned(&self) -> usize {
+        self.abandoned
+    }
+
+    fn allocation(&self) -> Option<Arc<dyn Allocation>> {
+        self.allocation.clone()
+    }
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "File({}, {:?})", self.path.display(), self.geometry)
+    }
+}

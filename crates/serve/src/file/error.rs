@@ -1,0 +1,96 @@
+//! Why a file cannot be a disk.
+
+use super::safety::Use;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file or a block device cannot be opened as a disk.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The kernel refuses something.
+    #[error("{}: {doing}: {error}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It is not something that a disk can be made of.
+    #[error("{} is {is}; allowed is a regular file or a block device", .path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        is: &'static str,
+    },
+    /// The file system does no direct I/O.
+    #[error(
+        "{}: its file system does no direct I/O; with `direct = false` the data go through the page cache",
+        .path.display()
+    )]
+    NoDirect {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is used for something else, and writing to it would do damage.
+    #[error("{} is in use: {what}; `force` opens it all the same", .path.display())]
+    InUse {
+        /// The file or device.
+        path: PathBuf,
+        /// For what.
+        what: Use,
+    },
+    /// The kernel does not tell whether it is used for something else.
+    #[error(
+        "{}: whether it is in use cannot be found out: {error}; `force` opens it all the same",
+        .path.display()
+    )]
+    Unknown {
+        /// The file or device.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is not made of whole sectors.
+    #[error(
+        "{} has {bytes} bytes; it must be one sector or more, of {sector_bytes} bytes each",
+        .path.display()
+    )]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Bytes of a sector.
+        sector_bytes: u32,
+    },
+    /// It exists, and is not as large as it should be made.
+    #[error("{} exists and has {bytes} bytes, not {asked}", .path.display())]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The size that was asked for.
+        asked: u64,
+    },
+    /// Its sectors are of a size that disks do not have.
+    #[error("{} has sectors of {bytes} bytes; allowed is 512 to 4096", .path.display())]
+    Sector {
+        /// The file or device.
+        path: PathBuf,
+        /// Bytes of a sector.
+        bytes: u32,
+    },
+    /// The depth is out of range.
+    #[error("depth {0} is out of range; allowed is 1 to 256")]
+    Depth(u32),
+    /// There is no io_uring.
+    #[error(
+        "the kernel gives no io_uring, which may be switched off (kernel.io_uring_disabled): {0}"
+    )]
+    Ring(io::Error),
+}

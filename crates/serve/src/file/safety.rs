@@ -1,0 +1,306 @@
+//! Who else uses a file or a block device: what is mounted, swapped to, held by another driver,
+//! partitioned or behind a loop device is not to be written to from here.
+
+use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a file or a block device is used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Use {
+    /// It, or a partition of it, is mounted.
+    Mounted {
+        /// The device or file.
+        what: String,
+        /// Where.
+        at: PathBuf,
+    },
+    /// It, or a partition of it, is swapped to.
+    Swap {
+        /// The device or file.
+        what: String,
+    },
+    /// Another driver (device mapper, RAID, bcache) has built on it, or on a partition of it.
+    Held {
+        /// The device.
+        what: String,
+        /// What was built.
+        by: String,
+    },
+    /// It has partitions.
+    Partitioned {
+        /// The first.
+        first: String,
+        /// How many.
+        count: usize,
+    },
+    /// A loop device shows it.
+    Loop {
+        /// Which.
+        device: String,
+    },
+    /// Another program has it locked or opened for itself alone.
+    Claimed,
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Use::Mounted { what, at } => write!(f, "{what} is mounted on {}", at.display()),
+            Use::Swap { what } => write!(f, "{what} is swapped to"),
+            Use::Held { what, by } => write!(f, "{what} is held by {by}"),
+            Use::Partitioned { first, count: 1 } => write!(f, "it has a partition, {first}"),
+            Use::Partitioned { first, count } => {
+                write!(f, "it has {count} partitions, the first is {first}")
+            }
+            Use::Loop { device } => write!(f, "it is behind {device}"),
+            Use::Claimed => write!(f, "another program has locked it"),
+        }
+    }
+}
+
+/// Where the kernel tells of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub sys: PathBuf,
+    pub proc: PathBuf,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            sys: PathBuf::from("/sys"),
+            proc: PathBuf::from("/proc"),
+        }
+    }
+}
+
+/// A block device: its number and its directory in sysfs.
+struct Node {
+    number: u64,
+    name: String,
+    dir: PathBuf,
+}
+
+impl Node {
+    fn new(dir: PathBuf) -> io::Result<Node> {
+        let number = fs::read_to_string(dir.join("dev"))?;
+        let name = dir
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        Ok(Node {
+            number: device_number(number.trim())
+                .ok_or_else(|| io::Error::other(format!("{} is no number", number.trim())))?,
+            name: name.unwrap_or_default(),
+            dir,
+        })
+    }
+
+    fn holder(&self) -> io::Result<Option<Use>> {
+        let names = names(&self.dir.join("holders"))?;
+        Ok(names.into_iter().next().map(|by| Use::Held {
+            what: self.name.clone(),
+            by,
+        }))
+    }
+}
+
+/// The names in a directory, in order; none if it does not exist.
+fn names(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<Vec<String>>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// A number as `8:1`.
+fn device_number(text: &str) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// A path as `mountinfo` and `swaps` write it: blanks and backslashes as three octal digits.
+fn unescape(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = bytes
+            .get(at + 1..at + 4)
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match (bytes[at], code) {
+            (b'\\', Some(code)) => {
+                out.push(code);
+                at += 4;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(out))
+}
+
+/// What a line of `mountinfo` (`proc_pid_mountinfo(5)`) says.
+struct Mount {
+    device: u64,
+    at: PathBuf,
+    kind: String,
+    source: PathBuf,
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ');
+    let mut after = after.split(' ');
+    Some(Mount {
+        device: device_number(before.nth(2)?)?,
+        at: unescape(before.nth(1)?),
+        kind: after.next()?.to_owned(),
+        source: unescape(after.next()?),
+    })
+}
+
+fn is_block_device(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+}
+
+impl Machine {
+    /// The directory of a block device.
+    pub fn directory(&self, device: u64) -> io::Result<PathBuf> {
+        let number = format!("{}:{}", major(device), minor(device));
+        fs::canonicalize(self.sys.join("dev/block").join(number))
+    }
+
+    /// What a block device is used for, if anything.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not tell.
+    pub fn use_of_device(&self, device: u64) -> io::Result<Option<Use>> {
+        let whole = Node::new(self.directory(device)?)?;
+        let mut partitions = Vec::new();
+        for name in names(&whole.dir)? {
+            let dir = whole.dir.join(name);
+            if dir.join("partition").exists() {
+                partitions.push(Node::new(dir)?);
+            }
+        }
+        // What was built on a disk has its partitions too.
+        let parent = match (whole.dir.join("partition").exists(), whole.dir.parent()) {
+            (true, Some(parent)) => Some(Node::new(parent.to_owned())?),
+            _ => None,
+        };
+        let nodes: Vec<&Node> = std::iter::once(&whole).chain(&partitions).collect();
+        if let Some(found) = self.mount_of(&nodes)? {
+            return Ok(Some(found));
+        }
+        for path in self.swaps()? {
+            let Ok(stat) = stat(&path) else { continue };
+            if let Some(node) = nodes
+                .iter()
+                .find(|node| is_block_device(&stat) && node.number == stat.st_rdev)
+            {
+                let what = node.name.clone();
+                return Ok(Some(Use::Swap { what }));
+            }
+        }
+        for node in nodes.iter().copied().chain(&parent) {
+            if let Some(held) = node.holder()? {
+                return Ok(Some(held));
+            }
+        }
+        Ok(partitions.first().map(|first| Use::Partitioned {
+            first: first.name.clone(),
+            count: partitions.len(),
+        }))
+    }
+
+    fn mounts(&self) -> io::Result<Vec<Mount>> {
+        let text = fs::read_to_string(self.proc.join("self/mountinfo"))?;
+        Ok(text.lines().filter_map(mount).collect())
+    }
+
+    fn mount_of(&self, nodes: &[&Node]) -> io::Result<Option<Use>> {
+        for mount in self.mounts()? {
+            // A file system of several devices has a number of its own, and names one of them.
+            let source = match mount.source.starts_with("/dev") {
+                true => stat(&mount.source).ok().filter(is_block_device),
+                false => None,
+            };
+            let numbers = [Some(mount.device), source.map(|source| source.st_rdev)];
+            if let Some(node) = nodes
+                .iter()
+                .find(|node| numbers.contains(&Some(node.number)))
+            {
+                return Ok(Some(Use::Mounted {
+                    what: node.name.clone(),
+                    at: mount.at,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is swapped to.
+    fn swaps(&self) -> io::Result<Vec<PathBuf>> {
+        let text = match fs::read_to_string(self.proc.join("swaps")) {
+            Ok(text) => text,
+            // A kernel without swapping has none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let first = |line: &str| line.split_ascii_whitespace().next().map(unescape);
+        Ok(text.lines().skip(1).filter_map(first).collect())
+    }
+
+    /// What a regular file is used for, if anything.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not tell.
+    pub fn use_of_file(&self, path: &Path, file: &Stat) -> io::Result<Option<Use>> {
+        let same = |other: &Path| {
+            stat(other)
+                .is_ok_and(|other| other.st_dev == file.st_dev && other.st_ino == file.st_ino)
+        };
+        let block = self.sys.join("block");
+        for device in names(&block)? {
+            let backing = block.join(&device).join("loop/backing_file");
+            // Only a loop device in use has one.
+            let Ok(backing) = fs::read_to_string(backing) else {
+                continue;
+            };
+            if same(Path::new(backing.trim_end_matches('\n'))) {
+                return Ok(Some(Use::Loop { device }));
+            }
+        }
+        let what = || path.display().to_string();
+        if self.swaps()?.iter().any(|swap| same(swap)) {
+            return Ok(Some(Use::Swap { what: what() }));
+        }
+        // The one file system that is mounted from a file without a loop device. Others' sources
+        // may be names of servers, which are not to be looked up.
+        for mount in self.mounts()? {
+            if mount.kind == "erofs" && same(&mount.source) {
+                return Ok(Some(Use::Mounted {
+                    what: what(),
+                    at: mount.at,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}

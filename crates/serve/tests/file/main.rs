@@ -1,0 +1,8 @@
+//! A file or a block device as a disk.
+//!
+//! Tests that need loop devices or mounts are skipped, and say so, where these are not allowed.
+
+mod data;
+mod opening;
+mod oracle;
+mod support;
