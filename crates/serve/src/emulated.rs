@@ -292,6 +292,11 @@ impl Emulated {
         self.undo.bytes()
     }
 
+    /// Commands that the model is done with and that wait for the store's files to be synced.
+    pub fn unsynced(&self) -> usize {
+        self.syncing.len()
+    }
+
     /// Lets the model come up to `now`, or to the latest time that it has been asked for, and says
     /// which that is.
     fn advance(&mut self, now: Time) -> Time {
@@ -519,6 +524,10 @@ fn failure(errno: Errno) -> Failure {
 impl Device for Emulated {
     fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    fn discards_to_zeroes(&self) -> bool {
+        true
     }
 
     fn in_model_time(&self) -> bool {

@@ -1,0 +1,222 @@
+//! A host that does what the engine does for a device: no two commands at a time that matter to
+//! each other, a flush alone.
+
+use headtime_disk::profile::{Profile, by_name};
+use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_serve::buffer::Pool;
+use headtime_serve::device::{Aborted, Control, Device, Done, Part};
+use headtime_serve::emulated::{Emulated, Options, StoreSpec, open};
+use headtime_serve::request::Data;
+use headtime_units::{Extent, Nanos, Time};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that is gone with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("headtime-emulated-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn store(&self) -> StoreSpec {
+        StoreSpec::File(self.0.join("store"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn profile(name: &str) -> Profile {
+    by_name(name).expect("it is shipped")
+}
+
+pub fn emulate(profile: &Profile, store: StoreSpec, sectors: u64) -> Emulated {
+    let size = sectors * u64::from(profile.geometry.sector_bytes);
+    open(Options {
+        size: Some(size),
+        ..Options::new(profile.clone(), store)
+    })
+    .expect("opens")
+}
+
+/// A device and the time that it has been told last.
+pub struct Host {
+    pub device: Emulated,
+    pub now: Time,
+    pub in_flight: Vec<Request>,
+    /// The tag of the last command given up on.
+    pub aborted: Tag,
+    free: Vec<u32>,
+    pool: Pool,
+}
+
+impl Host {
+    pub fn new(device: Emulated) -> Host {
+        let depth = device.geometry().depth;
+        Host {
+            device,
+            now: Time::ZERO,
+            in_flight: Vec::new(),
+            aborted: Tag(0),
+            free: (0..depth).rev().collect(),
+            pool: Pool::new(),
+        }
+    }
+
+    pub fn sector_bytes(&self) -> usize {
+        self.device.geometry().sector_bytes as usize
+    }
+
+    /// Whether the engine would hand this command to the device now.
+    pub fn may_go(&self, op: Op, extent: Extent) -> bool {
+        let holds = |other: &Request| {
+            other.op == Op::Flush
+                || op == Op::Flush
+                || (op.changes() || other.op.changes()) && other.extent.overlaps(extent)
+        };
+        !self.free.is_empty() && !self.in_flight.iter().any(holds)
+    }
+
+    /// Hands a command over, in parts.
+    pub fn submit(&mut self, op: Op, extent: Extent, flags: Flags, parts: Vec<Part>) -> Tag {
+        assert!(self.may_go(op, extent));
+        let tag = Tag(self.free.pop().expect("there is room"));
+        let mut request = Request::new(tag, op, extent, self.now);
+        request.flags = flags;
+        self.device.submit(self.now, &request, parts);
+        self.in_flight.push(request);
+        tag
+    }
+
+    pub fn part(&self, extent: Extent, data: Data) -> Part {
+        Part {
+            id: extent.start.get(),
+            extent,
+            data,
+        }
+    }
+
+    pub fn buffer(&self, extent: Extent) -> Data {
+        let bytes = extent.len.get() as usize * self.sector_bytes();
+        Data::Buffer(self.pool.take(bytes))
+    }
+
+    pub fn read(&mut self, start: u64, len: u64) -> Tag {
+        let extent = Extent::at(start, len);
+        let part = self.part(extent, self.buffer(extent));
+        self.submit(Op::Read, extent, Flags::NONE, vec![part])
+    }
+
+    pub fn write(&mut self, start: u64, len: u64, byte: u8, flags: Flags) -> Tag {
+        let extent = Extent::at(start, len);
+        let mut data = self.buffer(extent);
+        if let Data::Buffer(buffer) = &mut data {
+            buffer.fill(byte);
+        }
+        let part = self.part(extent, data);
+        self.submit(Op::Write, extent, flags, vec![part])
+    }
+
+    pub fn flush(&mut self) -> Tag {
+        let nothing = Extent::at(0, 0);
+        let part = self.part(nothing, Data::None);
+        self.submit(Op::Flush, nothing, Flags::NONE, vec![part])
+    }
+
+    /// What has completed by now; waits for the store to be synced.
+    pub fn poll(&mut self) -> Option<Done> {
+        let done = loop {
+            match self.device.poll(self.now) {
+                Some(done) => break done,
+                None if self.device.unsynced() == 0 => return None,
+                None => wait(&self.device),
+            }
+            self.device.kick();
+        };
+        assert!(done.at <= self.now);
+        let place = self.in_flight.iter().position(|r| r.tag == done.tag);
+        let request = self.in_flight.remove(place.expect("it was submitted"));
+        let parts: u64 = done.parts.iter().map(|part| part.extent.len.get()).sum();
+        assert_eq!(parts, request.extent.len.get());
+        self.free.push(done.tag.0);
+        Some(done)
+    }
+
+    /// Gives up on the command at a place of [`Host::in_flight`]. None if it completes all the same.
+    pub fn abort(&mut self, place: usize) -> Option<Vec<Part>> {
+        let tag = self.in_flight[place].tag;
+        match self.device.abort(self.now, tag) {
+            Aborted::Undone(parts) => {
+                self.in_flight.remove(place);
+                self.free.push(tag.0);
+                self.aborted = tag;
+                Some(parts)
+            }
+            Aborted::Abandoned => panic!("an emulated drive knows what it has done"),
+            Aborted::No => None,
+        }
+    }
+
+    /// Lets time pass until the next command completes.
+    pub fn next(&mut self) -> Done {
+        assert!(!self.in_flight.is_empty(), "nothing will complete");
+        loop {
+            let next = self.device.next_event();
+            assert!(
+                next.is_some() || self.device.unsynced() > 0,
+                "nothing happens"
+            );
+            self.now = self.now.max(next.unwrap_or(self.now));
+            if let Some(done) = self.poll() {
+                return done;
+            }
+        }
+    }
+
+    /// Lets everything complete.
+    pub fn drain(&mut self) -> Vec<Done> {
+        let mut all = Vec::new();
+        while !self.in_flight.is_empty() {
+            all.push(self.next());
+        }
+        all
+    }
+
+    pub fn pass(&mut self, span: Nanos) {
+        self.now += span;
+    }
+
+    pub fn control(&mut self, what: Control) {
+        self.device.control(self.now, &what).expect("it can");
+    }
+
+    /// The bytes of sectors, read as a command of their own.
+    pub fn contents(&mut self, start: u64, len: u64) -> Vec<u8> {
+        assert!(self.in_flight.is_empty());
+        self.read(start, len);
+        let mut done = self.next();
+        assert_eq!(done.result, Ok(()));
+        let data = std::mem::take(&mut done.parts[0].data);
+        data.into_buffer().expect("a read has one").to_vec()
+    }
+}
+
+/// Waits for something that does not happen in model time.
+fn wait(device: &Emulated) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let fd = device.ready_fd().expect("something will happen");
+    poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], None).expect("polls");
+}
