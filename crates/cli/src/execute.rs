@@ -6,7 +6,8 @@ use crate::plot::{Mark, PARTS, RUNS_MAX};
 use crate::prepare::{Prepared, synthetic};
 use crate::progress::{Goal, Progress};
 use crate::report::{
-    self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread, round,
+    self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
+    WaitCounts, round,
 };
 use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
 use headtime_disk::profile::{FirmwarePolicy, Profile};
@@ -550,6 +551,13 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
                 .map(|made| made.report.engine.queued_max)
                 .max()
                 .unwrap_or(0),
+        },
+        waits: WaitCounts {
+            streams_established: sum(&|report| report.waits.streams_established),
+            streams: sum(&|report| report.waits.streams),
+            waits: sum(&|report| report.waits.waits),
+            waits_won: sum(&|report| report.waits.waits_won),
+            waits_lost: sum(&|report| report.waits.waits_lost),
         },
         per_origin: origins(prepared, &measured),
         curve: response[0].cumulative(),

@@ -91,6 +91,8 @@ pub struct Run {
     pub ci95: Option<Confidence>,
     /// What the engine did, warm-up included.
     pub engine: EngineCounts,
+    /// How often the scheduler waited, and what came of it, warm-up included.
+    pub waits: WaitCounts,
     /// What each origin got.
     pub per_origin: Vec<OriginRun>,
     /// What each program achieved, if there are programs.
@@ -195,6 +197,21 @@ pub struct EngineCounts {
     pub idled: u64,
     /// The most requests with the scheduler at once.
     pub queued_max: u64,
+}
+
+/// How often a scheduler held the disk for a request that had not come, over all repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct WaitCounts {
+    /// Streams that came to be waited for.
+    pub streams_established: u64,
+    /// How many of them could still go on at the end.
+    pub streams: u64,
+    /// Waits that began.
+    pub waits: u64,
+    /// Waits in which the request came and was served.
+    pub waits_won: u64,
+    /// Waits that ended otherwise.
+    pub waits_lost: u64,
 }
 
 /// What one origin got.

@@ -5,7 +5,7 @@ use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::{Audit, Violation};
 use headtime_engine::{Arrival, Command, Config, ConfigError, Engine, Event, Outcome, Stats, log};
-use headtime_sched::{Flags, Request, Scheduler, Tag};
+use headtime_sched::{Flags, Request, Scheduler, Tag, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -93,6 +93,8 @@ pub struct Report {
     pub head_time: HeadTime,
     /// What the engine did, warm-up included.
     pub engine: Stats,
+    /// How often the schedulers of the run waited, and what came of it, warm-up included.
+    pub waits: WaitStats,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
     /// Sectors that the drive has taken and not yet written at the end.
@@ -184,6 +186,8 @@ struct World<'a> {
     warm_head_time: Option<HeadTime>,
     now: Time,
     events: u64,
+    /// Of schedulers that were swapped out.
+    waits: WaitStats,
 }
 
 impl<'a> World<'a> {
@@ -219,6 +223,7 @@ impl<'a> World<'a> {
             warm_head_time: None,
             now: Time::ZERO,
             events: 0,
+            waits: WaitStats::default(),
         })
     }
 
@@ -236,6 +241,8 @@ impl<'a> World<'a> {
             self.step()?;
         }
         let stats = *self.engine.stats();
+        let mut waits = self.waits;
+        waits += self.engine.scheduler().waits();
         let unfinished = stats.arrived - stats.finished;
         let over = self.engine.is_idle() && self.source.done();
         if !over && self.stop == Time::NEVER {
@@ -263,6 +270,7 @@ impl<'a> World<'a> {
         Ok(Report {
             head_time,
             engine: stats,
+            waits,
             simulated: end - Time::ZERO,
             dirty: self.drive.dirty_sectors(end),
             spans: self.drive.take_spans(end),
@@ -308,7 +316,7 @@ impl<'a> World<'a> {
                 if let Some(log) = &mut self.log {
                     log::write_swap(&mut log.text, now, &swap.text);
                 }
-                self.engine.replace_scheduler(now, swap.scheduler);
+                self.waits += self.engine.replace_scheduler(now, swap.scheduler).waits();
             }
             return self.commands();
         }

@@ -3,9 +3,9 @@
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
 use headtime_engine::Config;
-use headtime_sched::Spec;
-use headtime_sim::{Report, Setup, run};
-use headtime_units::{Bytes, Nanos};
+use headtime_sched::{Scheduler, Spec, WaitStats};
+use headtime_sim::{Report, Setup, Swap, run};
+use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
 use std::sync::Arc;
 
@@ -17,12 +17,15 @@ fn drive() -> Profile {
         .expect("in range")
 }
 
+fn build(scheduler: &str) -> Box<dyn Scheduler> {
+    let spec: Spec = scheduler.parse().expect("registered");
+    spec.build(Some(Arc::new(Model::new(&drive()))))
+        .expect("built")
+}
+
 fn simulate(scheduler: &str, workload: &SyntheticSpec, change: impl FnOnce(&mut Setup)) -> Report {
     let profile = drive();
-    let spec: Spec = scheduler.parse().expect("registered");
-    let scheduler = spec
-        .build(Some(Arc::new(Model::new(&profile))))
-        .expect("built");
+    let scheduler = build(scheduler);
     let mut source = Synthetic::new(workload, profile.geometry.capacity, 512).expect("in range");
     let drive = Drive::new(&profile, 1);
     let mut setup = Setup::new(drive, Config::default(), scheduler, &mut source);
@@ -105,4 +108,40 @@ fn the_warm_up_is_left_out() {
     assert_eq!(part.head_time.total() + warm, whole.head_time.total());
     assert!(part.measured.requests < whole.measured.requests);
     assert_eq!(part.engine.finished, 400);
+}
+
+/// Who waits says so, what came of it, and also when it is swapped out in between.
+#[test]
+fn waits_are_reported_of_all_schedulers_of_a_run() {
+    let mut workload = SyntheticSpec::alike(2, 3, &reader(1, (0, 1)));
+    for (process, from) in workload.processes.iter_mut().zip([0, 300]) {
+        *process = ProcessSpec {
+            origin: process.origin,
+            sequential_share: 1.0,
+            ..reader(1, (from, from + 1))
+        };
+    }
+    let limit = Nanos::from_secs(2);
+    let waits = |scheduler: &str, swaps: &[(u64, &str)]| {
+        let report = simulate(scheduler, &workload, |setup| {
+            setup.limit = Some(limit);
+            for (ms, text) in swaps {
+                setup.swaps.push(Swap {
+                    at: Time::ZERO + Nanos::from_millis(*ms),
+                    text: (*text).to_owned(),
+                    scheduler: build(text),
+                });
+            }
+        });
+        report.waits
+    };
+    assert_eq!(waits("deadline", &[]), WaitStats::default());
+    let cfq = waits("cfq", &[]);
+    assert!(cfq.waits > 100 && cfq.waits_won > cfq.waits_lost, "{cfq:?}");
+    let half = waits("cfq", &[(1_000, "noop")]);
+    assert!(
+        half.waits > 30 && half.waits < cfq.waits * 3 / 4,
+        "{half:?}"
+    );
+    assert_eq!(half.waits, half.waits_won + half.waits_lost);
 }

@@ -79,6 +79,11 @@ fn fields(run: &Run) -> Vec<(String, String)> {
     add("held", &run.engine.held);
     add("idled", &run.engine.idled);
     add("queued_max", &run.engine.queued_max);
+    add("streams_established", &run.waits.streams_established);
+    add("streams", &run.waits.streams);
+    add("waits", &run.waits.waits);
+    add("waits_won", &run.waits.waits_won);
+    add("waits_lost", &run.waits.waits_lost);
     fields
 }
 

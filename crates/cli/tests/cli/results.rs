@@ -58,6 +58,7 @@ fn a_report_has_its_fields() {
             "device_ms",
             "quiet_ms",
             "head_time",
+            "waits",
             "per_origin",
             "fairness",
         ] {
