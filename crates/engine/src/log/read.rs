@@ -1,0 +1,330 @@
+//! Reading.
+
+use super::{Decision, LATEST, LogError, MAGIC, OPS, OUTCOMES, Record};
+use crate::{Arrival, Event, Outcome};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
+use headtime_units::{Extent, Time};
+use std::io::{BufRead, Read as _};
+
+/// No line of a log is longer, in bytes: the longest setting is a drive's whole profile.
+pub const LINE_MAX: usize = 4 << 20;
+
+/// Reads a log that is in memory line by line.
+///
+/// # Errors
+///
+/// Each error names the line. Reading goes on behind a bad line if the caller wants to.
+pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError>> {
+    let mut lines = Lines::default();
+    text.lines()
+        .filter_map(move |line| lines.next(line).transpose())
+}
+
+/// What is known from the lines above.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lines {
+    /// Lines so far.
+    number: usize,
+    /// The latest time.
+    last: Time,
+}
+
+impl Lines {
+    /// What the next line says; nothing if it is the header or blank.
+    fn next(&mut self, line: &str) -> Result<Option<(usize, Record)>, LogError> {
+        self.number += 1;
+        if self.number == 1 {
+            let header = line.trim_end().split_once(char::is_whitespace);
+            return match header.map(|(magic, version)| (magic, version.trim_start())) {
+                Some((MAGIC, "1" | "2")) => Ok(None),
+                Some((MAGIC, version)) => Err(LogError::Version(version.to_owned())),
+                _ => Err(LogError::NotALog),
+            };
+        }
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        let problem = |problem| LogError::Line {
+            line: self.number,
+            problem,
+        };
+        let record = read_line(line).map_err(problem)?;
+        if let Record::Event(now, _) | Record::Decision(now, _) | Record::Swapped(now, _) = &record
+        {
+            if *now < self.last {
+                let now = now.as_nanos();
+                return Err(problem(format!("time {now} lies before the line above")));
+            }
+            self.last = *now;
+        }
+        Ok(Some((self.number, record)))
+    }
+}
+
+/// Reads a log from a file or a stream, keeping one line of it in memory.
+///
+/// A last line that does not end is not read: whoever wrote it was stopped in the middle of it.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    lines: Lines,
+    line: Vec<u8>,
+    /// What comes next, if it has been read; `line` is its line.
+    next: Option<(usize, Record)>,
+    cut: bool,
+    over: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of all of `input`.
+    pub fn new(input: R) -> Reader<R> {
+        Reader {
+            input,
+            lines: Lines::default(),
+            line: Vec::new(),
+            next: None,
+            cut: false,
+            over: false,
+        }
+    }
+
+    /// Makes this the next record again; it was the last one read.
+    pub(super) fn put_back(&mut self, line: usize, record: Record) {
+        self.next = Some((line, record));
+    }
+
+    /// The last line read, without its end; for messages. Of one that is no text, what is.
+    pub fn line(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.line.trim_ascii_end())
+    }
+
+    /// How many lines were read so far.
+    pub fn number(&self) -> usize {
+        self.lines.number
+    }
+
+    /// Whether the last line of the log, which was left out, does not end.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The next line that is neither blank nor the header, and its number, counted from 1; `None` at
+    /// the end.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read ([`LogError::Read`]), after which nothing more comes, and if a
+    /// line is wrong. Each error names the line.
+    pub fn next_record(&mut self) -> Result<Option<(usize, Record)>, LogError> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        while !self.over {
+            self.line.clear();
+            let line = self.lines.number + 1;
+            let most = LINE_MAX as u64 + 1;
+            let read = (&mut self.input)
+                .take(most)
+                .read_until(b'\n', &mut self.line);
+            if let Err(error) = read {
+                self.over = true;
+                let problem = error.to_string();
+                return Err(LogError::Read { line, problem });
+            }
+            if self.line.len() > LINE_MAX {
+                self.over = true;
+                let problem = format!("the line is longer than {LINE_MAX} bytes");
+                return Err(LogError::Line { line, problem });
+            }
+            if self.line.last() != Some(&b'\n') {
+                self.over = true;
+                self.cut = !self.line.is_empty() && self.lines.number > 0;
+                if self.lines.number > 0 {
+                    return Ok(None);
+                }
+                // Not even a header: say so.
+            }
+            let Ok(text) = std::str::from_utf8(&self.line) else {
+                self.lines.number += 1;
+                return Err(match line {
+                    1 => LogError::NotALog,
+                    _ => LogError::Line {
+                        line,
+                        problem: "is not text in UTF-8".to_owned(),
+                    },
+                });
+            };
+            if let Some(record) = self.lines.next(text)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<(usize, Record), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_record().transpose()
+    }
+}
+
+fn read_line(line: &str) -> Result<Record, String> {
+    if let Some(setting) = line.strip_prefix('#') {
+        let setting = setting.trim();
+        let (key, value) = setting
+            .split_once(char::is_whitespace)
+            .unwrap_or((setting, ""));
+        if key.is_empty() {
+            return Err("the name of the setting is missing".into());
+        }
+        return Ok(Record::Setting {
+            key: key.to_owned(),
+            value: value.trim().to_owned(),
+        });
+    }
+    let mut fields = Fields(line.split_ascii_whitespace());
+    let kind = fields.word("kind of line")?;
+    let record = match kind {
+        "A" => {
+            let now = fields.time()?;
+            let id = fields.number("id")?;
+            let op = fields.op()?;
+            let extent = fields.extent()?;
+            if extent.is_empty() != (op == Op::Flush) {
+                return Err("only a flush has 0 sectors, and it has no more".into());
+            }
+            let bits = fields.number("flags")?;
+            let flags = u8::try_from(bits)
+                .ok()
+                .and_then(Flags::from_bits)
+                .ok_or_else(|| format!("flags are {bits}; allowed are 0 to 7"))?;
+            let origin = fields.origin()?;
+            let class = Class(fields.small("class")?);
+            Record::Event(
+                now,
+                Event::Arrived(Arrival {
+                    id,
+                    op,
+                    extent,
+                    flags,
+                    origin,
+                    class,
+                }),
+            )
+        }
+        "C" => Record::Event(
+            fields.time()?,
+            Event::Completed {
+                tag: fields.tag()?,
+                outcome: fields.outcome()?,
+            },
+        ),
+        "W" => Record::Event(fields.time()?, Event::Woke),
+        "U" => Record::Event(fields.time()?, Event::Unplugged),
+        "T" => Record::Event(
+            fields.time()?,
+            Event::Foretold(Foretold {
+                at: fields.time()?,
+                op: fields.op()?,
+                extent: fields.extent()?,
+                origin: fields.origin()?,
+            }),
+        ),
+        "S" => Record::Swapped(fields.time()?, fields.word("scheduler")?.to_owned()),
+        "I" => Record::Decision(
+            fields.time()?,
+            Decision::Issue {
+                tag: fields.tag()?,
+                op: fields.op()?,
+                extent: fields.extent()?,
+            },
+        ),
+        "F" => Record::Decision(
+            fields.time()?,
+            Decision::Finish {
+                id: fields.number("id")?,
+                outcome: fields.outcome()?,
+            },
+        ),
+        other => {
+            return Err(format!(
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, S, I, F and #"
+            ));
+        }
+    };
+    match fields.0.next() {
+        Some(more) => Err(format!("\"{more}\" is one field too many")),
+        None => Ok(record),
+    }
+}
+
+struct Fields<'a>(std::str::SplitAsciiWhitespace<'a>);
+
+impl<'a> Fields<'a> {
+    fn word(&mut self, name: &str) -> Result<&'a str, String> {
+        self.0
+            .next()
+            .ok_or_else(|| format!("the {name} is missing"))
+    }
+
+    fn number(&mut self, name: &str) -> Result<u64, String> {
+        let word = self.word(name)?;
+        word.parse()
+            .map_err(|_| format!("the {name} is \"{word}\"; it must be a whole number"))
+    }
+
+    fn origin(&mut self) -> Result<Origin, String> {
+        Ok(Origin {
+            process: self.small("process")?,
+            program: self.small("program")?,
+            export: self.small("export")?,
+        })
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self, name: &str) -> Result<T, String> {
+        let number = self.number(name)?;
+        T::try_from(number).map_err(|_| format!("the {name} is {number}, which is too large"))
+    }
+
+    fn time(&mut self) -> Result<Time, String> {
+        let time = self.number("time").map(Time::from_nanos)?;
+        if time > LATEST {
+            let (time, latest) = (time.as_nanos(), LATEST.as_nanos());
+            return Err(format!("the time is {time}; allowed is up to {latest}"));
+        }
+        Ok(time)
+    }
+
+    fn tag(&mut self) -> Result<Tag, String> {
+        self.small("tag").map(Tag)
+    }
+
+    fn extent(&mut self) -> Result<Extent, String> {
+        let (start, len) = (self.number("address")?, self.number("number of sectors")?);
+        match start.checked_add(len) {
+            Some(_) => Ok(Extent::at(start, len)),
+            None => Err(format!("{start}+{len} leaves 64 bits")),
+        }
+    }
+
+    fn op(&mut self) -> Result<Op, String> {
+        let word = self.word("operation")?;
+        OPS.into_iter()
+            .find(|(letter, _)| *letter == word)
+            .map(|(_, op)| op)
+            .ok_or_else(|| format!("\"{word}\" is no operation; allowed are R, W, F and D"))
+    }
+
+    fn outcome(&mut self) -> Result<Outcome, String> {
+        let word = self.word("outcome")?;
+        OUTCOMES
+            .into_iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, outcome)| outcome)
+            .ok_or_else(|| {
+                format!("\"{word}\" is no outcome; allowed are ok, medium, timeout and device")
+            })
+    }
+}

@@ -1,0 +1,217 @@
+//! Replaying.
+
+use super::{Decision, LogError, Record, read, write_decision};
+use crate::{Engine, Event};
+use headtime_sched::{Scheduler, Tag};
+use headtime_units::Time;
+
+/// How a replay went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Events fed to the engine.
+    pub events: u64,
+    /// Decisions, all as in the log.
+    pub decisions: u64,
+    /// Times that the scheduler was swapped in flight.
+    pub swaps: u64,
+    /// The time of the last event or swap.
+    pub until: Time,
+}
+
+/// Why a replay stopped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The engine decided otherwise.
+    #[error("line {line}: the log has {}, the engine {}", show(.logged), show(.decided))]
+    Differs {
+        /// The line of the log, counted from 1; one past the end if the log is over.
+        line: usize,
+        /// What the log has at that place.
+        logged: Option<Decision>,
+        /// What the engine decided.
+        decided: Option<Decision>,
+    },
+    /// The log swaps to a scheduler that the caller cannot build.
+    #[error("line {line}: there is no scheduler \"{scheduler}\" to swap to")]
+    NoScheduler {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// Its text.
+        scheduler: String,
+    },
+    /// The log tells of a completion that cannot be.
+    #[error("line {line}: tag {} completes and is not in the drive", .tag.0)]
+    Impossible {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// The tag.
+        tag: Tag,
+    },
+}
+
+/// A decision as a message has it: the line of a log without its time.
+fn show(decision: &Option<Decision>) -> String {
+    match decision {
+        None => "no decision".into(),
+        Some(decision) => {
+            let mut line = String::new();
+            write_decision(&mut line, Time::ZERO, decision);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            format!("\"{} {}\"", words[0], words[2..].join(" "))
+        }
+    }
+}
+
+/// Feeds a log to an engine record by record, and compares what it decides with what the log has.
+#[derive(Debug)]
+pub struct Replay<'a, S> {
+    engine: &'a mut Engine<S>,
+    done: Replayed,
+    /// The commands that were issued and are not complete, and when they were.
+    in_drive: Vec<(Tag, Time)>,
+}
+
+impl<'a, S: Scheduler> Replay<'a, S> {
+    /// A replay with an engine that is built as the logged one was, and new.
+    pub fn new(engine: &'a mut Engine<S>) -> Replay<'a, S> {
+        Replay {
+            engine,
+            done: Replayed::default(),
+            in_drive: Vec::new(),
+        }
+    }
+
+    /// How far it has come.
+    pub fn done(&self) -> &Replayed {
+        &self.done
+    }
+
+    /// What the engine would decide now and the log does not have so far.
+    fn undecided(&mut self, line: usize) -> Result<(), ReplayError> {
+        match self.engine.poll(self.done.until) {
+            None => Ok(()),
+            Some(command) => Err(ReplayError::Differs {
+                line,
+                logged: None,
+                decided: Some((&command).into()),
+            }),
+        }
+    }
+
+    /// Takes the record of a line. `build` makes the schedulers that are swapped in, from their
+    /// text.
+    ///
+    /// # Errors
+    ///
+    /// If the engine decides otherwise, if there is no such scheduler, and if the log tells of what
+    /// cannot be. After an error the engine is of no use.
+    pub fn record(
+        &mut self,
+        line: usize,
+        record: Record,
+        build: impl FnOnce(&str) -> Option<S>,
+    ) -> Result<(), ReplayError> {
+        match record {
+            Record::Setting { .. } => {}
+            Record::Swapped(time, text) => {
+                self.undecided(line)?;
+                let Some(scheduler) = build(&text) else {
+                    return Err(ReplayError::NoScheduler {
+                        line,
+                        scheduler: text,
+                    });
+                };
+                self.done.until = time;
+                self.done.swaps += 1;
+                self.engine.replace_scheduler(time, scheduler);
+            }
+            Record::Event(time, event) => {
+                let now = self.done.until;
+                let between = match event {
+                    // What is foretold comes between the end of one request and the next decision.
+                    Event::Foretold(_) => true,
+                    Event::Completed { tag, .. } => {
+                        let mut drive = self.in_drive.iter();
+                        let Some(at) = drive.position(|(other, _)| *other == tag) else {
+                            return Err(ReplayError::Impossible { line, tag });
+                        };
+                        let (_, issued) = self.in_drive.swap_remove(at);
+                        // A command that fails as soon as it is issued does so between two
+                        // decisions.
+                        issued == now && time == now
+                    }
+                    Event::Arrived(_) | Event::Woke | Event::Unplugged => false,
+                };
+                if !between {
+                    self.undecided(line)?;
+                }
+                self.done.until = time;
+                self.engine.handle(time, event);
+                self.done.events += 1;
+            }
+            Record::Decision(time, logged) => {
+                let now = self.done.until;
+                let decided = (time == now)
+                    .then(|| self.engine.poll(now))
+                    .flatten()
+                    .map(|command| Decision::from(&command));
+                if decided != Some(logged) {
+                    return Err(ReplayError::Differs {
+                        line,
+                        logged: Some(logged),
+                        decided,
+                    });
+                }
+                if let Decision::Issue { tag, .. } = logged {
+                    self.in_drive.push((tag, now));
+                }
+                self.done.decisions += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the replay of a log that is complete and has `lines` lines.
+    ///
+    /// # Errors
+    ///
+    /// If the engine decides something more.
+    pub fn end(mut self, lines: usize) -> Result<Replayed, ReplayError> {
+        self.undecided(lines + 1)?;
+        Ok(self.done)
+    }
+
+    /// Ends the replay of a log whose writer may have been stopped at any place: also what the engine
+    /// decides at the last time of the log, and the log does not have any more.
+    pub fn end_cut(self) -> (Replayed, Option<Decision>) {
+        let next = self.engine.poll(self.done.until);
+        (self.done, next.map(|command| Decision::from(&command)))
+    }
+}
+
+/// Feeds the events of a log to `engine` and compares what it decides with what the log has.
+///
+/// The engine must be built as the logged one was, and new. `build` makes the schedulers that are
+/// swapped in, from their text.
+///
+/// # Errors
+///
+/// At the first line that cannot be read, or where the decisions differ.
+pub fn replay<S: Scheduler>(
+    text: &str,
+    engine: &mut Engine<S>,
+    mut build: impl FnMut(&str) -> Option<S>,
+) -> Result<Replayed, ReplayError> {
+    let mut replay = Replay::new(engine);
+    let mut last_line = 0;
+    for record in read(text) {
+        let (line, record) = record?;
+        last_line = line;
+        replay.record(line, record, &mut build)?;
+    }
+    replay.end(last_line)
+}
