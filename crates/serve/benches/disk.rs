@@ -1,0 +1,90 @@
+//! What a request costs between a front end and a device that answers at once: the queue, the
+//! engine, the thread's hand-over both ways.
+//!
+//! ```text
+//! cargo bench -p headtime-serve --bench disk
+//! ```
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use crossbeam_queue::ArrayQueue;
+use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_serve::clock::Clock;
+use headtime_serve::disk::{Disk, Options};
+use headtime_serve::null::Null;
+use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_units::{Extent, Lba, Sectors};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Inbox(ArrayQueue<Completion>);
+
+impl Completer for Inbox {
+    fn complete(&self, completion: Completion) {
+        // There is room for all that are submitted.
+        let _ = self.0.push(completion);
+    }
+}
+
+fn start() -> Disk {
+    let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+    let mut options = Options::new(
+        "bench",
+        Clock::start(),
+        ("noop".to_owned(), Box::new(build)),
+    );
+    options.engine.depth = 32;
+    Disk::start(options, || {
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(1 << 30), 32)) as Box<_>)
+    })
+    .expect("starts")
+}
+
+fn submit(disk: &Disk, inbox: &Arc<Inbox>, cookie: u64) {
+    let submission = Submission {
+        cookie,
+        op: Op::Read,
+        // Far apart, so that nothing merges.
+        extent: Extent::new(Lba::new(cookie * 7919 % (1 << 26) * 16), Sectors::new(8)),
+        flags: Flags::NONE,
+        origin: Origin::default(),
+        class: Class::default(),
+        arrived: disk.now(),
+        data: Data::Buffer(disk.pool().take(4096)),
+        to: Arc::clone(inbox) as Arc<_>,
+    };
+    disk.submit(submission).expect("there is room");
+}
+
+/// So many requests, `depth` of them under way.
+const REQUESTS: u64 = 4096;
+
+fn round_trips(criterion: &mut Criterion) {
+    let disk = start();
+    let mut group = criterion.benchmark_group("null");
+    group.throughput(Throughput::Elements(REQUESTS));
+    group.sample_size(20);
+    for depth in [1, 32] {
+        let inbox = Arc::new(Inbox(ArrayQueue::new(depth as usize)));
+        group.bench_function(format!("depth {depth}"), |bencher| {
+            bencher.iter(|| {
+                let (mut submitted, mut back) = (0, 0);
+                while back < REQUESTS {
+                    while submitted < REQUESTS && submitted - back < depth {
+                        submit(&disk, &inbox, submitted);
+                        submitted += 1;
+                    }
+                    match inbox.0.pop() {
+                        Some(done) => back += u64::from(done.result.is_ok()),
+                        None => std::hint::spin_loop(),
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+    disk.stop().expect("stops");
+}
+
+criterion_group!(benches, round_trips);
+criterion_main!(benches);
