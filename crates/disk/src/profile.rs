@@ -14,6 +14,7 @@
 mod check;
 mod error;
 mod read;
+mod reference;
 mod shipped;
 mod table;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use error::{ProfileError, ProfileErrorKind};
+pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
 
 /// A checked description of a drive; cheap to clone.
