@@ -3,11 +3,15 @@
 source "$(dirname "$0")/lib.sh"
 need nbdinfo nbdcopy nbdsh qemu-img qemu-io fio cmp
 
+# The library is the system's Python's, which need not be the first one that is found.
+shell() { PATH=/usr/bin:$PATH command nbdsh "$@" || fail "nbdsh: $2"; }
+
 cat >"$work/serve.toml" <<TOML
 [[disk]]
 name = "disk0"
 device = "$work/file.img"
 direct = false
+belief = "wd5000aaks"
 scheduler = "stream(deadline)"
 depth = 8
 
@@ -25,7 +29,7 @@ truncate --size=64M "$work/file.img"
 serve
 
 nbdinfo --json --list "nbd+unix:///?socket=$socket" >"$work/info.json"
-for word in '"disk0"' '"quiet"' '"base:allocation"' '"export-size": 67108864' '"can_multi_conn": true' '"can_df": true' '"is_rotational": true' '"block_minimum": 512'; do
+for word in '"disk0"' '"quiet"' '"base:allocation"' '"export-size": 67108864' '"can_multi_conn": true' '"can_df": true' '"is_rotational": true' '"block_size_minimum": 512'; do
     grep -qF "$word" "$work/info.json" || fail "nbdinfo does not show $word: $(cat "$work/info.json")"
 done
 echo 'nbdinfo: both exports, sizes, flags'
@@ -36,7 +40,7 @@ nbdcopy --connections=4 "$(uri quiet)" "$work/back"
 cmp "$work/random" "$work/back"
 echo 'nbdcopy: there and back'
 
-nbdsh -u "$(uri)" -c '
+shell -u "$(uri)" -c '
 h.pwrite(b"x" * 8192, 4096)
 assert h.pread(8192, 4096) == b"x" * 8192
 h.zero(4096, 4096)
@@ -44,7 +48,9 @@ h.trim(4096, 1 << 20)
 h.flush()
 assert h.pread(8192, 4096) == bytes(4096) + b"x" * 4096
 h.pwrite(b"y" * 512, 0, nbd.CMD_FLAG_FUA)
-assert h.pread(512, 0, nbd.CMD_FLAG_DF) == b"y" * 512
+chunks = []
+assert h.pread_structured(8192, 0, lambda data, *rest: chunks.append(len(data)), nbd.CMD_FLAG_DF)[:512] == b"y" * 512
+assert chunks == [8192], chunks
 for count, offset in ((512, 67108864), (100, 0), (512, 3)):
     h.set_strict_mode(0)
     try:
@@ -54,7 +60,7 @@ for count, offset in ((512, 67108864), (100, 0), (512, 3)):
         pass
 assert h.pread(512, 0) == b"y" * 512
 '
-nbdsh -u "$(uri quiet)" -c '
+shell -u "$(uri quiet)" -c '
 h.set_strict_mode(0)
 try:
     h.pwrite(bytes(512), 0)
@@ -62,7 +68,7 @@ try:
 except nbd.Error as error:
     assert error.errno == "EPERM", error.errno
 '
-nbdsh -c "
+shell -c "
 h.set_request_structured_replies(False)
 h.connect_uri('$(uri)')
 assert h.pread(512, 0) == b'y' * 512
