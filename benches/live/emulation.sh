@@ -46,7 +46,7 @@ path=$(latencies random 1 20000 | mean)
 stop
 printf 'The path: %s us for 4 KiB before a null device, depth 1, mean of 20000.\n\n' "$((path / 1000))"
 
-printf '| drive | job | depth | mean ms, live | simulated | apart | p95 ms, live | simulated | apart | late > 0.5 ms |\n|---|---|---|---|---|---|---|---|---|---|\n'
+printf '| drive | job | depth | mean ms, live | simulated | apart | p95 ms, live | simulated | apart | late us: p50, p99, max |\n|---|---|---|---|---|---|---|---|---|---|\n'
 status=0
 for profile in "${profiles[@]}"; do
     for job in "${jobs[@]}"; do
@@ -56,7 +56,7 @@ store = \"memory\"" "$depth"
             serve
             latencies "$job" "$depth" "$requests" >"$work/live.txt"
             stop
-            late=$(grep -om1 '[0-9.]* % .*more than 0.5 ms' "$work/server.err" || echo '?')
+            late=$(sed -n 's/.*lateness p50 \([0-9.]*\), p99 \([0-9.]*\),.*max \([0-9.]*\) us.*/\1, \2, \3/p' "$work/server.err")
             case $job in
             random) access='size = "4KiB"' ;;
             sequential) access='size = "128KiB"
@@ -77,14 +77,14 @@ TOML
             "$headtime" sim run "$work/sim.toml" --format csv >"$work/sim.csv"
             awk -F, -v path="$path" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["response_mean_ms"] + path / 1e6, $at["response_p95_ms"] + path / 1e6 }' "$work/sim.csv" >"$work/sim.txt"
             read -r sim_mean sim_p95 <"$work/sim.txt"
-            awk -v drive="$profile" -v job="$job" -v depth="$depth" -v late="${late%% *}" \
+            awk -v drive="$profile" -v job="$job" -v depth="$depth" -v late="$late" \
                 -v mean="$(mean <"$work/live.txt")" -v p95="$(percentile 0.95 <"$work/live.txt")" -v sim_mean="$sim_mean" -v sim_p95="$sim_p95" '
                 function apart(live, sim) { return (live - sim > 0 ? live - sim : sim - live) }
                 function off(live, sim) { return apart(live, sim) > 0.25 && apart(live, sim) > 0.03 * sim }
                 BEGIN {
                     mean /= 1e6; p95 /= 1e6
                     bad = off(mean, sim_mean) || off(p95, sim_p95)
-                    printf "| %s | %s | %s | %.3f | %.3f | %.1f %% | %.3f | %.3f | %.1f %% | %s %% |%s\n", drive, job, depth, mean, sim_mean,
+                    printf "| %s | %s | %s | %.3f | %.3f | %.1f %% | %.3f | %.3f | %.1f %% | %s |%s\n", drive, job, depth, mean, sim_mean,
                         100 * (mean / sim_mean - 1), p95, sim_p95, 100 * (p95 / sim_p95 - 1), late, bad ? " OUT" : ""
                     exit bad
                 }' || status=1
