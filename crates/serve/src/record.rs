@@ -1,1 +1,455 @@
 //! Records the requests of a block device with their processes.
+//!
+//! The kernel's block layer reports what is handed in and what is complete through tracing events
+//! (linux: Documentation/trace/events.rst). A [`Recorder`] makes an instance of its own in tracefs, so
+//! that nobody else's tracing is touched, lets only events of one device into its buffers, reads the
+//! buffers as they are, and puts the events of all processors in one order. What belongs together is
+//! found by [`Pairing`]. It needs neither a kernel module nor blktrace, and works on a loop device.
+//!
+//! What is recorded is what is handed to the block layer (`block_bio_queue`), before merging and
+//! scheduling, with the thread that did so, until it is complete (`block_rq_complete`, or
+//! `block_bio_complete` at drivers without requests such as device mapper). A read from the page cache
+//! is not there; a write of the page cache belongs to the thread that writes it back.
+//!
+//! The instance is called `headtime-PID-START-N`, PID and START telling which process it is of. It is
+//! removed at the end whatever happens, and one that a killed process left is removed by the next.
+
+mod order;
+mod target;
+mod tracefs;
+
+pub use target::Target;
+
+use headtime_units::{Bytes, Nanos, Time};
+use headtime_workload::{
+    ArrivalEvent, BLOCK_EVENTS, NAME_MAX, Pairing, RingError, RingEvent, RingReader, Trace,
+};
+use order::Order;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::time::Duration;
+use thiserror::Error;
+use tracefs::Instance;
+
+/// Processes whose names are kept; of further ones only the requests are.
+const PROCESSES_MAX: usize = 65_536;
+
+/// Pages that are taken from one processor before the next one's turn, 64 MiB.
+const PAGES_MAX: usize = 16_384;
+
+/// How to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// Size of the kernel's buffer for each processor, at least 16 KiB. It is read ten times a second
+    /// and whenever half of it is full; an event takes about 70 bytes, a request two. Default: 8 MiB.
+    pub buffer: Bytes,
+    /// Most requests that are recorded; each takes about 100 bytes until the end. Default: 8,000,000.
+    pub requests_max: usize,
+}
+
+impl Default for RecordOptions {
+    fn default() -> RecordOptions {
+        RecordOptions {
+            buffer: Bytes(8 << 20),
+            requests_max: 8_000_000,
+        }
+    }
+}
+
+/// Why a device cannot be recorded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// It is not there, or is no block device, or has nothing in it.
+    #[error("{device}: {problem}")]
+    Device {
+        /// Its path.
+        device: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is no tracefs, and none can be had.
+    #[error(
+        "tracefs is not mounted, and cannot be for this program alone ({source}); as root, mount it with \
+         `mount -t tracefs tracefs /sys/kernel/tracing`"
+    )]
+    NoTracefs {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of tracefs does not do what it should.
+    #[error(
+        "tracefs: cannot {what} {file}: {source}{}",
+        if source.kind() == io::ErrorKind::PermissionDenied { "; recording needs root" } else { "" }
+    )]
+    Tracefs {
+        /// `make`, `read` or such.
+        what: &'static str,
+        /// The file, from tracefs's root.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel's buffer says what is not understood.
+    #[error("tracefs: {0}")]
+    Ring(#[from] RingError),
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recorder {
+    // Before the instance, which cannot be removed while they are open.
+    processors: Vec<Processor>,
+    instance: Instance,
+    target: Target,
+    reader: RingReader,
+    page: Vec<u8>,
+    order: Order,
+    requests_max: usize,
+    taken: Taken,
+}
+
+/// The buffer of a processor.
+#[derive(Debug)]
+struct Processor {
+    pages: File,
+    statistics: String,
+}
+
+/// What the events have been made into so far.
+#[derive(Debug)]
+struct Taken {
+    pairing: Pairing,
+    processes: BTreeMap<u32, (String, u64)>,
+    events: u64,
+    failed: u64,
+}
+
+/// Whether a recording can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Going {
+    /// It can.
+    On,
+    /// The device is gone.
+    Gone,
+    /// There are [`RecordOptions::requests_max`] requests.
+    Full,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// The requests that were handed in and completed meanwhile, the first one at time zero. Every one
+    /// has its arrival, completion and process (the thread's number), and is for device 0; addresses
+    /// are those of the whole disk.
+    pub trace: Trace,
+    /// Requests that were handed in and did not complete before the end; not in the trace.
+    pub unfinished: u64,
+    /// Completions of requests that were handed in before the beginning, or whose beginning was lost.
+    pub unpaired: u64,
+    /// Requests that ended with an error; they are in the trace.
+    pub failed: u64,
+    /// Events that the kernel lost because its buffer was full: so many are missing at most as
+    /// requests, and others may have a wrong completion.
+    pub lost: u64,
+    /// Events that came.
+    pub events: u64,
+    /// From the first request to the last completion.
+    pub span: Nanos,
+    /// Who handed in requests, the busiest first.
+    pub processes: Vec<Process>,
+}
+
+/// A thread that handed in requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// Its name at its last request, at most 15 bytes.
+    pub name: String,
+    /// Its requests, complete or not.
+    pub requests: u64,
+}
+
+impl Recorder {
+    /// Begins to record.
+    ///
+    /// # Errors
+    ///
+    /// If tracefs cannot be had or does not allow it, which usually takes root, or has not got the events.
+    pub fn start(target: &Target, options: &RecordOptions) -> Result<Recorder, RecordError> {
+        let instance = Instance::new()?;
+        let formats =
+            BLOCK_EVENTS.map(|name| instance.read_optional(&format!("events/block/{name}/format")));
+        let [queue, complete, unqueued] = &formats;
+        let reader = RingReader::new(
+            &instance.read_root("events/header_page")?,
+            [queue.as_deref(), complete.as_deref(), unqueued.as_deref()],
+        )?;
+        // The times of processors compare in this clock; a change empties the buffer.
+        instance.write("trace_clock", "mono")?;
+        let kib = options.buffer.0.div_ceil(1024).max(16);
+        instance.write("buffer_size_kb", &kib.to_string())?;
+        let filter = target.filter();
+        for (name, format) in BLOCK_EVENTS.iter().zip(&formats) {
+            if format.is_some() {
+                instance.write(&format!("events/block/{name}/filter"), &filter)?;
+            }
+        }
+        let page = instance.page_bytes().max(reader.page_bytes());
+        let processors = instance
+            .processors()?
+            .into_iter()
+            .map(|name| {
+                Ok(Processor {
+                    pages: instance.open(&format!("per_cpu/{name}/trace_pipe_raw"))?,
+                    statistics: format!("per_cpu/{name}/stats"),
+                })
+            })
+            .collect::<Result<Vec<Processor>, RecordError>>()?;
+        // Completions first: without their beginning they are counted, the other way round they would
+        // leave requests open.
+        for (name, format) in BLOCK_EVENTS.iter().zip(&formats).rev() {
+            if format.is_some() {
+                instance.write(&format!("events/block/{name}/enable"), "1")?;
+            }
+        }
+        Ok(Recorder {
+            processors,
+            instance,
+            target: target.clone(),
+            reader,
+            page: vec![0; page],
+            order: Order::new(),
+            requests_max: options.requests_max,
+            taken: Taken {
+                pairing: Pairing::new(Some(ArrivalEvent::Queue)),
+                processes: BTreeMap::new(),
+                events: 0,
+                failed: 0,
+            },
+        })
+    }
+
+    /// Waits until a buffer is half full, but at most so long (and 100 ms), and takes what is there.
+    ///
+    /// # Errors
+    ///
+    /// If the buffers cannot be read.
+    pub fn step(&mut self, most: Duration) -> Result<Going, RecordError> {
+        let most = most.min(Duration::from_millis(100));
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(most.subsec_nanos()),
+        };
+        let mut waiting: Vec<PollFd<'_>> = self
+            .processors
+            .iter()
+            .map(|processor| PollFd::new(&processor.pages, PollFlags::IN))
+            .collect();
+        match poll(&mut waiting, Some(&timeout)) {
+            // A signal is for somebody else to see.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                return Err(RecordError::Tracefs {
+                    what: "wait for",
+                    file: "per_cpu/*/trace_pipe_raw".to_owned(),
+                    source: error.into(),
+                });
+            }
+        }
+        drop(waiting);
+        self.take()?;
+        Ok(if self.taken.pairing.held() >= self.requests_max {
+            Going::Full
+        } else if self.target.is_gone() {
+            Going::Gone
+        } else {
+            Going::On
+        })
+    }
+
+    /// Takes what the buffers hold. Whether all of it was taken.
+    fn take(&mut self) -> Result<bool, RecordError> {
+        let mut cut = None;
+        for processor in &mut self.processors {
+            let mut last = 0;
+            let mut pages = 0;
+            loop {
+                let bytes = match processor.pages.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(bytes) => bytes,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(source) => {
+                        return Err(RecordError::Tracefs {
+                            what: "read",
+                            file: processor.statistics.replace("stats", "trace_pipe_raw"),
+                            source,
+                        });
+                    }
+                };
+                let (order, dev) = (&mut self.order, self.target.dev());
+                self.reader.page(&self.page[..bytes], |event| {
+                    last = event.time;
+                    // The filter has seen to it, but for what came before it was set.
+                    if event.dev == dev {
+                        order.add(event);
+                    }
+                })?;
+                pages += 1;
+                if pages == PAGES_MAX {
+                    cut = Some(cut.map_or(last, |cut: u64| cut.min(last)));
+                    break;
+                }
+            }
+        }
+        let taken = &mut self.taken;
+        self.order.round(cut, |event| taken.event(event));
+        Ok(cut.is_none())
+    }
+
+    /// Ends the recording and removes the instance.
+    ///
+    /// # Errors
+    ///
+    /// If the buffers cannot be read to their end.
+    pub fn finish(mut self) -> Result<Recording, RecordError> {
+        self.instance.write("tracing_on", "0")?;
+        while !self.take()? {}
+        let taken = &mut self.taken;
+        self.order.rest(|event| taken.event(event));
+        let mut lost = 0;
+        for processor in &self.processors {
+            lost += tracefs::lost(&self.instance.read(&processor.statistics)?);
+        }
+        self.processors.clear();
+        drop(self.instance);
+        Ok(self.taken.finish(lost))
+    }
+}
+
+impl Taken {
+    fn event(&mut self, event: &RingEvent) {
+        self.events += 1;
+        self.failed += u64::from(event.failed);
+        let Some(block) = &event.event else {
+            return;
+        };
+        if let (Some(name), Some(id)) = (event.name, block.request.process) {
+            self.process(id, &name);
+        }
+        self.pairing.event(self.events, block);
+    }
+
+    fn process(&mut self, id: u32, name: &[u8; NAME_MAX]) {
+        let end = name
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(name.len());
+        let name = &name[..end];
+        if let Some((known, requests)) = self.processes.get_mut(&id) {
+            *requests += 1;
+            if known.as_bytes() != name {
+                // A thread may call itself differently, and a number may come around again.
+                *known = String::from_utf8_lossy(name).into_owned();
+            }
+        } else if self.processes.len() < PROCESSES_MAX {
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.processes.insert(id, (name, 1));
+        }
+    }
+
+    fn finish(self, lost: u64) -> Recording {
+        let paired = self.pairing.finish();
+        let mut requests: Vec<_> = paired
+            .requests
+            .into_iter()
+            .map(|(_, request)| request)
+            .filter(|request| request.completion.is_some())
+            .collect();
+        let first = requests.iter().filter_map(|request| request.arrival).min();
+        let base = first.unwrap_or(Time::ZERO) - Time::ZERO;
+        let mut span = Nanos::ZERO;
+        for request in &mut requests {
+            request.arrival = request.arrival.map(|time| time.saturating_sub(base));
+            request.completion = request.completion.map(|time| time.saturating_sub(base));
+            let end = request.completion.unwrap_or(Time::ZERO);
+            span = span.max(end - Time::ZERO);
+        }
+        let mut processes: Vec<Process> = self
+            .processes
+            .into_iter()
+            .map(|(id, (name, requests))| Process { id, name, requests })
+            .collect();
+        processes.sort_by_key(|process| std::cmp::Reverse(process.requests));
+        Recording {
+            trace: Trace::new(requests),
+            unfinished: paired.unfinished,
+            unpaired: paired.unpaired,
+            failed: self.failed,
+            lost,
+            events: self.events,
+            span,
+            processes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time: u64, process: u32, name: &[u8]) -> RingEvent {
+        use headtime_sched::{Flags, Op};
+        use headtime_units::Extent;
+        use headtime_workload::{BlockAction, BlockEvent, TraceRequest};
+        let mut padded = [0; NAME_MAX];
+        padded[..name.len()].copy_from_slice(name);
+        RingEvent {
+            time,
+            kind: 0,
+            dev: 0,
+            event: Some(BlockEvent {
+                action: BlockAction::Queue,
+                request: TraceRequest {
+                    arrival: Some(Time::from_nanos(time)),
+                    completion: None,
+                    device: 0,
+                    op: Op::Read,
+                    extent: Extent::at(time, 8),
+                    process: Some(process),
+                    flags: Flags::NONE,
+                },
+            }),
+            failed: false,
+            name: Some(padded),
+        }
+    }
+
+    #[test]
+    fn processes_are_those_that_asked() {
+        let mut taken = Taken {
+            pairing: Pairing::new(Some(ArrivalEvent::Queue)),
+            processes: BTreeMap::new(),
+            events: 0,
+            failed: 0,
+        };
+        taken.event(&event(10, 7, b"dd"));
+        taken.event(&event(20, 9, b"fifteen-letters"));
+        // No byte is left for a zero at the end.
+        taken.event(&event(30, 9, b"sixteen--letters"));
+        let recording = taken.finish(3);
+        assert_eq!(recording.unfinished, 3);
+        assert_eq!((recording.lost, recording.events), (3, 3));
+        assert!(recording.trace.requests.is_empty());
+        let processes: Vec<_> = recording
+            .processes
+            .iter()
+            .map(|process| (process.id, process.name.as_str(), process.requests))
+            .collect();
+        assert_eq!(processes, [(9, "sixteen--letters", 2), (7, "dd", 1)]);
+    }
+}

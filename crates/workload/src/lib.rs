@@ -60,7 +60,7 @@ pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
     SpeedError, Start,
 };
-pub use ring::{BLOCK_EVENTS, RingError, RingEvent, RingPage, RingReader};
+pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
 pub use source::{NewRequest, Source};
 pub use synthetic::{
     DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError, Synthetic,

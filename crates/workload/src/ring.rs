@@ -42,7 +42,7 @@ pub enum RingError {
 }
 
 /// An event from a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingEvent {
     /// When, in nanoseconds of the trace clock.
     pub time: u64,
@@ -54,9 +54,12 @@ pub struct RingEvent {
     pub event: Option<BlockEvent>,
     /// Whether it says that the request failed.
     pub failed: bool,
-    /// What the process is called, where the event says so.
-    pub name: Option<String>,
+    /// What the process is called, where the event says so: bytes of a text, zeroes behind its end.
+    pub name: Option<[u8; NAME_MAX]>,
 }
+
+/// Longest name of a process, in bytes (linux: `TASK_COMM_LEN`, with a zero at the end).
+pub const NAME_MAX: usize = 16;
 
 /// What a page says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,6 +156,11 @@ impl RingReader {
             data,
             layouts,
         })
+    }
+
+    /// Bytes of a page, as described.
+    pub fn page_bytes(&self) -> usize {
+        self.data.range().end
     }
 
     /// Hands out the block events of a page, in order of time.
@@ -313,7 +321,13 @@ impl Layout {
             None => false,
         };
         let name = match &self.name {
-            Some(name) => Some(String::from_utf8_lossy(name.text(record)?).into_owned()),
+            Some(name) => {
+                let text = name.text(record)?;
+                let text = &text[..text.len().min(NAME_MAX)];
+                let mut bytes = [0; NAME_MAX];
+                bytes[..text.len()].copy_from_slice(text);
+                Some(bytes)
+            }
             None => None,
         };
         // A flush of the block layer's own has the largest of all sectors.
