@@ -32,7 +32,9 @@ pub mod file;
 #[cfg(feature = "fuse")]
 pub mod fuse;
 pub mod http;
+pub mod loopdev;
 pub mod metrics;
+pub mod mounts;
 pub mod nbd;
 pub mod null;
 pub mod record;

@@ -1,0 +1,102 @@
+//! A loop device on the file.
+
+use crate::common::{Directory, Kind, One, can_loop, needs, run};
+use headtime_serve::loopdev::{self, LoopDevice, Settings, User};
+use std::fs;
+use std::path::Path;
+
+const SETTINGS: Settings = Settings {
+    block_bytes: 512,
+    read_only: false,
+    read_ahead_bytes: 128 << 10,
+    max_request_bytes: 1 << 20,
+    discards: true,
+};
+
+fn setting(device: LoopDevice, name: &str) -> String {
+    let path = device.path();
+    let node = path.file_name().expect("has a name");
+    let sysfs = Path::new("/sys/block").join(node).join("queue").join(name);
+    fs::read_to_string(sysfs)
+        .expect("is there")
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn a_loop_device_is_set_up_and_leaves_nothing() {
+    if !can_loop("a_loop_device_is_set_up_and_leaves_nothing") {
+        return;
+    }
+    for (sector_bytes, discards) in [(512, true), (4096, false)] {
+        let kind = Kind {
+            sector_bytes,
+            ..Kind::default()
+        };
+        let one = One::new("loop", kind);
+        let settings = Settings {
+            block_bytes: sector_bytes,
+            discards,
+            ..SETTINGS
+        };
+        let device = loopdev::attach(&one.file(), &settings).expect("attaches");
+        assert_eq!(device.file(), Some(one.file()));
+        let found = loopdev::backed_by(one.mounted.mountpoint()).expect("/sys");
+        assert_eq!(found, [device]);
+        assert!(setting(device, "scheduler").contains("[none]"));
+        assert_eq!(setting(device, "max_sectors_kb"), "1024");
+        assert_eq!(setting(device, "read_ahead_kb"), "128");
+        assert_eq!(setting(device, "rotational"), "1");
+        assert_eq!(setting(device, "nr_requests"), "128");
+        let block = setting(device, "logical_block_size");
+        assert_eq!(block, sector_bytes.to_string());
+        assert_eq!(setting(device, "discard_max_bytes") != "0", discards);
+        assert_eq!(device.users().expect("/proc"), []);
+        device.reset();
+        device.flush().expect("flushes");
+        assert!(device.detach().expect("detaches"));
+        assert_eq!(device.file(), None);
+        assert_eq!(
+            loopdev::backed_by(one.mounted.mountpoint()).expect("/sys"),
+            []
+        );
+        one.end();
+    }
+}
+
+#[test]
+fn a_file_system_on_it_is_clean() {
+    let test = "a_file_system_on_it_is_clean";
+    if !can_loop(test) || !needs(test, "mkfs.ext4") {
+        return;
+    }
+    let kind = Kind {
+        bytes: 512 << 20,
+        ..Kind::default()
+    };
+    let one = One::new("ext4", kind);
+    let at = Directory::new("ext4-on");
+    let device = loopdev::attach(&one.file(), &SETTINGS).expect("attaches");
+    let node = device.path().to_str().expect("is ASCII").to_owned();
+    let place = at.0.to_str().expect("is ASCII");
+    run("mkfs.ext4", &["-q", "-F", &node]);
+    run("mount", &[&node, place]);
+    assert_eq!(
+        device.users().expect("/proc"),
+        [User::Mounted(at.0.clone())]
+    );
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let sources = sources.to_str().expect("is UTF-8");
+    run("cp", &["-r", sources, place]);
+    run("sync", &["-f", place]);
+    // Dropped from the page cache by unmounting; what is compared comes from the disk.
+    run("umount", &[place]);
+    run("fsck.ext4", &["-fn", &node]);
+    run("mount", &["-o", "ro", &node, place]);
+    run("diff", &["-r", sources, &format!("{place}/src")]);
+    // Taken away while it is in use, the device goes when that ends.
+    assert!(!device.detach().expect("is noted"));
+    run("umount", &[place]);
+    assert!(device.detach().expect("has gone"));
+    one.end();
+}
