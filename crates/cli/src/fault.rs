@@ -20,6 +20,9 @@ pub enum Fault {
     /// A file cannot be read or written: exit code 4.
     #[error("{0}")]
     File(String),
+    /// Told to end twice: what was under way was given up: exit code 5.
+    #[error("ended at once; what clients had not flushed may be lost")]
+    Interrupted,
     /// Nobody reads our output any more; no error: exit code 0.
     #[error("the output was closed")]
     Closed,
@@ -32,7 +35,8 @@ Exit codes:
   1  a check did not hold (reproduce --check, sim fuzz)
   2  the command line is wrong
   3  a scenario, profile or trace is wrong
-  4  a file cannot be read or written";
+  4  a file cannot be read or written
+  5  serve was told to end a second time, and did so at once";
 
 impl Fault {
     /// The code that the process ends with.
@@ -43,6 +47,7 @@ impl Fault {
             Fault::Usage(_) => 2,
             Fault::Input(_) => 3,
             Fault::File(_) => 4,
+            Fault::Interrupted => 5,
         }
     }
 
@@ -55,6 +60,7 @@ impl Fault {
             Fault::Usage(text) => Fault::Usage(with(text)),
             Fault::Input(text) => Fault::Input(with(text)),
             Fault::File(text) => Fault::File(with(text)),
+            Fault::Interrupted => Fault::Interrupted,
             Fault::Closed => Fault::Closed,
         }
     }
@@ -100,6 +106,7 @@ mod tests {
             (Fault::Usage(String::new()), "command line"),
             (Fault::Input(String::new()), "scenario"),
             (Fault::File(String::new()), "file"),
+            (Fault::Interrupted, "second time"),
         ] {
             let line = format!("\n  {}  ", fault.exit_code());
             let (_, text) = EXIT_CODES.split_once(&line).unwrap();

@@ -9,6 +9,7 @@ pub mod execute;
 pub mod fault;
 pub mod figure;
 pub mod files;
+pub mod live;
 pub mod output;
 pub mod plot;
 pub mod prepare;

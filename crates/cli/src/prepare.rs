@@ -53,19 +53,28 @@ impl DriveSet {
     ///
     /// If the profile does not allow that.
     pub fn with_firmware(&self, firmware: Firmware) -> Result<Profile, Fault> {
-        let policy = match (firmware, self.profile.queue.policy) {
-            (Firmware::Profile, _) => return Ok(self.profile.clone()),
-            (Firmware::Fifo, _) => FirmwarePolicy::Fifo,
-            (Firmware::Sptf, given @ FirmwarePolicy::Sptf { .. }) => given,
-            (Firmware::Sptf, FirmwarePolicy::Fifo) => FirmwarePolicy::Sptf {
-                margin: Nanos::ZERO,
-                age_cap: None,
-            },
-        };
-        self.profile
-            .with(|spec| spec.queue.policy = policy)
-            .map_err(Fault::input)
+        with_firmware(&self.profile, firmware)
     }
+}
+
+/// A profile with the order of the firmware changed.
+///
+/// # Errors
+///
+/// If the profile does not allow that.
+pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, Fault> {
+    let policy = match (firmware, profile.queue.policy) {
+        (Firmware::Profile, _) => return Ok(profile.clone()),
+        (Firmware::Fifo, _) => FirmwarePolicy::Fifo,
+        (Firmware::Sptf, given @ FirmwarePolicy::Sptf { .. }) => given,
+        (Firmware::Sptf, FirmwarePolicy::Fifo) => FirmwarePolicy::Sptf {
+            margin: Nanos::ZERO,
+            age_cap: None,
+        },
+    };
+    profile
+        .with(|spec| spec.queue.policy = policy)
+        .map_err(Fault::input)
 }
 
 /// Service-time curves that were learned, so that each is learned but once.
@@ -127,7 +136,8 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
     let mut hash = Hash::default();
     hash.text(&portable(&scenario).to_toml());
     for name in &scenario.drives {
-        let mut profile = changed(&drives::open(name)?, &scenario, name)?;
+        let profile = drives::open(name)?;
+        let mut profile = changed(&profile, &scenario.overrides, scenario.noise, name)?;
         let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
         if deepest > profile.queue.depth {
             notes.push(format!(
@@ -193,16 +203,25 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
     })
 }
 
-/// The profile with what the scenario replaces.
-fn changed(profile: &Profile, scenario: &Scenario, name: &str) -> Result<Profile, Fault> {
+/// The profile with other values for some of its keys, and without its noise if that is not wanted.
+///
+/// # Errors
+///
+/// If there is no such key, or what comes of it is no drive.
+pub fn changed(
+    profile: &Profile,
+    overrides: &toml::Table,
+    noise: bool,
+    name: &str,
+) -> Result<Profile, Fault> {
     let mut profile = profile.clone();
-    if !scenario.overrides.is_empty() {
+    if !overrides.is_empty() {
         let text = profile.to_toml();
         let mut table: toml::Table = text
             .parse()
             .map_err(|error| Fault::Input(format!("{name}: its own text is not TOML: {error}")))?;
-        merge(&mut table, &scenario.overrides);
-        without_what_is_off(&mut table, &scenario.overrides);
+        merge(&mut table, overrides);
+        without_what_is_off(&mut table, overrides);
         let file = format!("{name} with drive.override");
         profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
             // The line would be one of a text that nobody sees.
@@ -210,7 +229,7 @@ fn changed(profile: &Profile, scenario: &Scenario, name: &str) -> Result<Profile
             Fault::input(error)
         })?;
     }
-    if !scenario.noise {
+    if !noise {
         profile = profile
             .with(|spec: &mut Spec| spec.noise = NoiseSpec::default())
             .map_err(Fault::input)?;
@@ -512,15 +531,8 @@ mod tests {
     #[test]
     fn a_buffer_switched_off_takes_what_needs_it_along() {
         let changed = |over: &str| {
-            let table = Scenario::default_table();
-            let mut scenario =
-                Scenario::from_table(&table, crate::scenario::tree::Place::BuiltIn).unwrap();
-            scenario.overrides = over.parse().unwrap();
-            changed(
-                &drives::open("wd5000aaks").unwrap(),
-                &scenario,
-                "wd5000aaks",
-            )
+            let drive = drives::open("wd5000aaks").unwrap();
+            changed(&drive, &over.parse().unwrap(), true, "wd5000aaks")
         };
         let plain = changed("").unwrap().cache;
         assert!(plain.enabled && plain.read_ahead_max > 0);

@@ -31,6 +31,9 @@ pub struct Options {
     pub clock: Clock,
     /// Depth and merging.
     pub engine: Config,
+    /// The most bytes of a merged request, in place of the engine's number of sectors: whoever does
+    /// not open the device does not know how large those are.
+    pub merge_bytes_max: Option<u64>,
     /// The text of the scheduler, and how it is made.
     pub scheduler: (String, BuildScheduler),
     /// When to give up on a command; never if `None`.
@@ -54,6 +57,7 @@ impl Options {
             name: name.to_owned(),
             clock,
             engine: Config::default(),
+            merge_bytes_max: None,
             scheduler,
             timeout: None,
             exports: 1,

@@ -35,6 +35,11 @@ pub fn be_io_flusher() -> io::Result<()> {
     check(result)
 }
 
+/// Files and sockets that the process makes from now on are for its owner alone.
+pub fn private_files() {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
 /// Makes timeouts of the calling thread as exact as the machine can (`PR_SET_TIMERSLACK`); the
 /// default lets them come 50 us late.
 pub fn exact_timers() {

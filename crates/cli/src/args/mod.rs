@@ -3,6 +3,7 @@
 mod drive;
 mod output;
 mod reproduce;
+mod serve;
 mod sim;
 mod trace;
 
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
+pub use serve::{Control, ControlVerb, FaultVerb, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, Run, SimVerb};
 pub use trace::{Convert, Info, ReadingOptions, Replay, TextFormat, To, TraceVerb};
 
@@ -51,6 +53,10 @@ pub enum Verb {
     Drive(DriveVerb),
     /// Reproduce the papers' figures, and judge what comes out
     Reproduce(Reproduce),
+    /// Serve disks, real or emulated in real time, to NBD clients
+    Serve(Serve),
+    /// Ask a server, or tell it something, over its control socket
+    Control(Control),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
     Generate(Generate),

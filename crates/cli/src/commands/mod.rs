@@ -1,9 +1,11 @@
 //! What the verbs do.
 
 mod compare;
+mod control;
 mod drive;
 mod generate;
 mod reproduce;
+mod serve;
 mod sim;
 mod trace;
 
@@ -59,6 +61,8 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
+        Verb::Serve(args) => serve::serve(&args, context),
+        Verb::Control(args) => control::control(&args, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),
     }

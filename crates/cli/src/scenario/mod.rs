@@ -17,6 +17,7 @@ use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit}
 use tree::{Place, Table, TreeError};
 
 pub use programs::Programs;
+pub use read::{class, class_name};
 pub use runs::{Cell, cells};
 
 /// A scenario, checked as far as that is possible without its files.

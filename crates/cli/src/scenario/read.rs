@@ -338,12 +338,23 @@ pub(super) const CLASSES: [(&str, Class); 3] = [
     ("idle", Class::IDLE),
 ];
 
-fn class(text: &str) -> Result<Class, String> {
+/// The class of a name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn class(text: &str) -> Result<Class, String> {
     let class = CLASSES
         .iter()
         .find(|(name, _)| *name == text)
         .map(|(_, class)| *class);
     class.ok_or_else(|| "allowed are real-time, best-effort, idle".to_owned())
+}
+
+/// The name of a class; that of its kind if it is one that has no name of its own.
+pub fn class_name(class: Class) -> &'static str {
+    let named = CLASSES.iter().find(|(_, named)| *named == class);
+    named.map_or("unnamed", |(name, _)| name)
 }
 
 /// The names of flags.

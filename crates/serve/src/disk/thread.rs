@@ -137,8 +137,13 @@ impl Thread {
                 device: geometry.depth,
             });
         }
+        let mut config = options.engine;
+        if let Some(bytes) = options.merge_bytes_max {
+            let sectors = bytes / u64::from(geometry.sector_bytes);
+            config.merge_sectors_max = Sectors::new(sectors.max(1));
+        }
         let (scheduler, build) = options.scheduler;
-        let engine = Engine::new(options.engine, build()).map_err(|error| StartError::Config {
+        let engine = Engine::new(config, build()).map_err(|error| StartError::Config {
             name: name.clone(),
             error,
         })?;

@@ -1,0 +1,142 @@
+//! `headtime serve` and `headtime control`
+
+use super::schedulers_help;
+use crate::live::config::LogFormat;
+use clap::{Args, Subcommand};
+use headtime_units::Nanos;
+use std::path::PathBuf;
+
+/// Serve disks, real or emulated in real time, to NBD clients
+///
+/// The same schedulers as in simulation, in front of a file, a block device, or a drive that is
+/// emulated with its data in memory or in a sparse file. docs/serve.md explains the configuration. Runs until SIGTERM or
+/// SIGINT: then no more clients are taken, requests that came are done, everything is flushed; a
+/// second signal ends it at once (exit code 5). SIGHUP reads the configuration again and swaps
+/// schedulers and timeouts in flight.
+#[derive(Debug, Args)]
+#[command(after_long_help = serve_help())]
+pub struct Serve {
+    /// What to serve, and where
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: PathBuf,
+    /// Check the configuration and what it names, say what would be served, and open nothing for writing
+    #[arg(long)]
+    pub check: bool,
+    /// Write events and decisions; with several disks into a file for each, FILE.NAME
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
+    #[arg(long)]
+    pub force: bool,
+    /// Allow listen.nbd = "tcp:..", which every user of this machine can connect to
+    #[arg(long)]
+    pub tcp: bool,
+    /// Print a line on standard output when all sockets can be connected to
+    #[arg(long)]
+    pub ready: bool,
+    /// How messages look on standard error
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+fn serve_help() -> String {
+    format!(
+        "Example:\n\
+         \x20 [[disk]]\n\
+         \x20 name = \"disk0\"\n\
+         \x20 emulate = \"wd5000aaks\"          # or device = \"PATH\"\n\
+         \x20 store = \"memory\"                # or the path of a sparse file\n\
+         \x20 size = \"4GiB\"\n\
+         \x20 scheduler = \"stream(deadline)\"\n\
+         \x20 [listen]\n\
+         \x20 nbd = \"unix:headtime.sock\"\n\n\
+         \x20 headtime serve disk.toml &\n\
+         \x20 nbdinfo 'nbd+unix:///disk0?socket=headtime.sock'\n\n\
+         Environment:\n\
+         \x20 HEADTIME_LOG   which messages: error, warn, info (the default), debug\n\n{}",
+        schedulers_help()
+    )
+}
+
+/// Ask a server, or tell it something, over its control socket
+#[derive(Debug, Args)]
+pub struct Control {
+    /// The server's listen.control socket
+    #[arg(value_name = "SOCKET")]
+    pub socket: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: ControlVerb,
+}
+
+/// What a server can be asked or told.
+#[derive(Debug, Subcommand)]
+pub enum ControlVerb {
+    /// Print the state of all disks, as JSON
+    Status,
+    /// Print what Prometheus reads
+    Metrics,
+    /// Cut the power of an emulated drive: what it has not written is lost, and it fails every request
+    ///
+    /// Needs faults = true in the disk's configuration.
+    PowerCut(OfDisk),
+    /// Switch the power of an emulated drive on again
+    PowerOn(OfDisk),
+    /// Take writes again after one failed
+    ClearFailure(OfDisk),
+    /// Let something go wrong with a disk
+    ///
+    /// Needs faults = true in the disk's configuration.
+    #[command(subcommand)]
+    Fault(FaultVerb),
+    /// Swap the scheduler of a disk in flight
+    Scheduler(Swap),
+}
+
+/// Which disk.
+#[derive(Debug, Args)]
+pub struct OfDisk {
+    /// The disk's name
+    pub disk: String,
+}
+
+/// A scheduler for a disk.
+#[derive(Debug, Args)]
+pub struct Swap {
+    /// The disk's name
+    pub disk: String,
+    /// The scheduler, as in the configuration
+    pub scheduler: String,
+}
+
+/// What can go wrong.
+#[derive(Debug, Subcommand)]
+pub enum FaultVerb {
+    /// Sectors cannot be read until they are written
+    Unreadable {
+        /// The disk's name
+        disk: String,
+        /// The first sector
+        #[arg(long)]
+        lba: u64,
+        /// How many
+        #[arg(long, default_value_t = 1)]
+        sectors: u64,
+        /// Turns that the drive goes on trying
+        #[arg(long, default_value_t = 3)]
+        retries: u32,
+    },
+    /// Nothing begins for some time
+    Stall {
+        /// The disk's name
+        disk: String,
+        /// How long
+        #[arg(long = "for", value_name = "DURATION")]
+        span: Nanos,
+    },
+    /// The next command is never answered
+    LoseNext {
+        /// The disk's name
+        disk: String,
+    },
+}

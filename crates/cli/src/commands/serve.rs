@@ -1,0 +1,115 @@
+//! `headtime serve`
+
+use super::Context;
+use crate::args::Serve;
+use crate::fault::Fault;
+use crate::live::config::{Config, Socket};
+use crate::live::disks::{self, How, Prepared};
+use crate::live::messages;
+use crate::live::server::Server;
+use headtime_serve::clock::Clock;
+use headtime_serve::sys;
+use headtime_units::Bytes;
+use std::fmt::Write as _;
+
+pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault> {
+    let config = Config::open(&args.config)?;
+    let file = args.config.display();
+    if config.listen.nbd.is_empty() {
+        return Err(Fault::Input(format!(
+            "{file}: listen.nbd: missing; give for example nbd = \"unix:headtime.sock\""
+        )));
+    }
+    let is_tcp = |socket: &Socket| matches!(socket, Socket::Tcp(_));
+    if let Some(socket) = config.listen.nbd.iter().find(|socket| is_tcp(socket))
+        && !args.tcp
+        && !config.listen.tcp
+    {
+        return Err(Fault::Input(format!(
+            "{file}: listen.nbd: every user of this machine can connect to {socket}; if that is meant, \
+             say listen.tcp = true or --tcp"
+        )));
+    }
+    let prepared = disks::prepare(&config)?;
+    if args.check {
+        return check(&config, &prepared, context);
+    }
+    messages::begin(&config.log, args.log_format)?;
+    settle();
+    let how = How {
+        clock: Clock::start(),
+        force: args.force,
+        log: args.log.clone().or_else(|| config.log.events.clone()),
+    };
+    let running = disks::start(prepared, &how)?;
+    let server = Server {
+        file: args.config.clone(),
+        listen: config.listen.clone(),
+        clock: how.clock,
+        running,
+    };
+    let announce = args.ready;
+    let ended = server.run(&mut |text| {
+        if announce {
+            context.print(&format!("{text}\n"))?;
+            context.out.flush().map_err(|error| Fault::output(&error))?;
+        }
+        Ok(())
+    })?;
+    // A lost summary does not matter.
+    let _ = context.err.write_all(ended.summary().as_bytes());
+    Ok(())
+}
+
+/// Asks the machine for what a server needs, as far as it is permitted.
+pub(super) fn settle() {
+    // What the server makes, sockets, stores and logs, is its owner's alone.
+    sys::private_files();
+    match sys::lock_memory() {
+        Ok(()) => tracing::debug!("memory is locked as it is touched"),
+        Err(error) => tracing::info!("memory is not locked: {error}"),
+    }
+    match sys::be_io_flusher() {
+        Ok(()) => tracing::debug!("allocations do not wait for dirty pages"),
+        Err(error) => tracing::info!("allocations may wait for dirty pages: {error}"),
+    }
+}
+
+/// What would be served.
+fn check(config: &Config, prepared: &[Prepared], context: &mut Context<'_>) -> Result<(), Fault> {
+    let mut text = String::new();
+    for prepared in prepared {
+        let disk = &prepared.config;
+        let size = match prepared.look()? {
+            Some(size) => format!(", {}", Bytes(size)),
+            None => String::new(),
+        };
+        let timeout = disk
+            .timeout
+            .map_or("off".to_owned(), |timeout| timeout.to_string());
+        let read_only = if disk.read_only { ", read-only" } else { "" };
+        let _ = writeln!(
+            text,
+            "disk {}: {}{size}, {}, depth {}, timeout {timeout}{read_only}",
+            disk.name,
+            prepared.backend(),
+            disk.scheduler,
+            prepared.depth,
+        );
+        for export in &disk.exports {
+            let class = crate::scenario::class_name(export.class);
+            let read_only = if export.read_only { ", read-only" } else { "" };
+            let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
+        }
+    }
+    for socket in &config.listen.nbd {
+        let _ = writeln!(text, "nbd at {socket}");
+    }
+    if let Some(address) = config.listen.metrics {
+        let _ = writeln!(text, "metrics at http://{address}/metrics");
+    }
+    if let Some(path) = &config.listen.control {
+        let _ = writeln!(text, "control at unix:{}", path.display());
+    }
+    context.print(&text)
+}

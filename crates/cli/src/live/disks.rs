@@ -1,0 +1,386 @@
+//! From a configuration to disks that run.
+
+use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
+use super::known::{Known, fault_at};
+use crate::drives;
+use crate::fault::Fault;
+use crate::prepare::{changed, with_firmware};
+use headtime_disk::profile::Profile;
+use headtime_engine::Config as EngineConfig;
+use headtime_serve::clock::Clock;
+use headtime_serve::device::Device;
+use headtime_serve::disk::{self, Disk, Export, Options, StartError};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::file;
+use headtime_serve::null::Null;
+use headtime_units::{Bytes, Sectors};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A disk with everything read that its configuration names.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Its configuration.
+    pub config: DiskConfig,
+    /// What its schedulers know of it.
+    pub known: Arc<Known>,
+    /// The drive that is emulated.
+    pub profile: Option<Profile>,
+    /// Commands in the device at a time.
+    pub depth: u32,
+}
+
+/// A disk that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// The disk.
+    pub disk: Disk,
+    /// Under which names it is seen.
+    pub exports: Vec<Export>,
+    /// What it was started from.
+    pub prepared: Prepared,
+}
+
+/// How disks are started.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// The time, the same for all.
+    pub clock: Clock,
+    /// Whether devices in use are taken nevertheless.
+    pub force: bool,
+    /// Where events and decisions go; with several disks, one file for each, `FILE.NAME`.
+    pub log: Option<PathBuf>,
+}
+
+/// Bytes of a null device's sector.
+const NULL_SECTOR_BYTES: u64 = 512;
+
+/// Reads what the disks of a configuration name.
+///
+/// # Errors
+///
+/// If a file cannot be read, is wrong, or does not fit the others.
+pub fn prepare(config: &Config) -> Result<Vec<Prepared>, Fault> {
+    config.disks.iter().map(prepare_one).collect()
+}
+
+fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
+    let profile = match &config.backend {
+        Backend::Emulated(emulated) => Some(drive(config, emulated)?),
+        Backend::Device { .. } | Backend::Null { .. } => None,
+    };
+    let most = profile.as_ref().map_or(256, |profile| profile.queue.depth);
+    let depth = config.depth.unwrap_or(match &profile {
+        Some(_) => most,
+        None => DEVICE_DEPTH,
+    });
+    if depth > most {
+        let problem = format!("{depth}: the drive takes {most} commands at a time");
+        return Err(config.error("depth", problem));
+    }
+    let known = Known::new(config, profile.as_ref())?;
+    // What is wrong shows before anything is opened.
+    let _ = known
+        .build(&config.scheduler)
+        .map_err(|problem| config.error("scheduler", problem))?;
+    Ok(Prepared {
+        config: config.clone(),
+        known: Arc::new(known),
+        profile,
+        depth,
+    })
+}
+
+/// The drive that is emulated.
+fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
+    let name = &emulated.profile;
+    let profile = drives::open(name).map_err(|fault| fault_at(config, "emulate", fault))?;
+    let profile = changed(&profile, &emulated.overrides, emulated.noise, name)
+        .map_err(|fault| fault_at(config, "override", fault))?;
+    let profile = with_firmware(&profile, emulated.firmware)
+        .map_err(|fault| fault_at(config, "firmware", fault))?;
+    let sector_bytes = profile.geometry.sector_bytes;
+    let capacity = profile.geometry.capacity.bytes(sector_bytes);
+    if let Some(Bytes(size)) = emulated.size {
+        if size > capacity {
+            let problem = format!(
+                "{} is more than the {} of {name}",
+                Bytes(size),
+                Bytes(capacity)
+            );
+            return Err(config.error("size", problem));
+        }
+        if !size.is_multiple_of(u64::from(sector_bytes)) {
+            let problem = format!("allowed is a multiple of {name}'s sectors of {sector_bytes}B");
+            return Err(config.error("size", problem));
+        }
+    }
+    Ok(profile)
+}
+
+impl Prepared {
+    /// What is behind the disk, in words.
+    pub fn backend(&self) -> String {
+        match &self.config.backend {
+            Backend::Emulated(emulated) => match &emulated.store {
+                None => format!("{} in memory", emulated.profile),
+                Some(path) => format!("{} in {}", emulated.profile, path.display()),
+            },
+            Backend::Device { path, .. } => path.display().to_string(),
+            Backend::Null { .. } => "null".to_owned(),
+        }
+    }
+
+    /// Looks at what would be opened, without opening it for writing; its size in bytes, if that is
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be what it should.
+    pub fn look(&self) -> Result<Option<u64>, Fault> {
+        match &self.config.backend {
+            Backend::Null { size } => Ok(Some(size.0)),
+            Backend::Emulated(emulated) => {
+                let profile = self.profile.as_ref().expect("an emulated drive has one");
+                let geometry = &profile.geometry;
+                let capacity = geometry.capacity.bytes(geometry.sector_bytes);
+                if let Some(path) = &emulated.store {
+                    directory(&self.config, "store", path)?;
+                }
+                Ok(Some(emulated.size.map_or(capacity, |size| size.0)))
+            }
+            Backend::Device { path, size, .. } => {
+                if fs::symlink_metadata(path).is_err()
+                    && let Some(size) = size
+                {
+                    directory(&self.config, "device", path)?;
+                    return Ok(Some(size.0));
+                }
+                let mut options = self.file_options(false).expect("it is a device");
+                options.read_only = true;
+                let device = file::open(&options)
+                    .map_err(|error| self.config.error("device", error.to_string()))?;
+                let geometry = device.geometry();
+                Ok(Some(geometry.capacity.bytes(geometry.sector_bytes)))
+            }
+        }
+    }
+
+    fn file_options(&self, forced: bool) -> Option<file::Options> {
+        match &self.config.backend {
+            Backend::Device {
+                path,
+                direct,
+                force,
+                size,
+            } => {
+                let mut options = file::Options::new(path);
+                options.read_only = self.config.read_only;
+                options.direct = *direct;
+                options.force = *force || forced;
+                options.create_size = size.map(|size| size.0);
+                options.depth = self.depth;
+                Some(options)
+            }
+            _ => None,
+        }
+    }
+
+    fn options(&self, how: &How, log: Option<File>) -> Result<Options, Fault> {
+        let config = &self.config;
+        let build = self
+            .known
+            .build(&config.scheduler)
+            .map_err(|problem| config.error("scheduler", problem))?;
+        let scheduler = (config.scheduler.to_string(), build);
+        let mut options = Options::new(&config.name, how.clock, scheduler);
+        options.engine = EngineConfig {
+            depth: self.depth,
+            merge: config.merge,
+            hide_origins: config.hide_processes,
+            ..EngineConfig::default()
+        };
+        options.merge_bytes_max = Some(config.merge_max.0);
+        options.timeout = config.timeout;
+        options.exports = u16::try_from(config.exports.len()).expect("there are not so many");
+        options.log_settings = self.log_settings(&options.engine);
+        options.log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
+        Ok(options)
+    }
+
+    /// What a log says of its run, as that of a simulation.
+    fn log_settings(&self, engine: &EngineConfig) -> Vec<(String, String)> {
+        let belief = self.known.belief().map_or("none", |belief| &belief.name);
+        let (seed, noise, firmware) = match &self.config.backend {
+            Backend::Emulated(emulated) => {
+                (emulated.seed, emulated.noise, emulated.firmware.name())
+            }
+            _ => (0, false, "profile"),
+        };
+        let settings: [(&str, &dyn ToString); 13] = [
+            ("version", &env!("CARGO_PKG_VERSION")),
+            ("disk", &self.config.name),
+            ("seed", &seed),
+            ("drive", &self.backend()),
+            ("firmware", &firmware),
+            ("noise", &noise),
+            ("belief", &belief),
+            ("curve", &self.config.curve.as_deref().unwrap_or("learned")),
+            ("scheduler", &self.config.scheduler),
+            ("depth", &engine.depth),
+            ("merge", &engine.merge),
+            ("commit_ahead", &engine.commit_ahead),
+            ("hide_processes", &engine.hide_origins),
+        ];
+        settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.to_string().replace('\n', " ")))
+            .collect()
+    }
+
+    fn start(&self, how: &How, log: Option<File>) -> Result<Disk, Fault> {
+        let options = self.options(how, log)?;
+        let started = match &self.config.backend {
+            Backend::Null { size } => {
+                let sectors = Sectors::new(size.0 / NULL_SECTOR_BYTES);
+                let depth = self.depth;
+                Disk::start(options, move || {
+                    Ok::<_, StartError>(Box::new(Null::new(sectors, depth)) as Box<dyn Device>)
+                })
+            }
+            Backend::Device { .. } => {
+                let file = self.file_options(how.force).expect("it is a device");
+                Disk::start(options, move || {
+                    file::open(&file).map(|file| Box::new(file) as Box<dyn Device>)
+                })
+            }
+            Backend::Emulated(emulated) => {
+                let profile = self.profile.clone().expect("an emulated drive has one");
+                let store = match &emulated.store {
+                    None => StoreSpec::Memory,
+                    Some(path) => StoreSpec::File(path.clone()),
+                };
+                let mut drive = emulated::Options::new(profile, store);
+                drive.size = emulated.size.map(|size| size.0);
+                drive.seed = emulated.seed;
+                Disk::start(options, move || {
+                    emulated::open(drive).map(|drive| Box::new(drive) as Box<dyn Device>)
+                })
+            }
+        };
+        started.map_err(|error| match error {
+            StartError::Device { error, .. } => {
+                let key = match &self.config.backend {
+                    Backend::Emulated(_) => "store",
+                    Backend::Device { .. } | Backend::Null { .. } => "device",
+                };
+                self.config.error(key, error.to_string())
+            }
+            other => Fault::input(other),
+        })
+    }
+
+    fn exports(&self, disk: &Disk) -> Vec<Export> {
+        let exports = self.config.exports.iter().enumerate();
+        let exports = exports.map(|(number, export)| Export {
+            name: export.name.clone(),
+            number: number as u16,
+            class: export.class,
+            read_only: export.read_only || disk.geometry().read_only,
+            disk: disk.clone(),
+        });
+        exports.collect()
+    }
+}
+
+/// Something can be made in the directory of a path.
+fn directory(config: &DiskConfig, key: &'static str, path: &Path) -> Result<(), Fault> {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    match fs::metadata(parent) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(config.error(key, format!("{} is no directory", parent.display()))),
+        Err(error) => Err(config.error(key, format!("{}: {error}", parent.display()))),
+    }
+}
+
+/// Starts disks, all or none.
+///
+/// # Errors
+///
+/// Of the first that cannot be started; those before it have been stopped then.
+pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> {
+    let several = prepared.len() > 1;
+    let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
+    for prepared in prepared {
+        let started =
+            log_file(how, &prepared.config.name, several).and_then(|log| prepared.start(how, log));
+        match started {
+            Ok(disk) => running.push(Running {
+                exports: prepared.exports(&disk),
+                disk,
+                prepared,
+            }),
+            Err(fault) => {
+                for before in &running {
+                    // The first fault is the one to report.
+                    let _ = before.disk.stop();
+                }
+                return Err(fault);
+            }
+        }
+    }
+    Ok(running)
+}
+
+/// The file of a disk's events and decisions. What is written is there at once: a server that is
+/// killed leaves what it did.
+fn log_file(how: &How, name: &str, several: bool) -> Result<Option<File>, Fault> {
+    let Some(path) = &how.log else {
+        return Ok(None);
+    };
+    let path = match several {
+        false => path.clone(),
+        true => {
+            let mut file = path.clone().into_os_string();
+            file.push(format!(".{name}"));
+            PathBuf::from(file)
+        }
+    };
+    let created = File::create(&path).map_err(|error| Fault::writing(&path, &error))?;
+    Ok(Some(created))
+}
+
+/// Stops disks, all at the same time; the first that could not be flushed is reported.
+///
+/// # Errors
+///
+/// If a last flush or a log failed. All have stopped nevertheless.
+pub fn stop(running: &[Running]) -> Result<(), Fault> {
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let stops: Vec<_> = running
+            .iter()
+            .map(|running| scope.spawn(|| (running.disk.name(), running.disk.stop())))
+            .collect();
+        stops
+            .into_iter()
+            .map(|stop| stop.join().expect("stopping a disk does not panic"))
+            .collect()
+    });
+    for (name, result) in results {
+        result.map_err(|error| Fault::File(format!("disk {name}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// What builds a disk's schedulers from their texts while it runs.
+pub fn parser(known: &Arc<Known>) -> Arc<headtime_serve::http::ParseScheduler> {
+    let known = Arc::clone(known);
+    Arc::new(move |text: &str| {
+        let spec = super::config::scheduler(text)?;
+        let build: disk::BuildScheduler = known.build(&spec)?;
+        Ok((spec.to_string(), build))
+    })
+}

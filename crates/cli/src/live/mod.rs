@@ -1,0 +1,8 @@
+//! The live world as the command line brings it up: configuration, disks, the server around them.
+
+pub mod config;
+pub mod disks;
+pub mod front;
+pub mod known;
+pub mod messages;
+pub mod server;

@@ -1,0 +1,482 @@
+//! A server from its first socket to its last flush.
+
+use super::config::{Config, DiskConfig, ListenConfig, Socket};
+use super::disks::{self, Running};
+use super::front::{Front, Gone};
+use super::known::Known;
+use super::messages;
+use crate::fault::Fault;
+use headtime_serve::clock::Clock;
+use headtime_serve::disk::{BuildScheduler, Disk};
+use headtime_serve::http::{Site, Sockets, Watched};
+use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
+use headtime_serve::nbd;
+use headtime_units::Nanos;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Who learns that the server is ready.
+pub type Ready<'a> = &'a mut dyn FnMut(&str) -> Result<(), Fault>;
+
+/// A server whose disks run.
+#[derive(Debug)]
+pub struct Server {
+    /// Where its configuration is, to be read again.
+    pub file: PathBuf,
+    /// Where it listens.
+    pub listen: ListenConfig,
+    /// Its time.
+    pub clock: Clock,
+    /// Its disks.
+    pub running: Vec<Running>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Ended {
+    /// The disks' states when their clients were gone.
+    pub disks: Vec<(String, Box<Snapshot>)>,
+}
+
+/// Signals that a server minds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, Fault> {
+        let of = |kind| signal(kind).map_err(|error| Fault::File(format!("signals: {error}")));
+        Ok(Signals {
+            terminate: of(SignalKind::terminate())?,
+            interrupt: of(SignalKind::interrupt())?,
+            hang_up: of(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.terminate.recv() => Told::End,
+            _ = self.interrupt.recv() => Told::End,
+            _ = self.hang_up.recv() => Told::ReadAgain,
+        }
+    }
+
+    /// The next that asks for the end.
+    async fn end(&mut self) {
+        while self.next().await != Told::End {}
+    }
+}
+
+/// What a signal says.
+#[derive(PartialEq, Eq)]
+enum Told {
+    End,
+    ReadAgain,
+}
+
+async fn over(mut ended: watch::Receiver<bool>) {
+    // An error is that nobody is left to end it.
+    let _ = ended.wait_for(|ended| *ended).await;
+}
+
+/// The second request to end: whatever is under way is given up.
+fn at_once() -> ! {
+    let fault = Fault::Interrupted;
+    let _ = writeln!(std::io::stderr(), "error: {fault}");
+    std::process::exit(fault.exit_code().into());
+}
+
+impl Server {
+    /// Serves until a signal says to end; then drains, flushes and stops the disks. `ready` is told
+    /// where it listens.
+    ///
+    /// # Errors
+    ///
+    /// If a socket cannot be had, or a last flush or a log fails. The disks have stopped then too.
+    pub fn run(self, ready: Ready<'_>) -> Result<Ended, Fault> {
+        self.run_behind(Front::none(), ready)
+    }
+
+    /// As [`Server::run`], with something else in front of the disks too, which ends after the
+    /// sockets' clients and before the disks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::run`], and if the front cannot be ended.
+    pub fn run_behind(self, front: Front, ready: Ready<'_>) -> Result<Ended, Fault> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Fault::File(format!("cannot start the runtime: {error}")));
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(fault) => {
+                // Nothing was written yet; the first fault is the one to report.
+                let _ = (front.end)();
+                let _ = disks::stop(&self.running);
+                return Err(fault);
+            }
+        };
+        runtime.block_on(async {
+            let Front { gone, end, abandon } = front;
+            let mut signals = Signals::new()?;
+            let running = Arc::new(self.running);
+            let served = serve(
+                &self.file,
+                &self.listen,
+                self.clock,
+                &running,
+                &mut signals,
+                (gone, &*abandon),
+                ready,
+            )
+            .await;
+            messages::notify("STOPPING=1");
+            // Its clients still ask the disks.
+            let mut ended = tokio::task::spawn_blocking(end);
+            let ended = tokio::select! {
+                ended = &mut ended => ended.expect("ending the front does not panic"),
+                () = signals.end() => {
+                    abandon();
+                    at_once()
+                }
+            };
+            let served = served.and(ended);
+            let disks = snapshots(&running).await;
+            let stopping = Arc::clone(&running);
+            let mut stopped = tokio::task::spawn_blocking(move || disks::stop(&stopping));
+            let stopped = tokio::select! {
+                stopped = &mut stopped => stopped.expect("stopping disks does not panic"),
+                () = signals.end() => at_once(),
+            };
+            served.and(stopped).map(|()| Ended { disks })
+        })
+    }
+}
+
+async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
+    let mut disks = Vec::with_capacity(running.len());
+    for running in running {
+        if let Ok(snapshot) = running.disk.snapshot().await {
+            disks.push((running.disk.name().to_owned(), snapshot));
+        }
+    }
+    disks
+}
+
+fn sockets(listen: &ListenConfig) -> Vec<nbd::Listen> {
+    let sockets = listen.nbd.iter().map(|socket| match socket {
+        Socket::Unix(path) => nbd::Listen::unix(path),
+        Socket::Tcp(address) => nbd::Listen::Tcp(*address),
+    });
+    sockets.collect()
+}
+
+async fn serve(
+    file: &Path,
+    listen: &ListenConfig,
+    clock: Clock,
+    running: &Arc<Vec<Running>>,
+    signals: &mut Signals,
+    (mut gone, abandon): (Gone, &dyn Fn()),
+    ready: Ready<'_>,
+) -> Result<(), Fault> {
+    let exports = running.iter().flat_map(|disk| disk.exports.clone());
+    let nbd = nbd::Server::bind(&sockets(listen), exports.collect(), nbd::Limits::default())
+        .map_err(|error| Fault::File(error.to_string()))?;
+    let http = Sockets::bind(listen.metrics, listen.control.clone())
+        .await
+        .map_err(|error| Fault::File(error.to_string()))?;
+    let mut text = String::from("ready");
+    for listen in nbd.listens() {
+        let _ = write!(text, " nbd={listen}");
+    }
+    if let Some(address) = http.metrics() {
+        let _ = write!(text, " metrics={address}");
+    }
+    if let Some(path) = &listen.control {
+        let _ = write!(text, " control=unix:{}", path.display());
+    }
+    let site = Arc::new(Site {
+        disks: running.iter().map(watched).collect(),
+        clock,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    let (end, ended) = watch::channel(false);
+    let clients = nbd.run(over(ended.clone()));
+    let watchers = http.serve(site, ended);
+    let mut clients = pin!(async { tokio::join!(clients, watchers).0 });
+    ready(&text)?;
+    tracing::info!("{text}");
+    messages::notify("READY=1");
+
+    let mut reload = Reload::new(file, running);
+    let mut ending = false;
+    loop {
+        tokio::select! {
+            result = &mut clients => {
+                return result.map_err(|error| Fault::File(format!("NBD: {error}")));
+            }
+            told = signals.next() => match told {
+                Told::ReadAgain => reload.begin(),
+                Told::End if ending => {
+                    abandon();
+                    at_once();
+                }
+                Told::End => {
+                    ending = true;
+                    tracing::info!("ending: no more clients; what was asked for is done");
+                    // Nobody to tell is an end too.
+                    let _ = end.send(true);
+                }
+            },
+            () = reload.done() => {}
+            () = &mut gone, if !ending => {
+                ending = true;
+                tracing::info!("ending: what was in front of the disks has gone");
+                let _ = end.send(true);
+            }
+        }
+    }
+}
+
+fn watched(running: &Running) -> Watched {
+    let exports = running.exports.iter().map(|export| export.name.clone());
+    Watched {
+        disk: running.disk.clone(),
+        backend: running.prepared.backend(),
+        exports: exports.collect(),
+        faults: running.prepared.config.faults,
+        parse_scheduler: disks::parser(&running.prepared.known),
+    }
+}
+
+/// What a reading of the configuration changes of one disk.
+struct Change {
+    disk: Disk,
+    config: DiskConfig,
+    scheduler: Option<(String, BuildScheduler)>,
+    timeout: Option<Option<Nanos>>,
+}
+
+/// What a reading of the configuration changes.
+#[derive(Default)]
+struct Changes {
+    disks: Vec<Change>,
+    /// What takes a restart, in words.
+    fixed: Vec<String>,
+}
+
+/// Reads the configuration again while the server runs, beside it: learning what a scheduler has to
+/// know of a drive takes a while.
+struct Reload {
+    file: PathBuf,
+    /// The disks with what counts for them now.
+    current: Vec<(Disk, DiskConfig)>,
+    listen: Option<ListenConfig>,
+    running: Arc<Vec<Running>>,
+    under_way: Option<JoinHandle<Result<Changes, Fault>>>,
+    again: bool,
+}
+
+impl Reload {
+    fn new(file: &Path, running: &Arc<Vec<Running>>) -> Reload {
+        let current = running
+            .iter()
+            .map(|running| (running.disk.clone(), running.prepared.config.clone()));
+        Reload {
+            file: file.to_owned(),
+            current: current.collect(),
+            listen: Config::open(file).ok().map(|config| config.listen),
+            running: Arc::clone(running),
+            under_way: None,
+            again: false,
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.under_way.is_some() {
+            self.again = true;
+            return;
+        }
+        let (file, current) = (self.file.clone(), self.current.clone());
+        let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
+        self.under_way = Some(tokio::task::spawn_blocking(move || {
+            changes(&file, &current, listen.as_ref(), &running)
+        }));
+    }
+
+    /// Waits for the reading that is under way, for ever if there is none, and puts it in force.
+    async fn done(&mut self) {
+        let Some(reading) = &mut self.under_way else {
+            return std::future::pending().await;
+        };
+        let result = reading
+            .await
+            .expect("reading a configuration does not panic");
+        self.under_way = None;
+        match result {
+            Err(fault) => tracing::error!("nothing is changed: {fault}"),
+            Ok(Changes { disks, fixed }) => {
+                for text in fixed {
+                    tracing::warn!("{text}");
+                }
+                let nothing = disks.is_empty();
+                for change in disks {
+                    self.apply(change);
+                }
+                if nothing {
+                    tracing::info!("the configuration was read again; nothing to change");
+                }
+            }
+        }
+        if std::mem::take(&mut self.again) {
+            self.begin();
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let Change {
+            disk,
+            config,
+            scheduler,
+            timeout,
+        } = change;
+        if let Some((text, build)) = scheduler {
+            tracing::info!(
+                disk = disk.name(),
+                scheduler = text,
+                "the scheduler is swapped"
+            );
+            disk.swap_scheduler(&text, build);
+        }
+        if let Some(timeout) = timeout {
+            let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
+            tracing::info!(disk = disk.name(), timeout = text, "the timeout is changed");
+            disk.set_timeout(timeout);
+        }
+        for (current, before) in &mut self.current {
+            if current.name() == disk.name() {
+                *before = config.clone();
+            }
+        }
+    }
+}
+
+/// What a configuration file changes, and what it would change after a restart.
+fn changes(
+    file: &Path,
+    current: &[(Disk, DiskConfig)],
+    listen: Option<&ListenConfig>,
+    running: &[Running],
+) -> Result<Changes, Fault> {
+    let config = Config::open(file)?;
+    let mut changes = Changes::default();
+    let fixed = &mut changes.fixed;
+    if listen.is_some_and(|listen| *listen != config.listen) {
+        fixed.push("[listen] is another; that takes a restart".to_owned());
+    }
+    for new in &config.disks {
+        if !current.iter().any(|(disk, _)| disk.name() == new.name) {
+            fixed.push(format!("disk {} is new; that takes a restart", new.name));
+        }
+    }
+    for ((disk, old), running) in current.iter().zip(running) {
+        let Some(new) = config.disk(disk.name()) else {
+            fixed.push(format!(
+                "disk {} is gone; that takes a restart",
+                disk.name()
+            ));
+            continue;
+        };
+        let differences = old.fixed_differences(new);
+        if !differences.is_empty() {
+            let keys = differences.join(", ");
+            fixed.push(format!(
+                "disk {}: {keys}: another value takes a restart",
+                disk.name()
+            ));
+        }
+        let knows_other = (&old.belief, &old.curve) != (&new.belief, &new.curve);
+        let scheduler = match knows_other || old.scheduler != new.scheduler {
+            false => None,
+            true => {
+                let other;
+                let known = match knows_other {
+                    false => &running.prepared.known,
+                    true => {
+                        other = Arc::new(Known::new(new, running.prepared.profile.as_ref())?);
+                        &other
+                    }
+                };
+                let build = known
+                    .build(&new.scheduler)
+                    .map_err(|problem| new.error("scheduler", problem))?;
+                Some((new.scheduler.to_string(), build))
+            }
+        };
+        let timeout = (old.timeout != new.timeout).then_some(new.timeout);
+        if scheduler.is_some() || timeout.is_some() {
+            changes.disks.push(Change {
+                disk: disk.clone(),
+                config: new.clone(),
+                scheduler,
+                timeout,
+            });
+        }
+    }
+    Ok(changes)
+}
+
+impl Ended {
+    /// What was done, for people.
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        for (name, snapshot) in &self.disks {
+            let metrics = &snapshot.metrics;
+            let all = |of: fn(&headtime_serve::metrics::ExportMetrics) -> u64| {
+                metrics.exports.iter().map(of).sum::<u64>()
+            };
+            let requests = all(|export| export.requests.iter().sum());
+            let failed = all(|export| export.failed.iter().sum());
+            let _ = write!(text, "disk {name}: {requests} requests, {failed} failed");
+            if metrics.timeouts > 0 {
+                let _ = write!(text, ", {} timeouts", metrics.timeouts);
+            }
+            if snapshot.failed {
+                text.push_str("; read-only since a write or a flush failed");
+            }
+            let lateness = metrics.lateness.read();
+            if snapshot.in_model_time && !lateness.is_empty() {
+                let us = |time: Nanos| time.as_nanos() as f64 / 1e3;
+                let _ = write!(
+                    text,
+                    "; lateness p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} us",
+                    us(lateness.quantile(0.5)),
+                    us(lateness.quantile(0.99)),
+                    us(lateness.quantile(0.999)),
+                    us(lateness.max()),
+                );
+                let share = metrics.late_share();
+                if share > LATE_SHARE_MAX {
+                    let _ = write!(
+                        text,
+                        "\nwarning: disk {name}: {:.1} % of completions were more than 0.5 ms late; \
+                         times of this run are not to be trusted",
+                        share * 100.0
+                    );
+                }
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
