@@ -22,7 +22,7 @@ TOML
 
 verify() { # fio options that name the disk
     fio --name=verify "$@" --rw=randwrite --bssplit=512/10:4k/50:20k/20:64k/15:512k/5 --blockalign=512 --iodepth=32 --size="$size" --randseed=3 \
-        --norandommap=0 --fsync=64 --verify=crc32c --verify_fatal=1 --do_verify=1 --verify_async=0 --minimal >"$work/fio.out" 2>&1 || fail "$*: $(cat "$work/fio.out")"
+        --norandommap=0 --fsync=64 --verify=crc32c --verify_fatal=1 --do_verify=1 --verify_state_save=0 --minimal >"$work/fio.out" 2>&1 || fail "$*: $(cat "$work/fio.out")"
 }
 
 truncate --size=256M "$work/file.img"
