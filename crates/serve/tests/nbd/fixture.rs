@@ -1,0 +1,168 @@
+//! A server in a thread of its own.
+
+use crate::device::{Memory, MemoryDevice, wait_until};
+use headtime_sched::{Class, Noop, WorkConserving};
+use headtime_serve::clock::Clock;
+use headtime_serve::disk::{Disk, Export, Options};
+use headtime_serve::nbd::{Counts, Limits, Listen, Server};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// A folder that goes when the test is over.
+#[derive(Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("headtime-nbd-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a new folder");
+        Folder(path)
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// How the server is to be.
+pub struct Setup {
+    pub sectors: usize,
+    pub limits: Limits,
+    /// Of the disk's queue.
+    pub queue: usize,
+    pub depth: u32,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            sectors: 1 << 17,
+            limits: Limits::default(),
+            queue: 1024,
+            depth: 32,
+        }
+    }
+}
+
+pub struct Fixture {
+    pub folder: Folder,
+    pub memory: Arc<Memory>,
+    pub disk: Disk,
+    pub counts: Arc<Counts>,
+    pub listens: Vec<Listen>,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub fn noop() -> Options {
+    let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+    Options::new("test", Clock::start(), ("noop".to_owned(), Box::new(build)))
+}
+
+impl Fixture {
+    /// Exports `disk`, `urgent` (class 0) and `fixed` (read-only) of one disk.
+    pub fn new(setup: Setup) -> Fixture {
+        Fixture::listening(setup, |folder| vec![Listen::unix(folder.join("nbd"))])
+    }
+
+    pub fn listening(setup: Setup, listen: impl FnOnce(&Folder) -> Vec<Listen>) -> Fixture {
+        let folder = Folder::new();
+        let memory = Memory::new(setup.sectors);
+        let mut options = noop();
+        options.queue = setup.queue;
+        options.exports = 3;
+        options.engine.depth = setup.depth;
+        // Tests count commands.
+        options.engine.merge = false;
+        let device = MemoryDevice::new(Arc::clone(&memory), setup.depth);
+        let disk = Disk::start(options, move || {
+            Ok::<_, Infallible>(Box::new(device) as Box<_>)
+        })
+        .expect("starts");
+        let export = |number: u16, name: &str, class| Export {
+            name: name.to_owned(),
+            number,
+            class: Class(class),
+            read_only: name == "fixed",
+            disk: disk.clone(),
+        };
+        let exports = vec![
+            export(0, "disk", 1),
+            export(1, "urgent", 0),
+            export(2, "fixed", 2),
+        ];
+        let server = Server::bind(&listen(&folder), exports, setup.limits).expect("binds");
+        let counts = server.counts();
+        let listens = server.listens().cloned().collect();
+        let (end, ends) = oneshot::channel();
+        let thread = std::thread::spawn(move || run(server, ends));
+        Fixture {
+            folder,
+            memory,
+            disk,
+            counts,
+            listens,
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("nbd")
+    }
+
+    /// Asks the server to end.
+    pub fn shut_down(&mut self) {
+        let _ = self.end.take().expect("once").send(());
+    }
+
+    /// Waits until the server has ended.
+    pub fn ended(&mut self) {
+        self.thread.take().expect("once").join().expect("no panic");
+    }
+
+    /// Waits until no client is connected.
+    pub fn all_gone(&self) {
+        wait_until("the clients to go", || self.counts.connected() == 0);
+    }
+}
+
+fn run(server: Server, ends: oneshot::Receiver<()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(server.run(async {
+            let _ = ends.await;
+        }))
+        .expect("serves");
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.memory.release();
+        if self.end.is_some() {
+            self.shut_down();
+        }
+        if self.thread.is_some() && !std::thread::panicking() {
+            self.ended();
+        }
+        if !std::thread::panicking() {
+            // A write that failed makes the last flush fail, or not; both are fine here.
+            let _ = self.disk.stop();
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Disks over NBD: an own client that looks at every byte, and the clients that people use.
+
+mod client;
+mod device;
+mod fixture;
+mod protocol;
+mod server;
+mod tools;

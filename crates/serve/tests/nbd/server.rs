@@ -1,0 +1,340 @@
+//! Sockets, limits, and how connections end.
+
+use crate::client::{Client, PATIENCE, unix};
+use crate::device::{SECTOR, wait_until};
+use crate::fixture::{Fixture, Folder, Setup};
+use headtime_serve::nbd::wire::command;
+use headtime_serve::nbd::{BindError, Limits, Listen, Server};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+fn fixture() -> Fixture {
+    Fixture::new(Setup::default())
+}
+
+fn limited(limits: Limits) -> Fixture {
+    Fixture::new(Setup {
+        limits,
+        ..Setup::default()
+    })
+}
+
+fn bind(listen: Listen) -> Result<Server, BindError> {
+    Server::bind(&[listen], Vec::new(), Limits::default())
+}
+
+#[test]
+fn disconnect_comes_after_the_replies() {
+    let fixture = fixture();
+    let mut client = Client::connect(&fixture.path(), "disk");
+    fixture.memory.hold();
+    for at in 0..5 {
+        client.request(command::READ, 0, at * 512, 512, b"");
+    }
+    client.request(command::DISC, 0, 0, 0, b"");
+    client.request(command::READ, 0, 0, 512, b"");
+    fixture.memory.wait_for(5);
+    fixture.memory.release();
+    for _ in 0..5 {
+        assert_eq!(client.reply(512).error, 0);
+    }
+    assert!(client.is_closed());
+    fixture.all_gone();
+    assert_eq!(fixture.counts.failed(), 0);
+}
+
+#[test]
+fn a_client_that_only_reads_any_more() {
+    let fixture = fixture();
+    let socket = unix(&fixture.path());
+    let half = socket.try_clone().expect("the same socket");
+    let mut client = Client::over(socket, "disk", false, false);
+    fixture.memory.hold();
+    for at in 0..5 {
+        client.request(command::READ, 0, at * 512, 512, b"");
+    }
+    // Of this one the data never come.
+    client.request(command::WRITE, 0, 0, 512, &[1; 100]);
+    half.shutdown(Shutdown::Write).expect("shuts down");
+    fixture.memory.wait_for(5);
+    fixture.memory.release();
+    for _ in 0..5 {
+        assert_eq!(client.reply(512).error, 0);
+    }
+    assert!(client.is_closed());
+    assert!(fixture.memory.inside().bytes.iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing() {
+    let fixture = fixture();
+    fixture.memory.hold();
+    for number in 0..10 {
+        let mut client = Client::connect(&fixture.path(), "disk");
+        for at in 0..2 {
+            client.request(command::READ, 0, at * 65536, 65536, b"");
+        }
+        client.request(
+            command::WRITE,
+            0,
+            (1 << 20) + number * 4096,
+            4096,
+            &[3; 4096],
+        );
+        client.request(command::WRITE, 0, 2 << 20, 4096, &[3; 1000]);
+        client.request(command::BLOCK_STATUS, 0, 0, 512, b"");
+    }
+    fixture.memory.wait_for(30);
+    fixture.memory.release();
+    fixture.all_gone();
+    let mut client = Client::connect(&fixture.path(), "disk");
+    // What was read whole is done, the rest is not.
+    assert_eq!(client.pread(1 << 20, 40960), [3; 40960]);
+    assert_eq!(client.pread(2 << 20, 4096), [0; 4096]);
+    drop(client);
+    fixture.all_gone();
+    fixture.disk.stop().expect("stops");
+    // All buffers of reads are back: none of these allocates.
+    let pool = fixture.disk.pool();
+    let kept = |text: &str| -> usize {
+        let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    };
+    let before = kept(&format!("{pool:?}"));
+    assert!(before >= 30, "{before}");
+    let taken: Vec<_> = (0..20).map(|_| pool.take(65536)).collect();
+    assert_eq!(kept(&format!("{pool:?}")), before - 20);
+    drop(taken);
+}
+
+#[test]
+fn the_end_waits_for_what_was_read() {
+    let mut fixture = fixture();
+    let mut client = Client::connect(&fixture.path(), "disk");
+    let mut idle = Client::connect(&fixture.path(), "disk");
+    let mut shaking = unix(&fixture.path());
+    let mut greeting = [0; 18];
+    shaking.read_exact(&mut greeting).expect("a greeting");
+    fixture.memory.hold();
+    client.request(command::WRITE, 0, 0, 512, &[4; 512]);
+    client.request(command::READ, 0, 4096, 512, b"");
+    fixture.memory.wait_for(2);
+    fixture.shut_down();
+    assert!(idle.is_closed());
+    assert_eq!(shaking.read(&mut [0; 1]).expect("the end"), 0);
+    // No more of this.
+    client.request(command::WRITE, 0, 0, 512, &[5; 512]);
+    fixture.memory.release();
+    assert_eq!(client.reply(0).error, 0);
+    assert_eq!(client.reply(512).error, 0);
+    assert!(client.is_closed());
+    fixture.ended();
+    assert!(!fixture.path().exists());
+    assert_eq!(fixture.memory.inside().bytes[0], 4);
+}
+
+#[test]
+fn the_end_does_not_wait_for_ever() {
+    let mut fixture = limited(Limits {
+        drain: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    let mut client = Client::connect(&fixture.path(), "disk");
+    fixture.memory.hold();
+    client.request(command::READ, 0, 0, 512, b"");
+    fixture.memory.wait_for(1);
+    fixture.shut_down();
+    fixture.ended();
+    assert!(client.is_closed());
+    assert_eq!(
+        (fixture.counts.connected(), fixture.counts.failed()),
+        (0, 1)
+    );
+}
+
+#[test]
+fn connections_are_limited() {
+    let fixture = limited(Limits {
+        connections: 2,
+        ..Limits::default()
+    });
+    let one = Client::connect(&fixture.path(), "disk");
+    let two = Client::connect(&fixture.path(), "disk");
+    let mut three = unix(&fixture.path());
+    assert_eq!(three.read(&mut [0; 1]).expect("the end"), 0);
+    assert_eq!(fixture.counts.turned_away(), 1);
+    drop(one);
+    wait_until("the first to go", || fixture.counts.connected() == 1);
+    Client::connect(&fixture.path(), "disk").pread(0, 512);
+    drop(two);
+}
+
+#[test]
+fn a_handshake_takes_no_longer_than_it_may() {
+    let fixture = limited(Limits {
+        handshake: Duration::from_secs(1),
+        ..Limits::default()
+    });
+    let mut slow = unix(&fixture.path());
+    let mut greeting = [0; 19];
+    // The greeting, and then the end.
+    let mut read = 0;
+    loop {
+        match slow.read(&mut greeting[read..]).expect("the end comes") {
+            0 => break,
+            more => read += more,
+        }
+    }
+    assert_eq!(read, 18);
+    fixture.all_gone();
+    assert_eq!(fixture.counts.failed(), 1);
+    // One that is in time may then take its time.
+    let mut client = Client::connect(&fixture.path(), "disk");
+    let mut other = unix(&fixture.path());
+    while other.read(&mut greeting).expect("the end comes") > 0 {}
+    client.pread(0, 512);
+}
+
+#[test]
+fn a_socket_of_a_dead_server_is_replaced() {
+    let folder = Folder::new();
+    let path = folder.join("nbd");
+    drop(UnixListener::bind(&path).expect("binds"));
+    assert!(path.exists());
+    let server = bind(Listen::unix(&path)).expect("replaces it");
+    let error = bind(Listen::unix(&path)).expect_err("somebody listens");
+    assert!(matches!(error, BindError::InUse(_)), "{error}");
+    assert!(path.exists());
+    drop(server);
+    assert!(!path.exists());
+    std::fs::write(&path, "valuable").expect("writes");
+    let error = bind(Listen::unix(&path)).expect_err("a file");
+    assert!(matches!(error, BindError::NotASocket(_)), "{error}");
+    assert_eq!(std::fs::read(&path).expect("is there"), b"valuable");
+    let error = bind(Listen::unix(folder.join("no/nbd"))).expect_err("no folder");
+    assert!(
+        error.to_string().contains("no/nbd: No such file"),
+        "{error}"
+    );
+    let long = Listen::unix(folder.join(&"x".repeat(200)));
+    assert!(matches!(bind(long), Err(BindError::Io { .. })));
+}
+
+#[test]
+fn only_the_own_socket_is_removed() {
+    let folder = Folder::new();
+    let path = folder.join("nbd");
+    let server = bind(Listen::unix(&path)).expect("binds");
+    std::fs::rename(&path, folder.join("old")).expect("renames");
+    let other = bind(Listen::unix(&path)).expect("binds");
+    drop(server);
+    assert!(path.exists());
+    drop(other);
+    assert!(!path.exists());
+}
+
+#[test]
+fn permissions_of_the_socket() {
+    let folder = Folder::new();
+    for (name, mode) in [("own", 0o600), ("group", 0o660), ("all", 0o666)] {
+        let path = folder.join(name);
+        let listen = Listen::Unix {
+            path: path.clone(),
+            mode,
+        };
+        let _server = bind(listen).expect("binds");
+        let found = std::fs::metadata(&path).expect("is there").permissions();
+        assert_eq!(found.mode() & 0o777, mode);
+    }
+}
+
+#[test]
+fn tcp_on_this_machine_only() {
+    for text in ["tcp:0.0.0.0:0", "tcp:[::]:0", "tcp:192.0.2.1:10809"] {
+        let error = bind(text.parse().expect("an address")).expect_err("not loopback");
+        assert!(matches!(error, BindError::NotLoopback(_)), "{error}");
+        assert!(error.to_string().starts_with(text), "{error}");
+    }
+    let listen = |_: &Folder| vec!["tcp:127.0.0.1:0".parse().expect("an address")];
+    let fixture = Fixture::listening(Setup::default(), listen);
+    let Listen::Tcp(address) = fixture.listens[0] else {
+        panic!("{:?}", fixture.listens);
+    };
+    let socket = TcpStream::connect(address).expect("the server listens");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut client = Client::over(socket, "disk", true, true);
+    let data: Vec<u8> = (0..5 << 20).map(|at| (at / 7) as u8).collect();
+    client.pwrite(SECTOR as u64, &data);
+    assert_eq!(client.pread(SECTOR as u64, data.len() as u32), data);
+    client.request(command::DISC, 0, 0, 0, b"");
+    assert!(client.is_closed());
+}
+
+#[test]
+fn texts_of_where_to_listen() {
+    for text in ["unix:a/b", "tcp:127.0.0.1:10809", "tcp:[::1]:0"] {
+        assert_eq!(text.parse::<Listen>().expect("valid").to_string(), text);
+    }
+    for text in [
+        "",
+        "unix:",
+        "a/b",
+        "tcp:localhost:1",
+        "tcp:1",
+        "udp:127.0.0.1:1",
+    ] {
+        let error = text.parse::<Listen>().expect_err("invalid");
+        assert_eq!(
+            error.to_string(),
+            format!("\"{text}\" is neither unix:PATH nor tcp:ADDRESS:PORT")
+        );
+    }
+}
+
+#[test]
+fn names_are_clear() {
+    let fixture = fixture();
+    let export = |name: String| headtime_serve::disk::Export {
+        name,
+        number: 0,
+        class: Default::default(),
+        read_only: false,
+        disk: fixture.disk.clone(),
+    };
+    let bind = |names: &[&str]| {
+        let exports = names.iter().map(|name| export(name.to_string())).collect();
+        Server::bind(&[], exports, Limits::default())
+    };
+    assert!(matches!(bind(&["a", "b", "a"]), Err(BindError::SameName(name)) if name == "a"));
+    let long = "x".repeat(4097);
+    assert!(matches!(bind(&[&long]), Err(BindError::NameTooLong(4097))));
+}
+
+/// What a client sends right behind its handshake is not lost.
+#[test]
+fn requests_may_come_with_the_handshake() {
+    let fixture = fixture();
+    let mut socket = unix(&fixture.path());
+    let mut bytes = vec![0, 0, 0, 3];
+    bytes.extend(b"IHAVEOPT\0\0\0\x01\0\0\0\x04disk");
+    for at in 0..3000 {
+        let request = headtime_serve::nbd::wire::Request {
+            flags: 0,
+            command: command::READ,
+            cookie: at,
+            offset: 0,
+            len: 512,
+        };
+        bytes.extend(request.to_bytes());
+    }
+    socket.write_all(&bytes[..50_000]).expect("writes");
+    let rest = bytes[50_000..].to_vec();
+    let mut other = socket.try_clone().expect("the same socket");
+    let writer = std::thread::spawn(move || other.write_all(&rest).expect("writes"));
+    let mut replies = vec![0; 18 + 10 + 3000 * (16 + 512)];
+    socket.read_exact(&mut replies).expect("all is answered");
+    writer.join().expect("all is sent");
+}
