@@ -7,7 +7,7 @@ use crate::buffer::Pool;
 use crate::clock::Clock;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
-use crate::request::Submission;
+use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::{Config, ConfigError};
 use headtime_sched::{Class, Op, Scheduler};
@@ -46,12 +46,14 @@ pub struct Options {
     pub log_settings: Vec<(String, String)>,
     /// Requests that front ends may hand over before the disk's thread has taken them.
     pub queue: usize,
+    /// Requests that may be unfinished before no more are taken from the queue, 1 or more.
+    pub unfinished: usize,
     /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
     pub real_time: bool,
 }
 
 impl Options {
-    /// A queue of 1024, one export, no timeout, no log.
+    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log.
     pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
         Options {
             name: name.to_owned(),
@@ -64,6 +66,7 @@ impl Options {
             log: None,
             log_settings: Vec::new(),
             queue: 1024,
+            unfinished: 4096,
             real_time: true,
         }
     }
@@ -168,9 +171,36 @@ struct Shared {
     doorbell: OwnedFd,
     /// No more requests are taken.
     stopped: AtomicBool,
+    /// The thread has ended: whatever still comes has to be answered by who brings it.
+    closed: AtomicBool,
     /// A write failed.
     failed: AtomicBool,
     thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
+}
+
+impl Shared {
+    /// The thread ends: nobody is to wait for it any more.
+    fn close(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        let mut orders = lock(&self.orders);
+        self.closed.store(true, Ordering::SeqCst);
+        orders.clear();
+        drop(orders);
+        self.turn_away();
+        self.room.notify_waiters();
+    }
+
+    /// Answers the requests that the thread has not taken before it ended.
+    fn turn_away(&self) {
+        while let Some(submission) = self.queue.pop() {
+            submission.to.complete(Completion {
+                cookie: submission.cookie,
+                result: Err(Failure::new(Kind::ShuttingDown)),
+                data: submission.data,
+            });
+            submission.to.wake();
+        }
+    }
 }
 
 impl Disk {
@@ -270,6 +300,10 @@ impl Disk {
             return Err(Refused::Full(submission));
         }
         self.ring();
+        // The thread may have ended since, without having seen this.
+        if shared.closed.load(Ordering::SeqCst) {
+            shared.turn_away();
+        }
         Ok(())
     }
 
@@ -389,7 +423,13 @@ impl Disk {
     }
 
     fn order(&self, order: Order) {
-        lock(&self.0.orders).push(order);
+        let mut orders = lock(&self.0.orders);
+        if self.0.closed.load(Ordering::SeqCst) {
+            // Whoever waits for an answer sees that there will be none.
+            return;
+        }
+        orders.push(order);
+        drop(orders);
         self.0.ordered.store(true, Ordering::SeqCst);
         self.ring();
     }

@@ -28,6 +28,7 @@ pub mod clock;
 pub mod device;
 pub mod disk;
 pub mod emulated;
+pub mod faulty;
 pub mod file;
 #[cfg(feature = "fuse")]
 pub mod fuse;

@@ -68,8 +68,8 @@ pub struct Completion {
     pub data: Data,
 }
 
-/// Whom a disk tells of completions. Called on the disk's thread, so it must return soon and never
-/// wait: a front end's queue of completions holds as many as it has requests submitted.
+/// Whom a disk tells of completions. Called on the disk's thread (or, if that has just ended, on the
+/// one that submits), so it must return soon and never wait: a front end's queue of completions holds as many as it has requests submitted.
 pub trait Completer: Send + Sync + std::fmt::Debug {
     /// Takes note of a completion.
     fn complete(&self, completion: Completion);

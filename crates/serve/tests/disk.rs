@@ -1,15 +1,26 @@
-//! A disk as front ends see it, before a device that answers at once.
+//! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
 
 use crossbeam_queue::ArrayQueue;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_disk::drive::Fault;
+use headtime_engine::{Config, Engine, log};
+use headtime_sched::{
+    Class, Flags, NoPositioning, Noop, Op, Origin, Scheduler, Spec, WorkConserving,
+};
 use headtime_serve::clock::Clock;
-use headtime_serve::disk::{Disk, Options, Refused, StartError};
+use headtime_serve::device::{Control, Device};
+use headtime_serve::disk::{
+    Abandoned, BuildScheduler, Disk, Options, Refused, StartError, Stopped,
+};
+use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::null::Null;
-use headtime_serve::request::{Completer, Completion, Data, Submission};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_units::{Extent, Lba, Nanos, Sectors};
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::thread::yield_now;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, yield_now};
 
 /// Keeps completions until they are asked for.
 #[derive(Debug)]
@@ -38,6 +49,8 @@ impl Inbox {
     }
 }
 
+const SECTORS: u64 = 1 << 20;
+
 fn options(clock: Clock) -> Options {
     let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
     Options::new("test", clock, ("noop".to_owned(), Box::new(build)))
@@ -45,21 +58,113 @@ fn options(clock: Clock) -> Options {
 
 fn null(options: Options, depth: u32) -> Result<Disk, StartError> {
     Disk::start(options, move || {
-        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(1 << 20), depth)) as Box<_>)
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(SECTORS), depth)) as Box<_>)
     })
 }
 
-fn read(disk: &Disk, cookie: u64, lba: u64, to: &Arc<Inbox>) -> Submission {
+/// Before a device that goes wrong when it is told to.
+fn faulty(options: Options) -> (Disk, Arc<Switch>) {
+    let switch = Arc::new(Switch::default());
+    let shared = Arc::clone(&switch);
+    let disk = Disk::start(options, move || {
+        let device = Faulty::new(Null::new(Sectors::new(SECTORS), 32), shared);
+        Ok::<_, Infallible>(Box::new(device) as Box<dyn Device>)
+    });
+    (disk.expect("starts"), switch)
+}
+
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().expect("a runtime");
+    runtime.block_on(future)
+}
+
+fn inject(disk: &Disk, fault: Fault) {
+    now(disk.control(Control::Fault(fault)))
+        .expect("runs")
+        .expect("can go wrong");
+}
+
+fn request(disk: &Disk, cookie: u64, op: Op, lba: u64, to: &Arc<Inbox>) -> Submission {
+    let sectors = if op == Op::Flush { 0 } else { 8 };
+    let data = match op {
+        Op::Read | Op::Write => Data::Buffer(disk.pool().take(4096)),
+        Op::Flush | Op::Discard => Data::None,
+    };
     Submission {
         cookie,
-        op: Op::Read,
-        extent: Extent::new(Lba::new(lba), Sectors::new(8)),
+        op,
+        extent: Extent::new(Lba::new(lba), Sectors::new(sectors)),
         flags: Flags::NONE,
         origin: Origin::default(),
         class: Class::default(),
         arrived: disk.now(),
-        data: Data::Buffer(disk.pool().take(4096)),
+        data,
         to: Arc::clone(to) as Arc<_>,
+    }
+}
+
+fn read(disk: &Disk, cookie: u64, lba: u64, to: &Arc<Inbox>) -> Submission {
+    request(disk, cookie, Op::Read, lba, to)
+}
+
+fn submit(disk: &Disk, mut submission: Submission) {
+    loop {
+        match disk.submit(submission) {
+            Ok(()) => return,
+            Err(Refused::Full(full)) => {
+                submission = full;
+                yield_now();
+            }
+            Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
+        }
+    }
+}
+
+/// One request on its own.
+fn ask(disk: &Disk, op: Op, lba: u64) -> Result<(), Failure> {
+    let inbox = Inbox::new(1);
+    let lba = if op == Op::Flush { 0 } else { lba };
+    submit(disk, request(disk, 0, op, lba, &inbox));
+    inbox.wait().result
+}
+
+fn kind(result: Result<(), Failure>) -> Option<Kind> {
+    result.err().map(|failure| failure.kind)
+}
+
+fn spec(text: &str) -> Box<dyn Scheduler> {
+    let spec: Spec = text.parse().expect("a scheduler");
+    spec.build(None::<NoPositioning>).expect("needs nothing")
+}
+
+fn build(text: &'static str) -> BuildScheduler {
+    Box::new(move || spec(text))
+}
+
+/// A log that stays in memory.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("whole").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink {
+    /// What an engine decides that is built as the disk's was.
+    fn replay(&self, config: Config, scheduler: &str) -> log::Replayed {
+        let bytes = self.0.lock().expect("whole");
+        let text = std::str::from_utf8(&bytes).expect("is text");
+        let mut engine = Engine::new(config, spec(scheduler)).expect("is in range");
+        log::replay(text, &mut engine, |text| Some(spec(text)))
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
@@ -101,9 +206,363 @@ fn every_request_comes_back_once() {
 fn a_depth_that_the_device_does_not_take() {
     let mut options = options(Clock::start());
     options.engine.depth = 33;
-    let error = null(options, 32).err().expect("too deep");
+    let error = null(options, 32).expect_err("too deep");
     assert_eq!(
         error.to_string(),
         "disk test: depth 33 is more than the 32 commands that the device takes at a time"
     );
+}
+
+#[test]
+fn threads_share_a_disk() {
+    let mut options = options(Clock::start());
+    options.queue = 16;
+    let disk = null(options, 32).expect("starts");
+    thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let disk = &disk;
+            scope.spawn(move || {
+                let inbox = Inbox::new(32);
+                let mut back = vec![0; 5000];
+                for cookie in 0..5000 {
+                    if cookie >= 32 {
+                        back[inbox.wait().cookie as usize] += 1;
+                    }
+                    let lba = (cookie * 4 + thread) * 8 % SECTORS;
+                    submit(disk, read(disk, cookie, lba, &inbox));
+                }
+                for _ in 0..32 {
+                    back[inbox.wait().cookie as usize] += 1;
+                }
+                assert!(back.iter().all(|times| *times == 1));
+            });
+        }
+    });
+    let snapshot = now(disk.snapshot()).expect("runs");
+    assert_eq!(snapshot.engine.finished, 20_000);
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn one_request_at_a_time_is_never_left_behind() {
+    // Each finds the thread at another point on its way to sleep.
+    let disk = null(options(Clock::start()), 1).expect("starts");
+    let inbox = Inbox::new(1);
+    for cookie in 0..30_000u64 {
+        submit(&disk, read(&disk, cookie, 0, &inbox));
+        assert_eq!(inbox.wait().cookie, cookie);
+        for _ in 0..cookie % 64 {
+            std::hint::spin_loop();
+        }
+    }
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn a_full_disk_pushes_back() {
+    let mut options = options(Clock::start());
+    options.queue = 4;
+    options.unfinished = 4;
+    let (disk, _) = faulty(options);
+    inject(&disk, Fault::Stall(Nanos::from_millis(200)));
+    let inbox = Inbox::new(64);
+    for cookie in 0..8 {
+        submit(&disk, read(&disk, cookie, cookie * 100, &inbox));
+    }
+    // Four are unfinished and four in the queue, as long as the stall lasts.
+    let refused = disk.submit(read(&disk, 99, 0, &inbox));
+    assert!(matches!(
+        refused,
+        Err(Refused::Full(Submission { cookie: 99, .. }))
+    ));
+    let waiting = now(disk.snapshot()).expect("runs").waiting;
+    assert!(waiting <= 4, "{waiting} wait");
+    now(async {
+        for cookie in 8..64 {
+            let late = read(&disk, cookie, cookie * 100, &inbox);
+            disk.submit_when_room(late).await.expect("there comes room");
+        }
+    });
+    let mut back: Vec<u64> = (0..64).map(|_| inbox.wait().cookie).collect();
+    back.sort_unstable();
+    assert!(back.into_iter().eq(0..64));
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn schedulers_swap_under_load_and_the_log_replays() {
+    let config = Config {
+        depth: 4,
+        ..Config::default()
+    };
+    let sink = Sink::default();
+    let mut options = options(Clock::start());
+    options.engine = config;
+    options.log = Some(Box::new(sink.clone()));
+    let (disk, switch) = faulty(options);
+    disk.set_timeout(Some(Nanos::from_millis(20)));
+    let sent = 12_000u64;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let inbox = Inbox::new(48);
+            for cookie in 0..sent {
+                if cookie >= 48 {
+                    inbox.wait();
+                }
+                let op = match cookie % 16 {
+                    0..9 => Op::Read,
+                    9..14 => Op::Write,
+                    14 => Op::Discard,
+                    _ => Op::Flush,
+                };
+                // Some follow each other, some overlap.
+                let lba = if op == Op::Flush {
+                    0
+                } else {
+                    cookie * 37 % 2000 * 4
+                };
+                let mut new = request(&disk, cookie, op, lba, &inbox);
+                if op == Op::Write && cookie % 3 == 0 {
+                    new.flags = Flags::FUA.with(Flags::PREFLUSH);
+                }
+                submit(&disk, new);
+            }
+            for _ in 0..48 {
+                inbox.wait();
+            }
+        });
+        let texts = ["deadline", "clook", "cfq", "anticipatory", "sstf", "noop"];
+        for round in 0..120 {
+            let text = texts[round % texts.len()];
+            disk.swap_scheduler(text, build(text));
+            match round % 12 {
+                3 => inject(&disk, Fault::LoseNext),
+                6 => switch.fail_writes(1),
+                9 => assert!(now(disk.clear_failure()).expect("runs").is_ok()),
+                _ => {}
+            }
+            // Until it has come to that.
+            now(disk.snapshot()).expect("runs");
+            for _ in 0..200 {
+                yield_now();
+            }
+        }
+    });
+    let snapshot = now(disk.snapshot()).expect("runs");
+    assert_eq!(snapshot.waiting, 0);
+    // What is still to go wrong does so now.
+    switch.fail_writes(0);
+    while ask(&disk, Op::Read, 0).is_err() {}
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    disk.stop().expect("stops");
+    let replayed = sink.replay(config, "noop");
+    assert!(
+        replayed.events > sent && replayed.decisions > sent,
+        "{replayed:?}"
+    );
+}
+
+#[test]
+fn a_command_without_an_answer_is_given_up_on() {
+    let mut options = options(Clock::start());
+    options.timeout = Some(Nanos::from_millis(10));
+    let (disk, switch) = faulty(options);
+    inject(&disk, Fault::LoseNext);
+    assert_eq!(kind(ask(&disk, Op::Read, 0)), Some(Kind::TimedOut));
+    assert!(!disk.has_failed(), "a read changes nothing");
+    assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
+
+    // One that was not begun is not lost: it comes back with its data.
+    inject(&disk, Fault::Stall(Nanos::from_millis(15)));
+    let inbox = Inbox::new(1);
+    submit(&disk, read(&disk, 0, 0, &inbox));
+    let done = inbox.wait();
+    assert_eq!(kind(done.result), Some(Kind::TimedOut));
+    assert!(done.data.into_buffer().is_some());
+    while ask(&disk, Op::Read, 0).is_err() {}
+    let timeouts = now(disk.snapshot()).expect("runs").metrics.timeouts;
+
+    switch.keep_lost(true);
+    inject(&disk, Fault::LoseNext);
+    submit(&disk, request(&disk, 1, Op::Write, 0, &inbox));
+    let done = inbox.wait();
+    assert_eq!(kind(done.result), Some(Kind::TimedOut));
+    assert!(done.data.into_buffer().is_none(), "the device has it");
+    assert!(disk.has_failed());
+    assert_eq!(kind(ask(&disk, Op::Write, 800)), Some(Kind::ReadOnly));
+    assert_eq!(now(disk.clear_failure()), Ok(Err(Abandoned(1))));
+    switch.keep_lost(false);
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    assert_eq!(ask(&disk, Op::Write, 800), Ok(()));
+    let all = now(disk.snapshot()).expect("runs").metrics.timeouts;
+    assert_eq!(all, timeouts + 1);
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn what_waits_behind_a_lost_write_is_not_overtaken_by_it() {
+    let mut options = options(Clock::start());
+    options.timeout = Some(Nanos::from_millis(10));
+    let (disk, switch) = faulty(options);
+    switch.keep_lost(true);
+    inject(&disk, Fault::LoseNext);
+    let inbox = Inbox::new(3);
+    // The second waits for the first, which may still happen when it was given up on.
+    submit(&disk, request(&disk, 1, Op::Write, 0, &inbox));
+    submit(&disk, request(&disk, 2, Op::Write, 4, &inbox));
+    submit(&disk, request(&disk, 3, Op::Read, 0, &inbox));
+    let mut ends = [1, 2, 3].map(|_| {
+        let done = inbox.wait();
+        (done.cookie, kind(done.result))
+    });
+    ends.sort_unstable_by_key(|(cookie, _)| *cookie);
+    let kinds = ends.map(|(_, kind)| kind);
+    assert_eq!(kinds, [Some(Kind::TimedOut), Some(Kind::ReadOnly), None]);
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn all_parts_of_a_lost_command_end() {
+    let mut options = options(Clock::start());
+    options.timeout = Some(Nanos::from_millis(200));
+    options.engine.merge_sectors_max = Sectors::new(1 << 16);
+    let (disk, switch) = faulty(options);
+    switch.keep_lost(true);
+    inject(&disk, Fault::LoseNext);
+    inject(&disk, Fault::LoseNext);
+    let inbox = Inbox::new(2048);
+    // The first is lost alone, and keeps the device busy until the others are one.
+    for cookie in 0..2000 {
+        let mut new = request(&disk, cookie, Op::Write, 10_000 + cookie, &inbox);
+        new.extent.len = Sectors::new(1);
+        new.data = Data::Buffer(disk.pool().take(512));
+        if cookie == 0 {
+            new.op = Op::Read;
+            new.extent.start = Lba::ZERO;
+        }
+        submit(&disk, new);
+    }
+    for _ in 0..2000 {
+        // A machine that is slow enough hands over some only after the others were given up on.
+        let kind = kind(inbox.wait().result);
+        assert!(
+            matches!(kind, Some(Kind::TimedOut | Kind::ReadOnly)),
+            "{kind:?}"
+        );
+    }
+    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn a_failed_write_makes_the_disk_read_only() {
+    let (disk, switch) = faulty(options(Clock::start()));
+    switch.fail_writes(1);
+    let failure = ask(&disk, Op::Write, 0).expect_err("fails");
+    assert_eq!((failure.kind, failure.errno), (Kind::Device, Some(5)));
+    assert!(disk.has_failed());
+    assert_eq!(kind(ask(&disk, Op::Write, 0)), Some(Kind::ReadOnly));
+    assert_eq!(kind(ask(&disk, Op::Discard, 0)), Some(Kind::ReadOnly));
+    assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
+    assert_eq!(ask(&disk, Op::Flush, 0), Ok(()), "of what was written");
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    assert_eq!(ask(&disk, Op::Write, 0), Ok(()));
+
+    // After a flush that failed, none succeeds.
+    switch.fail_flushes(1);
+    assert_eq!(kind(ask(&disk, Op::Flush, 0)), Some(Kind::Device));
+    assert_eq!(kind(ask(&disk, Op::Flush, 0)), Some(Kind::Device));
+    assert_eq!(kind(ask(&disk, Op::Write, 0)), Some(Kind::ReadOnly));
+    assert!(disk.stop().is_err(), "and not all is safe at the end");
+}
+
+#[test]
+fn an_error_reaches_the_request_it_belongs_to() {
+    let (disk, _) = faulty(options(Clock::start()));
+    let extent = Extent::at(1004, 2);
+    inject(&disk, Fault::Unreadable { extent, retries: 3 });
+    inject(&disk, Fault::Stall(Nanos::from_millis(20)));
+    let inbox = Inbox::new(64);
+    // One is held, and the rest become one command behind it.
+    for cookie in 0..64 {
+        submit(&disk, read(&disk, cookie, 800 + cookie * 8, &inbox));
+    }
+    for _ in 0..64 {
+        let done = inbox.wait();
+        match done.result {
+            Ok(()) => assert_ne!(done.cookie, 25),
+            Err(failure) => {
+                assert_eq!(done.cookie, 25);
+                assert_eq!(failure.kind, Kind::Medium);
+                assert_eq!(failure.at, Some(Lba::new(1004)));
+            }
+        }
+    }
+    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert_eq!(ask(&disk, Op::Write, 1000), Ok(()));
+    assert_eq!(ask(&disk, Op::Read, 1000), Ok(()), "written anew");
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn what_was_taken_is_done_before_the_end() {
+    let (disk, _) = faulty(options(Clock::start()));
+    inject(&disk, Fault::Stall(Nanos::from_millis(30)));
+    let inbox = Inbox::new(100);
+    for cookie in 0..100 {
+        submit(
+            &disk,
+            request(&disk, cookie, Op::Write, cookie * 64, &inbox),
+        );
+    }
+    disk.stop().expect("stops");
+    for _ in 0..100 {
+        assert_eq!(inbox.wait().result, Ok(()));
+    }
+    assert_eq!(now(disk.clear_failure()), Err(Stopped));
+    assert!(now(disk.snapshot()).is_err());
+}
+
+/// Counts, and forgets.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Completer for Counter {
+    fn complete(&self, _: Completion) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn every_request_is_answered_however_the_disk_ends() {
+    for round in 0..30 {
+        let disk = null(options(Clock::start()), 8).expect("starts");
+        let counter = Arc::new(Counter::default());
+        let taken = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let dummy = Inbox::new(1);
+                    loop {
+                        let mut new = read(&disk, 0, 0, &dummy);
+                        new.to = Arc::clone(&counter) as Arc<_>;
+                        match disk.submit(new) {
+                            Ok(()) => taken.fetch_add(1, Ordering::SeqCst),
+                            Err(Refused::Full(_)) => continue,
+                            Err(Refused::Stopped(_)) => return,
+                        };
+                    }
+                });
+            }
+            while taken.load(Ordering::SeqCst) < 100 * round {
+                yield_now();
+            }
+            disk.stop().expect("stops");
+        });
+        assert_eq!(
+            counter.0.load(Ordering::SeqCst),
+            taken.load(Ordering::SeqCst)
+        );
+    }
 }

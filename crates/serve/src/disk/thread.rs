@@ -61,14 +61,25 @@ where
 {
     match Thread::start(options, open, doorbell) {
         Ok(thread) => {
+            let shared = Arc::clone(&thread.shared);
             // Whoever started it waits for it.
-            let _ = started.send(Ok(Arc::clone(&thread.shared)));
+            let _ = started.send(Ok(Arc::clone(&shared)));
+            let _closing = Closing(shared);
             thread.run()
         }
         Err(error) => {
             let _ = started.send(Err(error));
             Ok(())
         }
+    }
+}
+
+/// Sees to it that nobody waits for a thread that has ended, however it did.
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -87,6 +98,9 @@ struct Thread {
     /// By the engine's name for it.
     pending: Vec<Option<Pending>>,
     free: Vec<u32>,
+    unfinished_max: usize,
+    /// Commands that failed before they reached the device.
+    unissued: VecDeque<(Tag, Parts, Failure)>,
     /// To be used again.
     spare_parts: Vec<Parts>,
     /// A request that has been taken and is not due yet.
@@ -102,6 +116,9 @@ struct Thread {
     steps: u32,
     spin: Nanos,
     stopping: bool,
+    /// A flush that failed: none succeeds any more, as what it was to make durable may be lost, and
+    /// the next one would not know.
+    flush_failed: Option<Failure>,
     /// The last flush, and how it ended.
     last_flush: Option<Result<(), Failure>>,
 }
@@ -184,6 +201,7 @@ impl Thread {
             asleep: AtomicBool::new(false),
             doorbell,
             stopped: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
@@ -199,6 +217,8 @@ impl Thread {
             issued: 0,
             pending: Vec::new(),
             free: Vec::new(),
+            unfinished_max: options.unfinished.max(1),
+            unissued: VecDeque::new(),
             spare_parts: Vec::new(),
             next: None,
             now: Time::ZERO,
@@ -210,6 +230,7 @@ impl Thread {
             steps: 0,
             spin,
             stopping: false,
+            flush_failed: None,
             last_flush: None,
         })
     }
@@ -251,7 +272,11 @@ impl Thread {
 
     /// Handles the next thing that is due by `real`; whether there was one.
     fn step(&mut self, real: Time) -> bool {
-        if self.next.is_none() {
+        if let Some((tag, parts, failure)) = self.unissued.pop_front() {
+            self.completed(tag, self.now, Err(failure), parts);
+            return true;
+        }
+        if self.next.is_none() && self.has_room() {
             self.next = self.shared.queue.pop();
             if self.next.is_some() && self.shared.was_full.swap(false, Ordering::SeqCst) {
                 self.shared.room.notify_waiters();
@@ -302,6 +327,16 @@ impl Thread {
         true
     }
 
+    /// Whether another request may come in.
+    fn has_room(&self) -> bool {
+        self.pending.len() - self.free.len() < self.unfinished_max
+    }
+
+    /// Whether there is a request that may come in.
+    fn has_next(&self) -> bool {
+        !self.shared.queue.is_empty() && self.has_room()
+    }
+
     fn handle(&mut self, at: Time, event: Event) {
         self.now = at;
         if let Some(log) = &mut self.log {
@@ -324,13 +359,17 @@ impl Thread {
         } = submission;
         let read_only =
             self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
-        if op.changes() && read_only {
-            self.metrics.exports[usize::from(origin.export)].refused += 1;
+        let refused = match op {
+            Op::Write | Op::Discard if read_only => Some(Failure::new(Kind::ReadOnly)),
+            Op::Flush => self.flush_failed,
+            _ => None,
+        };
+        if let Some(failure) = refused {
             self.reply(
                 &to,
                 Completion {
                     cookie,
-                    result: Err(Failure::new(Kind::ReadOnly)),
+                    result: Err(failure),
                     data,
                 },
             );
@@ -403,12 +442,23 @@ impl Thread {
         if self.commands.len() <= index {
             self.commands.resize(index + 1, (0, false));
         }
-        if !whole {
+        let refused = if !whole {
             // Part of a merged command that was given up on, tried again alone: the device still
             // has its data.
-            self.commands[index] = (self.issued, true);
-            let failure = Failure::new(Kind::TimedOut);
-            self.completed(request.tag, at, Err(failure), parts);
+            Some(Kind::TimedOut)
+        } else if request.op.changes()
+            && self.device.abandoned() > 0
+            && self.shared.failed.load(Ordering::Relaxed)
+        {
+            // It came before the failure. What was given up on may still be written, over this.
+            Some(Kind::ReadOnly)
+        } else {
+            None
+        };
+        if let Some(kind) = refused {
+            self.commands[index] = (0, true);
+            let failure = Failure::new(kind);
+            self.unissued.push_back((request.tag, parts, failure));
             return;
         }
         self.issued += 1;
@@ -467,7 +517,13 @@ impl Thread {
                 }
                 Parts::new()
             }
-            Aborted::No => return,
+            Aborted::No => {
+                // If that is not so, it is asked again.
+                if let Some(timeout) = self.timeout {
+                    self.deadlines.push_back((at + timeout, tag, serial));
+                }
+                return;
+            }
         };
         self.metrics.timeouts += 1;
         tracing::warn!(
@@ -519,6 +575,12 @@ impl Thread {
             sectors = %request.extent,
             "{failure}"
         );
+        // What the kernel could not write back it says once, to whoever flushes next: to a flush, or
+        // to a write that is to be durable.
+        let flushes = Flags::FUA.bits() | Flags::PREFLUSH.bits();
+        if request.op == Op::Flush || request.flags.bits() & flushes != 0 {
+            self.flush_failed = Some(*failure);
+        }
         if matches!(request.op, Op::Write | Op::Flush)
             && !self.shared.failed.swap(true, Ordering::SeqCst)
         {
@@ -559,11 +621,11 @@ impl Thread {
                     self.scheduler = text;
                     self.commands(at);
                 }
-                Order::SetTimeout(timeout) => self.set_timeout(timeout),
+                Order::SetTimeout(timeout) => self.set_timeout(at, timeout),
                 Order::Device(what, answer) => {
                     let result = self.device.control(at, &what);
                     if result.is_ok() && what == Control::PowerOn {
-                        self.shared.failed.store(false, Ordering::SeqCst);
+                        self.clear_failure();
                     }
                     // Who asked may have gone.
                     let _ = answer.send(result);
@@ -571,7 +633,7 @@ impl Thread {
                 Order::ClearFailure(answer) => {
                     let result = match self.device.abandoned() {
                         0 => {
-                            self.shared.failed.store(false, Ordering::SeqCst);
+                            self.clear_failure();
                             Ok(())
                         }
                         abandoned => Err(Abandoned(abandoned)),
@@ -590,10 +652,15 @@ impl Thread {
         }
     }
 
+    fn clear_failure(&mut self) {
+        self.flush_failed = None;
+        self.shared.failed.store(false, Ordering::SeqCst);
+    }
+
     /// Commands in the device keep their time unless the new one is shorter.
-    fn set_timeout(&mut self, timeout: Option<Nanos>) {
+    fn set_timeout(&mut self, now: Time, timeout: Option<Nanos>) {
         self.timeout = timeout;
-        let latest = timeout.map(|timeout| self.now + timeout);
+        let latest = timeout.map(|timeout| now + timeout);
         for (at, ..) in &mut self.deadlines {
             *at = (*at).min(latest.unwrap_or(*at));
         }
@@ -618,6 +685,10 @@ impl Thread {
     fn flush_at_the_end(&mut self, real: Time) {
         if self.shared.geometry.read_only {
             self.last_flush = Some(Ok(()));
+            return;
+        }
+        if let Some(failure) = self.flush_failed {
+            self.last_flush = Some(Err(failure));
             return;
         }
         let at = real.max(self.now);
@@ -646,11 +717,17 @@ impl Thread {
 
     /// Waits for the next thing.
     fn rest(&mut self, real: Time) {
+        let mut log_due = None;
         if let Some(log) = &mut self.log
-            && real.saturating_since(self.log_flushed) > LOG_EVERY
+            && !log.text.is_empty()
         {
-            log.flush();
-            self.log_flushed = real;
+            let due = self.log_flushed + LOG_EVERY;
+            if due <= real {
+                log.flush();
+                self.log_flushed = real;
+            } else {
+                log_due = Some(due);
+            }
         }
         let precise = self.device.next_event().unwrap_or(Time::NEVER);
         let mut until = precise;
@@ -659,12 +736,13 @@ impl Thread {
             self.deadlines.front().map(|(at, ..)| *at),
             // It may have come after the clock was read, and nobody rings for it again.
             self.next.as_ref().map(|next| next.arrived),
+            log_due,
         ] {
             until = until.min(at.unwrap_or(Time::NEVER));
         }
         if until != Time::NEVER && until <= real + self.spin {
             // Near enough to watch the clock, and the queue.
-            while self.clock.now() < until && self.shared.queue.is_empty() {
+            while self.clock.now() < until && !self.has_next() {
                 std::hint::spin_loop();
             }
             return;
@@ -673,7 +751,7 @@ impl Thread {
         let mut rings = false;
         shared.asleep.store(true, Ordering::SeqCst);
         std::sync::atomic::fence(Ordering::SeqCst);
-        if shared.queue.is_empty() && !shared.ordered.load(Ordering::SeqCst) {
+        if !self.has_next() && !shared.ordered.load(Ordering::SeqCst) {
             let timeout = (until != Time::NEVER).then(|| timespec(until - real - self.spin));
             let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
             // Interrupted or not, what is due is looked for.
