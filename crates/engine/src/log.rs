@@ -159,6 +159,11 @@ pub fn write_setting(out: &mut String, key: &str, value: &str) {
     let _ = writeln!(out, "# {key} {value}");
 }
 
+/// Writes that the log is complete.
+pub fn write_end(out: &mut String) {
+    out.push_str("# end\n");
+}
+
 /// Writes an event.
 pub fn write_event(out: &mut String, now: Time, event: &Event) {
     let now = now.as_nanos();

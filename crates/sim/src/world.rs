@@ -252,6 +252,7 @@ impl<'a> World<'a> {
             });
         }
         if let Some(log) = &mut self.log {
+            log::write_end(&mut log.text);
             log.flush();
         }
         // A limit cuts off what is not over before.

@@ -1,8 +1,9 @@
 //! What is written is read, and what is wrong is named.
 
 use super::*;
-use crate::Arrival;
-use headtime_sched::{Class, Flags, Foretold, Origin};
+use crate::{Arrival, Config, Plug};
+use headtime_sched::{Class, Flags, Foretold, Origin, ServiceCurve};
+use headtime_units::{Nanos, Sectors};
 
 #[test]
 fn bad_lines_are_named() {
@@ -152,4 +153,202 @@ fn lines_round_trip() {
         .map(|line| line.expect("as written").1)
         .collect();
     assert_eq!(read, records);
+}
+
+/// What a reader of a stream makes of this: the numbers of the lines that it read, the error, and
+/// whether the last line does not end.
+fn stream(text: &[u8]) -> (Vec<usize>, Option<String>, bool) {
+    let mut reader = Reader::new(text);
+    let (mut lines, mut error) = (Vec::new(), None);
+    loop {
+        match reader.next_record() {
+            Ok(Some((line, _))) => lines.push(line),
+            Ok(None) => break,
+            Err(found) => {
+                error = Some(found.to_string());
+                break;
+            }
+        }
+    }
+    (lines, error, reader.is_cut())
+}
+
+#[test]
+fn a_stream_is_read_up_to_where_it_was_cut() {
+    let whole = "headtime-log 2\n# depth 1\n\nA 0 0 R 0 8 0 0 0 0 1\nW 500\n";
+    assert_eq!(stream(whole.as_bytes()), (vec![2, 4, 5], None, false));
+    // Wherever it ends, what is read is as it was.
+    for len in 15..whole.len() {
+        let (lines, error, cut) = stream(&whole.as_bytes()[..len]);
+        assert_eq!(error, None, "{len}");
+        let ends = whole.as_bytes()[len - 1] == b'\n';
+        assert_eq!(cut, !ends, "{len}");
+        let complete = whole[..len].matches('\n').count();
+        assert!(
+            lines.iter().all(|line| *line <= complete),
+            "{len}: {lines:?}"
+        );
+    }
+    for len in 0..14 {
+        let (lines, error, cut) = stream(&whole.as_bytes()[..len]);
+        assert_eq!((lines, cut), (vec![], false));
+        let known = error.is_some_and(|error| error.starts_with("line 1: "));
+        assert!(known, "{len}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_no_log_is_refused() {
+    let error = |text: &[u8]| stream(text).1.unwrap_or_default();
+    assert_eq!(
+        error(b"headtime-log 2\nW 3\nW \xff\n"),
+        "line 3: is not text in UTF-8"
+    );
+    assert_eq!(
+        error(b"\xff\xfe"),
+        "line 1: not a log: it must begin with \"headtime-log 2\""
+    );
+    assert_eq!(
+        error(b"headtime-log 2\nW 3\nW 2\n"),
+        "line 3: time 2 lies before the line above"
+    );
+    let mut long = b"headtime-log 2\n# x ".to_vec();
+    long.resize(LINE_MAX + 100, b'x');
+    assert_eq!(
+        error(&long),
+        format!("line 2: the line is longer than {LINE_MAX} bytes")
+    );
+}
+
+/// A medium that fails.
+struct Broken;
+
+impl std::io::Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other("worn out"))
+    }
+}
+
+#[test]
+fn a_stream_that_cannot_be_read_says_so_once() {
+    let begun = "headtime-log 2\nW 3\n".as_bytes();
+    let input = std::io::BufReader::new(std::io::Read::chain(begun, Broken));
+    let got: Vec<_> = Reader::new(input).collect();
+    assert_eq!(got.len(), 2);
+    let error = got[1].as_ref().expect_err("it is broken").to_string();
+    assert_eq!(error, "line 3: cannot read: worn out");
+}
+
+fn settings_of(lines: &str) -> Result<LogSettings, SettingsError> {
+    let text = format!("headtime-log 2\n{lines}W 5\n");
+    let mut reader = Reader::new(text.as_bytes());
+    let settings = reader.settings().expect("they can be read");
+    assert!(
+        matches!(reader.next_record(), Ok(Some((_, Record::Event(..))))),
+        "what follows is not lost"
+    );
+    LogSettings::from_settings(&settings)
+}
+
+fn lines_of(settings: &LogSettings) -> String {
+    let mut text = String::new();
+    for (key, value) in settings.to_settings() {
+        write_setting(&mut text, &key, &value);
+    }
+    text
+}
+
+#[test]
+fn settings_round_trip() {
+    let points = vec![
+        (Sectors::ZERO, Nanos::from_nanos(123_457)),
+        (Sectors::new(1 << 40), Nanos::from_nanos(59_999_999_999)),
+    ];
+    let full = LogSettings {
+        config: Config {
+            depth: 31,
+            merge: false,
+            merge_sectors_max: Sectors::new(77),
+            commit_ahead: true,
+            plug: Some(Plug {
+                requests: 3,
+                timeout: Nanos::from_nanos(4_000_001),
+            }),
+            hide_origins: true,
+        },
+        scheduler: "stream(deadline:fifo_batch=8):slice=20ms".to_owned(),
+        curve: Some(ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")),
+        belief: Some("wd5000aaks 0123456789abcdef".to_owned()),
+        others: vec![("version".to_owned(), "0.1.0".to_owned())],
+    };
+    for settings in [full, LogSettings::new(Config::default(), "noop")] {
+        assert_eq!(settings_of(&lines_of(&settings)), Ok(settings));
+    }
+}
+
+#[test]
+fn settings_that_do_not_do_are_named() {
+    let good = lines_of(&LogSettings::new(Config::default(), "noop"));
+    let error = |from: &str, to: &str| {
+        let changed = good.replace(from, to);
+        assert_ne!(changed, good, "{from}");
+        settings_of(&changed).expect_err(to).to_string()
+    };
+    for key in [
+        "scheduler",
+        "depth",
+        "merge",
+        "merge_sectors_max",
+        "commit_ahead",
+        "plug",
+        "hide_processes",
+    ] {
+        assert_eq!(
+            error(&format!("# {key} "), "# other "),
+            format!(
+                "the setting `{key}` is missing, without which the engine cannot be made again"
+            )
+        );
+    }
+    for (from, to, expected) in [
+        (
+            "depth 1",
+            "depth 257",
+            "line 3: the setting `depth` is \"257\"; allowed are 1 to 256",
+        ),
+        (
+            "merge true",
+            "merge yes",
+            "line 4: the setting `merge` is \"yes\"; allowed are `true` and `false`",
+        ),
+        (
+            "merge_sectors_max 1024",
+            "merge_sectors_max 0",
+            "line 5: the setting `merge_sectors_max` is \"0\"; allowed is 1 and more where `merge` \
+             is true",
+        ),
+        (
+            "plug off",
+            "plug 4",
+            "line 7: the setting `plug` is \"4\"; allowed are `off`, or requests and a time: `4 4ms`",
+        ),
+        (
+            "hide_processes false",
+            "hide_processes false\n# depth 1",
+            "line 9: the setting `depth` is there twice",
+        ),
+    ] {
+        assert_eq!(error(from, to), expected);
+    }
+    for curve in [
+        "learned",
+        "",
+        "1500000",
+        "1500000 8:5",
+        "1500000 0:5 0:6",
+        "1 0:5",
+    ] {
+        let error = error("# plug", &format!("# curve {curve}\n# plug"));
+        assert!(error.contains("the setting `curve` is"), "{error}");
+    }
 }

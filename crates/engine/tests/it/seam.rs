@@ -7,7 +7,7 @@
 )]
 
 use crate::world::{Clock, Timed, ToyDrive, arrival, run};
-use headtime_engine::{Config, Engine, Stats, log};
+use headtime_engine::{Command, Config, Engine, Event, Outcome, Stats, log};
 use headtime_sched::{Deadline, DeadlineConfig, Noop, Op, Scheduler, WorkConserving};
 use headtime_testkit::{ToyAnticipator, ToyFair};
 use headtime_units::{Nanos, Time};
@@ -138,4 +138,95 @@ fn a_changed_decision_is_caught() {
         log::replay(cut, &mut engine, |_| None),
         Err(log::ReplayError::Differs { logged: None, .. })
     ));
+}
+
+/// A server that finds out only when it issues a command that this cannot be, answers it there and
+/// then: between two decisions of the same moment.
+#[test]
+fn a_command_may_fail_in_the_moment_it_is_issued() {
+    let config = Config {
+        depth: 2,
+        merge: false,
+        ..Config::default()
+    };
+    let new = || Engine::new(config, WorkConserving::new(Noop::new())).expect("in range");
+    let mut engine = new();
+    let mut text = String::new();
+    log::write_header(&mut text);
+    let handle = |engine: &mut Engine<_>, text: &mut String, ms: u64, event: Event| {
+        let now = Time::ZERO + Nanos::from_millis(ms);
+        log::write_event(text, now, &event);
+        engine.handle(now, event);
+        now
+    };
+    let comes = |id, op, len| Event::Arrived(arrival(id, op, id * 100, len, 0));
+    handle(&mut engine, &mut text, 0, comes(0, Op::Flush, 0));
+    let now = Time::ZERO;
+    let first = engine.poll(now).expect("a flush is issued");
+    log::write_decision(&mut text, now, &(&first).into());
+    for id in 1..4 {
+        let now = handle(&mut engine, &mut text, 1, comes(id, Op::Read, 8));
+        assert_eq!(engine.poll(now), None, "it waits for the flush");
+    }
+    let Command::Issue(request) = first else {
+        panic!("{first:?}")
+    };
+    let done = |tag, outcome| Event::Completed { tag, outcome };
+    let now = handle(&mut engine, &mut text, 2, done(request.tag, Outcome::Done));
+    let mut failed = 0;
+    while let Some(command) = engine.poll(now) {
+        log::write_decision(&mut text, now, &(&command).into());
+        if let Command::Issue(request) = command {
+            failed += 1;
+            handle(
+                &mut engine,
+                &mut text,
+                2,
+                done(request.tag, Outcome::TimedOut),
+            );
+        }
+    }
+    assert_eq!((failed, engine.stats().finished), (3, 4));
+    let replayed = log::replay(&text, &mut new(), |_| None).expect("the same decisions");
+    assert_eq!((replayed.events, replayed.decisions), (8, 8));
+}
+
+/// Where a log ends, what is missing is told and not taken for a difference.
+#[test]
+fn a_log_that_is_cut_replays_up_to_there() {
+    let config = Config::default();
+    let new = || Engine::new(config, WorkConserving::new(Noop::new())).expect("in range");
+    let arrivals = mixed();
+    let scheduler = WorkConserving::new(Noop::new());
+    let drive = ToyDrive::new(Vec::new());
+    let whole = run(
+        config,
+        scheduler,
+        &arrivals,
+        drive,
+        &mut crate::world::Virtual,
+    )
+    .log;
+    let mut more = 0;
+    for len in (15..whole.len()).step_by(997) {
+        let mut reader = log::Reader::new(&whole.as_bytes()[..len]);
+        let mut engine = new();
+        let mut replay = log::Replay::new(&mut engine);
+        while let Some((line, record)) = reader.next_record().expect("a log") {
+            replay
+                .record(line, record, |_| None)
+                .expect("the same decisions");
+        }
+        let (done, next) = replay.end_cut();
+        let lines = whole[..len].matches('\n').count() as u64;
+        assert_eq!(1 + done.events + done.decisions, lines, "{len}");
+        if let Some(next) = next {
+            // It is what the whole log has there.
+            let mut line = String::new();
+            log::write_decision(&mut line, done.until, &next);
+            assert_eq!(whole.lines().nth(lines as usize), Some(line.trim_end()));
+            more += 1;
+        }
+    }
+    assert!(more > 3, "{more}");
 }
