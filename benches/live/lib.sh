@@ -1,0 +1,281 @@
+# shellcheck shell=bash
+# What the scripts of this folder share: a disk image, the stack above it, and taking both down again.
+# To be sourced after `set -euo pipefail`.
+#
+#   programs | ext4 | loop device (the kernel's scheduler) | FUSE | Headtime (its scheduler) | emulated drive | sparse file
+#
+# HEADTIME names a binary to use in place of one that is built; HEADTIME_LIVE_DIR where the image goes
+# (memory, /dev/shm, if it has 4 GB, else TMPDIR).
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+profile=wd5000aaks
+bytes=500107862016 # of that drive
+# Exit code of "cannot be run here", as automake has it.
+skipped=77
+undos=()
+say() { echo "$*" >&2; }
+skip() {
+    say "SKIPPED: $*"
+    exit $skipped
+}
+die() {
+    say "$*"
+    exit 1
+}
+
+# needs TOOL...: and root, FUSE, loop devices.
+needs() {
+    local tool
+    [ "$(id -u)" = 0 ] || skip "needs root: it mounts file systems and sets up loop devices"
+    [ -c /dev/fuse ] || skip "needs FUSE; there is no /dev/fuse"
+    [ -c /dev/loop-control ] || skip "needs loop devices; there is no /dev/loop-control"
+    for tool in losetup mkfs.ext4 fsck.ext4 filefrag fallocate setsid "$@"; do
+        command -v "$tool" >/dev/null || skip "needs $tool"
+    done
+}
+
+# on_exit COMMAND...: what is to be undone at the end, the last one first.
+on_exit() { undos+=("$(printf '%q ' "$@")"); }
+
+# undo: the last of what is to be undone, now.
+undo() {
+    local last=${#undos[@]}
+    local command=${undos[$((last - 1))]}
+    unset "undos[$((last - 1))]"
+    eval "$command"
+}
+
+# undo_to N: all but the first N.
+undo_to() {
+    while [ ${#undos[@]} -gt "$1" ]; do undo; done
+}
+
+cleanup() {
+    local code=$?
+    trap '' INT TERM
+    set +e
+    undo_to 0
+    exit $code
+}
+
+# begin NAME: a place to work in, a binary, and everything undone at the end.
+begin() {
+    local where=${HEADTIME_LIVE_DIR:-}
+    if [ -z "$where" ]; then
+        where=${TMPDIR:-/tmp}
+        if [ -w /dev/shm ] && [ "$(df --output=avail -B1M /dev/shm | tail -1)" -gt 4000 ]; then
+            where=/dev/shm
+        fi
+    fi
+    trap cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    work=$(mktemp -d "$where/headtime-$1.XXXXXX")
+    on_exit rm -rf "$work"
+    mkdir "$work/fuse" "$work/fs"
+    if [ -z "${HEADTIME:-}" ]; then
+        (cd "$root" && cargo build --release --quiet --package headtime-cli)
+        HEADTIME=$(cd "$root" && realpath "${CARGO_TARGET_DIR:-target}")/release/headtime
+    fi
+    headtime=$(realpath "$HEADTIME")
+    [ -x "$headtime" ] || die "$headtime cannot be run"
+    machine="$(uname -sr), $(nproc) processors"
+    commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
+}
+
+# make_image FILE DIRECTORY...: an ext4 file system of the drive's size in a sparse file, mounted at
+# $work/fs at the machine's speed, with the directories about 50 GB from each other. ext4 puts small
+# files near their directory, and a directory of the root into a group of blocks that a hash of its name
+# chooses: of many names, those that lie right are kept. Large files go behind what was written last,
+# whatever their directory, which is what `march` is for. Nothing is written but what is there to be read.
+make_image() {
+    local image=$1 device
+    shift
+    truncate --size $bytes "$image"
+    mkfs.ext4 -q -F -U 6f1f7c0e-0000-4000-8000-000000000001 \
+        -E hash_seed=6f1f7c0e-0000-4000-8000-000000000002,lazy_itable_init=1,lazy_journal_init=1,assume_storage_prezeroed=1,nodiscard \
+        "$image"
+    device=$(losetup --find --show --direct-io=on "$image")
+    on_exit losetup --detach "$device"
+    mount -o noatime,noinit_itable,mb_optimize_scan=0 "$device" "$work/fs"
+    on_exit umount "$work/fs"
+    # Else small files share pieces that were set aside for a processor, wherever those are.
+    echo 0 >"/sys/fs/ext4/${device#/dev/}/mb_group_prealloc"
+    (
+        cd "$work/fs"
+        seq -f 'try%g' 0 599 | xargs mkdir
+        # Inodes of a group: 8192; bytes of a group: 128 MiB.
+        stat --format '%i %n' try* |
+            awk '{ printf "%.0f %s\n", int(($1 - 1) / 8192) * 134217728, $2 }' | sort -n |
+            awk -v names="$*" '
+                BEGIN { split(names, name, " "); want = 10e9; k = 1 }
+                $1 >= want && (k in name) { print $1, $2, name[k++]; want = $1 + 50.5e9 }' >"$work/places"
+        while read -r _ old new; do mv "$old" "$new"; done <"$work/places"
+        find . -maxdepth 1 -name 'try*' -exec rmdir {} +
+        mkdir fill
+    )
+}
+
+# march DIRECTORY: fills the disk up to where that directory lies, without writing, so that what is made
+# next lies there, large or small. `close_image` takes the filling away.
+march() {
+    local place last=0 left
+    place=$(awk -v name="$1" '$3 == name { print $1 }' "$work/places")
+    sync --file-system "$work/fs"
+    while :; do
+        left=$((place - last))
+        [ $left -gt 200000000 ] || break
+        [ $left -lt 1200000000 ] || left=1000000000
+        fill=$((${fill:-0} + 1))
+        fallocate --length $left "$work/fs/fill/$fill"
+        last=$(printf '%s\0' "$work/fs/fill/$fill" | extents | cut -d' ' -f2)
+    done
+}
+
+# close_image: unmounts what make_image mounted.
+close_image() {
+    rm -r "$work/fs/fill"
+    undo
+    undo
+}
+
+# extents: where the files named on stdin, each ended by a zero byte, lie all together: "first byte, last
+# byte, extents".
+extents() {
+    xargs -0 filefrag -v -b1 | awk '
+        $1 ~ /^[0-9]+:$/ {
+            gsub(/[.:]/, " ")
+            if (n++ == 0 || $4 < first) first = $4
+            if ($5 > last) last = $5
+        }
+        END { printf "%.0f %.0f %d\n", first, last, n }'
+}
+
+# check_apart NAME...: fails unless the files of each (a file, or all in a directory) lie within 1.5 GB,
+# and begin at least 49 GB after the end of the one before. Says where they are.
+check_apart() {
+    local name
+    for name; do
+        echo "${name#"$work/fs/"} $(find "$name" -type f -size +0 -print0 | extents)"
+    done | awk '
+        {
+            printf "%s: %.2f to %.2f GB in %d extents\n", $1, $2 / 1e9, $3 / 1e9, $4
+            if ($3 - $2 > 1.5e9) { print "they are scattered"; bad = 1 }
+            if (NR > 1 && $2 - end < 49e9) { print "less than 49 GB behind the one before"; bad = 1 }
+            end = $3
+        }
+        END { exit bad }' >&2 || die "the files do not lie as they should"
+}
+
+# attach IMAGE SCHEDULER DEPTH READ_AHEAD: the stack up to the loop device, whose name is in $loop.
+# READ_AHEAD is a size, or `default` for the kernel's.
+attach() {
+    local ahead=() try
+    [ "$4" = default ] || ahead=(--read-ahead "$4")
+    cat >"$work/disk.toml" <<TOML
+[[disk]]
+name = "disk0"
+emulate = "$profile"
+store = "$1"
+scheduler = "$2"
+depth = $3
+
+[listen]
+control = "unix:$work/control"
+TOML
+    # A session of its own: a Ctrl-C of the terminal is for this script, which unmounts first.
+    setsid "$headtime" attach "$work/disk.toml" "$work/fuse" --loop "${ahead[@]}" \
+        >"$work/attach.out" 2>"$work/attach.err" &
+    attached=$!
+    on_exit detach
+    loop=
+    for ((try = 0; try < 200; try++)); do
+        kill -0 $attached 2>/dev/null || break
+        if grep -q ready "$work/attach.out" "$work/attach.err"; then
+            loop=$(losetup --noheadings --output NAME --associated "$work/fuse/disk0" | head -1)
+            [ -z "$loop" ] || break
+        fi
+        sleep 0.05
+    done
+    if [ -z "$loop" ]; then
+        cat "$work/attach.out" "$work/attach.err" >&2
+        die "headtime attach did not get ready"
+    fi
+    queue=/sys/block/${loop#/dev/}/queue
+    if [ "$4" = default ]; then
+        # Told anew that it is a disk with an arm, the kernel sets what it reads ahead on one.
+        echo 0 >"$queue/rotational"
+        echo 1 >"$queue/rotational"
+    fi
+    [ "$4" != 128KiB ] || [ "$(cat "$queue/read_ahead_kb")" = 128 ] || die "read-ahead is $(cat "$queue/read_ahead_kb") KiB"
+    [ "$(cat "$queue/rotational")" = 1 ] || die "the kernel takes the loop device for a solid-state drive"
+}
+
+# detach: ends what attach started, and waits for it.
+detach() {
+    local try
+    kill -TERM $attached 2>/dev/null
+    for ((try = 0; try < 600; try++)); do
+        kill -0 $attached 2>/dev/null || break
+        sleep 0.05
+    done
+    if kill -KILL $attached 2>/dev/null; then
+        say "headtime attach did not end within 30 s and was killed"
+        [ -z "$loop" ] || losetup --detach "$loop"
+        umount --lazy "$work/fuse"
+    fi
+    wait $attached 2>/dev/null || say "headtime attach ended with code $?"
+}
+
+# kernel_scheduler NAME TAGS: what decides on the loop device. TAGS, at least 4, is how many requests
+# it has below it: a scheduler chosen while nr_requests is small keeps that as its device's depth, and
+# nr_requests then only bounds what it holds. `none` has the kernel's default unless TAGS is given.
+kernel_scheduler() {
+    echo none >"$queue/scheduler"
+    if [ -n "${2:-}" ]; then
+        on_exit kernel_default "$queue"
+        echo "$2" >"$queue/nr_requests"
+        echo "$1" >"$queue/scheduler"
+        if [ "$1" != none ]; then echo 256 >"$queue/nr_requests"; fi
+    fi
+    grep -q "\[$1\]" "$queue/scheduler" || die "$queue/scheduler does not take $1"
+}
+# The kernel keeps the tags of a loop device after it is detached. Writing the number it has changes nothing.
+kernel_default() {
+    echo none >"$1/scheduler"
+    echo 127 >"$1/nr_requests"
+    echo 128 >"$1/nr_requests"
+}
+
+# fs_up, fs_down: the file system on the loop device.
+fs_up() {
+    mount -o noatime "$loop" "$work/fs"
+    on_exit umount "$work/fs"
+}
+cold() {
+    sync --file-system "$work/fs"
+    echo 3 >/proc/sys/vm/drop_caches
+}
+
+# lateness: of the emulated drive, "p99.9 in ms, percent over 0.5 ms", as the server has measured it.
+lateness() {
+    "$headtime" control "$work/control" status >"$work/status.json"
+    jq -r '.disks[0].lateness_ms | [.p999, .late_share * 100] | map(. * 1000 | round / 1000) | join(" ")' "$work/status.json"
+}
+
+# record_start, record_stop: the requests of the loop device go into the file $recording, if that is not
+# empty. The recorder is told to end, and then writes.
+recording='' recorder=
+record_start() {
+    [ -n "$recording" ] || return 0
+    "$headtime" trace record "$loop" --for 120s -o "$recording" >"$work/record.out" 2>&1 &
+    recorder=$!
+    sleep 1
+}
+record_stop() {
+    [ -n "$recorder" ] || return 0
+    kill -TERM $recorder 2>/dev/null || true
+    wait $recorder || die "trace record failed: $(cat "$work/record.out")"
+    cat "$work/record.out" >&2
+    recorder=
+}

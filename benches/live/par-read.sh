@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# Four buffered readers, a file of 1 GB each, 50 GB apart, on ext4 on a loop device on an emulated disk:
+# what schedulers inside Headtime make of it, and what Linux's own make of the same disk. Prints a table.
+#
+#   benches/live/par-read.sh [--full] [--smoke] [--extra] [--rows NAME,..] [--repeat N]
+#       [--seconds N] [--trace FILE]
+#
+# --full     whole files in place of 20 s after 2 s
+# --extra    also the kernel's own read-ahead, and 32 requests in the drive with an order of its own
+# --rows     only these (names as in the table); --list prints them
+# --repeat   the median of N runs of each row, and their range
+# --trace    records the first run of noop there (`headtime trace record`)
+# --smoke    noop and stream(deadline), 3 s each; fails unless stream has 1.5 times the throughput
+# Needs root, FUSE, loop devices, fio, jq; ends with code 77 where they are missing.
+#
+# The readers are fio's: processes that read(2) 8 KiB at a time (psync), through the page cache, with no
+# advice to the kernel. fio counts per process and in a window of time, which dd does not.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# name; Headtime's scheduler; its depth; the kernel's; tags below that; read-ahead
+main_rows='
+noop;noop;1;none;;128KiB
+deadline;deadline;1;none;;128KiB
+stream(deadline);stream(deadline);1;none;;128KiB
+linux none;noop;1;none;4;128KiB
+linux mq-deadline;noop;1;mq-deadline;4;128KiB
+linux bfq;noop;1;bfq;4;128KiB
+linux kyber;noop;1;kyber;4;128KiB'
+extra_rows='
+noop, read-ahead;noop;1;none;;default
+deadline, read-ahead;deadline;1;none;;default
+stream(deadline), read-ahead;stream(deadline);1;none;;default
+linux mq-deadline, read-ahead;noop;1;mq-deadline;4;default
+linux bfq, read-ahead;noop;1;bfq;4;default
+linux kyber, read-ahead;noop;1;kyber;4;default
+noop, depth 32;noop;32;none;;128KiB
+deadline, depth 32;deadline;32;none;;128KiB
+stream(deadline), depth 32;stream(deadline);32;none;;128KiB
+linux mq-deadline, depth 32;noop;32;mq-deadline;32;128KiB
+linux bfq, depth 32;noop;32;bfq;32;128KiB
+linux kyber, depth 32;noop;32;kyber;32;128KiB'
+
+rows=$main_rows only='' repeat=1 seconds=20 settle=2 full=no smoke=no trace=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --full) full=yes ;;
+    --extra) rows=$main_rows$extra_rows ;;
+    --rows) only=$2 rows=$main_rows$extra_rows && shift ;;
+    --repeat) repeat=$2 && shift ;;
+    --seconds) seconds=$2 && shift ;;
+    --trace) trace=$(realpath "$2") && shift ;;
+    --smoke) smoke=yes seconds=3 settle=1 only='noop,stream(deadline)' ;;
+    --list)
+        awk -F';' 'NF { print $1 }' <<<"$main_rows$extra_rows"
+        exit
+        ;;
+    *)
+        sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+needs fio jq
+begin par-read
+
+files=(a/file b/file c/file d/file)
+make_image "$work/image" a b c d
+for file in "${files[@]}"; do
+    march "${file%/*}"
+    fallocate --length 1GB "$work/fs/$file"
+    dd if=/dev/zero of="$work/fs/$file" bs=4M count=1000000000 iflag=count_bytes oflag=direct conv=notrunc,fsync status=none
+    # Zeroes read as zeroes from a hole: the store need not hold them.
+    fallocate --dig-holes "$work/image"
+done
+check_apart "${files[@]/#/$work/fs/}"
+close_image
+
+# read_files: one run on the file system; prints "MB/s least most" of the readers.
+read_files() {
+    local window=(--time_based --runtime="$seconds" --ramp_time="$settle") k=0 file jobs=()
+    [ $full = no ] || window=()
+    for file in "${files[@]}"; do
+        jobs+=(--name="reader$k" --filename="$work/fs/$file")
+        k=$((k + 1))
+    done
+    (cd "$work" && fio --ioengine=psync --rw=read --bs=8k --direct=0 --invalidate=1 --fadvise_hint=0 --size=1000000000 \
+        "${window[@]}" --output-format=terse --terse-version=3 "${jobs[@]}") >"$work/fio"
+    # Terse fields: 5 error, 6 KiB read, 9 ms.
+    awk -F';' '
+        $1 == 3 {
+            if ($5 != 0) bad = 1
+            rate = $6 * 1024 / ($9 * 1000)
+            if (n++ == 0 || rate < least) least = rate
+            if (rate > most) most = rate
+            sum += rate; bytes += $6 * 1024; if ($9 > ms) ms = $9
+        }
+        END {
+            if (bad || n != '${#files[@]}') exit 1
+            printf "%.2f %.2f %.2f\n", full == "yes" ? bytes / (ms * 1000) : sum, least, most
+        }' full=$full "$work/fio" || die "fio failed: $(cat "$work/fio")"
+}
+
+# run_row SCHEDULER DEPTH KERNEL TAGS READ_AHEAD: "MB/s least most p99.9_ms late_percent"
+run_row() {
+    local before=${#undos[@]}
+    attach "$work/image" "$1" "$2" "$5"
+    kernel_scheduler "$3" "$4"
+    fs_up
+    cold
+    record_start
+    measured="$(read_files) "
+    record_stop
+    measured+=$(lateness)
+    undo_to "$before"
+}
+
+say "$machine; commit $commit; load $(cut -d' ' -f1-3 /proc/loadavg)"
+results=$work/results
+while IFS=';' read -r name scheduler depth kernel tags ahead; do
+    [ -n "$name" ] || continue
+    # Names have commas: compare whole ones with what remains of the list.
+    if [ -n "$only" ] && [[ ";$(sed 's/,\([^ ]\)/;\1/g' <<<"$only");" != *";$name;"* ]]; then continue; fi
+    for ((run = 0; run < repeat; run++)); do
+        recording=
+        [ "$name" != noop ] || [ $run != 0 ] || recording=$trace
+        run_row "$scheduler" "$depth" "$kernel" "$tags" "$ahead"
+        say "$name: $measured"
+        echo "$name;${measured// /;}" >>"$results"
+    done
+done <<<"$rows"
+[ -s "$results" ] || die "no such rows; --list prints them"
+
+# The run with the median throughput stands for a row.
+awk -F';' '
+    { if (!($1 in n)) order[++rows] = $1; line[$1, n[$1]++] = $0 }
+    END {
+        print "| row | MB/s | x noop | slowest reader | fastest | range of runs | lateness p99.9 ms | over 0.5 ms |"
+        print "|---|---|---|---|---|---|---|---|"
+        for (r = 1; r <= rows; r++) {
+            name = order[r]; count = n[name]
+            for (i = 1; i < count; i++)
+                for (j = i; j > 0; j--) {
+                    split(line[name, j], x); split(line[name, j - 1], y)
+                    if (x[2] < y[2]) { t = line[name, j]; line[name, j] = line[name, j - 1]; line[name, j - 1] = t }
+                }
+            split(line[name, 0], low); split(line[name, count - 1], high)
+            split(line[name, int((count - 1) / 2)], f)
+            if (name == "noop") noop = f[2]
+            printf "| `%s` | %.1f | %s | %.1f | %.1f | %.1f to %.1f | %s | %s %%%s |\n", name, f[2],
+                noop ? sprintf("%.2f", f[2] / noop) : "", f[3], f[4], low[2], high[2], f[5], f[6], (f[6] > 0.5 ? " !" : "")
+        }
+    }' "$results"
+
+if [ $smoke = yes ]; then
+    awk -F';' '$1 == "noop" { a = $2 } $1 == "stream(deadline)" { b = $2 }
+        END { if (b < 1.5 * a) { print "stream(deadline) has less than 1.5 times the throughput of noop"; exit 1 } }' "$results" >&2
+fi
+say "took $SECONDS s"
