@@ -305,8 +305,8 @@ impl Thread {
                 self.completed(done.tag, done.at.max(self.now), done.result, done.parts);
                 return true;
             }
-            if self.device.next_event().is_some_and(|next| next <= at) {
-                // It was busy with itself.
+            if self.device.in_model_time() {
+                // It was busy with itself, and what it does next may still come before the others.
                 return true;
             }
         }

@@ -1,0 +1,145 @@
+//! The emulated drive behind its disk's thread, in real time: however late the thread is, times are
+//! the model's.
+
+mod common;
+
+use common::Inbox;
+use headtime_disk::profile::by_name;
+use headtime_disk::{Command, Drive, Hit};
+use headtime_engine::log::{self, Decision, Record};
+use headtime_engine::{Event, Outcome};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_serve::clock::Clock;
+use headtime_serve::disk::{Disk, Options};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::request::{Data, Submission};
+use headtime_units::{Extent, Time};
+use headtime_workload::Random;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is written, for whoever has a copy.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn submission(disk: &Disk, cookie: u64, op: Op, extent: Extent, to: &Arc<Inbox>) -> Submission {
+    let bytes = extent.len.get() as usize * 512;
+    Submission {
+        cookie,
+        op,
+        extent,
+        flags: Flags::NONE,
+        origin: Origin::default(),
+        class: Class::default(),
+        arrived: disk.now(),
+        data: match op {
+            Op::Read | Op::Write => Data::Buffer(disk.pool().take(bytes)),
+            Op::Flush | Op::Discard => Data::None,
+        },
+        to: Arc::clone(to) as Arc<_>,
+    }
+}
+
+/// Serves `requests` at `depth` and returns the log.
+fn serve(depth: u32, requests: u64, store: StoreSpec) -> Vec<u8> {
+    let sink = Sink::default();
+    let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+    let mut options = Options::new("test", Clock::start(), ("noop".into(), Box::new(build)));
+    options.engine.depth = depth;
+    options.log = Some(Box::new(sink.clone()));
+    let profile = by_name("wd5000aaks").expect("it is shipped");
+    let disk = Disk::start(options, move || {
+        let options = emulated::Options::new(profile, store);
+        emulated::open(options).map(|device| Box::new(device) as Box<_>)
+    })
+    .expect("starts");
+    let inbox = Inbox::new(64);
+    let mut random = Random::new(3, 0, 0);
+    let sectors = disk.geometry().capacity.get();
+    let mut under_way = 0;
+    for cookie in 0..requests {
+        let (op, extent) = match random.below(20) {
+            0 => (Op::Flush, Extent::at(0, 0)),
+            1..4 => (Op::Write, Extent::at(random.below(sectors - 8), 8)),
+            _ => (Op::Read, Extent::at(random.below(sectors - 8), 8)),
+        };
+        while under_way >= depth {
+            assert_eq!(inbox.wait().result, Ok(()));
+            under_way -= 1;
+        }
+        let request = submission(&disk, cookie, op, extent, &inbox);
+        disk.submit(request).expect("there is room");
+        under_way += 1;
+    }
+    for _ in 0..under_way {
+        assert_eq!(inbox.wait().result, Ok(()));
+    }
+    disk.stop().expect("stops");
+    let mut log = sink.0.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::take(&mut log)
+}
+
+/// Gives a drive the commands of a log at their times; how many completed at the same time there.
+/// Flushes may come later, if the store had to be synced.
+fn compare(log: &[u8], syncs: bool) -> u32 {
+    let profile = by_name("wd5000aaks").expect("it is shipped");
+    let mut drive = Drive::new(&profile, 1);
+    let text = std::str::from_utf8(log).expect("a log is text");
+    let mut same = 0;
+    let mut last = Time::ZERO;
+    for record in log::read(text) {
+        match record.expect("the log can be read").1 {
+            Record::Decision(at, Decision::Issue { tag, op, extent }) => drive.submit(
+                at,
+                Command {
+                    tag: tag.0,
+                    op,
+                    extent,
+                    fua: false,
+                },
+            ),
+            Record::Event(at, Event::Completed { tag, outcome }) => {
+                assert_eq!(outcome, Outcome::Done);
+                let completion = drive.poll(at).expect("it is done there too");
+                assert_eq!(completion.tag, tag.0);
+                match syncs && completion.hit == Hit::NoData {
+                    true => assert!(at >= completion.at),
+                    false => assert_eq!(completion.at, at),
+                }
+                assert!(at >= last);
+                (same, last) = (same + 1, at);
+            }
+            _ => {}
+        }
+    }
+    same
+}
+
+#[test]
+fn the_log_has_the_times_of_the_model() {
+    for depth in [1, 8] {
+        // And the flush at the end.
+        assert_eq!(compare(&serve(depth, 100, StoreSpec::Memory), false), 101);
+    }
+}
+
+#[test]
+fn syncing_a_file_delays_only_the_flush() {
+    let name = format!("headtime-emulated-live-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let log = serve(8, 100, StoreSpec::File(path.clone()));
+    std::fs::remove_file(path).expect("it was made");
+    assert_eq!(compare(&log, true), 101);
+}
