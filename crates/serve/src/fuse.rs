@@ -169,8 +169,13 @@ pub fn mount(
         }
         Err(error) => return Err(machine(error)),
     };
-    if mounts::at(&mountpoint).map_err(machine)?.is_some() {
-        return Err(MountError::Mounted(mountpoint));
+    match mounts::at(&mountpoint).map_err(machine)? {
+        None => {}
+        // Its directory may be known to the kernel still.
+        Some(mount) if mount.server().is_some_and(|server| !server.lives()) => {
+            return Err(MountError::Dead(mountpoint));
+        }
+        Some(_) => return Err(MountError::Mounted(mountpoint)),
     }
     let since_1970 = clock_gettime(ClockId::Realtime);
     let gone = Arc::new(Gone::default());

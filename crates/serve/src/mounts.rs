@@ -1,9 +1,14 @@
 //! What is mounted where, and who serves it.
 
+use crate::clock::timespec;
+use headtime_units::Nanos;
+use rustix::event::{PollFd, PollFlags};
 use rustix::mount::UnmountFlags;
+use rustix::process::{Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,6 +57,56 @@ impl Server {
             // Z and X: dead, and waiting for its parent to hear of it.
             started == self.started && state != 'Z' && state != 'X'
         })
+    }
+}
+
+impl Server {
+    /// Takes hold of it, so that it is this process that is told and waited for, even if its number
+    /// is used again; `None` if it is over.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn hold(&self) -> io::Result<Option<Held>> {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            // Held first, then looked at: what lives now under this number is what is held.
+            Ok(held) => Ok(self.lives().then_some(Held(held))),
+            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A process that is held.
+#[derive(Debug)]
+pub struct Held(OwnedFd);
+
+impl Held {
+    /// Tells it to end (`SIGTERM`).
+    ///
+    /// # Errors
+    ///
+    /// If that is not permitted. No error if it is over.
+    pub fn terminate(&self) -> io::Result<()> {
+        match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for its end, for so long at most; whether it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn wait(&self, at_most: Nanos) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        // A signal to us may cut it short.
+        let ready = rustix::event::poll(&mut fds, Some(&timespec(at_most)))?;
+        Ok(ready > 0)
     }
 }
 
@@ -171,7 +226,8 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// `EBUSY` if something is in use, and whatever else the kernel says.
+/// `EBUSY` if something is in use, `EINVAL` if nothing is mounted there, and whatever else the kernel
+/// says.
 pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     let mut flags = UnmountFlags::NOFOLLOW;
     if lazily {
@@ -244,6 +300,10 @@ mod tests {
             ..server
         };
         assert!(!earlier.lives());
+        assert!(earlier.hold().expect("the kernel allows it").is_none());
+        let held = server.hold().expect("the kernel allows it");
+        let ended = held.expect("lives").wait(Nanos::from_millis(1));
+        assert!(!ended.expect("waits"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The command line, declared once: parser, help, man pages and completions all come from here.
 
+#[cfg(feature = "fuse")]
+mod attach;
 mod drive;
 mod output;
 mod reproduce;
@@ -12,6 +14,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
+#[cfg(feature = "fuse")]
+pub use attach::{Attach, Detach};
 pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
@@ -55,6 +59,12 @@ pub enum Verb {
     Reproduce(Reproduce),
     /// Serve disks, real or emulated in real time, to NBD clients
     Serve(Serve),
+    /// Serve disks as files, and as block devices on them
+    #[cfg(feature = "fuse")]
+    Attach(Attach),
+    /// End a `headtime attach`, or clear away what one left that was killed
+    #[cfg(feature = "fuse")]
+    Detach(Detach),
     /// Ask a server, or tell it something, over its control socket
     Control(Control),
     /// Write man pages or shell completions into a directory

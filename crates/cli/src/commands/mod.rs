@@ -1,5 +1,7 @@
 //! What the verbs do.
 
+#[cfg(feature = "fuse")]
+mod attach;
 mod compare;
 mod control;
 mod drive;
@@ -62,6 +64,10 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
         Verb::Serve(args) => serve::serve(&args, context),
+        #[cfg(feature = "fuse")]
+        Verb::Attach(args) => attach::attach(&args, context),
+        #[cfg(feature = "fuse")]
+        Verb::Detach(args) => attach::detach(&args, context),
         Verb::Control(args) => control::control(&args, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),

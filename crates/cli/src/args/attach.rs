@@ -1,0 +1,83 @@
+//! `headtime attach` and `headtime detach`
+
+use crate::live::config::LogFormat;
+use clap::Args;
+use headtime_units::{Bytes, Nanos};
+use std::path::PathBuf;
+
+/// Serve disks as files, and as block devices on them
+///
+/// Mounts a directory (FUSE) with a file for each export of a configuration of `headtime serve`; with
+/// --loop also sets up a loop device on each, for file systems and whatever else wants a block
+/// device. Sockets under [listen] are served too. Runs until SIGTERM, SIGINT or `headtime detach`:
+/// then waits until no file system is mounted on a loop device and no file is open, writes back,
+/// undoes all of it and flushes. A second signal ends it at once (exit code 5).
+#[derive(Debug, Args)]
+#[command(after_long_help = HELP)]
+pub struct Attach {
+    /// What to serve; docs/serve.md explains it
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: PathBuf,
+    /// A directory, where the files are to be
+    #[arg(value_name = "MOUNTPOINT")]
+    pub mountpoint: PathBuf,
+    /// Set up a loop device on each file; takes root
+    ///
+    /// With direct I/O and no scheduler of its own, so that what is scheduled here is what programs
+    /// ask. Requests do not tell their processes then: those of a loop device come from the kernel's
+    /// workers.
+    #[arg(long = "loop")]
+    pub loop_devices: bool,
+    /// How far Linux reads ahead on the loop devices; 0B for not at all
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "128KiB",
+        requires = "loop_devices"
+    )]
+    pub read_ahead: Bytes,
+    /// Let other users look into the directory; the files stay yours
+    #[arg(long)]
+    pub allow_other: bool,
+    /// Write events and decisions; with several disks into a file for each, FILE.NAME
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
+    #[arg(long)]
+    pub force: bool,
+    /// How messages look on standard error
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+const HELP: &str = "\
+Output:
+  a line for each export, with its name, its file and its loop device, and at last one that begins
+  with `ready`
+
+Example:
+  headtime attach disk.toml /mnt/disks --loop &
+  mkfs.ext4 /dev/loop0
+  mount /dev/loop0 /mnt/data
+  ...
+  umount /mnt/data
+  headtime detach /mnt/disks
+
+Environment:
+  HEADTIME_LOG   which messages: error, warn, info (the default), debug";
+
+/// End a `headtime attach`, or clear away what one left that was killed
+///
+/// Takes the loop devices' files away, unmounts the directory, ends the server and waits for it.
+#[derive(Debug, Args)]
+pub struct Detach {
+    /// The directory that was given to `attach`
+    #[arg(value_name = "MOUNTPOINT")]
+    pub mountpoint: PathBuf,
+    /// Unmount file systems that are mounted on the loop devices, and end it even if files are open
+    #[arg(long)]
+    pub force: bool,
+    /// How long to wait for the server, which has to write back and to flush
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    pub timeout: Nanos,
+}

@@ -1,0 +1,196 @@
+//! Disks as files and as loop devices, from the mount to its end.
+
+use crate::args::Attach;
+use crate::fault::Fault;
+use crate::live::disks::Running;
+use crate::live::front::Front;
+use headtime_serve::fuse::{self, Mounted};
+use headtime_serve::loopdev::{self, LoopDevice, Settings};
+use headtime_serve::mounts;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Between looks whether what is in use still is.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A mount, and the loop devices on its files.
+pub(super) struct Attached {
+    mounted: Mounted,
+    files: Vec<(String, PathBuf, Option<LoopDevice>)>,
+}
+
+impl Attached {
+    /// Mounts, and sets up loop devices if that is asked.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be done; nothing is left then.
+    pub fn begin(args: &Attach, running: &[Running]) -> Result<Attached, Fault> {
+        let exports = running.iter().flat_map(|disk| disk.exports.clone());
+        let exports: Vec<_> = exports.collect();
+        let options = fuse::Options {
+            processes: !args.loop_devices,
+            allow_other: args.allow_other,
+        };
+        let mounted = fuse::mount(&args.mountpoint, exports.clone(), &options)
+            .map_err(|error| Fault::File(error.to_string()))?;
+        let mut attached = Attached {
+            mounted,
+            files: Vec::new(),
+        };
+        for export in &exports {
+            let file = attached.mounted.file(&export.name);
+            let device = match args.loop_devices {
+                false => None,
+                true => {
+                    let geometry = export.disk.geometry();
+                    let settings = Settings {
+                        block_bytes: geometry.sector_bytes,
+                        read_only: export.read_only || geometry.read_only,
+                        read_ahead_bytes: args.read_ahead.0,
+                        max_request_bytes: fuse::MAX_REQUEST_BYTES,
+                        discards: geometry.discards,
+                    };
+                    match loopdev::attach(&file, &settings) {
+                        Ok(device) => Some(device),
+                        Err(error) => {
+                            attached.abandon_begun();
+                            return Err(Fault::File(error.to_string()));
+                        }
+                    }
+                }
+            };
+            attached.files.push((export.name.clone(), file, device));
+        }
+        Ok(attached)
+    }
+
+    /// Ends what has only begun: nobody can have come to use it.
+    fn abandon_begun(self) {
+        let devices = self.files.iter().filter_map(|(_, _, device)| *device);
+        release(&devices.collect::<Vec<_>>());
+        self.mounted.end();
+    }
+
+    /// A line for each export: its name, its file, its loop device.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, file, device) in &self.files {
+            let _ = write!(text, "{name} {}", file.display());
+            if let Some(device) = device {
+                let _ = write!(text, " {}", device.path().display());
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// As a server ends it.
+    pub fn front(self) -> Front {
+        let devices: Vec<_> = self
+            .files
+            .iter()
+            .filter_map(|(_, _, device)| *device)
+            .collect();
+        let mountpoint = self.mounted.mountpoint().to_owned();
+        let gone = self.mounted.gone();
+        let abandoned = devices.clone();
+        // Whoever abandons it does not wait for whoever ends it.
+        let mounted = Arc::new(Mutex::new(self.mounted));
+        Front {
+            gone: Box::pin(gone),
+            end: Box::new(move || end(&devices, &mounted)),
+            abandon: Arc::new(move || {
+                release(&abandoned);
+                if let Err(error) = mounts::unmount(&mountpoint, true)
+                    // Nothing is mounted there any more.
+                    && error.kind() != io::ErrorKind::InvalidInput
+                {
+                    tracing::warn!("{}: cannot unmount: {error}", mountpoint.display());
+                }
+            }),
+        }
+    }
+}
+
+/// Undoes loop devices' settings and takes their files away, at once or when they are closed.
+fn release(devices: &[LoopDevice]) {
+    for device in devices {
+        device.reset();
+        if let Err(error) = device.detach() {
+            tracing::warn!(
+                "{}: cannot take its file away: {error}",
+                device.path().display()
+            );
+        }
+    }
+}
+
+/// Waits until nobody uses it, and ends it.
+fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
+    let failed = |device: &LoopDevice| {
+        let path = device.path();
+        move |error: io::Error| Fault::File(format!("{}: {error}", path.display()))
+    };
+    let mut worst = Ok(());
+    for device in devices {
+        let mut said = Vec::new();
+        loop {
+            let users = device.users().map_err(failed(device))?;
+            if users.is_empty() {
+                break;
+            }
+            if users != said {
+                for user in &users {
+                    tracing::warn!("waiting: {} is {user}", device.path().display());
+                }
+                said = users;
+            }
+            pause();
+        }
+        // What fails is reported at the end: the rest is to be undone all the same.
+        worst = worst.and(device.flush().map_err(failed(device)));
+        device.reset();
+        let mut said = false;
+        while !device.detach().map_err(failed(device))? {
+            if !said {
+                tracing::warn!("waiting: {} is open", device.path().display());
+                said = true;
+            }
+            pause();
+        }
+    }
+    let mut said = false;
+    loop {
+        let mut mounted = mounted.lock().unwrap_or_else(PoisonError::into_inner);
+        match mounted.unmount() {
+            Ok(()) => return worst,
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                if !said {
+                    tracing::warn!(
+                        "waiting: something is open in {}",
+                        mounted.mountpoint().display()
+                    );
+                    said = true;
+                }
+            }
+            Err(error) => {
+                let path = mounted.mountpoint().display();
+                return worst.and(Err(Fault::File(format!("{path}: cannot unmount: {error}"))));
+            }
+        }
+        drop(mounted);
+        pause();
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the kernel tells nobody when a device or a file is closed"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
+}

@@ -1,0 +1,134 @@
+//! `headtime detach`
+
+use super::super::Context;
+use crate::args::Detach;
+use crate::fault::Fault;
+use headtime_serve::loopdev::{self, LoopDevice, User};
+use headtime_serve::mounts::{self, Held};
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+pub(in super::super) fn detach(args: &Detach, context: &mut Context<'_>) -> Result<(), Fault> {
+    let mountpoint = mounts::canonical(&args.mountpoint)
+        .map_err(|error| Fault::reading(&args.mountpoint, &error))?;
+    let at = mountpoint.display();
+    let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));
+    let mount = mounts::at(&mountpoint).map_err(failed)?;
+    let devices = loopdev::backed_by(&mountpoint).map_err(failed)?;
+    let server = match &mount {
+        None if devices.is_empty() => {
+            return Err(Fault::File(format!("{at}: nothing is attached there")));
+        }
+        None => None,
+        Some(mount) => Some(mount.server().ok_or_else(|| {
+            let kind = &mount.kind;
+            Fault::File(format!(
+                "{at}: what is mounted there is {kind}, and none of ours"
+            ))
+        })?),
+    };
+    free(&devices, args.force, context)?;
+    let held = match server {
+        Some(server) => server.hold().map_err(failed)?,
+        None => None,
+    };
+    if let Some(held) = held {
+        end(&held, args, &mountpoint)?;
+    } else if server.is_some() {
+        context.note(&format!("{at}: its server has gone already"));
+    }
+    clear(&mountpoint, context)
+}
+
+/// Sees to it that loop devices are not in use.
+fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Result<(), Fault> {
+    let mut used = String::new();
+    for device in devices {
+        let path = device.path();
+        let users = device
+            .users()
+            .map_err(|error| Fault::reading(&path, &error))?;
+        for user in users {
+            let device = path.display();
+            match &user {
+                User::Mounted(at) if force => {
+                    context.note(&format!("{device} is {user}; unmounting"));
+                    unmount(at, context)?;
+                }
+                _ => {
+                    let _ = write!(used, "\n  {device} is {user}");
+                }
+            }
+        }
+    }
+    match (used.is_empty(), force) {
+        (true, _) => Ok(()),
+        (false, false) => Err(Fault::File(format!(
+            "in use; unmount what is mounted, or say --force:{used}"
+        ))),
+        (false, true) => Err(Fault::File(format!(
+            "in use, which has to end first:{used}"
+        ))),
+    }
+}
+
+/// Unmounts, lazily if need be.
+fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
+    let failed = |error: io::Error| Fault::File(format!("{}: {error}", at.display()));
+    match mounts::unmount(at, false) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            context.note(&format!(
+                "{}: in use; nobody finds it any more, and it goes with the last who has it open",
+                at.display()
+            ));
+            mounts::unmount(at, true).map_err(failed)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Ends the server, which undoes what it has set up.
+fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
+    let at = mountpoint.display();
+    let failed = |error: io::Error| Fault::File(format!("{at}: its server: {error}"));
+    held.terminate().map_err(failed)?;
+    if held.wait(args.timeout).map_err(failed)? {
+        return Ok(());
+    }
+    if args.force {
+        // Told twice it does not wait for those who have something open.
+        held.terminate().map_err(failed)?;
+        if held.wait(args.timeout).map_err(failed)? {
+            return Ok(());
+        }
+    }
+    Err(Fault::File(format!(
+        "{at}: its server has been told to end and has not within {}; it says what it waits for",
+        args.timeout
+    )))
+}
+
+/// Clears away what a server has left that could not end well.
+fn clear(mountpoint: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
+    let at = mountpoint.display();
+    let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));
+    for device in loopdev::backed_by(mountpoint).map_err(failed)? {
+        let path = device.path();
+        let path = path.display();
+        device.reset();
+        let gone = device
+            .detach()
+            .map_err(|error| Fault::File(format!("{path}: {error}")))?;
+        context.note(&match gone {
+            true => format!("{path}: its file was taken away"),
+            false => format!("{path}: is open, and loses its file when it is closed"),
+        });
+    }
+    if mounts::at(mountpoint).map_err(failed)?.is_some() {
+        unmount(mountpoint, context)?;
+        context.note(&format!("{at}: unmounted"));
+    }
+    Ok(())
+}
