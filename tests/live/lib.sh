@@ -18,6 +18,10 @@ cleanup() {
         kill -KILL "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
     fi
+    # What a server that was killed leaves of its mount and loop device.
+    if [ -d "$work/mnt" ]; then
+        "$headtime" detach --force "$work/mnt" >/dev/null 2>&1 || true
+    fi
     rm -rf "$work"
     exit "$status"
 }
@@ -87,9 +91,9 @@ stop() {
 # Starts `headtime attach` with $work/serve.toml on $work/mnt; with --loop the loop device of disk0 is in $loop afterwards.
 loop=
 attach() {
+    rm -f "$work/attach.out"
     "$headtime" attach "$work/serve.toml" "$work/mnt" "$@" >"$work/attach.out" 2>"$work/server.err" &
     server=$!
-    undo+=("$headtime detach --force $work/mnt")
     wait_for 20 grep -q '^ready' "$work/attach.out"
     loop=$(grep -o '/dev/loop[0-9]*' "$work/attach.out" | head -n 1 || true)
 }

@@ -19,6 +19,7 @@ store = "$1"
 size = "256MiB"
 scheduler = "stream(deadline)"
 depth = 8
+faults = true
 
 [listen]
 control = "unix:$control"
