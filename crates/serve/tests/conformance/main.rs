@@ -1,0 +1,86 @@
+//! What every device does, asked of every device: one line for each of them.
+
+mod rig;
+mod suite;
+
+use headtime_disk::profile::by_name;
+use headtime_serve::device::Device;
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::faulty::{Faulty, Switch};
+use headtime_serve::file;
+use headtime_serve::null::Null;
+use headtime_units::Sectors;
+use rig::{Folder, Subject};
+use std::sync::Arc;
+
+const SECTORS: u64 = 1 << 16;
+
+fn emulate(drive: &str, store: StoreSpec) -> Box<dyn Device> {
+    let profile = by_name(drive).expect("it is shipped");
+    let size = SECTORS * u64::from(profile.geometry.sector_bytes);
+    let options = emulated::Options {
+        size: Some(size),
+        ..emulated::Options::new(profile, store)
+    };
+    Box::new(emulated::open(options).expect("opens"))
+}
+
+fn file(folder: &Folder, direct: bool) -> file::File {
+    file::open(&file::Options {
+        direct,
+        create_size: Some(SECTORS * 4096),
+        depth: 8,
+        ..file::Options::new(folder.path().join("disk"))
+    })
+    .expect("opens")
+}
+
+#[test]
+fn null() {
+    suite::run(Subject {
+        open: &|_| Box::new(Null::new(Sectors::new(SECTORS), 16)),
+        forgets: true,
+    });
+}
+
+#[test]
+fn emulated_in_memory() {
+    for drive in ["wd5000aaks", "atlas10k", "exos-x18"] {
+        suite::run(Subject {
+            open: &|_| emulate(drive, StoreSpec::Memory),
+            forgets: false,
+        });
+    }
+}
+
+#[test]
+fn emulated_in_a_file() {
+    suite::run(Subject {
+        open: &|folder| emulate("wd5000aaks", StoreSpec::File(folder.path().join("store"))),
+        forgets: false,
+    });
+}
+
+#[test]
+fn file_past_the_page_cache() {
+    suite::run(Subject {
+        open: &|folder| Box::new(file(folder, true)),
+        forgets: false,
+    });
+}
+
+#[test]
+fn file_through_the_page_cache() {
+    suite::run(Subject {
+        open: &|folder| Box::new(file(folder, false)),
+        forgets: false,
+    });
+}
+
+#[test]
+fn file_that_could_go_wrong() {
+    suite::run(Subject {
+        open: &|folder| Box::new(Faulty::new(file(folder, true), Arc::new(Switch::default()))),
+        forgets: false,
+    });
+}
