@@ -11,7 +11,8 @@
 //!
 //! - [`request`]: what passes between front ends and a disk, [`buffer`]: where the data lie.
 //! - [`disk`]: the handle that front ends use, and the thread behind it: events in, decisions out.
-//! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such.
+//! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
+//!   [`faulty`] makes one go wrong.
 //! - [`nbd`], `fuse` (a feature): front ends.
 //! - [`metrics`], [`http`], [`record`]: what a person watches it with.
 //! - [`clock`], [`sys`]: the machine.

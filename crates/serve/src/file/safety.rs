@@ -304,3 +304,134 @@ impl Machine {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// What a kernel might tell: files in a directory.
+    struct Told(PathBuf);
+
+    impl Told {
+        fn new(name: &str) -> Told {
+            let name = format!("headtime-safety-{name}-{}", std::process::id());
+            let told = Told(std::env::temp_dir().join(name));
+            let _ = fs::remove_dir_all(&told.0);
+            told.file("proc/self/mountinfo", "");
+            told.file("proc/swaps", "Filename Type Size Used Priority\n");
+            told
+        }
+
+        fn file(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().expect("has one")).expect("makes");
+            fs::write(path, text).expect("writes");
+        }
+
+        /// A device as `devices/sdx`, or a partition as `devices/sdx/sdx1`.
+        fn device(&self, dir: &str, number: &str) {
+            self.file(&format!("sys/{dir}/dev"), &format!("{number}\n"));
+            let by_number = self.0.join("sys/dev/block");
+            fs::create_dir_all(&by_number).expect("makes");
+            symlink(self.0.join("sys").join(dir), by_number.join(number)).expect("links");
+        }
+
+        fn partition(&self, dir: &str, number: &str) {
+            self.device(dir, number);
+            self.file(&format!("sys/{dir}/partition"), "1\n");
+        }
+
+        fn machine(&self) -> Machine {
+            Machine {
+                sys: self.0.join("sys"),
+                proc: self.0.join("proc"),
+            }
+        }
+
+        fn found(&self, number: &str) -> Option<String> {
+            let number = device_number(number).expect("a number");
+            let found = self.machine().use_of_device(number).expect("tells");
+            found.map(|found| found.to_string())
+        }
+    }
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn holders_of_a_disk_and_of_its_partitions() {
+        let told = Told::new("holders");
+        told.device("devices/sdx", "8:16");
+        assert_eq!(told.found("8:16"), None);
+        told.partition("devices/sdx/sdx1", "8:17");
+        told.partition("devices/sdx/sdx2", "8:18");
+        let partitioned = "it has 2 partitions, the first is sdx1";
+        assert_eq!(told.found("8:16").as_deref(), Some(partitioned));
+        assert_eq!(told.found("8:17"), None);
+        told.file("sys/devices/sdx/sdx2/holders/dm-3", "");
+        let held = "sdx2 is held by dm-3";
+        assert_eq!(told.found("8:16").as_deref(), Some(held));
+        assert_eq!(told.found("8:18").as_deref(), Some(held));
+        assert_eq!(told.found("8:17"), None);
+        // Whoever has the disk has its partitions.
+        told.file("sys/devices/sdx/holders/md0", "");
+        assert_eq!(told.found("8:17").as_deref(), Some("sdx is held by md0"));
+    }
+
+    #[test]
+    fn mounts_of_a_disk_and_of_its_partitions() {
+        let told = Told::new("mounts");
+        told.device("devices/sdx", "8:16");
+        told.partition("devices/sdx/sdx1", "8:17");
+        told.file(
+            "proc/self/mountinfo",
+            "22 1 254:0 / / rw - ext4 /dev/root rw\n\
+             30 22 8:17 / /mnt/two\\040words rw,noatime shared:1 master:2 - xfs /dev/sdx1 rw\n",
+        );
+        let mounted = "sdx1 is mounted on /mnt/two words";
+        assert_eq!(told.found("8:16").as_deref(), Some(mounted));
+        assert_eq!(told.found("8:17").as_deref(), Some(mounted));
+    }
+
+    #[test]
+    fn what_is_not_told_is_an_error() {
+        let told = Told::new("untold");
+        told.device("devices/sdx", "8:16");
+        let machine = told.machine();
+        assert!(machine.use_of_device(makedev(8, 32)).is_err());
+        fs::remove_file(told.0.join("proc/self/mountinfo")).expect("was there");
+        assert!(machine.use_of_device(makedev(8, 16)).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_swapped_to() {
+        let told = Told::new("swap file");
+        told.file("swap file", "");
+        let path = told.0.join("swap file");
+        let escaped = path.display().to_string().replace(' ', "\\040");
+        told.file(
+            "proc/swaps",
+            &format!("Filename Type\n{escaped} file 8 0 -2\n"),
+        );
+        let file = stat(&path).expect("is there");
+        let found = told.machine().use_of_file(&path, &file).expect("tells");
+        let what = path.display().to_string();
+        assert_eq!(found, Some(Use::Swap { what }));
+    }
+
+    #[test]
+    fn octal_digits() {
+        for (text, path) in [
+            ("/a\\040b\\134c", "/a b\\c"),
+            ("/a\\04", "/a\\04"),
+            ("\\", "\\"),
+            ("/\\777", "/\\777"),
+        ] {
+            assert_eq!(unescape(text), PathBuf::from(path), "{text}");
+        }
+    }
+}

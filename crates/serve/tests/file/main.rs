@@ -5,4 +5,5 @@
 mod data;
 mod opening;
 mod oracle;
+mod stalls;
 mod support;
