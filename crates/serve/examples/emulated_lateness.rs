@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => return Err(format!("unknown option {argument}").into()),
         }
     }
-    let profile = by_name(&drive)?;
+    let profile = by_name(&drive).ok_or("no such drive")?;
     let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
     let mut options = Options::new("drive", Clock::start(), ("noop".into(), Box::new(build)));
     options.engine.depth = depth;
