@@ -21,7 +21,7 @@ pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, Run, SimVerb};
-pub use trace::{Convert, Info, ReadingOptions, Replay, TextFormat, To, TraceVerb};
+pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them
 ///
@@ -49,7 +49,7 @@ pub enum Verb {
     /// Simulate: compare schedulers on a modelled drive
     #[command(subcommand)]
     Sim(SimVerb),
-    /// Traces: look at, convert, replay
+    /// Traces: look at, convert, replay, record
     #[command(subcommand)]
     Trace(TraceVerb),
     /// Drive profiles: list, show, import, validate, learn

@@ -3,10 +3,11 @@
 use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
 use crate::scenario::Firmware;
 use clap::{Args, Subcommand, ValueEnum};
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::{ArrivalEvent, Fit, Format, Speed, TimeUnit};
 use std::path::PathBuf;
 
-/// Traces: look at, convert, replay
+/// Traces: look at, convert, replay, record
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
     /// Show what a trace holds
@@ -15,6 +16,8 @@ pub enum TraceVerb {
     Convert(Convert),
     /// Replay a trace on a modelled drive under each of the schedulers
     Replay(Box<Replay>),
+    /// Record the requests of a block device with their processes
+    Record(Record),
 }
 
 /// How to read a trace.
@@ -58,6 +61,52 @@ pub struct Info {
     /// How to read it.
     #[command(flatten)]
     pub reading: ReadingOptions,
+}
+
+/// Record the requests of a block device with their processes
+///
+/// Through the kernel's tracing (tracefs), which takes root: what is handed to the block layer, before
+/// merging and scheduling, by which thread, and when it is complete. Reads from the page cache do not
+/// get there, and what it writes belongs to the thread that writes it back. Neither a module nor
+/// blktrace is needed. A disk, a loop device or a device-mapper node is recorded as such; of a
+/// partition, the requests to its disk between its ends, by the disk's addresses. Ends with the
+/// time, Ctrl-C or SIGTERM, when the device goes away, or after 8 million requests.
+#[derive(Debug, Args)]
+#[command(after_long_help = RECORD_EXAMPLES)]
+pub struct Record {
+    /// The block device, such as /dev/sda, /dev/sda1 or /dev/loop0
+    #[arg(value_name = "DEVICE")]
+    pub device: PathBuf,
+    /// The file to write, csv; compressed with gzip if its name ends in .gz
+    #[arg(short, long = "out", value_name = "FILE")]
+    pub out: PathBuf,
+    /// How long, such as 60s; until Ctrl-C if not given
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    pub span: Option<Nanos>,
+    /// The kernel's buffer for each processor, 16KiB to 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = buffer)]
+    pub buffer: Bytes,
+}
+
+const RECORD_EXAMPLES: &str = "Examples:
+  headtime trace record /dev/sda --for 60s -o disk.csv.gz
+  headtime trace replay disk.csv.gz --profile exos-x18 --closed-per-process --scheduler noop,deadline,sstf";
+
+fn span(text: &str) -> Result<Nanos, String> {
+    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_zero() {
+        return Err("it must be longer than nothing".to_owned());
+    }
+    Ok(span)
+}
+
+fn buffer(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if (16 << 10..=1 << 30).contains(&bytes.0) {
+        Ok(bytes)
+    } else {
+        Err("allowed are 16KiB to 1GiB".to_owned())
+    }
 }
 
 /// A table, or JSON.

@@ -58,6 +58,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Trace(TraceVerb::Info(args)) => trace::info(&args, context),
         Verb::Trace(TraceVerb::Convert(args)) => trace::convert(&args, context),
         Verb::Trace(TraceVerb::Replay(args)) => trace::replay(*args, context),
+        Verb::Trace(TraceVerb::Record(args)) => trace::record(&args, context),
         Verb::Drive(DriveVerb::List(args)) => drive::list(&args, context),
         Verb::Drive(DriveVerb::Show(args)) => drive::show(&args, context),
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),

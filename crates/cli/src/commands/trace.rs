@@ -1,5 +1,9 @@
 //! `headtime trace`
 
+mod record;
+
+pub(super) use record::record;
+
 use super::Context;
 use super::compare::compare;
 use super::sim::{set, set_all, set_schedulers, tree_fault};

@@ -14,6 +14,7 @@ fn short_help() {
         ("trace-info", vec!["trace", "info", "-h"]),
         ("trace-convert", vec!["trace", "convert", "-h"]),
         ("trace-replay", vec!["trace", "replay", "-h"]),
+        ("trace-record", vec!["trace", "record", "-h"]),
         ("drive", vec!["drive", "-h"]),
         ("drive-show", vec!["drive", "show", "-h"]),
         ("drive-curve", vec!["drive", "curve", "-h"]),

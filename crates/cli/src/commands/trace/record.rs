@@ -1,0 +1,269 @@
+//! `headtime trace record`
+
+use super::OutName;
+use crate::args::{Record, To};
+use crate::commands::Context;
+use crate::fault::Fault;
+use crate::files::Output;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use headtime_serve::record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
+use headtime_workload::WriteError;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Processes that are named in the file and in the summary.
+const NAMED: (usize, usize) = (100, 5);
+
+/// Longest wait until a signal is seen.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Time,
+    Signal,
+    Gone,
+    Full,
+}
+
+pub(in crate::commands) fn record(args: &Record, context: &mut Context<'_>) -> Result<(), Fault> {
+    let name = OutName::new(&args.out)?;
+    if name.to != To::Csv {
+        return Err(Fault::Usage(format!(
+            "{}: a recording is csv, which alone has a place for processes and completions; name it .csv or .csv.gz",
+            args.out.display()
+        )));
+    }
+    let target = Target::new(&args.device).map_err(fault)?;
+    let mut output = Output::create(&args.out)?;
+    let signals = signals()?;
+    let options = RecordOptions {
+        buffer: args.buffer,
+        ..RecordOptions::default()
+    };
+    let mut recorder = Recorder::start(&target, &options).map_err(fault)?;
+    let long = match args.span {
+        Some(span) => format!("for {span}, or until Ctrl-C"),
+        None => "until Ctrl-C".to_owned(),
+    };
+    context.note(&format!("recording {}, {long}", what(&target)));
+    let end = record_until(&mut recorder, args, &signals).map_err(fault)?;
+    let recording = recorder.finish().map_err(fault)?;
+    match end {
+        End::Time | End::Signal => {}
+        End::Gone => context.note(&format!("{}: the device is gone", target.path())),
+        End::Full => context.note(&format!(
+            "ended after {} requests, the most that are recorded",
+            options.requests_max
+        )),
+    }
+    if recording.trace.requests.is_empty() {
+        return Err(Fault::File(format!(
+            "{}: nothing to write: {}",
+            args.out.display(),
+            remainder(&recording).first().map_or_else(
+                || format!("no request was made to {}", target.path()),
+                |rest| format!("no request was both made and completed meanwhile; {rest}")
+            )
+        )));
+    }
+    write(&recording, &target, name, &args.out, &mut output)?;
+    output.finish()?;
+    summary(&recording, &args.out, context);
+    Ok(())
+}
+
+fn fault(error: RecordError) -> Fault {
+    Fault::File(error.to_string())
+}
+
+/// The device and what of it is recorded.
+fn what(target: &Target) -> String {
+    let (major, minor) = target.numbers();
+    let path = target.path();
+    match target.part() {
+        None => format!("{path} ({}, {major}:{minor})", target.disk()),
+        Some(part) => format!(
+            "{path} (sectors {} to {} of {}, {major}:{minor}, and its flushes)",
+            part.start.get(),
+            part.end().get() - 1,
+            target.disk()
+        ),
+    }
+}
+
+/// Records until something ends it.
+#[allow(
+    clippy::disallowed_types,
+    reason = "a recording lasts as long as it is told, in the world's time"
+)]
+fn record_until(
+    recorder: &mut Recorder,
+    args: &Record,
+    signals: &AtomicU32,
+) -> Result<End, RecordError> {
+    let begun = std::time::Instant::now();
+    let span = args.span.map(|span| Duration::from_nanos(span.as_nanos()));
+    loop {
+        let left = span.map(|span| span.saturating_sub(begun.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(End::Time);
+        }
+        match recorder.step(left.map_or(STEP, |left| left.min(STEP)))? {
+            Going::On => {}
+            Going::Gone => return Ok(End::Gone),
+            Going::Full => return Ok(End::Full),
+        }
+        if signals.load(Ordering::Relaxed) > 0 {
+            return Ok(End::Signal);
+        }
+    }
+}
+
+/// Counts SIGINT, SIGTERM and SIGHUP from now on, which then end nothing by themselves. The third ends
+/// the process: somebody means it.
+fn signals() -> Result<Arc<AtomicU32>, Fault> {
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = count.clone();
+    let (ready, is_ready) = mpsc::channel();
+    let watch = move || {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        runtime.block_on(async {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut hangup = signal(SignalKind::hangup())?;
+            let _ = ready.send(());
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                if counted.fetch_add(1, Ordering::Relaxed) >= 2 {
+                    std::process::exit(130);
+                }
+            }
+        })
+    };
+    let problem =
+        |text: &dyn std::fmt::Display| Fault::File(format!("signals cannot be waited for: {text}"));
+    let watcher = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch)
+        .map_err(|error| problem(&error))?;
+    if is_ready.recv().is_ok() {
+        return Ok(count);
+    }
+    let ended: Result<std::io::Result<()>, _> = watcher.join();
+    Err(match ended {
+        Ok(Err(error)) => problem(&error),
+        _ => problem(&"their thread ended"),
+    })
+}
+
+/// Writes what was recorded, and above it who it was.
+fn write(
+    recording: &Recording,
+    target: &Target,
+    name: OutName,
+    path: &Path,
+    output: &mut Output,
+) -> Result<(), Fault> {
+    let mut text = format!(
+        "# {}, recorded by headtime {} in {:.3} s; process numbers are those of threads\n",
+        what(target),
+        env!("CARGO_PKG_VERSION"),
+        recording.span.as_secs_f64()
+    );
+    for line in remainder(recording) {
+        text.push_str(&format!("# {line}\n"));
+    }
+    for process in recording.processes.iter().take(NAMED.0) {
+        text.push_str(&format!(
+            "# process {}: {}, {} requests\n",
+            process.id,
+            process.name.escape_debug(),
+            process.requests
+        ));
+    }
+    let put = |out: &mut dyn Write| {
+        out.write_all(text.as_bytes())?;
+        recording.trace.write_csv(out)
+    };
+    let written = if name.gzip {
+        let mut packed = GzEncoder::new(output, Compression::default());
+        put(&mut packed).and_then(|_| Ok(packed.finish().map(|_| ())?))
+    } else {
+        put(output).map(|_| ())
+    };
+    written.map_err(|error| match error {
+        WriteError::Io(error) => Fault::writing(path, &error),
+        other => Fault::File(format!("{}: {other}", path.display())),
+    })
+}
+
+/// What is not in the trace, a line for each kind that there is.
+fn remainder(recording: &Recording) -> Vec<String> {
+    [
+        (
+            recording.lost,
+            "events were lost, as the kernel's buffer was full: requests are missing, and some may have a wrong \
+             completion (--buffer makes it larger)",
+        ),
+        (
+            recording.unfinished,
+            "requests that were not complete at the end are left out",
+        ),
+        (
+            recording.unpaired,
+            "completions of requests made before the beginning are left out",
+        ),
+        (recording.failed, "requests ended with an error"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, text)| format!("{count} {text}"))
+    .collect()
+}
+
+fn summary(recording: &Recording, out: &Path, context: &mut Context<'_>) {
+    let total = recording.trace.info().total;
+    let mut kinds = vec![
+        format!("{} reads", total.reads),
+        format!("{} writes", total.writes),
+    ];
+    for (count, what) in [(total.flushes, "flushes"), (total.discards, "discards")] {
+        if count > 0 {
+            kinds.push(format!("{count} {what}"));
+        }
+    }
+    context.note(&format!(
+        "{}: {} requests in {:.3} s ({}) of {} threads",
+        out.display(),
+        total.requests(),
+        recording.span.as_secs_f64(),
+        kinds.join(", "),
+        recording.processes.len()
+    ));
+    for line in remainder(recording) {
+        context.note(&line);
+    }
+    let busiest: Vec<String> = recording
+        .processes
+        .iter()
+        .take(NAMED.1)
+        .map(|process| {
+            let name = process.name.escape_debug();
+            format!("{name}-{}: {}", process.id, process.requests)
+        })
+        .collect();
+    context.note(&format!("requests of {}", busiest.join(", ")));
+}
