@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     options.engine.depth = 256;
     let disk = Disk::start(options, move || {
-        let device = Memory::new(Sectors::new(1 << 21), 512, delay);
+        let device = Memory::new(Sectors::new(1 << 21), 512, delay, true);
         Ok::<_, std::convert::Infallible>(Box::new(device) as Box<_>)
     })?;
     let export = Export {

@@ -11,7 +11,7 @@
 //! | `write` | write; flagged FUA if `O_SYNC` or `O_DSYNC`; past the end `ENOSPC` |
 //! | `write` of part of a sector | read, write; atomic against whatever else comes through the mount |
 //! | `fsync`, `fdatasync` | flush |
-//! | `fallocate` with `PUNCH_HOLE` | discard, if the disk reads zeroes from what it has forgotten; else zeroes are written |
+//! | `fallocate` with `PUNCH_HOLE` | discard, if the disk reads zeroes from what it has forgotten; else zeroes are written; `EOPNOTSUPP` if it cannot discard |
 //! | `fallocate` with `ZERO_RANGE` | zeroes are written |
 //! | `lseek` with `SEEK_DATA`, `SEEK_HOLE` | none: what the device has allocated |
 //! | `close` | none |
@@ -62,10 +62,6 @@ pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
 /// of 12 would keep a queue of 32 from filling; more than this no disk has.
 pub const MAX_BACKGROUND: u16 = 128;
 
-/// Requests with the disks at a time, of one mount. More come only from so many threads that wait
-/// for theirs; they wait a little longer.
-const REQUESTS: u32 = 1024;
-
 /// How to mount.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -75,14 +71,19 @@ pub struct Options {
     /// Whether users other than the one who mounts may look in; the files are still only his.
     /// Needs `user_allow_other` in `fuse.conf` unless he is root.
     pub allow_other: bool,
+    /// Requests with the disks at a time. The next one waits, and with it all that come after it.
+    /// 0 counts as 1.
+    pub requests: u32,
 }
 
 impl Default for Options {
-    /// Processes are told, others are kept out.
+    /// Processes are told, others are kept out, 1024 requests: more can come only of more threads
+    /// that each wait for one, as those that nobody waits for are at most [`MAX_BACKGROUND`].
     fn default() -> Options {
         Options {
             processes: true,
             allow_other: false,
+            requests: 1024,
         }
     }
 }
@@ -181,7 +182,7 @@ pub fn mount(
     let gone = Arc::new(Gone::default());
     let files = Files {
         exports: exports.into_iter().map(Arc::new).collect(),
-        table: Arc::new(Table::new(REQUESTS)),
+        table: Arc::new(Table::new(options.requests.max(1))),
         slow: Slow::start().map_err(machine)?,
         processes: options.processes,
         owner: (

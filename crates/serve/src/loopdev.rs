@@ -12,12 +12,13 @@
 //! | `nr_requests` | 128 | what the device has; an earlier, lower value outlives the file |
 //! | `rotational` | 1 | file systems and schedulers lay out and order for a disk with an arm |
 //! | `read_ahead_kb` | as asked | the kernel derives up to 2560 on its own, see below |
-//! | `discard_max_bytes` | 0 if the disk cannot discard | else `mkfs` would write zeroes all over it |
 //!
 //! Read-ahead is the size of the requests of a program that reads a file from its beginning to its
 //! end through the page cache: 128 KiB on a disk as Linux ships.
 //!
-//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes these.
+//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes these. One is not touched
+//! for that reason: `discard_max_bytes`, once 0, takes no other value (seen with Linux 6.18). That a
+//! disk cannot discard is left to the file to say.
 
 mod ioctl;
 
@@ -41,8 +42,6 @@ pub struct Settings {
     pub read_ahead_bytes: u64,
     /// The largest request, in bytes.
     pub max_request_bytes: u32,
-    /// Whether it can discard.
-    pub discards: bool,
 }
 
 /// Why there is no loop device.
@@ -212,9 +211,6 @@ impl LoopDevice {
         let asked = u64::from(settings.max_request_bytes / 1024);
         set("max_sectors_kb", &asked.min(most).to_string())?;
         set("rotational", "1")?;
-        if !settings.discards && self.get("discard_max_bytes").is_ok_and(|most| most > 0) {
-            set("discard_max_bytes", "0")?;
-        }
         // Last: the kernel sets it anew whenever it changes a limit.
         let read_ahead = settings.read_ahead_bytes.div_ceil(1024);
         set("read_ahead_kb", &read_ahead.to_string())
@@ -279,9 +275,6 @@ impl LoopDevice {
         // Zero stands for what the kernel takes by itself.
         try_set("max_sectors_kb", "0");
         try_set("rotational", "0");
-        if let Ok(most) = self.get("discard_max_hw_bytes") {
-            try_set("discard_max_bytes", &most.to_string());
-        }
     }
 
     /// Lets as many requests in as the device has. A change that changes nothing is not carried out,

@@ -70,7 +70,8 @@ impl Files {
             ctime: time,
             crtime: time,
             kind: FileType::Directory,
-            perm: 0o500,
+            // Who may come in at all is decided by the mount.
+            perm: 0o555,
             nlink: 2,
             uid: self.owner.0,
             gid: self.owner.1,
@@ -396,11 +397,14 @@ impl Filesystem for Files {
         }
         let geometry = export.disk.geometry();
         let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
-            // Loop devices ask for this to discard and to write zeroes, so that in both cases it
-            // has to read as zeroes afterwards.
-            libc::FALLOC_FL_PUNCH_HOLE if geometry.discards && export.disk.discards_to_zeroes() => {
-                Zeroing::Discard
+            // Loop devices ask for this to discard, and `mkfs` discards the whole device: zeroes
+            // instead would take a drive hours. They ask for it to write zeroes, too; told that
+            // there is no such thing, the kernel then writes pages of zeroes.
+            libc::FALLOC_FL_PUNCH_HOLE if !geometry.discards => {
+                return reply.error(Errno::EOPNOTSUPP);
             }
+            // For the sake of those zeroes a hole has to read as such.
+            libc::FALLOC_FL_PUNCH_HOLE if export.disk.discards_to_zeroes() => Zeroing::Discard,
             libc::FALLOC_FL_PUNCH_HOLE => Zeroing::Write { may_punch: true },
             libc::FALLOC_FL_ZERO_RANGE => Zeroing::Write { may_punch: false },
             _ => return reply.error(Errno::EOPNOTSUPP),

@@ -4,12 +4,14 @@ use crate::memory::Memory;
 use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Export, Options};
+use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::fuse::{self, Mounted};
 use headtime_units::{Nanos, Sectors};
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// Says why a test is skipped, if this machine cannot mount.
 pub fn can_mount(test: &str) -> bool {
@@ -93,6 +95,11 @@ pub struct Kind {
     pub sector_bytes: u32,
     pub depth: u32,
     pub delay: Nanos,
+    pub discards: bool,
+    /// Requests that the disk's queue holds.
+    pub queue: usize,
+    /// Requests that the mount lets through at a time.
+    pub requests: u32,
 }
 
 impl Default for Kind {
@@ -102,6 +109,9 @@ impl Default for Kind {
             sector_bytes: 512,
             depth: 64,
             delay: Nanos::ZERO,
+            discards: true,
+            queue: 1024,
+            requests: 1024,
         }
     }
 }
@@ -112,12 +122,30 @@ pub fn disk(name: &str, kind: Kind) -> Disk {
     options.engine.depth = kind.depth;
     options.exports = 2;
     options.real_time = false;
+    options.queue = kind.queue;
     Disk::start(options, move || {
         let sectors = Sectors::new(kind.bytes / u64::from(kind.sector_bytes));
-        let device = Memory::new(sectors, kind.sector_bytes, kind.delay);
+        let device = Memory::new(sectors, kind.sector_bytes, kind.delay, kind.discards);
         Ok::<_, Infallible>(Box::new(device) as Box<_>)
     })
     .expect("starts")
+}
+
+/// A disk of 64 MiB that goes wrong when it is told to.
+pub fn faulty() -> (Disk, Arc<Switch>) {
+    let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+    let options = Options::new(
+        "disk0",
+        Clock::start(),
+        ("noop".to_owned(), Box::new(build)),
+    );
+    let switch = Arc::new(Switch::default());
+    let of_device = Arc::clone(&switch);
+    let disk = Disk::start(options, move || {
+        let memory = Memory::new(Sectors::new(1 << 17), 512, Nanos::ZERO, true);
+        Ok::<_, Infallible>(Box::new(Faulty::new(memory, of_device)) as Box<_>)
+    });
+    (disk.expect("starts"), switch)
 }
 
 pub fn export(name: &str, number: u16, disk: &Disk) -> Export {
@@ -143,7 +171,11 @@ impl One {
         let directory = Directory::new(name);
         let disk = disk("disk0", kind);
         let exports = vec![export("disk0", 0, &disk)];
-        let mounted = fuse::mount(&directory.0, exports, &fuse::Options::default());
+        let options = fuse::Options {
+            requests: kind.requests,
+            ..fuse::Options::default()
+        };
+        let mounted = fuse::mount(&directory.0, exports, &options);
         One {
             mounted: mounted.expect("mounts"),
             disk,
@@ -173,4 +205,9 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
         .build()
         .expect("a runtime")
         .block_on(future)
+}
+
+/// Requests that the disk has finished: reads, writes, flushes, discards.
+pub fn requests(one: &One) -> [u64; 4] {
+    wait(one.disk.snapshot()).expect("runs").metrics.exports[0].requests
 }

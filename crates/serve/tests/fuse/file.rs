@@ -1,15 +1,21 @@
 //! The file itself.
 
-use crate::common::{Directory, Kind, One, can_mount, disk, export, needs, run, wait};
+use crate::common::{
+    Directory, Kind, One, can_mount, disk, export, faulty, needs, requests, run, wait,
+};
+use headtime_disk::drive::Fault;
 use headtime_sched::Op;
+use headtime_serve::device::Control;
 use headtime_serve::fuse::{self, MountError};
 use headtime_serve::{loopdev, mounts};
-use headtime_units::Nanos;
+use headtime_units::{Extent, Nanos};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 fn open(one: &One) -> File {
     OpenOptions::new()
@@ -32,11 +38,6 @@ fn pattern(offset: u64, len: usize) -> Vec<u8> {
         .map(|at| (at * 31 + at / 251) as u8)
         .take(len)
         .collect()
-}
-
-/// Requests that the disk has finished: reads, writes, flushes, discards.
-fn requests(one: &One) -> [u64; 4] {
-    wait(one.disk.snapshot()).expect("runs").metrics.exports[0].requests
 }
 
 #[test]
@@ -401,7 +402,7 @@ fn as_many_in_flight_as_a_program_asks_for() {
             });
             while !fio.is_finished() {
                 let snapshot = wait(async {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                     one.disk.snapshot().await
                 });
                 most = most.max(snapshot.expect("runs").in_flight);
@@ -446,4 +447,115 @@ fn fio_reads_what_it_wrote() {
         run("fio", &arguments);
         one.end();
     }
+}
+
+/// Queues that are full all the time: of the disk, and of the mount.
+#[test]
+fn full_queues_lose_nothing() {
+    let test = "full_queues_lose_nothing";
+    if !can_mount(test) || !needs(test, "fio") {
+        return;
+    }
+    for (name, queue, requests) in [("queue", 1, 1024), ("requests", 1024, 2), ("both", 1, 1)] {
+        let kind = Kind {
+            delay: Nanos::from_micros(20),
+            queue,
+            requests,
+            ..Kind::default()
+        };
+        let one = One::new(name, kind);
+        let filename = format!("--filename={}", one.path());
+        run(
+            "fio",
+            &[
+                "--name=full",
+                &filename,
+                "--rw=randrw",
+                "--ioengine=io_uring",
+                "--direct=1",
+                "--bsrange=512-16k",
+                "--iodepth=32",
+                "--size=8m",
+                "--verify=crc32c",
+                "--verify_fatal=1",
+                "--verify_state_save=0",
+            ],
+        );
+        one.end();
+    }
+}
+
+#[test]
+fn programs_are_told_what_went_wrong() {
+    if !can_mount("programs_are_told_what_went_wrong") {
+        return;
+    }
+    let directory = Directory::new("faults");
+    let (disk, switch) = faulty();
+    let exports = vec![export("disk0", 0, &disk)];
+    let options = fuse::Options::default();
+    let mut mounted = fuse::mount(&directory.0, exports, &options).expect("mounts");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(mounted.file("disk0"))
+        .expect("opens");
+    let unreadable = Fault::Unreadable {
+        extent: Extent::at(100, 1),
+        retries: 1,
+    };
+    wait(disk.control(Control::Fault(unreadable)))
+        .expect("runs")
+        .expect("can go wrong");
+    let code = |result: std::io::Result<usize>| result.expect_err("fails").raw_os_error();
+    let mut bytes = [0; 4096];
+    assert_eq!(code(file.read_at(&mut bytes, 99 * 512)), Some(libc::EIO));
+    // Part of that sector cannot be written, as the rest of it is not known.
+    assert_eq!(code(file.write_at(&[1; 10], 100 * 512)), Some(libc::EIO));
+    assert_eq!(file.read_at(&mut bytes, 0).expect("reads"), 4096);
+    file.write_all_at(&[1; 512], 0).expect("writes");
+    switch.fail_flushes(1);
+    let flush = file.sync_all().expect_err("fails").raw_os_error();
+    assert_eq!(flush, Some(libc::EIO));
+    // From then on nothing is written until somebody says so.
+    assert_eq!(code(file.write_at(&[1; 512], 0)), Some(libc::EROFS));
+    wait(disk.clear_failure()).expect("runs").expect("clears");
+    file.write_all_at(&[2; 512], 0).expect("writes");
+    drop(file);
+    mounted.unmount().expect("nothing is open");
+    disk.stop().expect("stops");
+}
+
+/// Killed while its request is with the disk, a program ends when that does, and nobody else
+/// notices.
+#[test]
+fn a_program_that_is_killed() {
+    let test = "a_program_that_is_killed";
+    if !can_mount(test) || !needs(test, "dd") {
+        return;
+    }
+    let kind = Kind {
+        delay: Nanos::from_millis(200),
+        ..Kind::default()
+    };
+    let one = One::new("killed", kind);
+    let mut dd = Command::new("dd")
+        .args(["bs=64k", "of=/dev/null", &format!("if={}", one.path())])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    wait(async {
+        loop {
+            let snapshot = one.disk.snapshot().await.expect("runs");
+            if snapshot.in_flight > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    dd.kill().expect("is ours");
+    let killed = dd.wait().expect("is waited for");
+    assert!(!killed.success());
+    assert_eq!(read(&open(&one), 0, 512), [0; 512]);
+    one.end();
 }

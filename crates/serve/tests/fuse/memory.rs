@@ -22,14 +22,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn new(capacity: Sectors, sector_bytes: u32, delay: Nanos) -> Memory {
+    pub fn new(capacity: Sectors, sector_bytes: u32, delay: Nanos, discards: bool) -> Memory {
         Memory {
             geometry: Geometry {
                 capacity,
                 sector_bytes,
                 depth: 256,
                 read_only: false,
-                discards: true,
+                discards,
             },
             delay,
             store: Arc::default(),

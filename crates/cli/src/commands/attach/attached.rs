@@ -34,6 +34,7 @@ impl Attached {
         let options = fuse::Options {
             processes: !args.loop_devices,
             allow_other: args.allow_other,
+            ..fuse::Options::default()
         };
         let mounted = fuse::mount(&args.mountpoint, exports.clone(), &options)
             .map_err(|error| Fault::File(error.to_string()))?;
@@ -52,7 +53,6 @@ impl Attached {
                         read_only: export.read_only || geometry.read_only,
                         read_ahead_bytes: args.read_ahead.0,
                         max_request_bytes: fuse::MAX_REQUEST_BYTES,
-                        discards: geometry.discards,
                     };
                     match loopdev::attach(&file, &settings) {
                         Ok(device) => Some(device),
