@@ -41,7 +41,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
 use headtime_sched::{Flags, Op, Request, Tag};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
@@ -53,6 +53,9 @@ use sync::{Syncer, Ticket};
 use undo::Undo;
 
 pub use store::FILE_BYTES_MAX;
+
+/// A drive that is told to stall for longer does so for a year.
+const STALL_MAX: Nanos = Nanos::from_secs(365 * 24 * 60 * 60);
 
 /// Where the bytes of an emulated drive lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -652,6 +655,11 @@ impl Device for Emulated {
                 {
                     return Err(ControlError::Outside { extent, capacity });
                 }
+                let fault = match fault {
+                    // So that times stay within 64 bits.
+                    Fault::Stall(span) => Fault::Stall(span.min(STALL_MAX)),
+                    other => other,
+                };
                 let now = self.advance(now);
                 self.drive.inject(now, fault);
                 Ok(())

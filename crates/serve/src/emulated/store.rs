@@ -79,6 +79,18 @@ impl Store {
         })
     }
 
+    /// A store of which nothing can be synced.
+    #[cfg(test)]
+    pub fn broken() -> Store {
+        let (pipe, _) = rustix::pipe::pipe().expect("there are pipes");
+        Store {
+            files: vec![pipe],
+            file_bytes: 1,
+            bytes: 1,
+            in_memory: false,
+        }
+    }
+
     /// Whether it is gone with the process, so that there is nothing to sync.
     pub fn in_memory(&self) -> bool {
         self.in_memory

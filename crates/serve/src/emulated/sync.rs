@@ -146,3 +146,69 @@ impl Drop for Syncer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    fn rings(syncer: &Syncer) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut fds = [PollFd::from_borrowed_fd(syncer.ready_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&now)).expect("polls") == 1
+    }
+
+    fn wait(syncer: &Syncer, ticket: Ticket) {
+        while !syncer.is_done(ticket) {
+            let mut fds = [PollFd::from_borrowed_fd(syncer.ready_fd(), PollFlags::IN)];
+            poll(&mut fds, None).expect("polls");
+            syncer.hush();
+        }
+    }
+
+    #[test]
+    fn what_is_done_rings_until_it_is_hushed() {
+        let store = Store::memory(4096, 4096).expect("opens");
+        let syncer = Syncer::start(Arc::new(store)).expect("starts");
+        assert!(!rings(&syncer));
+        for _ in 0..1000 {
+            let ticket = syncer.ask();
+            wait(&syncer, ticket);
+            assert_eq!(syncer.result(ticket), Ok(()));
+        }
+        // The last ring may come after what it is for was seen to be done.
+        let last = syncer.ask();
+        wait(&syncer, last);
+        while rings(&syncer) {
+            syncer.hush();
+        }
+        assert!(!rings(&syncer));
+    }
+
+    #[test]
+    fn a_failure_is_that_of_every_ticket_that_it_was_for() {
+        let syncer = Syncer::start(Arc::new(Store::broken())).expect("starts");
+        for burst in 1..50 {
+            let tickets: Vec<_> = (0..burst).map(|_| syncer.ask()).collect();
+            for ticket in tickets {
+                wait(&syncer, ticket);
+                assert_eq!(syncer.result(ticket), Err(Errno::INVAL));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_done_before_the_end() {
+        let store = Arc::new(Store::memory(4096, 4096).expect("opens"));
+        let syncer = Syncer::start(store).expect("starts");
+        let shared = Arc::clone(&syncer.shared);
+        for _ in 0..10 {
+            syncer.ask();
+        }
+        drop(syncer);
+        assert_eq!(shared.done.load(Ordering::Acquire), 10);
+    }
+}

@@ -349,6 +349,12 @@ fn random_commands_and_power_cuts() {
         profile("atlas10k"),
         // Larger sectors on the medium, as of a drive of today.
         profile("exos-x18"),
+        // Larger sectors at the interface.
+        with("atlas10k", |spec| {
+            spec.geometry.sector_bytes = 4096;
+            spec.geometry.physical_sector_bytes = 4096;
+            spec.cache.write_back = WriteBack::Full;
+        }),
         // A buffer that lets the arm set out at once.
         with("wd5000aaks", |spec| {
             spec.cache.write_back = WriteBack::Flushed;

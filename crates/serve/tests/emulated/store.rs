@@ -1,11 +1,11 @@
 //! Where the bytes lie.
 
 use crate::host::{Folder, Host, emulate, profile};
-use headtime_sched::Flags;
+use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Control, Device};
 use headtime_serve::emulated::{FILE_BYTES_MAX, Options, StoreSpec, open};
-use headtime_serve::request::Kind;
-use headtime_units::Sectors;
+use headtime_serve::request::{Data, Kind};
+use headtime_units::{Extent, Sectors};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
@@ -174,10 +174,18 @@ fn a_full_file_system_fails_the_write_that_finds_it_full() {
         }
     }
     assert!(old > 0 && old + new == written * 48, "{old} {new}");
+    // Zeroes for which there is no space either, unless they may be a hole.
+    let extent = Extent::at(written * 48, 48);
+    for (may_punch, result) in [(false, Err(Kind::NoSpace)), (true, Ok(()))] {
+        let part = host.part(extent, Data::Zeroes { may_punch });
+        host.submit(Op::Write, extent, Flags::NONE, vec![part]);
+        assert_eq!(host.next().result.map_err(|failure| failure.kind), result);
+        assert_eq!(host.contents(written * 48, 48), [0; 48 * 512]);
+    }
     // Space that is given back can be had again.
-    let extent = headtime_units::Extent::at(0, 48);
-    let part = host.part(extent, headtime_serve::request::Data::None);
-    host.submit(headtime_sched::Op::Discard, extent, Flags::NONE, vec![part]);
+    let extent = Extent::at(0, 48);
+    let part = host.part(extent, Data::None);
+    host.submit(Op::Discard, extent, Flags::NONE, vec![part]);
     assert_eq!(host.next().result, Ok(()));
     host.write(written * 48, 48, 7, Flags::NONE);
     assert_eq!(host.next().result, Ok(()));

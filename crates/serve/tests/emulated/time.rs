@@ -177,6 +177,22 @@ fn commands_that_stall_or_are_lost_can_be_given_up() {
 }
 
 #[test]
+fn a_stall_without_end_can_still_be_given_up() {
+    let mut host = Host::new(emulate(&profile("wd5000aaks"), StoreSpec::Memory, SECTORS));
+    host.control(Control::Fault(Fault::Stall(Nanos::MAX)));
+    host.control(Control::Fault(Fault::Stall(Nanos::MAX)));
+    host.write(0, 8, 1, Flags::NONE);
+    host.read(SECTORS / 2, 8);
+    host.control(Control::PowerCut);
+    assert_eq!(host.drain().len(), 2);
+    // What the firmware was stuck in is over.
+    host.control(Control::PowerOn);
+    let from = host.now;
+    host.read(SECTORS / 2, 8);
+    assert!(host.next().at < from + Nanos::from_secs(1));
+}
+
+#[test]
 fn a_tag_that_nothing_has_cannot_be_given_up() {
     use headtime_serve::device::Aborted;
     let mut device = emulate(&profile("wd5000aaks"), StoreSpec::Memory, SECTORS);
