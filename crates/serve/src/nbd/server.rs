@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -25,6 +25,9 @@ pub struct Limits {
     pub requests: usize,
     /// Bytes of their data; a single request may have more. 64 MiB by default.
     pub bytes: usize,
+    /// The same for all connections together; each may have a single request beyond it. 1 GiB by
+    /// default.
+    pub bytes_total: usize,
     /// For the whole of a handshake. 10 s by default.
     pub handshake: Duration,
     /// For answering what was read when the server ends. 10 s by default.
@@ -37,6 +40,7 @@ impl Default for Limits {
             connections: 128,
             requests: 256,
             bytes: 64 << 20,
+            bytes_total: 1 << 30,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(10),
         }
@@ -110,6 +114,8 @@ struct Common {
     offers: Arc<[Offer]>,
     limits: Limits,
     counts: Arc<Counts>,
+    /// Bytes of data of requests that are not answered.
+    held: Arc<AtomicUsize>,
     /// Of connections that may have to be told to end.
     inboxes: Mutex<Vec<Weak<Inbox>>>,
 }
@@ -160,6 +166,7 @@ impl Server {
                     ..limits
                 },
                 counts: Arc::default(),
+                held: Arc::default(),
                 inboxes: Mutex::default(),
             }),
         })
@@ -250,6 +257,8 @@ impl Common {
         let share = Share {
             requests: self.limits.requests,
             bytes: self.limits.bytes,
+            bytes_total: self.limits.bytes_total,
+            held: Arc::clone(&self.held),
         };
         Session::new(stream, export, offer, choice, share, inbox, &rest)
             .run()

@@ -21,16 +21,22 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// What a connection may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Share {
     /// Requests that are not answered.
     pub(super) requests: usize,
     /// Bytes of their data; one request may have more.
     pub(super) bytes: usize,
+    /// The same for all connections; each may have one request more, so nobody has to wait for
+    /// others, nor to be woken by them.
+    pub(super) bytes_total: usize,
+    /// What all connections hold.
+    pub(super) held: Arc<AtomicUsize>,
 }
 
 /// Bytes that are read at a time, but for the data of large writes: many requests, and not much to
@@ -394,6 +400,22 @@ impl Session {
         }
     }
 
+    fn fits(&self, bytes: usize) -> bool {
+        let all = self.share.held.load(Ordering::Relaxed);
+        self.bytes == 0
+            || self.bytes + bytes <= self.share.bytes && all + bytes <= self.share.bytes_total
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.share.held.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn let_go(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.share.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Begins with the request whose header is next; `false` if there is no room for it.
     fn begin(&mut self, request: &Request) -> Result<bool, SessionError> {
         let action = check(request, &self.offer, &self.choice);
@@ -401,8 +423,7 @@ impl Session {
             Action::Read(_) | Action::Write(..) => request.len as usize,
             _ => 0,
         };
-        let fits = self.bytes == 0 || self.bytes + bytes <= self.share.bytes;
-        if self.unanswered >= self.share.requests || self.room.is_some() || !fits {
+        if self.unanswered >= self.share.requests || self.room.is_some() || !self.fits(bytes) {
             return Ok(false);
         }
         self.start += REQUEST_BYTES;
@@ -415,7 +436,7 @@ impl Session {
             Action::Drop(why) => return Err(SessionError::Absurd(why)),
             _ => self.unanswered += 1,
         }
-        self.bytes += bytes;
+        self.hold(bytes);
         match action {
             Action::Read(extent) => {
                 let buffer = self.export.disk.pool().take(bytes);
@@ -658,7 +679,7 @@ impl Session {
         let len = request.len;
         let (head, body, held) = match (result, request.command) {
             (Err(failure), command::READ | command::WRITE) => {
-                self.bytes -= len as usize;
+                self.let_go(len as usize);
                 (self.failed(&request, &failure), None, 0)
             }
             (Err(failure), _) => (self.failed(&request, &failure), None, 0),
@@ -676,7 +697,7 @@ impl Session {
             // Allowed also where replies come in chunks, and shorter.
             (Ok(()), command) => {
                 if command == command::WRITE {
-                    self.bytes -= len as usize;
+                    self.let_go(len as usize);
                 }
                 (Head::simple(cookie, None), None, 0)
             }
@@ -759,9 +780,16 @@ impl Session {
         {
             self.written -= reply.len();
             self.unanswered -= 1;
-            self.bytes -= reply.held;
+            let held = reply.held;
             self.output.pop_front();
+            self.let_go(held);
         }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.let_go(self.bytes);
     }
 }
 

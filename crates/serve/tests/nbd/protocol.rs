@@ -1,7 +1,7 @@
 //! Requests and replies.
 
 use crate::client::{Client, unix};
-use crate::device::{SECTOR, Seen};
+use crate::device::{SECTOR, Seen, wait_until};
 use crate::fixture::{Fixture, Setup};
 use headtime_sched::{Flags, Op};
 use headtime_serve::nbd::Limits;
@@ -414,6 +414,56 @@ fn so_many_bytes_and_no_more() {
     // One that is larger goes alone.
     client.pwrite(0, &pattern(1 << 20, 1));
     assert_eq!(client.pread(0, 1 << 20), pattern(1 << 20, 1));
+}
+
+#[test]
+fn so_many_bytes_of_all_and_one_request_of_each() {
+    let fixture = Fixture::new(Setup {
+        limits: Limits {
+            bytes_total: 16384,
+            ..Limits::default()
+        },
+        ..Setup::default()
+    });
+    fixture.memory.hold();
+    let mut clients: Vec<Client> = (0..3)
+        .map(|number| {
+            let mut client = Client::connect(&fixture.path(), "disk");
+            for at in 0..8 {
+                client.request(command::READ, 0, at * 8192, 8192, b"");
+            }
+            fixture.memory.wait_for(2 + number);
+            client
+        })
+        .collect();
+    // Two of the first, and one of each of the others.
+    fixture.memory.wait_for(4);
+    let mut other = Client::connect(&fixture.path(), "disk");
+    assert_eq!(other.ask(command::READ, 0, 1, 1, b"").error, EINVAL);
+    assert_eq!(fixture.memory.inside().seen.len(), 4);
+    fixture.memory.release();
+    for client in &mut clients {
+        for _ in 0..8 {
+            assert_eq!(client.reply(8192).error, 0);
+        }
+    }
+    // What a client that is gone held is counted no more.
+    fixture.memory.hold();
+    clients[0].request(command::READ, 0, 0, 8192, b"");
+    clients[1].request(command::READ, 0, 0, 8192, b"");
+    fixture.memory.wait_for(24 + 2);
+    drop(clients);
+    fixture.memory.release();
+    wait_until("them to go", || fixture.counts.connected() == 1);
+    fixture.memory.hold();
+    for at in 0..8 {
+        other.request(command::READ, 0, at * 8192, 8192, b"");
+    }
+    fixture.memory.wait_for(26 + 2);
+    fixture.memory.release();
+    for _ in 0..8 {
+        assert_eq!(other.reply(8192).error, 0);
+    }
 }
 
 /// A client that takes no replies gets no more requests done than it may have.
