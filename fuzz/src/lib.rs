@@ -4,6 +4,7 @@ pub mod disksim;
 pub mod drive;
 pub mod log;
 pub mod mutate;
+pub mod nbd;
 pub mod parts;
 pub mod profile;
 pub mod scenario;

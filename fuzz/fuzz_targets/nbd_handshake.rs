@@ -1,0 +1,5 @@
+//! What an NBD client says before its first request.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::nbd::handshake);
