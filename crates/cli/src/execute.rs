@@ -1,5 +1,6 @@
 //! Makes the runs of a scenario, several at a time, and sums them up.
 
+use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot::{Mark, PARTS, RUNS_MAX};
@@ -10,9 +11,10 @@ use crate::report::{
     WaitCounts, round,
 };
 use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
-use headtime_disk::profile::{FirmwarePolicy, Profile};
+use headtime_disk::profile::{FirmwarePolicy, Profile, Reference};
 use headtime_disk::{Drive, Part};
-use headtime_engine::{Config, Event, log, log::Decision, log::Record};
+use headtime_engine::log::{self, Decision, LogSettings, Record};
+use headtime_engine::{Config, Event};
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
 use headtime_sched::{Knowledge, Origin};
 use headtime_sim::{Distribution, Setup};
@@ -243,7 +245,7 @@ fn make(
     setup.limit = scenario.duration;
     setup.record_spans = keep.is_some();
     if logs {
-        setup.log_settings = log_settings(prepared, cell, &profile, config, seed);
+        setup.log_settings = log_settings(prepared, cell, &profile, config, seed)?;
     }
     setup.log = (logs || record).then_some(&mut write);
     setup.progress = progress.is_shown().then_some(&mut note);
@@ -316,34 +318,29 @@ fn log_settings(
     profile: &Profile,
     config: Config,
     seed: u64,
-) -> Vec<(String, String)> {
-    let belief = prepared.scenario.belief.as_deref().unwrap_or(&profile.name);
-    let plug = match config.plug {
-        Some(plug) => format!("{} {}", plug.requests, plug.timeout),
-        None => "off".to_owned(),
-    };
-    let curve = prepared.scenario.curve.as_deref().unwrap_or("learned");
-    let settings: [(&str, &dyn ToString); 15] = [
+) -> Result<Vec<(String, String)>, Fault> {
+    let mut settings = LogSettings::new(config, &cell.scheduler.to_string());
+    let set = &prepared.drives[cell.drive];
+    settings.curve = set.curve.as_deref().cloned();
+    if set.belief.is_some() {
+        let believed = match &prepared.scenario.belief {
+            Some(name) => drives::open(name)?,
+            None => set.profile.clone(),
+        };
+        settings.belief = Some(Reference::of(&believed).to_string());
+    }
+    let others: [(&str, &dyn ToString); 6] = [
         ("version", &env!("CARGO_PKG_VERSION")),
         ("scenario_hash", &prepared.hash),
         ("seed", &seed),
         ("drive", &profile.name),
         ("firmware", &firmware(profile).name()),
         ("noise", &prepared.scenario.noise),
-        ("belief", &belief),
-        ("curve", &curve),
-        ("scheduler", &cell.scheduler),
-        ("depth", &config.depth),
-        ("merge", &config.merge),
-        ("merge_sectors_max", &config.merge_sectors_max.get()),
-        ("commit_ahead", &config.commit_ahead),
-        ("plug", &plug),
-        ("hide_processes", &config.hide_origins),
     ];
-    settings
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), value.to_string().replace('\n', " ")))
-        .collect()
+    settings.others = others
+        .map(|(key, value)| (key.to_owned(), value.to_string()))
+        .to_vec();
+    Ok(settings.to_settings())
 }
 
 fn load(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Load, Goal), Fault> {

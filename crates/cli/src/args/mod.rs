@@ -20,7 +20,7 @@ pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, V
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, OfDisk, Serve, Swap};
-pub use sim::{Fuzz, Run, SimVerb};
+pub use sim::{Fuzz, ReplayLog, Run, SimVerb};
 pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them

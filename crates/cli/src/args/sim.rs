@@ -11,6 +11,8 @@ pub enum SimVerb {
     Run(Run),
     /// Try random drives, loads, schedulers and faults, and check every promise
     Fuzz(Fuzz),
+    /// Repeat what a log tells, and compare every decision
+    ReplayLog(ReplayLog),
 }
 
 /// Run a scenario, or the built-in one, under each of its schedulers
@@ -72,3 +74,22 @@ pub struct Fuzz {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
 }
+
+/// Repeat what a log tells, and compare every decision
+///
+/// Builds the engine and the scheduler that the log names, feeds it the events of the log at their
+/// times, and compares what it decides with what the log has, scheduler swaps in flight included. Logs
+/// are written by `sim run --log` and by a server. Stops at the first difference and shows it, with
+/// exit code 1. A log whose writer was stopped is repeated as far as it goes.
+#[derive(Debug, Args)]
+#[command(after_long_help = REPLAY_LOG_HELP)]
+pub struct ReplayLog {
+    /// The log, or - for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+const REPLAY_LOG_HELP: &str = "\
+Examples:
+  headtime sim run --scheduler stream --log run.log && headtime sim replay-log run.log
+  zcat disk0.log.gz | headtime sim replay-log -";

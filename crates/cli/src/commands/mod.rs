@@ -6,6 +6,7 @@ mod compare;
 mod control;
 mod drive;
 mod generate;
+mod replay_log;
 mod reproduce;
 mod serve;
 mod sim;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
     match cli.verb {
         Verb::Sim(SimVerb::Run(args)) => sim::run(args, context),
         Verb::Sim(SimVerb::Fuzz(args)) => sim::fuzz(&args, context),
+        Verb::Sim(SimVerb::ReplayLog(args)) => replay_log::replay_log(&args, context),
         Verb::Trace(TraceVerb::Info(args)) => trace::info(&args, context),
         Verb::Trace(TraceVerb::Convert(args)) => trace::convert(&args, context),
         Verb::Trace(TraceVerb::Replay(args)) => trace::replay(*args, context),
