@@ -1,0 +1,145 @@
+//! `headtime trace record` on a loop device, from the command line to a replay. Takes root, tracefs and
+//! losetup; says so and passes where one of them is missing.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const HEADTIME: &str = env!("CARGO_BIN_EXE_headtime");
+
+/// A loop device over a file, in a directory of its own; all gone at the end.
+struct Loop {
+    device: String,
+    directory: PathBuf,
+}
+
+impl Loop {
+    /// `None`, with the reason printed, where there can be none.
+    fn new() -> Option<Loop> {
+        let directory =
+            std::env::temp_dir().join(format!("headtime-cli-record-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a temporary directory");
+        let image = directory.join("image");
+        let file = File::create(&image).expect("a temporary file");
+        file.set_len(8 << 20).expect("a temporary file");
+        let made = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&image)
+            .output();
+        match made {
+            Ok(output) if output.status.success() => Some(Loop {
+                device: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+                directory,
+            }),
+            other => {
+                println!("SKIPPED: no loop device: {other:?}");
+                let _ = fs::remove_dir_all(&directory);
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.device]).output();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Instances of tracefs of a process.
+fn instances(process: u32) -> usize {
+    let prefix = format!("headtime-{process}-");
+    let entries = fs::read_dir("/sys/kernel/tracing/instances");
+    entries.map_or(0, |entries| {
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+            .count()
+    })
+}
+
+/// Records while `dd` reads, until the signal; what it wrote, and what it said. `None` without tracefs.
+fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
+    let mut recording = Command::new(HEADTIME)
+        .args(["trace", "record", &disk.device, "-o"])
+        .arg(out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut said = BufReader::new(recording.stderr.take().expect("piped"));
+    let mut first = String::new();
+    said.read_line(&mut first).expect("it says something");
+    if first.contains("tracefs is not mounted") || first.contains("needs root") {
+        println!("SKIPPED: {first}");
+        recording.wait().expect("it has ended");
+        return None;
+    }
+    let start = format!("note: recording {}", disk.device);
+    assert!(first.starts_with(&start), "{first}");
+    let mut reading = Command::new("dd")
+        .args([
+            "of=/dev/null",
+            "bs=8k",
+            "count=25",
+            "skip=3",
+            "iflag=direct",
+        ])
+        .arg(format!("if={}", disk.device))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("dd is everywhere");
+    let process = reading.id();
+    assert!(reading.wait().expect("it ends").success());
+    let sent = Command::new("kill")
+        .args([format!("-{signal}"), recording.id().to_string()])
+        .status();
+    assert!(sent.expect("kill is everywhere").success());
+    let mut rest = String::new();
+    while said.read_line(&mut rest).expect("it says something") > 0 {}
+    assert!(recording.wait().expect("it ends").success(), "{rest}");
+    assert_eq!(instances(recording.id()), 0);
+    Some((process, rest))
+}
+
+#[test]
+fn what_is_recorded_replays() {
+    let Some(disk) = Loop::new() else {
+        return;
+    };
+    for (signal, name) in [("INT", "a.csv"), ("TERM", "b.csv.gz")] {
+        let out = disk.directory.join(name);
+        let Some((process, said)) = record(&disk, signal, &out) else {
+            return;
+        };
+        assert!(said.contains(&format!("dd-{process}: 25")), "{said}");
+        let plain = disk.directory.join("plain.csv");
+        let converted = Command::new(HEADTIME)
+            .args(["trace", "convert"])
+            .args([&out, &plain])
+            .output()
+            .expect("it starts");
+        assert!(converted.status.success());
+        // Somebody else may look at a new device as well.
+        let text = fs::read_to_string(&plain).expect("it is written");
+        let of_dd: Vec<String> = text
+            .lines()
+            .map(|line| line.split(',').collect::<Vec<_>>())
+            .filter(|columns| columns.get(6) == Some(&process.to_string().as_str()))
+            .map(|columns| columns[2..6].join(","))
+            .collect();
+        let expected: Vec<String> = (3..28)
+            .map(|block| format!("0,read,{},16", block * 16))
+            .collect();
+        assert_eq!(of_dd, expected);
+        let replay = Command::new(HEADTIME)
+            .args(["trace", "replay", "--closed-per-process", "--profile"])
+            .args(["atlas10k", "--scheduler", "noop,deadline"])
+            .arg(&out)
+            .output()
+            .expect("it starts");
+        let errors = String::from_utf8_lossy(&replay.stderr);
+        assert!(replay.status.success(), "{errors}");
+    }
+}
