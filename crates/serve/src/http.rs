@@ -2,7 +2,7 @@
 //!
 //! | request | at | |
 //! |---|---|---|
-//! | `GET /metrics` | both | for Prometheus, see [`metrics`](crate::metrics) |
+//! | `GET /metrics` | both | for Prometheus, see [`metrics`] |
 //! | `GET /status` | both | JSON, for people and scripts |
 //! | `POST /disks/NAME/power-cut` | control | what is in an emulated drive is lost; needs `faults` |
 //! | `POST /disks/NAME/fault?..` | control | something goes wrong, see [`fault`]; needs `faults` |
