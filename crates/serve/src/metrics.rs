@@ -5,7 +5,7 @@ mod text;
 
 use headtime_disk::ledger::HeadTime;
 use headtime_engine::Stats;
-use headtime_sched::Op;
+use headtime_sched::{Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
 pub use histogram::{Histogram, Times};
@@ -122,6 +122,8 @@ pub struct Snapshot {
     pub metrics: Metrics,
     /// What the engine did.
     pub engine: Stats,
+    /// How often its schedulers waited, and what came of it.
+    pub waits: WaitStats,
     /// Commands in the device.
     pub in_flight: u32,
     /// Requests that wait for it.

@@ -5,12 +5,14 @@ use super::known::{Known, fault_at};
 use crate::drives;
 use crate::fault::Fault;
 use crate::prepare::{changed, with_firmware};
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::Config as EngineConfig;
+use headtime_engine::log::LogSettings;
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{self, Disk, Export, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_units::{Bytes, Sectors};
@@ -205,39 +207,35 @@ impl Prepared {
         options.merge_bytes_max = Some(config.merge_max.0);
         options.timeout = config.timeout;
         options.exports = u16::try_from(config.exports.len()).expect("there are not so many");
-        options.log_settings = self.log_settings(&options.engine);
+        if log.is_some() {
+            options.log_settings = self.log_settings(options.engine);
+        }
         options.log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
         Ok(options)
     }
 
-    /// What a log says of its run, as that of a simulation.
-    fn log_settings(&self, engine: &EngineConfig) -> Vec<(String, String)> {
-        let belief = self.known.belief().map_or("none", |belief| &belief.name);
-        let (seed, noise, firmware) = match &self.config.backend {
-            Backend::Emulated(emulated) => {
-                (emulated.seed, emulated.noise, emulated.firmware.name())
-            }
-            _ => (0, false, "profile"),
-        };
-        let settings: [(&str, &dyn ToString); 13] = [
-            ("version", &env!("CARGO_PKG_VERSION")),
-            ("disk", &self.config.name),
-            ("seed", &seed),
-            ("drive", &self.backend()),
-            ("firmware", &firmware),
-            ("noise", &noise),
-            ("belief", &belief),
-            ("curve", &self.config.curve.as_deref().unwrap_or("learned")),
-            ("scheduler", &self.config.scheduler),
-            ("depth", &engine.depth),
-            ("merge", &engine.merge),
-            ("commit_ahead", &engine.commit_ahead),
-            ("hide_processes", &engine.hide_origins),
+    /// What a log says of its engine, so that it can be made again, also with the schedulers that
+    /// may still come; and where it is from.
+    fn log_settings(&self, engine: EngineConfig) -> Vec<(String, String)> {
+        let mut settings = LogSettings::new(engine, &self.config.scheduler.to_string());
+        settings.curve = self.known.curve().as_deref().cloned();
+        settings.belief = self
+            .known
+            .belief()
+            .map(|belief| Reference::of(belief).to_string());
+        let mut others = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("disk", self.config.name.clone()),
+            ("drive", self.backend()),
         ];
-        settings
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.to_string().replace('\n', " ")))
-            .collect()
+        if let Backend::Emulated(emulated) = &self.config.backend {
+            others.push(("seed", emulated.seed.to_string()));
+            others.push(("noise", emulated.noise.to_string()));
+            others.push(("firmware", emulated.firmware.name().to_owned()));
+        }
+        let others = others.into_iter();
+        settings.others = others.map(|(key, value)| (key.to_owned(), value)).collect();
+        settings.to_settings()
     }
 
     fn start(&self, how: &How, log: Option<File>) -> Result<Disk, Fault> {
@@ -252,8 +250,12 @@ impl Prepared {
             }
             Backend::Device { .. } => {
                 let file = self.file_options(how.force).expect("it is a device");
+                let faults = self.config.faults;
                 Disk::start(options, move || {
-                    file::open(&file).map(|file| Box::new(file) as Box<dyn Device>)
+                    file::open(&file).map(|file| match faults {
+                        true => Box::new(Faulty::new(file, Arc::default())) as Box<dyn Device>,
+                        false => Box::new(file),
+                    })
                 })
             }
             Backend::Emulated(emulated) => {

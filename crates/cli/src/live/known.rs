@@ -55,6 +55,17 @@ impl Known {
         self.belief.as_ref()
     }
 
+    /// The curve that schedulers are given, learned if that is still to do; none if nothing is known
+    /// of the drive.
+    pub fn curve(&self) -> Option<Arc<ServiceCurve>> {
+        match &self.belief {
+            Some(belief) => Some(Arc::clone(
+                self.curve.get_or_init(|| Arc::new(curve_of(belief, SEED))),
+            )),
+            None => self.curve.get().cloned(),
+        }
+    }
+
     /// How a scheduler is made. Learning a curve takes some tenths of a second, once.
     ///
     /// # Errors
@@ -67,13 +78,7 @@ impl Known {
             )),
             _ => None,
         };
-        let curve = match &self.belief {
-            _ if !needs_curve(spec) => None,
-            Some(belief) => Some(Arc::clone(
-                self.curve.get_or_init(|| Arc::new(curve_of(belief, SEED))),
-            )),
-            None => self.curve.get().cloned(),
-        };
+        let curve = needs_curve(spec).then(|| self.curve()).flatten();
         let missing = match (spec.needs_positioning(), needs_curve(spec)) {
             (true, _) if positioning.is_none() => Some("belief = \"DRIVE or FILE\""),
             (_, true) if curve.is_none() => Some("belief = \"DRIVE or FILE\" or curve = \"FILE\""),

@@ -3,7 +3,6 @@
 use super::config::{Config, DiskConfig, ListenConfig, Socket};
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
-use super::known::Known;
 use super::messages;
 use crate::fault::Fault;
 use headtime_serve::clock::Clock;
@@ -129,16 +128,9 @@ impl Server {
             let Front { gone, end, abandon } = front;
             let mut signals = Signals::new()?;
             let running = Arc::new(self.running);
-            let served = serve(
-                &self.file,
-                &self.listen,
-                self.clock,
-                &running,
-                &mut signals,
-                (gone, &*abandon),
-                ready,
-            )
-            .await;
+            let reload = Reload::new(&self.file, &self.listen, &running);
+            let front = (gone, &*abandon);
+            let served = serve(reload, self.clock, &running, &mut signals, front, ready).await;
             messages::notify("STOPPING=1");
             // Its clients still ask the disks.
             let mut ended = tokio::task::spawn_blocking(end);
@@ -181,16 +173,16 @@ fn sockets(listen: &ListenConfig) -> Vec<nbd::Listen> {
 }
 
 async fn serve(
-    file: &Path,
-    listen: &ListenConfig,
+    mut reload: Reload,
     clock: Clock,
     running: &Arc<Vec<Running>>,
     signals: &mut Signals,
     (mut gone, abandon): (Gone, &dyn Fn()),
     ready: Ready<'_>,
 ) -> Result<(), Fault> {
+    let listen = reload.listen.clone();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
-    let nbd = nbd::Server::bind(&sockets(listen), exports.collect(), nbd::Limits::default())
+    let nbd = nbd::Server::bind(&sockets(&listen), exports.collect(), nbd::Limits::default())
         .map_err(|error| Fault::File(error.to_string()))?;
     let http = Sockets::bind(listen.metrics, listen.control.clone())
         .await
@@ -218,7 +210,6 @@ async fn serve(
     tracing::info!("{text}");
     messages::notify("READY=1");
 
-    let mut reload = Reload::new(file, running);
     let mut ending = false;
     loop {
         tokio::select! {
@@ -281,21 +272,21 @@ struct Reload {
     file: PathBuf,
     /// The disks with what counts for them now.
     current: Vec<(Disk, DiskConfig)>,
-    listen: Option<ListenConfig>,
+    listen: ListenConfig,
     running: Arc<Vec<Running>>,
     under_way: Option<JoinHandle<Result<Changes, Fault>>>,
     again: bool,
 }
 
 impl Reload {
-    fn new(file: &Path, running: &Arc<Vec<Running>>) -> Reload {
+    fn new(file: &Path, listen: &ListenConfig, running: &Arc<Vec<Running>>) -> Reload {
         let current = running
             .iter()
             .map(|running| (running.disk.clone(), running.prepared.config.clone()));
         Reload {
             file: file.to_owned(),
             current: current.collect(),
-            listen: Config::open(file).ok().map(|config| config.listen),
+            listen: listen.clone(),
             running: Arc::clone(running),
             under_way: None,
             again: false,
@@ -310,7 +301,7 @@ impl Reload {
         let (file, current) = (self.file.clone(), self.current.clone());
         let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
         self.under_way = Some(tokio::task::spawn_blocking(move || {
-            changes(&file, &current, listen.as_ref(), &running)
+            changes(&file, &current, &listen, &running)
         }));
     }
 
@@ -375,13 +366,13 @@ impl Reload {
 fn changes(
     file: &Path,
     current: &[(Disk, DiskConfig)],
-    listen: Option<&ListenConfig>,
+    listen: &ListenConfig,
     running: &[Running],
 ) -> Result<Changes, Fault> {
     let config = Config::open(file)?;
     let mut changes = Changes::default();
     let fixed = &mut changes.fixed;
-    if listen.is_some_and(|listen| *listen != config.listen) {
+    if *listen != config.listen {
         fixed.push("[listen] is another; that takes a restart".to_owned());
     }
     for new in &config.disks {
@@ -405,19 +396,12 @@ fn changes(
                 disk.name()
             ));
         }
-        let knows_other = (&old.belief, &old.curve) != (&new.belief, &new.curve);
-        let scheduler = match knows_other || old.scheduler != new.scheduler {
+        let scheduler = match old.scheduler != new.scheduler {
             false => None,
             true => {
-                let other;
-                let known = match knows_other {
-                    false => &running.prepared.known,
-                    true => {
-                        other = Arc::new(Known::new(new, running.prepared.profile.as_ref())?);
-                        &other
-                    }
-                };
-                let build = known
+                let build = running
+                    .prepared
+                    .known
                     .build(&new.scheduler)
                     .map_err(|problem| new.error("scheduler", problem))?;
                 Some((new.scheduler.to_string(), build))

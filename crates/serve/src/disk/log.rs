@@ -79,6 +79,8 @@ impl Log {
 
     /// Writes what is left.
     pub fn finish(mut self) -> io::Result<()> {
+        // Nobody was stopped while writing it.
+        log::write_end(&mut self.text);
         self.flush();
         self.pieces = None;
         match self.thread.take() {

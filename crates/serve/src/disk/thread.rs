@@ -14,7 +14,7 @@ use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use crate::sys;
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
-use headtime_sched::{Class, Flags, Op, Origin, Request, Tag};
+use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
@@ -108,6 +108,8 @@ struct Thread {
     /// Time of the last event.
     now: Time,
     metrics: Metrics,
+    /// Those of schedulers that were swapped out.
+    waits_before: WaitStats,
     log: Option<Log>,
     log_flushed: Time,
     /// Whom to wake at the end of the round.
@@ -133,7 +135,7 @@ impl Completer for Nobody {
 
 impl Thread {
     fn start<E>(
-        options: Options,
+        mut options: Options,
         open: impl FnOnce() -> Result<Box<dyn Device>, E>,
         doorbell: OwnedFd,
     ) -> Result<Thread, StartError>
@@ -158,6 +160,11 @@ impl Thread {
         if let Some(bytes) = options.merge_bytes_max {
             let sectors = bytes / u64::from(geometry.sector_bytes);
             config.merge_sectors_max = Sectors::new(sectors.max(1));
+            for (key, value) in &mut options.log_settings {
+                if key == "merge_sectors_max" {
+                    *value = config.merge_sectors_max.to_string();
+                }
+            }
         }
         let (scheduler, build) = options.scheduler;
         let engine = Engine::new(config, build()).map_err(|error| StartError::Config {
@@ -223,6 +230,7 @@ impl Thread {
             next: None,
             now: Time::ZERO,
             metrics: Metrics::new(usize::from(options.exports)),
+            waits_before: WaitStats::default(),
             log,
             log_flushed: Time::ZERO,
             to_wake: Vec::new(),
@@ -365,6 +373,7 @@ impl Thread {
             _ => None,
         };
         if let Some(failure) = refused {
+            self.metrics.exports[usize::from(origin.export)].refused += 1;
             self.reply(
                 &to,
                 Completion {
@@ -617,6 +626,11 @@ impl Thread {
                     if let Some(log) = &mut self.log {
                         log::write_swap(&mut log.text, at, &text);
                     }
+                    self.waits_before = self.waits();
+                    self.waits_before.streams = 0;
+                    // One that is under way ends with its scheduler, unrewarded.
+                    self.waits_before.waits_lost =
+                        self.waits_before.waits - self.waits_before.waits_won;
                     self.engine.replace_scheduler(at, build());
                     self.scheduler = text;
                     self.commands(at);
@@ -666,12 +680,20 @@ impl Thread {
         }
     }
 
+    /// Of all schedulers that there were.
+    fn waits(&self) -> WaitStats {
+        let mut waits = self.waits_before;
+        waits += self.engine.scheduler().waits();
+        waits
+    }
+
     fn snapshot(&mut self, at: Time) -> Box<Snapshot> {
         Box::new(Snapshot {
             now: at,
             scheduler: self.scheduler.clone(),
             metrics: self.metrics.clone(),
             engine: *self.engine.stats(),
+            waits: self.waits(),
             in_flight: self.engine.in_flight(),
             waiting: self.engine.waiting(),
             abandoned: self.device.abandoned(),

@@ -68,6 +68,13 @@ fn disk(labelled: &Labelled) -> Value {
             "idled": snapshot.engine.idled,
             "queued_max": snapshot.engine.queued_max,
         },
+        "waits": {
+            "streams_established": snapshot.waits.streams_established,
+            "streams": snapshot.waits.streams,
+            "waits": snapshot.waits.waits,
+            "waits_won": snapshot.waits.waits_won,
+            "waits_lost": snapshot.waits.waits_lost,
+        },
         "head_time_s": head_time,
         "lateness_ms": lateness,
         "exports": exports,

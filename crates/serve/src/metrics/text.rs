@@ -302,7 +302,7 @@ impl Page {
             info,
         )?;
         type Gauge = fn(&Labelled) -> f64;
-        let gauges: [(&str, &str, Option<Unit>, Gauge); 6] = [
+        let gauges: [(&str, &str, Option<Unit>, Gauge); 7] = [
             ("disk_size", "Size of the disk", Some(Unit::Bytes), |disk| {
                 disk.snapshot.capacity.get() as f64 * f64::from(disk.sector_bytes)
             }),
@@ -325,6 +325,12 @@ impl Page {
                 |disk| disk.snapshot.engine.queued_max as f64,
             ),
             (
+                "scheduler_streams",
+                "Streams that the scheduler takes to go on",
+                None,
+                |disk| disk.snapshot.waits.streams as f64,
+            ),
+            (
                 "commands_abandoned",
                 "Commands given up on whose data the device still holds",
                 None,
@@ -341,7 +347,7 @@ impl Page {
             out.gauges((name, help, unit), self.disks(of))?;
         }
         type Counter = fn(&Labelled) -> u64;
-        let counters: [(&str, &str, Counter); 5] = [
+        let counters: [(&str, &str, Counter); 7] = [
             ("commands", "Commands given to the device", |disk| {
                 disk.snapshot.engine.issued
             }),
@@ -359,6 +365,16 @@ impl Page {
                 |disk| disk.snapshot.engine.split,
             ),
             (
+                "scheduler_streams_established",
+                "Streams that the scheduler came to wait for",
+                |disk| disk.snapshot.waits.streams_established,
+            ),
+            (
+                "scheduler_waits",
+                "Times that the scheduler held the disk for a request to come",
+                |disk| disk.snapshot.waits.waits,
+            ),
+            (
                 "scheduler_idled",
                 "Times that the scheduler chose to wait though requests were pending",
                 |disk| disk.snapshot.engine.idled,
@@ -367,6 +383,17 @@ impl Page {
         for (name, help, of) in counters {
             out.counters((name, help, None), self.disks(of))?;
         }
+        out.counters(
+            (
+                "scheduler_waits_ended",
+                "Waits by how they ended: won if the request came and was served",
+                None,
+            ),
+            self.parts("how", |disk| {
+                let waits = &disk.snapshot.waits;
+                [("won", waits.waits_won), ("lost", waits.waits_lost)]
+            }),
+        )?;
         out.counters(
             (
                 "requests_merged",
@@ -488,6 +515,7 @@ mod tests {
     use super::*;
     use headtime_disk::Drive;
     use headtime_engine::Stats;
+    use headtime_sched::WaitStats;
     use headtime_units::{Sectors, Time};
 
     fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
@@ -516,6 +544,13 @@ mod tests {
                 scheduler: "stream(deadline)".to_owned(),
                 metrics,
                 engine: Stats::default(),
+                waits: WaitStats {
+                    streams_established: 9,
+                    streams: 4,
+                    waits: 100,
+                    waits_won: 70,
+                    waits_lost: 29,
+                },
                 in_flight: 3,
                 waiting: 4,
                 abandoned: 0,
@@ -567,6 +602,12 @@ mod tests {
         ];
         let values = read(&render(disks, Nanos::from_millis(1500), "1.2.3"));
         for (key, value) in [
+            ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
+            ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
+            (
+                "headtime_scheduler_waits_ended_total{disk=\"disk0\",how=\"won\"}",
+                70.0,
+            ),
             ("headtime_build_info{version=\"1.2.3\"}", 1.0),
             ("headtime_uptime_seconds{}", 1.5),
             (

@@ -1,0 +1,18 @@
+//! A server as people and scripts meet it: sockets, signals, messages, exit codes.
+
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a server runs in real time"
+)]
+
+#[path = "serve/check.rs"]
+mod check;
+#[path = "serve/common.rs"]
+mod common;
+#[path = "serve/control.rs"]
+mod control;
+#[path = "serve/life.rs"]
+mod life;
+#[path = "serve/nbd.rs"]
+mod nbd;

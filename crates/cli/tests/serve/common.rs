@@ -1,0 +1,162 @@
+//! Starts servers, and ends them whatever happens.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A directory of a test's own, empty. Not below the target directory: a socket's path has to be
+/// short.
+pub fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("headtime-serve-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("the directory for temporary files can be written to");
+    path
+}
+
+/// The command, run in a directory.
+pub fn headtime(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headtime"));
+    command
+        .args(args)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .env("NO_COLOR", "1")
+        .env_remove("HEADTIME_LOG")
+        .env_remove("NOTIFY_SOCKET");
+    command
+}
+
+/// Runs the command to its end.
+pub fn run(directory: &Path, args: &[&str]) -> Output {
+    headtime(directory, args)
+        .output()
+        .expect("the command can be started")
+}
+
+/// A server that is ready.
+pub struct Server {
+    pub directory: PathBuf,
+    child: Child,
+    /// Its line on standard output.
+    pub ready: String,
+}
+
+impl Server {
+    /// Starts a server of a configuration, with further arguments.
+    pub fn start(name: &str, config: &str, args: &[&str]) -> Server {
+        let directory = scratch(name);
+        fs::write(directory.join("serve.toml"), config).unwrap();
+        let mut all = vec!["serve", "serve.toml", "--ready"];
+        all.extend(args);
+        let mut command = headtime(&directory, &all);
+        Server::spawn(directory, &mut command)
+    }
+
+    pub fn spawn(directory: PathBuf, command: &mut Command) -> Server {
+        let messages = fs::File::create(directory.join("messages")).unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(messages)
+            .spawn()
+            .expect("the command can be started");
+        let mut ready = String::new();
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut ready).unwrap();
+        let server = Server {
+            directory,
+            child,
+            ready,
+        };
+        assert!(server.ready.starts_with("ready "), "{}", server.messages());
+        server
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// What it wrote to standard error.
+    pub fn messages(&self) -> String {
+        fs::read_to_string(self.path("messages")).unwrap()
+    }
+
+    /// Waits until its messages have a text.
+    pub fn wait_for(&self, text: &str) {
+        wait_until(
+            || self.messages().contains(text),
+            || format!("no `{text}` in:\n{}", self.messages()),
+        );
+    }
+
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for its end; the exit code.
+    pub fn end(&mut self) -> Option<i32> {
+        let mut code = None;
+        wait_until(
+            || {
+                code = self.child.try_wait().unwrap();
+                code.is_some()
+            },
+            || "the server does not end".to_owned(),
+        );
+        code.and_then(|code| code.code())
+    }
+
+    /// Tells it to end, and waits.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.end()
+    }
+
+    /// `headtime control`, with the server's socket.
+    pub fn control(&self, args: &[&str]) -> Output {
+        let mut all = vec!["control", "control.sock"];
+        all.extend(args);
+        run(&self.directory, &all)
+    }
+
+    /// The same, which has to succeed.
+    pub fn told(&self, args: &[&str]) -> String {
+        let output = self.control(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn status(&self) -> serde_json::Value {
+        serde_json::from_str(&self.told(&["status"])).unwrap()
+    }
+}
+
+/// A test that fails leaves no server behind, and one that passes no files.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(stdout) = &mut self.child.stdout {
+            let mut rest = String::new();
+            let _ = stdout.read_to_string(&mut rest);
+        }
+        if std::thread::panicking() {
+            eprintln!("{}", self.messages());
+        } else {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Waits, half a minute at most, until something holds.
+pub fn wait_until(mut holds: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{}", what());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
