@@ -2,20 +2,49 @@
 //! often, but for what grows with the logarithm of a span (histograms) or with a new record length
 //! of a queue.
 
+use headtime_disk::Model;
+use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, FirmwarePolicy};
-use headtime_disk::{Model, drive::Drive};
 use headtime_engine::Config;
-use headtime_sched::Spec;
+use headtime_sched::{Flags, Op, Spec};
 use headtime_sim::{Setup, run};
-use headtime_units::Nanos;
+use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
 use std::sync::Arc;
 
 #[global_allocator]
 static COUNTING: dhat::Alloc = dhat::Alloc;
 
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    /// Reads and writes anywhere.
+    Anywhere,
+    /// In a few places, so that many wait for one that they overlap.
+    Overlapping,
+    /// Each write is a flush and a forced write, and everything waits for flushes.
+    Flushing,
+}
+
+impl Load {
+    fn of(self, process: ProcessSpec) -> ProcessSpec {
+        match self {
+            Load::Anywhere => process,
+            Load::Overlapping => ProcessSpec {
+                range: Some((Bytes(0), Bytes(64 << 10))),
+                ..process
+            },
+            Load::Flushing => ProcessSpec {
+                read_share: 0.9,
+                write_flags: Flags::PREFLUSH.with(Flags::FUA),
+                ..process
+            },
+        }
+    }
+}
+
 /// Allocations of a run of so many requests.
-fn allocations(scheduler: &str, depth: u32, requests: u64) -> u64 {
+fn allocations(scheduler: &str, depth: u32, requests: u64, load: Load) -> u64 {
     let profile = profile::by_name("atlas10k")
         .expect("shipped")
         .with(|spec| {
@@ -37,7 +66,7 @@ fn allocations(scheduler: &str, depth: u32, requests: u64) -> u64 {
     };
     let workload = SyntheticSpec {
         count: Some(requests),
-        ..SyntheticSpec::alike(1, 2, &process)
+        ..SyntheticSpec::alike(1, 2, &load.of(process))
     };
     let spec: Spec = scheduler.parse().expect("registered");
     let scheduler = spec
@@ -68,12 +97,56 @@ fn a_longer_run_allocates_no_more_often() {
         "sptf-sw60",
     ] {
         for depth in [1, 32] {
-            let short = allocations(scheduler, depth, 10_000);
-            let long = allocations(scheduler, depth, 30_000);
-            assert!(
-                long <= short + 10,
-                "{scheduler} at depth {depth}: {short} allocations for 10,000 requests, {long} for 30,000"
-            );
+            grows_no_more(scheduler, depth, Load::Anywhere);
         }
     }
+    for scheduler in ["noop", "deadline", "cfq"] {
+        for load in [Load::Overlapping, Load::Flushing] {
+            grows_no_more(scheduler, 8, load);
+        }
+    }
+    recording_what_is_written_allocates_nothing();
+}
+
+fn grows_no_more(scheduler: &str, depth: u32, load: Load) {
+    let short = allocations(scheduler, depth, 10_000, load);
+    let long = allocations(scheduler, depth, 30_000, load);
+    assert!(
+        long <= short + 10,
+        "{scheduler} at depth {depth}, {load:?}: {short} allocations for 10,000 requests, {long} for \
+         30,000"
+    );
+}
+
+/// A server asks its drive after each event what is on the medium.
+fn recording_what_is_written_allocates_nothing() {
+    let profile = profile::by_name("wd5000aaks").expect("shipped");
+    let mut drive = Drive::new(&profile, 1);
+    drive.record_written(Time::ZERO, true);
+    let (mut now, mut before, mut written) = (Time::ZERO, 0, 0);
+    for turn in 0..20_000_u32 {
+        if turn == 5_000 {
+            (before, written) = (dhat::HeapStats::get().total_blocks, 0);
+        }
+        let extent = Extent::at(u64::from(turn.wrapping_mul(2_654_435_761)) % 900_000_000, 8);
+        drive.submit(
+            now,
+            Command {
+                tag: turn,
+                op: Op::Write,
+                extent,
+                fua: turn % 5 == 0,
+            },
+        );
+        loop {
+            now = drive.next_event().expect("a write completes");
+            written += drive.take_written(now).count();
+            if drive.poll(now).is_some() {
+                break;
+            }
+        }
+    }
+    assert!(written > 10_000, "{written}");
+    let more = dhat::HeapStats::get().total_blocks - before;
+    assert!(more <= 2, "{more} allocations for 15,000 writes");
 }

@@ -1,8 +1,10 @@
 //! Random requests with overlaps, flushes and bad sectors: the engine keeps its promises.
 
 use crate::world::{Timed, ToyDrive, Virtual, arrival, run};
-use headtime_engine::{Config, Engine, Plug, Stats, log};
-use headtime_sched::{Flags, Noop, Op, Scheduler, WorkConserving};
+use headtime_engine::{Command, Config, Engine, Event, Outcome, Plug, Stats, log};
+use headtime_sched::{
+    Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, WorkConserving,
+};
 use headtime_testkit::{ToyAnticipator, ToyFair};
 use headtime_units::{Nanos, Sectors, Time};
 use proptest::prelude::*;
@@ -85,6 +87,80 @@ fn keeps_promises<S: Scheduler>(
     *engine.stats()
 }
 
+/// What can happen to a log.
+#[derive(Clone, Debug)]
+enum Spoil {
+    /// A field becomes this.
+    Field(prop::sample::Index, prop::sample::Index, &'static str),
+    /// A line goes.
+    Gone(prop::sample::Index),
+    /// A line comes twice.
+    Twice(prop::sample::Index),
+    /// A line comes somewhere else.
+    Moved(prop::sample::Index, prop::sample::Index),
+    /// The scheduler is swapped for another.
+    Swap(prop::sample::Index),
+}
+
+fn spoil() -> impl Strategy<Value = Spoil> {
+    let at = any::<prop::sample::Index>;
+    let words = vec![
+        "0",
+        "1",
+        "2",
+        "63",
+        "4294967295",
+        "9223372036854775807",
+        "18446744073709551615",
+        "ok",
+        "medium",
+        "R",
+        "W",
+        "D",
+    ];
+    prop_oneof![
+        4 => (at(), at(), prop::sample::select(words))
+            .prop_map(|(line, field, word)| Spoil::Field(line, field, word)),
+        1 => at().prop_map(Spoil::Gone),
+        1 => at().prop_map(Spoil::Twice),
+        1 => (at(), at()).prop_map(|(from, to)| Spoil::Moved(from, to)),
+        1 => at().prop_map(Spoil::Swap),
+    ]
+}
+
+impl Spoil {
+    fn apply(&self, lines: &mut Vec<String>) {
+        // The header stays.
+        let len = lines.len() - 1;
+        match self {
+            Spoil::Field(line, field, word) => {
+                let line = &mut lines[1 + line.index(len)];
+                let mut fields: Vec<&str> = line.split(' ').collect();
+                let field = field.index(fields.len());
+                fields[field] = word;
+                *line = fields.join(" ");
+            }
+            Spoil::Gone(line) if len > 1 => {
+                lines.remove(1 + line.index(len));
+            }
+            Spoil::Gone(_) => {}
+            Spoil::Twice(line) => {
+                let line = 1 + line.index(len);
+                lines.insert(line, lines[line].clone());
+            }
+            Spoil::Moved(from, to) => {
+                let line = lines.remove(1 + from.index(len));
+                lines.insert(1 + to.index(len), line);
+            }
+            Spoil::Swap(line) => {
+                let line = 1 + line.index(len);
+                let time = lines[line].split(' ').nth(1).unwrap_or("0").to_owned();
+                lines.insert(line, format!("S {time} deadline"));
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn noop(arrivals in arrivals(), config in config(), bad in proptest::option::of(0_u64..64)) {
@@ -102,8 +178,106 @@ proptest! {
         keeps_promises(|| WorkConserving::new(ToyFair::new()), config, &arrivals, &[]);
     }
 
+    /// A log that something has happened to is refused, or is another log: nobody panics over it.
+    #[test]
+    fn a_spoiled_log_is_no_bug(
+        arrivals in arrivals(),
+        config in config(),
+        spoils in proptest::collection::vec(spoil(), 1..4),
+    ) {
+        let noop = || WorkConserving::new(Noop::new());
+        let drive = ToyDrive::new(vec![3]);
+        let log = run(config, noop(), &arrivals, drive, &mut Virtual).log;
+        let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        for spoil in spoils {
+            spoil.apply(&mut lines);
+        }
+        let spoiled = lines.join("\n");
+        let deadline = || WorkConserving::new(Deadline::new(DeadlineConfig::default()));
+        let mut engine = Engine::new(config, noop()).expect("the same configuration");
+        let _ = log::replay(&spoiled, &mut engine, |_| None);
+        let mut engine = Engine::new(config, deadline()).expect("the same configuration");
+        let _ = log::replay(&spoiled, &mut engine, |_| Some(deadline()));
+    }
+
     #[test]
     fn log_reader_takes_anything(text in ".*") {
         let _ = log::read(&format!("headtime-log 1\n{text}")).count();
     }
+}
+
+/// A discard of most of a disk waits for what it overlaps, and what comes after it waits for it; that
+/// costs what is in the way, and not what it covers.
+#[test]
+fn a_discard_of_terabytes_is_one_request() {
+    let config = Config {
+        depth: 32,
+        ..Config::default()
+    };
+    let mut engine = Engine::new(config, WorkConserving::new(Noop::new())).expect("in range");
+    let now = Time::ZERO;
+    let all = 40_000_000_000_u64;
+    let mut issued = Vec::new();
+    let mut finished = Vec::new();
+    let mut ask = |engine: &mut Engine<_>, new, issued: &mut Vec<_>| {
+        engine.handle(now, Event::Arrived(new));
+        poll(engine, now, issued, &mut finished);
+    };
+    for id in 0..20 {
+        let read = arrival(id, Op::Read, id * 1_000_000_000, 8, 0);
+        ask(&mut engine, read, &mut issued);
+    }
+    ask(
+        &mut engine,
+        arrival(20, Op::Discard, 8, all - 8, 0),
+        &mut issued,
+    );
+    assert_eq!(issued.len(), 20, "it waits for what it overlaps");
+    for id in 21..40 {
+        let read = arrival(id, Op::Read, (id - 20) * 1_000_000_000, 8, 0);
+        ask(&mut engine, read, &mut issued);
+    }
+    ask(&mut engine, arrival(40, Op::Write, 0, 8, 0), &mut issued);
+    // The read of sector 0 is in the drive, and the write waits for it; the others wait for the
+    // discard.
+    assert_eq!(issued.len(), 20);
+    let first = std::mem::take(&mut issued);
+    for request in first {
+        done(&mut engine, now, request, &mut issued, &mut finished);
+    }
+    let ops: Vec<Op> = issued.iter().map(|request| request.op).collect();
+    assert_eq!(ops, [Op::Write, Op::Discard]);
+    while !issued.is_empty() {
+        let request = issued.remove(0);
+        done(&mut engine, now, request, &mut issued, &mut finished);
+    }
+    assert!(engine.is_idle());
+    assert_eq!(finished.len(), 41);
+    assert_eq!(engine.stats().held_overlap, 21);
+}
+
+fn poll(
+    engine: &mut Engine<WorkConserving<Noop>>,
+    now: Time,
+    issued: &mut Vec<Request>,
+    finished: &mut Vec<u64>,
+) {
+    while let Some(command) = engine.poll(now) {
+        match command {
+            Command::Issue(request) => issued.push(request),
+            Command::Finish(done) => finished.push(done.id),
+        }
+    }
+}
+
+fn done(
+    engine: &mut Engine<WorkConserving<Noop>>,
+    now: Time,
+    request: Request,
+    issued: &mut Vec<Request>,
+    finished: &mut Vec<u64>,
+) {
+    let (tag, outcome) = (request.tag, Outcome::Done);
+    engine.handle(now, Event::Completed { tag, outcome });
+    poll(engine, now, issued, finished);
 }
