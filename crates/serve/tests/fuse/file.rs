@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn open(one: &One) -> File {
@@ -241,22 +241,15 @@ fn holes_can_be_looked_for() {
     one.end();
 }
 
-/// Neighbours that write to the same sectors, byte by byte, and one that writes whole sectors
-/// between: nobody's bytes may be lost.
+/// Neighbours that write to the same sectors, byte by byte: nobody's bytes may be lost.
 #[test]
 fn writes_of_parts_of_a_sector_do_not_lose_others() {
     if !can_mount("writes_of_parts_of_a_sector_do_not_lose_others") {
         return;
     }
-    let kind = Kind {
-        delay: Nanos::from_micros(50),
-        ..Kind::default()
-    };
-    let one = Arc::new(One::new("parts", kind));
     const WRITERS: u64 = 6;
     const EACH: u64 = 100;
-    // Bytes `100 i + 100 k n` belong to writer `i`; every 37th sector is written whole by one more,
-    // with the bytes that must be there, over and over.
+    let one = One::new("parts", slow());
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let file = open(&one);
@@ -271,20 +264,57 @@ fn writes_of_parts_of_a_sector_do_not_lose_others() {
                 }
             });
         }
-        let file = open(&one);
-        scope.spawn(move || {
-            for turn in 0..300 {
-                let offset = turn * 37 % 230 * 512;
-                file.write_all_at(&pattern(offset, 512), offset)
-                    .expect("writes");
-            }
-        });
     });
     let file = open(&one);
     let all = (200 * WRITERS * EACH) as usize;
     assert_eq!(read(&file, 0, all), pattern(0, all));
     drop(file);
-    Arc::into_inner(one).expect("the last").end();
+    one.end();
+}
+
+/// What is slow enough for others to come between.
+fn slow() -> Kind {
+    Kind {
+        delay: Nanos::from_micros(100),
+        ..Kind::default()
+    }
+}
+
+/// Somebody writes a sector as a whole, and zeroes it, while others write its first bytes: its last
+/// ones are only ever his, and must be what he wrote last.
+#[test]
+fn a_whole_sector_is_not_overwritten_by_writes_of_its_parts() {
+    if !can_mount("a_whole_sector_is_not_overwritten_by_writes_of_its_parts") {
+        return;
+    }
+    let one = One::new("whole", slow());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for first in [0, 50] {
+            let (file, done) = (open(&one), &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    file.write_all_at(&[0xFF; 50], first).expect("writes");
+                }
+            });
+        }
+        let file = open(&one);
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for turn in 0..1000 {
+            let byte = (turn % 255) as u8;
+            let result = match byte {
+                0 => rustix::fs::fallocate(&file, punch, 0, 512).map_err(Into::into),
+                _ => file.write_all_at(&[byte; 512], 0),
+            };
+            let tail = read(&file, 256, 256);
+            if result.is_err() || tail != [byte; 256] {
+                done.store(true, Ordering::Relaxed);
+                panic!("turn {turn}: {result:?}, {:?}", &tail[..8]);
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    one.end();
 }
 
 #[test]
