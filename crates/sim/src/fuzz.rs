@@ -417,6 +417,17 @@ mod tests {
         }
     }
 
+    /// A discard that takes no time, under a driver that commits ahead: a replay that did not ask for
+    /// decisions before its end lacked the commitment.
+    #[test]
+    fn seeds_that_found_something_hold() {
+        for seed in [1028] {
+            if let Err(failure) = one(seed) {
+                panic!("{failure}");
+            }
+        }
+    }
+
     #[test]
     fn seeds_differ_and_repeat() {
         let one = draw(1).drawn;

@@ -1,7 +1,7 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{Engine, Event};
+use crate::{Engine, Event, Outcome};
 use headtime_sched::{Scheduler, Tag};
 use headtime_units::Time;
 
@@ -134,15 +134,17 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                 let between = match event {
                     // What is foretold comes between the end of one request and the next decision.
                     Event::Foretold(_) => true,
-                    Event::Completed { tag, .. } => {
+                    Event::Completed { tag, outcome } => {
                         let mut drive = self.in_drive.iter();
                         let Some(at) = drive.position(|(other, _)| *other == tag) else {
                             return Err(ReplayError::Impossible { line, tag });
                         };
                         let (_, issued) = self.in_drive.swap_remove(at);
-                        // A command that fails as soon as it is issued does so between two
-                        // decisions.
-                        issued == now && time == now
+                        // A command that is given up on in the moment it is issued never went to the
+                        // drive, and its end comes between two decisions. One that the drive is done
+                        // with at once ends after them: asking for decisions that there are none of
+                        // may commit the engine to a request.
+                        outcome == Outcome::TimedOut && issued == now && time == now
                     }
                     Event::Arrived(_) | Event::Woke | Event::Unplugged => false,
                 };

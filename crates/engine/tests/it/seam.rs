@@ -140,10 +140,10 @@ fn a_changed_decision_is_caught() {
     ));
 }
 
-/// A server that finds out only when it issues a command that this cannot be, answers it there and
+/// A server that finds out only when it issues a command that this cannot be gives up on it there and
 /// then: between two decisions of the same moment.
 #[test]
-fn a_command_may_fail_in_the_moment_it_is_issued() {
+fn a_command_may_be_given_up_in_the_moment_it_is_issued() {
     let config = Config {
         depth: 2,
         merge: false,
