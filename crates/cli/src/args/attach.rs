@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Mounts a directory (FUSE) with a file for each export of a configuration of `headtime serve`; with
 /// --loop also sets up a loop device on each, for file systems and whatever else wants a block
-/// device. Sockets under [listen] are served too. Runs until SIGTERM, SIGINT or `headtime detach`:
+/// device. Sockets under `[listen]` are served too. Runs until SIGTERM, SIGINT or `headtime detach`:
 /// then waits until no file system is mounted on a loop device and no file is open, writes back,
 /// undoes all of it and flushes. A second signal ends it at once (exit code 5).
 #[derive(Debug, Args)]

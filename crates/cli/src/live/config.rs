@@ -781,7 +781,7 @@ events = \"events.log\"
             (
                 "[log]",
                 "[logs]",
-                "c.toml:44: logs: unknown key; did you mean `log`?",
+                "c.toml:43: logs: unknown key; did you mean `log`?",
             ),
             (
                 "name = \"disk1\"",
@@ -897,7 +897,7 @@ events = \"events.log\"
             (
                 "tcp:localhost:10809",
                 "tcp:[::1]:9104",
-                "listen.metrics: [::1]:9104 is in use already, at c.toml:40",
+                "listen.metrics: [::1]:9104 is in use already, at c.toml:39",
             ),
             (
                 "[::1]:9104",
@@ -912,7 +912,7 @@ events = \"events.log\"
             (
                 "unix:control.sock",
                 "unix:nbd.sock",
-                "c.toml:43: listen.control: nbd.sock is in use already, at c.toml:40",
+                "c.toml:42: listen.control: nbd.sock is in use already, at c.toml:39",
             ),
             (
                 "unix:control.sock",
