@@ -400,6 +400,19 @@ fn a_command_without_an_answer_is_given_up_on() {
 }
 
 #[test]
+fn a_timeout_that_comes_later_counts_for_what_is_there() {
+    let (disk, _) = faulty(options(Clock::start()));
+    inject(&disk, Fault::LoseNext);
+    let inbox = Inbox::new(1);
+    submit(&disk, read(&disk, 0, 0, &inbox));
+    // It has gone to the device, and nothing was said of how long it may take.
+    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    disk.set_timeout(Some(Nanos::from_millis(5)));
+    assert_eq!(kind(inbox.wait().result), Some(Kind::TimedOut));
+    disk.stop().expect("stops");
+}
+
+#[test]
 fn what_waits_behind_a_lost_write_is_not_overtaken_by_it() {
     let mut options = options(Clock::start());
     options.timeout = Some(Nanos::from_millis(10));

@@ -671,12 +671,21 @@ impl Thread {
         self.shared.failed.store(false, Ordering::SeqCst);
     }
 
-    /// Commands in the device keep their time unless the new one is shorter.
+    /// Commands in the device keep their time unless the new one is shorter, or they had none.
     fn set_timeout(&mut self, now: Time, timeout: Option<Nanos>) {
         self.timeout = timeout;
         let latest = timeout.map(|timeout| now + timeout);
         for (at, ..) in &mut self.deadlines {
             *at = (*at).min(latest.unwrap_or(*at));
+        }
+        let Some(latest) = latest else { return };
+        for (index, (serial, there)) in self.commands.iter().enumerate() {
+            let timed = self.deadlines.iter().any(|(.., timed)| timed == serial);
+            // Number 0 is of those that never reach the device.
+            if *there && *serial > 0 && !timed {
+                let tag = Tag(index as u32);
+                self.deadlines.push_back((latest, tag, *serial));
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildScheduler, Disk, Options, Refused};
 use headtime_serve::file;
 use headtime_serve::request::{Completer, Completion, Data, Failure, Submission};
-use headtime_units::{Extent, Lba, Nanos, Sectors};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,12 +35,18 @@ impl Inbox {
         Arc::new(Inbox(ArrayQueue::new(room)))
     }
 
+    /// The next completion. A test that waits for ever could leave a file system frozen behind.
     pub fn wait(&self) -> Completion {
+        let clock = Clock::start();
         loop {
             match self.0.pop() {
                 Some(completion) => return completion,
                 None => yield_now(),
             }
+            assert!(
+                clock.now() < Time::ZERO + Nanos::from_secs(60),
+                "no answer in a minute"
+            );
         }
     }
 }
