@@ -310,6 +310,10 @@ impl Thread {
                 false => real.max(self.now),
             };
             if let Some(done) = self.device.poll(at) {
+                if self.device.in_model_time() {
+                    let lateness = self.clock.now().saturating_since(done.at);
+                    self.metrics.delivered(lateness);
+                }
                 self.completed(done.tag, done.at.max(self.now), done.result, done.parts);
                 return true;
             }
@@ -481,10 +485,6 @@ impl Thread {
 
     /// The device is done with a command.
     fn completed(&mut self, tag: Tag, at: Time, result: Result<(), Failure>, mut parts: Parts) {
-        if self.spin > Nanos::ZERO {
-            let real = self.clock.now();
-            self.metrics.delivered(real.max(at) - at);
-        }
         self.commands[tag.index()].1 = false;
         for part in parts.drain(..) {
             if let Some(pending) = &mut self.pending[part.id as usize] {
