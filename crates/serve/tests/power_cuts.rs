@@ -197,9 +197,17 @@ fn stamp(sector: &mut [u8], lba: u64, version: u32) {
     sector[8..12].copy_from_slice(&version.to_le_bytes());
 }
 
+/// How many, unless somebody asks for more.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test that can be made longer by hand"
+)]
+fn cuts() -> u64 {
+    std::env::var("HEADTIME_POWER_CUTS").map_or(5, |cuts| cuts.parse().expect("a number"))
+}
+
 fn power_cuts(store: StoreSpec, seed: u64) {
-    let cuts =
-        std::env::var("HEADTIME_POWER_CUTS").map_or(5, |cuts| cuts.parse().expect("a number"));
+    let cuts = cuts();
     let profile = by_name("wd5000aaks").expect("a shipped profile");
     let spec: Spec = "mq-deadline".parse().expect("a scheduler");
     println!("seed {seed}, {cuts} cuts");
