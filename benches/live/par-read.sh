@@ -6,7 +6,8 @@
 #       [--seconds N] [--trace FILE]
 #
 # --full     whole files in place of 20 s after 2 s
-# --extra    also the kernel's own read-ahead, and 32 requests in the drive with an order of its own
+# --extra    also longer slices, the kernel's own read-ahead, and 32 requests in the drive, which has an
+#            order of its own
 # --rows     only these (names as in the table); --list prints them
 # --repeat   the median of N runs of each row, and their range
 # --trace    records the first run of noop there (`headtime trace record`)
@@ -28,6 +29,7 @@ linux mq-deadline;noop;1;mq-deadline;4;128KiB
 linux bfq;noop;1;bfq;4;128KiB
 linux kyber;noop;1;kyber;4;128KiB'
 extra_rows='
+stream(deadline):slice=250ms;stream(deadline):slice=250ms;1;none;;128KiB
 noop, read-ahead;noop;1;none;;default
 deadline, read-ahead;deadline;1;none;;default
 stream(deadline), read-ahead;stream(deadline);1;none;;default
