@@ -178,6 +178,9 @@ pub fn mount(
         }
         Some(_) => return Err(MountError::Mounted(mountpoint)),
     }
+    if !mountpoint.is_dir() {
+        return Err(machine(io::Error::from_raw_os_error(libc::ENOTDIR)));
+    }
     let since_1970 = clock_gettime(ClockId::Realtime);
     let gone = Arc::new(Gone::default());
     let files = Files {
