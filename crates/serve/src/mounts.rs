@@ -141,11 +141,13 @@ fn started(pid: &str) -> io::Result<(char, u64)> {
 ///
 /// If `/proc` cannot be read.
 pub fn all() -> io::Result<Vec<Mount>> {
-    let text = fs::read("/proc/self/mountinfo")?;
-    Ok(text
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse)
-        .collect())
+    Ok(list(&fs::read("/proc/self/mountinfo")?).collect())
+}
+
+/// The mounts in a text as `/proc/self/mountinfo` has it, in its order; lines of another form are
+/// passed over.
+pub(crate) fn list(text: &[u8]) -> impl Iterator<Item = Mount> {
+    text.split(|byte| *byte == b'\n').filter_map(parse)
 }
 
 /// What is mounted at a path, which has to be from the root and without links; the topmost.
@@ -175,7 +177,8 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's way of writing blanks in these fields: a backslash and three octal digits.
+/// Undoes the kernel's way of writing blanks in these fields, and in those of `/proc/swaps`: a
+/// backslash and three octal digits.
 pub(crate) fn unescape(field: &[u8]) -> PathBuf {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -283,6 +286,19 @@ mod tests {
         assert_eq!(parse(b""), None);
         let other = b"1 2 8:1 / / rw - ext4 /dev/sda1 rw";
         assert_eq!(parse(other).expect("well formed").server(), None);
+    }
+
+    #[test]
+    fn octal_digits() {
+        for (text, path) in [
+            ("/a\\040b\\134c", "/a b\\c"),
+            ("/a\\04", "/a\\04"),
+            ("a\\9\\134b\\", "a\\9\\b\\"),
+            ("\\", "\\"),
+            ("/\\777", "/\\777"),
+        ] {
+            assert_eq!(unescape(text.as_bytes()), Path::new(path), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
 
-use crossbeam_queue::ArrayQueue;
+mod common;
+
+use common::Inbox;
 use headtime_disk::drive::Fault;
 use headtime_engine::{Config, Engine, log};
 use headtime_sched::{
@@ -21,33 +23,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, yield_now};
-
-/// Keeps completions until they are asked for.
-#[derive(Debug)]
-struct Inbox(ArrayQueue<Completion>);
-
-impl Completer for Inbox {
-    fn complete(&self, completion: Completion) {
-        self.0
-            .push(completion)
-            .expect("room for what was submitted");
-    }
-}
-
-impl Inbox {
-    fn new(room: usize) -> Arc<Inbox> {
-        Arc::new(Inbox(ArrayQueue::new(room)))
-    }
-
-    fn wait(&self) -> Completion {
-        loop {
-            match self.0.pop() {
-                Some(completion) => return completion,
-                None => yield_now(),
-            }
-        }
-    }
-}
 
 const SECTORS: u64 = 1 << 20;
 

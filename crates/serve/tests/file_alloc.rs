@@ -1,28 +1,20 @@
 //! A request to a file allocates nothing once things have their size.
 
-use crossbeam_queue::ArrayQueue;
+mod common;
+
+use common::Inbox;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::file;
-use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_serve::request::{Data, Submission};
 use headtime_units::{Extent, Lba, Sectors};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::yield_now;
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
-
-#[derive(Debug)]
-struct Inbox(ArrayQueue<Completion>);
-
-impl Completer for Inbox {
-    fn complete(&self, completion: Completion) {
-        self.0.push(completion).expect("room");
-    }
-}
 
 const OUT: u64 = 32;
 const SECTORS: u64 = 16 << 11;
@@ -31,14 +23,7 @@ fn run(disk: &Disk, inbox: &Arc<Inbox>, requests: u64) {
     let mut out = 0;
     for number in 0..requests {
         if out == OUT {
-            while inbox
-                .0
-                .pop()
-                .map(|done| assert_eq!(done.result, Ok(())))
-                .is_none()
-            {
-                yield_now();
-            }
+            assert_eq!(inbox.wait().result, Ok(()));
             out -= 1;
         }
         let (op, data) = match number % 8 {
@@ -63,9 +48,7 @@ fn run(disk: &Disk, inbox: &Arc<Inbox>, requests: u64) {
         out += 1;
     }
     for _ in 0..out {
-        while inbox.0.pop().is_none() {
-            yield_now();
-        }
+        assert_eq!(inbox.wait().result, Ok(()));
     }
 }
 
@@ -91,7 +74,7 @@ fn requests_do_not_allocate() {
         file::open(&opened).map(|file| Box::new(file) as Box<dyn Device>)
     })
     .expect("starts");
-    let inbox = Arc::new(Inbox(ArrayQueue::new(OUT as usize)));
+    let inbox = Inbox::new(OUT as usize);
     run(&disk, &inbox, 20_000);
     let before = dhat::HeapStats::get().total_blocks;
     run(&disk, &inbox, 100_000);

@@ -1,6 +1,7 @@
 //! Who else uses a file or a block device: what is mounted, swapped to, held by another driver,
 //! partitioned or behind a loop device is not to be written to from here.
 
+use crate::mounts::{self, Mount};
 use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
 use std::fmt;
 use std::fs;
@@ -128,51 +129,6 @@ fn device_number(text: &str) -> Option<u64> {
     Some(makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A path as `mountinfo` and `swaps` write it: blanks and backslashes as three octal digits.
-fn unescape(text: &str) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = bytes
-            .get(at + 1..at + 4)
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match (bytes[at], code) {
-            (b'\\', Some(code)) => {
-                out.push(code);
-                at += 4;
-            }
-            (byte, _) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(out))
-}
-
-/// What a line of `mountinfo` (`proc_pid_mountinfo(5)`) says.
-struct Mount {
-    device: u64,
-    at: PathBuf,
-    kind: String,
-    source: PathBuf,
-}
-
-fn mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ');
-    let mut after = after.split(' ');
-    Some(Mount {
-        device: device_number(before.nth(2)?)?,
-        at: unescape(before.nth(1)?),
-        kind: after.next()?.to_owned(),
-        source: unescape(after.next()?),
-    })
-}
-
 fn is_block_device(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
 }
@@ -229,8 +185,8 @@ impl Machine {
     }
 
     fn mounts(&self) -> io::Result<Vec<Mount>> {
-        let text = fs::read_to_string(self.proc.join("self/mountinfo"))?;
-        Ok(text.lines().filter_map(mount).collect())
+        let text = fs::read(self.proc.join("self/mountinfo"))?;
+        Ok(mounts::list(&text).collect())
     }
 
     fn mount_of(&self, nodes: &[&Node]) -> io::Result<Option<Use>> {
@@ -240,14 +196,18 @@ impl Machine {
                 true => stat(&mount.source).ok().filter(is_block_device),
                 false => None,
             };
-            let numbers = [Some(mount.device), source.map(|source| source.st_rdev)];
+            let (major, minor) = mount.device;
+            let numbers = [
+                Some(makedev(major, minor)),
+                source.map(|source| source.st_rdev),
+            ];
             if let Some(node) = nodes
                 .iter()
                 .find(|node| numbers.contains(&Some(node.number)))
             {
                 return Ok(Some(Use::Mounted {
                     what: node.name.clone(),
-                    at: mount.at,
+                    at: mount.mountpoint,
                 }));
             }
         }
@@ -262,7 +222,10 @@ impl Machine {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let first = |line: &str| line.split_ascii_whitespace().next().map(unescape);
+        let first = |line: &str| {
+            let path = line.split_ascii_whitespace().next()?;
+            Some(mounts::unescape(path.as_bytes()))
+        };
         Ok(text.lines().skip(1).filter_map(first).collect())
     }
 
@@ -297,7 +260,7 @@ impl Machine {
             if mount.kind == "erofs" && same(&mount.source) {
                 return Ok(Some(Use::Mounted {
                     what: what(),
-                    at: mount.at,
+                    at: mount.mountpoint,
                 }));
             }
         }
@@ -421,17 +384,5 @@ mod tests {
         let found = told.machine().use_of_file(&path, &file).expect("tells");
         let what = path.display().to_string();
         assert_eq!(found, Some(Use::Swap { what }));
-    }
-
-    #[test]
-    fn octal_digits() {
-        for (text, path) in [
-            ("/a\\040b\\134c", "/a b\\c"),
-            ("/a\\04", "/a\\04"),
-            ("\\", "\\"),
-            ("/\\777", "/\\777"),
-        ] {
-            assert_eq!(unescape(text), PathBuf::from(path), "{text}");
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! An instance of the kernel's tracing, for one recording.
 
 use super::RecordError;
+use crate::mounts;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::{self, File, OpenOptions};
@@ -34,8 +35,8 @@ enum Root {
 impl Root {
     /// The one that is mounted, or one that nobody else sees.
     fn find() -> Result<Root, RecordError> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        if let Some(path) = mounted(&mounts) {
+        let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        if let Some(path) = mounted(&text) {
             return Ok(Root::Mounted(path));
         }
         detached()
@@ -51,35 +52,11 @@ impl Root {
     }
 }
 
-/// Where tracefs is mounted, from the text of `/proc/self/mountinfo` (proc(5)).
-fn mounted(mounts: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let place = mount.split(' ').nth(4)?;
-        (kind.split(' ').next()? == "tracefs").then(|| PathBuf::from(unescape(place)))
-    })
-}
-
-/// Blanks and the like stand in a line of mountinfo as a backslash and three octal digits.
-fn unescape(text: &str) -> String {
-    let mut parts = text.split('\\');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let code = part
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(code) => {
-                out.push(char::from(code));
-                out.push_str(&part[3..]);
-            }
-            None => {
-                out.push('\\');
-                out.push_str(part);
-            }
-        }
-    }
-    out
+/// Where tracefs is mounted, from the text of `/proc/self/mountinfo`.
+fn mounted(text: &[u8]) -> Option<PathBuf> {
+    mounts::list(text)
+        .find(|mount| mount.kind == "tracefs")
+        .map(|mount| mount.mountpoint)
 }
 
 /// A mount of tracefs at no place.
@@ -283,17 +260,16 @@ mod tests {
 
     #[test]
     fn where_it_is_mounted() {
-        let mounts = "\
+        let text = "\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 36 25 0:11 / /sys/kernel/with\\040blank rw,nosuid shared:16 - tracefs tracefs rw
 ";
         assert_eq!(
-            mounted(mounts),
+            mounted(text.as_bytes()),
             Some(PathBuf::from("/sys/kernel/with blank"))
         );
-        assert_eq!(mounted(&mounts.replace("tracefs", "tmpfs")), None);
-        assert_eq!(mounted("nonsense\n - tracefs\n"), None);
-        assert_eq!(unescape("a\\9\\134b\\"), "a\\9\\b\\");
+        assert_eq!(mounted(text.replace("tracefs", "tmpfs").as_bytes()), None);
+        assert_eq!(mounted(b"nonsense\n - tracefs\n"), None);
     }
 
     #[test]

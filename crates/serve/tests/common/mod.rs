@@ -1,7 +1,9 @@
 //! What tests of disks share.
 
 use crossbeam_queue::ArrayQueue;
+use headtime_serve::clock::Clock;
 use headtime_serve::request::{Completer, Completion};
+use headtime_units::{Nanos, Time};
 use std::sync::Arc;
 use std::thread::yield_now;
 
@@ -28,13 +30,18 @@ impl Inbox {
         self.0.pop()
     }
 
-    /// The next completion.
+    /// The next completion. A test that waited for ever could leave a file system frozen behind.
     pub fn wait(&self) -> Completion {
+        let clock = Clock::start();
         loop {
             match self.poll() {
                 Some(completion) => return completion,
                 None => yield_now(),
             }
+            assert!(
+                clock.now() < Time::ZERO + Nanos::from_secs(60),
+                "no answer in a minute"
+            );
         }
     }
 }

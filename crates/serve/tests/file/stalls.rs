@@ -1,8 +1,9 @@
 //! A file that does not answer: one on a file system that is frozen. The kernel cannot be made to
 //! give back what it has begun there.
 
+use crate::common::Inbox;
 use crate::support::{
-    Inbox, Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, submit, write,
+    Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, submit, write,
 };
 use headtime_disk::drive::Fault;
 use headtime_engine::Config;

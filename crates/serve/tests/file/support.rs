@@ -1,6 +1,6 @@
 //! Disks on files of this machine, and what the tests do with them.
 
-use crossbeam_queue::ArrayQueue;
+use crate::common::Inbox;
 use headtime_engine::Config;
 use headtime_sched::{
     Class, Flags, Knowledge, NoPositioning, Op, Origin, Scheduler, ServiceCurve, Spec,
@@ -9,47 +9,14 @@ use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildScheduler, Disk, Options, Refused};
 use headtime_serve::file;
-use headtime_serve::request::{Completer, Completion, Data, Failure, Submission};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_serve::request::{Data, Failure, Submission};
+use headtime_units::{Extent, Lba, Nanos, Sectors};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::yield_now;
-
-/// Keeps completions until they are asked for.
-#[derive(Debug)]
-pub struct Inbox(ArrayQueue<Completion>);
-
-impl Completer for Inbox {
-    fn complete(&self, completion: Completion) {
-        self.0
-            .push(completion)
-            .expect("room for what was submitted");
-    }
-}
-
-impl Inbox {
-    pub fn new(room: usize) -> Arc<Inbox> {
-        Arc::new(Inbox(ArrayQueue::new(room)))
-    }
-
-    /// The next completion. A test that waits for ever could leave a file system frozen behind.
-    pub fn wait(&self) -> Completion {
-        let clock = Clock::start();
-        loop {
-            match self.0.pop() {
-                Some(completion) => return completion,
-                None => yield_now(),
-            }
-            assert!(
-                clock.now() < Time::ZERO + Nanos::from_secs(60),
-                "no answer in a minute"
-            );
-        }
-    }
-}
 
 pub fn scheduler(text: &str) -> (String, BuildScheduler) {
     let spec: Spec = text.parse().expect("a scheduler");
