@@ -1,0 +1,106 @@
+//! The sections of the sockets and of the messages.
+
+use super::seen::{Seen, in_use_once, once};
+use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket};
+use crate::scenario::tree::{Place, Section, TreeError};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Reads `[listen]`.
+pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<ListenConfig, TreeError> {
+    let expected = "a socket, such as \"unix:headtime.sock\"";
+    let nbd = section
+        .parse_list("nbd", expected, socket)?
+        .unwrap_or_default();
+    let tcp = section.flag("tcp")?.unwrap_or(false);
+    let metrics = section.parse(
+        "metrics",
+        "an address, such as \"127.0.0.1:9104\"",
+        loopback,
+    )?;
+    let control = section.parse("control", expected, |text| match socket(text)? {
+        Socket::Unix(path) => Ok(path),
+        Socket::Tcp(_) => Err("allowed is a unix socket only, unix:PATH".to_owned()),
+    })?;
+    let mut sockets: Vec<(&str, &Path)> = Vec::new();
+    sockets.extend(nbd.iter().filter_map(|socket| match socket {
+        Socket::Unix(path) => Some(("nbd", path.as_path())),
+        Socket::Tcp(_) => None,
+    }));
+    sockets.extend(control.as_deref().map(|path| ("control", path)));
+    for (key, path) in sockets {
+        in_use_once(seen, path, &section, key)?;
+    }
+    let mut addresses: BTreeMap<SocketAddr, Place> = BTreeMap::new();
+    let tcp_sockets = nbd.iter().filter_map(|socket| match socket {
+        Socket::Tcp(address) => Some(("nbd", *address)),
+        Socket::Unix(_) => None,
+    });
+    for (key, address) in tcp_sockets.chain(metrics.map(|address| ("metrics", address))) {
+        // Port 0 is another one each time.
+        if address.port() != 0 {
+            let what = format!("{address} is in use already");
+            once(&mut addresses, address, &section, key, &what)?;
+        }
+    }
+    section.finish()?;
+    Ok(ListenConfig {
+        nbd,
+        tcp,
+        metrics,
+        control,
+    })
+}
+
+/// Reads `unix:PATH` or `tcp:ADDRESS:PORT`.
+fn socket(text: &str) -> Result<Socket, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path.len() {
+            0 => Err("the path is missing; write unix:PATH".to_owned()),
+            len if len > SOCKET_PATH_MAX => Err(format!(
+                "the path has {len} bytes; a unix socket's has at most {SOCKET_PATH_MAX}"
+            )),
+            _ => Ok(Socket::Unix(PathBuf::from(path))),
+        };
+    }
+    if let Some(address) = text.strip_prefix("tcp:") {
+        return loopback(address).map(Socket::Tcp);
+    }
+    Err(format!("`{text}`: write unix:PATH, or tcp:127.0.0.1:10809"))
+}
+
+/// Reads an address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let literal = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let address: SocketAddr = literal
+        .parse()
+        .map_err(|_| "write address and port, such as 127.0.0.1:9104 or [::1]:9104".to_owned())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(
+            "other machines could reach that address; allowed are 127.0.0.1 and [::1] only"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Reads `[log]`.
+pub(super) fn log(mut section: Section<'_>) -> Result<LogConfig, TreeError> {
+    let level = section.text("level")?.map(str::to_owned);
+    let format = section.parse("format", "\"text\" or \"json\"", |text| match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("allowed are text, json".to_owned()),
+    })?;
+    let events = section.text("events")?.map(PathBuf::from);
+    section.finish()?;
+    Ok(LogConfig {
+        level,
+        format,
+        events,
+    })
+}

@@ -1,0 +1,54 @@
+//! What must not be given twice in a configuration.
+
+use crate::scenario::tree::{Place, Section, TreeError};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What must not be there twice, and where it is.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) disks: BTreeMap<String, Place>,
+    pub(super) exports: BTreeMap<String, Place>,
+    pub(super) files: BTreeMap<PathBuf, Place>,
+}
+
+/// Notes that something is there.
+pub(super) fn once<K: Ord>(
+    seen: &mut BTreeMap<K, Place>,
+    key: K,
+    section: &Section<'_>,
+    of: &str,
+    what: &str,
+) -> Result<(), TreeError> {
+    let error = section.error(of, "");
+    match seen.insert(key, error.place.clone()) {
+        None => Ok(()),
+        Some(before) => Err(TreeError {
+            problem: format!("{what}, at {before}"),
+            ..error
+        }),
+    }
+}
+
+/// The same file under all its names, if it is there.
+fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path)
+        .or_else(|_| {
+            let parent = path.parent().filter(|parent| *parent != Path::new(""));
+            let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+            Ok::<_, std::io::Error>(parent.join(path.file_name().unwrap_or_default()))
+        })
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// Notes that a file, device or socket is in use.
+pub(super) fn in_use_once(
+    seen: &mut Seen,
+    path: &Path,
+    section: &Section<'_>,
+    key: &str,
+) -> Result<(), TreeError> {
+    let what = format!("{} is in use already", path.display());
+    once(&mut seen.files, canonical(path), section, key, &what)
+}

@@ -1,0 +1,321 @@
+//! Tests of the configuration as a text.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Every key there is.
+const FULL: &str = "\
+[[disk]]
+name = \"disk0\"
+emulate = \"wd5000aaks\"
+store = \"store.img\"
+size = \"4GiB\"
+scheduler = \"stream(deadline)\"
+firmware = \"sptf\"
+override.cache.enabled = false
+noise = false
+seed = 7
+belief = \"atlas10k\"
+curve = \"curve.toml\"
+depth = 8
+merge = false
+merge_max = \"64KiB\"
+hide_processes = true
+timeout = \"off\"
+read_only = false
+faults = true
+[[disk.export]]
+name = \"vm\"
+class = \"real-time\"
+[[disk.export]]
+name = \"backup\"
+class = \"idle\"
+read_only = true
+[[disk]]
+name = \"disk1\"
+device = \"/dev/null-or-so\"
+direct = false
+force = true
+scheduler = \"noop\"
+[[disk]]
+name = \"nothing\"
+device = \"null\"
+size = \"1TiB\"
+scheduler = \"noop\"
+[listen]
+nbd = [\"unix:nbd.sock\", \"tcp:localhost:10809\"]
+tcp = true
+metrics = \"[::1]:9104\"
+control = \"unix:control.sock\"
+[log]
+level = \"debug\"
+format = \"json\"
+events = \"events.log\"
+";
+
+#[test]
+fn everything_at_once() {
+    let config = Config::parse("c.toml", FULL).unwrap();
+    let [disk0, disk1, nothing] = &config.disks[..] else {
+        panic!("{config:?}");
+    };
+    assert_eq!(disk0.scheduler.to_string(), "stream(deadline)");
+    assert_eq!((disk0.depth, disk0.timeout), (Some(8), None));
+    assert!(disk0.hide_processes && disk0.faults && !disk0.merge);
+    assert_eq!(disk0.exports[0].class, Class::REAL_TIME);
+    assert!(disk0.exports[1].read_only && !disk0.exports[0].read_only);
+    let Backend::Emulated(emulated) = &disk0.backend else {
+        panic!("{disk0:?}");
+    };
+    assert_eq!((emulated.seed, emulated.noise), (7, false));
+    assert_eq!(emulated.store.as_deref(), Some(Path::new("store.img")));
+    assert_eq!(disk1.timeout, Some(Nanos::from_secs(30)));
+    assert_eq!((disk1.exports.len(), &*disk1.exports[0].name), (1, "disk1"));
+    let device = Backend::Device {
+        path: PathBuf::from("/dev/null-or-so"),
+        direct: false,
+        force: true,
+        size: None,
+    };
+    assert_eq!(disk1.backend, device);
+    let null = Backend::Null {
+        size: Bytes(1 << 40),
+    };
+    assert_eq!(nothing.backend, null);
+    let tcp = Socket::Tcp("127.0.0.1:10809".parse().unwrap());
+    assert_eq!(config.listen.nbd[1], tcp);
+    assert_eq!(config.log.format, Some(LogFormat::Json));
+}
+
+/// Changes of the above, and what is said about them.
+#[test]
+fn what_does_not_fit() {
+    let long = format!("unix:{}", "x".repeat(108));
+    for (from, to, error) in [
+        (
+            "depth = 8",
+            "deph = 8",
+            "c.toml:13: disk[0].deph: unknown key; did you mean `depth`?",
+        ),
+        (
+            "[log]",
+            "[logs]",
+            "c.toml:43: logs: unknown key; did you mean `log`?",
+        ),
+        (
+            "name = \"disk1\"",
+            "name = \"disk0\"",
+            "c.toml:28: disk[1].name: there is a disk \"disk0\" already, at c.toml:2",
+        ),
+        (
+            "name = \"backup\"",
+            "name = \"vm\"",
+            "c.toml:24: disk[0].export[1].name: there is an export \"vm\" already, at c.toml:21",
+        ),
+        (
+            "name = \"backup\"",
+            "name = \"disk1\"",
+            "c.toml:28: disk[1].name: is that of an export, and would be this disk's too, as it has none, at c.toml:24",
+        ),
+        (
+            "name = \"vm\"",
+            "name = \"a/b\"",
+            "disk[0].export[0].name: allowed are 1 to 255 bytes",
+        ),
+        (
+            "name = \"disk1\"",
+            "name = \"../x\"",
+            "disk[1].name: \"../x\": allowed are 1 to 64",
+        ),
+        (
+            "device = \"/dev/null-or-so\"",
+            "device = \"store.img\"",
+            "c.toml:29: disk[1].device: store.img is in use already, at c.toml:4",
+        ),
+        (
+            "device = \"/dev/null-or-so\"",
+            "device = \"x\"\nemulate = \"atlas10k\"",
+            "disk[1].device: allowed is one of emulate and device",
+        ),
+        (
+            "device = \"/dev/null-or-so\"",
+            "size = \"1GiB\"",
+            "disk[1].emulate: missing; give emulate",
+        ),
+        (
+            "store = \"store.img\"\n",
+            "",
+            "disk[0].store: missing; give \"memory\"",
+        ),
+        (
+            "direct = false",
+            "store = \"memory\"",
+            "disk[1].store: is for emulate = \"DRIVE\" only",
+        ),
+        (
+            "noise = false",
+            "direct = true",
+            "disk[0].direct: is for device = \"PATH\" only",
+        ),
+        (
+            "size = \"1TiB\"\n",
+            "",
+            "disk[2].size: missing; the null device",
+        ),
+        (
+            "size = \"4GiB\"",
+            "size = \"1000B\"",
+            "disk[0].size: allowed is a multiple of 512B",
+        ),
+        (
+            "size = \"4GiB\"",
+            "size = 4",
+            "disk[0].size: is the number 4, but should be a size",
+        ),
+        (
+            "scheduler = \"stream(deadline)\"",
+            "scheduler = \"sream\"",
+            "disk[0].scheduler: \"sream\": ",
+        ),
+        (
+            "scheduler = \"stream(deadline)\"",
+            "scheduler = \"clairvoyant\"",
+            "disk[0].scheduler: \"clairvoyant\": is told of requests before they come",
+        ),
+        (
+            "timeout = \"off\"",
+            "timeout = \"1ms\"",
+            "disk[0].timeout: \"1ms\": allowed is 100ms and more, or \"off\"",
+        ),
+        (
+            "depth = 8",
+            "depth = 0",
+            "disk[0].depth: 0 is out of range; allowed is 1 to 256",
+        ),
+        (
+            "merge_max = \"64KiB\"",
+            "merge_max = \"2GiB\"",
+            "disk[0].merge_max: allowed is a multiple of 512B",
+        ),
+        (
+            "class = \"idle\"",
+            "class = \"best\"",
+            "disk[0].export[1].class: \"best\": allowed are real-time",
+        ),
+        ("read_only = false", "read_only = true", ""),
+        (
+            "tcp:localhost:10809",
+            "tcp:10.0.0.1:10809",
+            "listen.nbd: other machines could reach that address",
+        ),
+        (
+            "tcp:localhost:10809",
+            "udp:x",
+            "listen.nbd: `udp:x`: write unix:PATH",
+        ),
+        (
+            "tcp:localhost:10809",
+            "tcp:[::1]:9104",
+            "listen.metrics: [::1]:9104 is in use already, at c.toml:39",
+        ),
+        (
+            "[::1]:9104",
+            "0.0.0.0:9104",
+            "listen.metrics: \"0.0.0.0:9104\": other machines",
+        ),
+        (
+            "[::1]:9104",
+            "9104",
+            "listen.metrics: \"9104\": write address and port",
+        ),
+        (
+            "unix:control.sock",
+            "unix:nbd.sock",
+            "c.toml:42: listen.control: nbd.sock is in use already, at c.toml:39",
+        ),
+        (
+            "unix:control.sock",
+            "unix:store.img",
+            "listen.control: store.img is in use already, at c.toml:4",
+        ),
+        (
+            "unix:control.sock",
+            "tcp:127.0.0.1:1",
+            "listen.control: \"tcp:127.0.0.1:1\": allowed is a unix socket",
+        ),
+        (
+            "unix:control.sock",
+            &long,
+            "the path has 108 bytes; a unix socket's has at most 107",
+        ),
+        ("unix:control.sock", "unix:", "the path is missing"),
+        (
+            "format = \"json\"",
+            "format = \"xml\"",
+            "log.format: \"xml\": allowed are text, json",
+        ),
+    ] {
+        let changed = FULL.replacen(from, to, 1);
+        assert_ne!(changed, FULL, "{from}");
+        match Config::parse("c.toml", &changed) {
+            Ok(_) => assert_eq!(error, "", "{to} is taken"),
+            Err(found) => {
+                let found = found.to_string();
+                assert!(!error.is_empty() && found.contains(error), "{found}");
+            }
+        }
+    }
+    for (text, error) in [
+        ("", "c.toml:1: disk: missing; give at least one [[disk]]"),
+        ("disk = []", "c.toml:1: disk: is an empty list"),
+        ("[[disk]]\n", "c.toml:1: disk[0].name: missing"),
+    ] {
+        let found = Config::parse("c.toml", text).unwrap_err().to_string();
+        assert!(found.contains(error), "{found}");
+    }
+    // A read-only disk has no export that takes writes.
+    let text = FULL.replacen("read_only = false", "read_only = true", 1);
+    let text = text.replacen("class = \"idle\"\nread_only = true", "read_only = false", 1);
+    let found = Config::parse("c.toml", &text).unwrap_err().to_string();
+    assert!(
+        found.contains("read_only: is false, but the disk is read-only"),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_takes_a_restart() {
+    let config = Config::parse("c.toml", FULL).unwrap();
+    let other = |from: &str, to: &str| {
+        let other = Config::parse("c.toml", &FULL.replacen(from, to, 1)).unwrap();
+        config.disks[0].fixed_differences(&other.disks[0])
+    };
+    assert_eq!(
+        other("scheduler = \"stream", "scheduler = \"stream"),
+        [""; 0]
+    );
+    assert_eq!(other("timeout = \"off\"", "timeout = \"1s\""), [""; 0]);
+    assert_eq!(other("depth = 8", "depth = 9"), ["depth"]);
+    assert_eq!(
+        other("seed = 7", "seed = 8"),
+        ["emulate, device, store or size"]
+    );
+    assert_eq!(
+        other("class = \"idle\"", "class = \"real-time\""),
+        ["export"]
+    );
+}
+
+proptest! {
+    /// The configuration with a piece replaced by another: mostly still TOML, so that it gets far.
+    #[test]
+    fn no_damage_makes_it_panic(
+        start in 0.0..1.0_f64,
+        len in 0_usize..12,
+        piece in "[\"\\[\\]{}=,.a-z0-9 \n:-]{0,12}",
+    ) {
+        let start = (start * FULL.len() as f64) as usize;
+        let end = (start + len).min(FULL.len());
+        let _ = Config::parse("c", &format!("{}{piece}{}", &FULL[..start], &FULL[end..]));
+    }
+}
