@@ -7,11 +7,21 @@
 mod common;
 #[path = "cli/curve.rs"]
 mod curve;
+#[path = "cli/documentation.rs"]
+mod documentation;
+#[path = "cli/drives.rs"]
+mod drives;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/logs.rs"]
+mod logs;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/traces.rs"]
+mod traces;

@@ -1,0 +1,110 @@
+//! That the pages say what the command does.
+
+use super::common::{data, headtime, json, keys, scratch, stdout};
+
+#[test]
+fn the_scenarios_of_the_documentation_are_scenarios() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let directory = scratch("documentation");
+    let blocks: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    assert_eq!(blocks.len(), 3);
+    for (number, block) in blocks.into_iter().enumerate() {
+        let path = directory.join(format!("{number}.toml"));
+        std::fs::write(&path, block).unwrap();
+        stdout(&["sim", "run", path.to_str().unwrap(), "--print-scenario"]);
+    }
+}
+
+/// Each `--set` of the page.
+#[test]
+fn the_settings_of_the_documentation_run() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let directory = scratch("documentation-settings");
+    let scenario = text.split("```toml\n").nth(1).unwrap();
+    let scenario = scenario.split("```").next().unwrap();
+    std::fs::write(directory.join("s.toml"), scenario).unwrap();
+    std::fs::copy(data().join("tiny.trace"), directory.join("web.trace")).unwrap();
+    let settings: Vec<&str> = text
+        .split("`--set ")
+        .skip(1)
+        .map(|rest| rest.split('`').next().unwrap())
+        .filter(|setting| *setting != "KEY=VALUE")
+        .collect();
+    assert!(settings.len() >= 5, "{settings:?}");
+    let short = [
+        "-s",
+        "noop",
+        "--set",
+        "run.warm_up=0s",
+        "--set",
+        "run.duration=5s",
+    ];
+    for setting in settings {
+        let mut args = vec!["sim", "run"];
+        // The built-in scenario has one group of processes; the page's own has two.
+        if setting.starts_with("workload.1") {
+            args.push("s.toml");
+        }
+        let output = headtime(&args)
+            .args(short)
+            .args(["--set", setting])
+            .current_dir(&directory)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "--set {setting}: {stderr}");
+    }
+}
+
+#[test]
+fn the_documentation_has_every_key() {
+    let page = data().join("../../../../docs/scenario.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    // What `--print-scenario` can write is what can be read.
+    let printed = [
+        stdout(&["sim", "run", "--print-scenario"]),
+        stdout(&["sim", "run", "small.toml", "--print-scenario"]),
+        stdout(&[
+            "trace",
+            "replay",
+            "tiny.trace",
+            "-p",
+            "atlas10k",
+            "--print-scenario",
+        ]),
+    ];
+    let workloads = data().join("../../../../docs/workloads.md");
+    let workloads = std::fs::read_to_string(workloads).unwrap();
+    for printed in printed {
+        let mut heading = "";
+        for line in printed.lines() {
+            if line.starts_with('[') {
+                heading = line;
+            }
+            let Some((key, _)) = line.split_once(" = ") else {
+                continue;
+            };
+            let key = format!("`{key}`");
+            let is_there = text.contains(&key) || {
+                // Keys of a benchmark are on the page of the benchmarks.
+                heading == "[[program]]" && workloads.contains(&key)
+            };
+            assert!(is_there, "{heading} {key}");
+        }
+    }
+    for scenario in ["small.toml", "programs.toml"] {
+        let report = json(&["sim", "run", scenario, "--format", "json"]);
+        let run = &report["runs"][0];
+        let programs = run["programs"].as_array().into_iter().flatten();
+        let programs = programs.flat_map(|program| keys(program));
+        for key in keys(&report).into_iter().chain(keys(run)).chain(programs) {
+            assert!(text.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Pictures, and what a terminal shows.
+
+use super::common::{data, run, scratch};
+use std::path::Path;
+use std::process::Stdio;
+
+#[test]
+fn a_window_outside_the_run_is_refused() {
+    let plot = scratch("window").join("picture.svg");
+    let plot = plot.to_str().unwrap();
+    let window = |window: &str, extra: &[&str]| {
+        let mut args = vec!["sim", "run", "small.toml", "-s", "noop", "--plot", plot];
+        args.extend(["--plot-window", window]);
+        args.extend(extra);
+        run(&args)
+    };
+    // Known before it runs, and after.
+    for (extra, span) in [
+        (&["--set", "run.duration=3s"][..], "0s..3s"),
+        (&[][..], "0s..3."),
+    ] {
+        let output = window("400s..500s", extra);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(&format!("within {span}")), "{text}");
+        assert!(!Path::new(plot).exists());
+    }
+    // A part of it is inside.
+    assert!(window("1s..500s", &[]).status.success());
+}
+
+#[test]
+fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
+    let plot = scratch("many").join("picture.svg");
+    let plot = plot.to_str().unwrap();
+    let draw = |schedulers: &str| {
+        let args = ["sim", "run", "small.toml", "--plot", plot, "-s", schedulers];
+        let output = run(&args);
+        assert!(output.status.success());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (std::fs::read_to_string(plot).unwrap(), stderr)
+    };
+    let (picture, stderr) = draw("noop,sstf,clook,sptf");
+    assert!(!picture.contains("left out") && !stderr.contains("left out"));
+    // At two depths each.
+    let (picture, stderr) = draw("noop,sstf,clook,sptf,deadline");
+    let note = "shows the first 8 of 10 runs; left out are sptf @2, deadline @2";
+    assert!(stderr.contains(note), "{stderr}");
+    assert!(picture.contains(note));
+    // Over its panel, in the legend and at its bar.
+    assert_eq!(picture.matches(">clook @2<").count(), 3);
+    assert_eq!(picture.matches(">sptf @2<").count(), 0);
+}
+
+/// Progress was drawn by the threads of the runs while the main thread held standard error locked:
+/// the command stopped for good as soon as there was something to show. Needs a terminal, which
+/// `script` makes, and `timeout`, so that the test ends if it happens again.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_on_a_terminal_does_not_stop_the_command() {
+    let typescript = scratch("terminal").join("typescript");
+    let command = format!(
+        "{} sim run {} -s noop,sstf --set run.duration=4000s",
+        env!("CARGO_BIN_EXE_headtime"),
+        data()
+            .join("../../../../experiments/random-4k.toml")
+            .display()
+    );
+    let output = std::process::Command::new("timeout")
+        .args(["100", "script", "-qec", &command])
+        .arg(&typescript)
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output.map(|output| (output.status, output.stdout)) else {
+        println!("skipped: no `timeout` here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.1);
+    if output.0.code() == Some(127) {
+        println!("skipped: no `script` here");
+        return;
+    }
+    assert!(output.0.success(), "{:?}: {text}", output.0);
+    assert!(text.contains("to go"), "no progress was shown: {text}");
+    // Bold headings, and the table after the bar is gone.
+    assert!(text.contains("\u{1b}[1mscheduler"), "{text}");
+}
