@@ -8,13 +8,13 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A check did not hold: exit code 1.
+    /// A check did not hold, or a server refused what it was told: exit code 1.
     #[error("{0}")]
     Check(String),
     /// The command line is wrong: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// A scenario, profile or trace is wrong: exit code 3.
+    /// A scenario, configuration, profile, trace or log is wrong: exit code 3.
     #[error("{0}")]
     Input(String),
     /// A file cannot be read or written: exit code 4.
@@ -32,11 +32,11 @@ pub enum Fault {
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a check did not hold (reproduce --check, sim fuzz)
+  1  a check did not hold (reproduce --check, sim fuzz, sim replay-log), or control was refused
   2  the command line is wrong
-  3  a scenario, profile or trace is wrong
+  3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written
-  5  serve was told to end a second time, and did so at once";
+  5  serve or attach was told to end a second time, and did so at once";
 
 impl Fault {
     /// The code that the process ends with.
