@@ -12,6 +12,8 @@ mod check;
 mod common;
 #[path = "serve/control.rs"]
 mod control;
+#[path = "serve/file.rs"]
+mod file;
 #[path = "serve/life.rs"]
 mod life;
 #[path = "serve/nbd.rs"]
