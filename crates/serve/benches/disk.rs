@@ -7,12 +7,13 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Options};
+use headtime_serve::estimate::HeadTimeEstimate;
 use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Submission};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -86,5 +87,29 @@ fn round_trips(criterion: &mut Criterion) {
     disk.stop().expect("stops");
 }
 
-criterion_group!(benches, round_trips);
+/// What it costs a disk's thread to estimate where the arm's time goes: of random reads at depth 1, for
+/// each all that it is told.
+fn estimate(criterion: &mut Criterion) {
+    let profile = headtime_disk::profile::by_name("wd5000aaks").expect("it is shipped");
+    let mut estimate = HeadTimeEstimate::new(&profile, 512);
+    let mut group = criterion.benchmark_group("estimate");
+    let (mut now, mut cookie) = (Time::ZERO, 0_u64);
+    for sectors in [8, 1024] {
+        group.bench_function(format!("{sectors} sectors"), |bencher| {
+            bencher.iter(|| {
+                cookie += 1;
+                let extent = Extent::at(cookie * 7919 % (1 << 19) * 1024, sectors);
+                let request = Request::new(Tag(0), Op::Read, extent, now);
+                estimate.issue(now, &request);
+                estimate.pending(now, false);
+                now += Nanos::from_millis(12);
+                estimate.completed(now, Tag(0));
+                estimate.pending(now, false);
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, round_trips, estimate);
 criterion_main!(benches);

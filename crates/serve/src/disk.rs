@@ -9,6 +9,7 @@ use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
+use headtime_disk::profile::Profile;
 use headtime_engine::{Config, ConfigError};
 use headtime_sched::{Class, Op, Scheduler};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -50,10 +51,14 @@ pub struct Options {
     pub unfinished: usize,
     /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
     pub real_time: bool,
+    /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
+    /// if `None`, or if the device itself knows.
+    pub estimate: Option<Profile>,
 }
 
 impl Options {
-    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log.
+    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log, no
+    /// estimate.
     pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
         Options {
             name: name.to_owned(),
@@ -68,6 +73,7 @@ impl Options {
             queue: 1024,
             unfinished: 4096,
             real_time: true,
+            estimate: None,
         }
     }
 }

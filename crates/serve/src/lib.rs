@@ -14,7 +14,8 @@
 //! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
 //!   [`faulty`] makes one go wrong.
 //! - [`nbd`], `fuse` (a feature): front ends.
-//! - [`metrics`], [`http`], [`record`]: what a person watches it with.
+//! - [`metrics`], [`http`], [`record`]: what a person watches it with; [`estimate`]:
+//!   where the arm's time goes if the device does not tell.
 //! - [`clock`], [`sys`]: the machine.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing.
@@ -29,6 +30,7 @@ pub mod clock;
 pub mod device;
 pub mod disk;
 pub mod emulated;
+pub mod estimate;
 pub mod faulty;
 pub mod file;
 #[cfg(feature = "fuse")]

@@ -3,6 +3,7 @@
 mod histogram;
 mod text;
 
+use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
 use headtime_engine::Stats;
 use headtime_sched::{Op, WaitStats};
@@ -136,6 +137,8 @@ pub struct Snapshot {
     pub in_model_time: bool,
     /// Where the arm's time went, if the device knows.
     pub head_time: Option<HeadTime>,
+    /// Where it is estimated to have gone, if the device does not know and a drive is believed.
+    pub head_time_estimated: Option<EstimatedHeadTime>,
     /// Sectors of the device.
     pub capacity: Sectors,
 }

@@ -9,6 +9,7 @@ use super::{Abandoned, Options, Order, Shared, StartError, lock};
 use crate::buffer::Pool;
 use crate::clock::{Clock, timespec};
 use crate::device::{Aborted, Control, Device, Part, Parts};
+use crate::estimate::HeadTimeEstimate;
 use crate::metrics::{Metrics, Snapshot};
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use crate::sys;
@@ -109,6 +110,7 @@ struct Thread {
     /// Time of the last event.
     now: Time,
     metrics: Metrics,
+    estimate: Option<Box<HeadTimeEstimate>>,
     /// Those of schedulers that were swapped out.
     waits_before: WaitStats,
     log: Option<Log>,
@@ -144,7 +146,7 @@ impl Thread {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let name = options.name;
-        let device = open().map_err(|error| StartError::Device {
+        let mut device = open().map_err(|error| StartError::Device {
             name: name.clone(),
             error: error.into(),
         })?;
@@ -194,6 +196,10 @@ impl Thread {
                 }
             }
         }
+        let estimate = options
+            .estimate
+            .filter(|_| device.head_time(Time::ZERO).is_none())
+            .map(|profile| Box::new(HeadTimeEstimate::new(&profile, geometry.sector_bytes)));
         let shared = Arc::new(Shared {
             name,
             clock: options.clock,
@@ -231,6 +237,7 @@ impl Thread {
             next: None,
             now: Time::ZERO,
             metrics: Metrics::new(usize::from(options.exports)),
+            estimate,
             waits_before: WaitStats::default(),
             log,
             log_flushed: Time::ZERO,
@@ -430,7 +437,11 @@ impl Thread {
                 Command::Finish(done) => self.finish(at, &done),
             }
         }
-        self.device.note_pending(at, self.engine.waiting() > 0);
+        let waiting = self.engine.waiting() > 0;
+        self.device.note_pending(at, waiting);
+        if let Some(estimate) = &mut self.estimate {
+            estimate.pending(at, waiting);
+        }
         if let Some(log) = &mut self.log {
             log.flush_if_full();
         }
@@ -481,12 +492,18 @@ impl Thread {
             self.deadlines
                 .push_back((at + timeout, request.tag, self.issued));
         }
+        if let Some(estimate) = &mut self.estimate {
+            estimate.issue(at, request);
+        }
         self.device.submit(at, request, parts);
     }
 
     /// The device is done with a command.
     fn completed(&mut self, tag: Tag, at: Time, result: Result<(), Failure>, mut parts: Parts) {
         self.commands[tag.index()].1 = false;
+        if let Some(estimate) = &mut self.estimate {
+            estimate.completed(at, tag);
+        }
         for part in parts.drain(..) {
             if let Some(pending) = &mut self.pending[part.id as usize] {
                 pending.data = Some(part.data);
@@ -548,6 +565,9 @@ impl Thread {
             self.timeout.unwrap_or(Nanos::ZERO)
         );
         self.commands[tag.index()].1 = false;
+        if let Some(estimate) = &mut self.estimate {
+            estimate.gave_up(at, tag);
+        }
         for part in parts {
             if let Some(pending) = &mut self.pending[part.id as usize] {
                 pending.data = Some(part.data);
@@ -716,6 +736,7 @@ impl Thread {
             failed: self.shared.failed.load(Ordering::Relaxed),
             in_model_time: self.device.in_model_time(),
             head_time: self.device.head_time(at),
+            head_time_estimated: self.estimate.as_mut().map(|estimate| estimate.account(at)),
             capacity: self.shared.geometry.capacity,
         })
     }

@@ -42,6 +42,11 @@ fn disk(labelled: &Labelled) -> Value {
         let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
         parts.collect::<Map<String, Value>>()
     });
+    let estimated = snapshot.head_time_estimated.map(|estimated| {
+        let parts = estimated.iter();
+        let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
+        parts.collect::<Map<String, Value>>()
+    });
     let lateness = snapshot.in_model_time.then(|| {
         let mut lateness = times(&metrics.lateness.read());
         lateness["late_share"] = json!(metrics.late_share());
@@ -76,6 +81,7 @@ fn disk(labelled: &Labelled) -> Value {
             "waits_lost": snapshot.waits.waits_lost,
         },
         "head_time_s": head_time,
+        "head_time_estimated_s": estimated,
         "lateness_ms": lateness,
         "exports": exports,
     })

@@ -435,6 +435,20 @@ impl Page {
                     parts.map(move |part| (part.name(), head_time.get(part)))
                 })
             }),
+        )?;
+        out.seconds(
+            (
+                "disk_head_time_estimated",
+                "Where the arm's time went, estimated from the drive that is believed",
+            ),
+            self.parts("part", |disk| {
+                let estimated = disk.snapshot.head_time_estimated;
+                estimated.into_iter().flat_map(|estimated| {
+                    crate::estimate::PARTS
+                        .into_iter()
+                        .map(move |part| (part.name(), estimated.get(part)))
+                })
+            }),
         )
     }
 
@@ -557,6 +571,8 @@ mod tests {
                 failed: false,
                 in_model_time: drive,
                 head_time,
+                head_time_estimated: (disk == "real")
+                    .then(|| crate::estimate::HeadTimeEstimate::new(&profile, 512).account(now)),
                 capacity: Sectors::new(2048),
             }),
         }
@@ -599,6 +615,7 @@ mod tests {
         let disks = vec![
             labelled("disk0", &["vm", "ba\\ck\"up"], true),
             labelled("null", &["null"], false),
+            labelled("real", &["real"], false),
         ];
         let values = read(&render(disks, Nanos::from_millis(1500), "1.2.3"));
         for (key, value) in [
@@ -649,6 +666,10 @@ mod tests {
             ("headtime_disk_size_bytes{disk=\"disk0\"}", 1_048_576.0),
             (
                 "headtime_head_time_seconds_total{disk=\"disk0\",part=\"idle\"}",
+                2.0,
+            ),
+            (
+                "headtime_disk_head_time_estimated_seconds_total{disk=\"real\",part=\"idle\"}",
                 2.0,
             ),
             (
