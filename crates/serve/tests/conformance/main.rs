@@ -30,7 +30,7 @@ fn file(folder: &Folder, direct: bool) -> file::File {
         direct,
         create_size: Some(SECTORS * 4096),
         depth: 8,
-        ..file::Options::new(folder.path().join("disk"))
+        ..file::Options::new(folder.join("disk"))
     })
     .expect("opens")
 }
@@ -56,7 +56,7 @@ fn emulated_in_memory() {
 #[test]
 fn emulated_in_a_file() {
     suite::run(Subject {
-        open: &|folder| emulate("wd5000aaks", StoreSpec::File(folder.path().join("store"))),
+        open: &|folder| emulate("wd5000aaks", StoreSpec::File(folder.join("store"))),
         forgets: false,
     });
 }

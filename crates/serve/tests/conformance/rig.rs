@@ -1,5 +1,10 @@
 //! Drives a device, whatever it takes for the time.
 
+#[path = "../common/folder.rs"]
+mod folder;
+
+pub use folder::Folder;
+
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::buffer::Pool;
 use headtime_serve::clock::Clock;
@@ -7,8 +12,6 @@ use headtime_serve::device::{Aborted, Device, Done, Part};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Time};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Longer than any of these commands takes: then it is taken to be lost.
 const PATIENCE: Nanos = Nanos::from_secs(60);
@@ -19,30 +22,6 @@ pub struct Subject<'a> {
     pub open: &'a dyn Fn(&Folder) -> Box<dyn Device>,
     /// Whether it forgets what is written.
     pub forgets: bool,
-}
-
-/// A folder that is gone with the test.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("headtime-conformance-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 pub struct Rig {

@@ -1,6 +1,11 @@
 //! A host that does what the engine does for a device: no two commands at a time that matter to
 //! each other, a flush alone.
 
+#[path = "../common/folder.rs"]
+mod folder;
+
+pub use folder::Folder;
+
 use headtime_disk::profile::{Profile, by_name};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::buffer::Pool;
@@ -8,35 +13,10 @@ use headtime_serve::device::{Aborted, Control, Device, Done, Part};
 use headtime_serve::emulated::{Emulated, Options, StoreSpec, open};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Time};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is gone with the test.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("headtime-emulated-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn store(&self) -> StoreSpec {
-        StoreSpec::File(self.0.join("store"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Data in a folder.
+pub fn store_in(folder: &Folder) -> StoreSpec {
+    StoreSpec::File(folder.join("store"))
 }
 
 pub fn profile(name: &str) -> Profile {

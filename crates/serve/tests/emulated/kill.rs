@@ -59,7 +59,7 @@ fn a_killed_server_loses_nothing_that_was_flushed() {
     let program = std::env::current_exe().expect("it has a name");
     for round in 0..5 {
         let folder = Folder::new();
-        let path = folder.path().join("store");
+        let path = folder.join("store");
         let mut process = Command::new(&program)
             .args(["--exact", "kill::child", "--ignored", "--nocapture"])
             .env(STORE, &path)

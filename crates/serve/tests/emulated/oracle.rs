@@ -1,6 +1,6 @@
 //! Random commands and power cuts, against a list of what every sector may hold.
 
-use crate::host::{Folder, Host, emulate, profile};
+use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
 use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Control, Device, Done, Part};
@@ -387,7 +387,7 @@ fn the_same_over_a_file() {
     for seed in 1..=4 {
         println!("seed {seed}");
         let folder = Folder::new();
-        let outcome = run(&profile("wd5000aaks"), folder.store(), seed, 3000);
+        let outcome = run(&profile("wd5000aaks"), store_in(&folder), seed, 3000);
         assert!(outcome.lost > 10, "{}", outcome.lost);
     }
 }
@@ -397,7 +397,7 @@ fn memory_and_files_give_equal_results() {
     for seed in 1..=4 {
         println!("seed {seed}");
         let folder = Folder::new();
-        let [memory, file] = [StoreSpec::Memory, folder.store()].map(|store| {
+        let [memory, file] = [StoreSpec::Memory, store_in(&folder)].map(|store| {
             let mut run = Run::new(&profile("wd5000aaks"), store, seed);
             // When a write with FUA is synced is up to the machine, and what is done after it
             // depends on it; a flush is alone.

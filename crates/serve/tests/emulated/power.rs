@@ -1,6 +1,6 @@
 //! What a power cut does to single commands, where the outcome is certain.
 
-use crate::host::{Folder, Host, emulate, profile};
+use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Control, Device};
 use headtime_serve::emulated::StoreSpec;
@@ -14,7 +14,7 @@ fn both(test: impl Fn(Host)) {
     let profile = profile("wd5000aaks");
     test(Host::new(emulate(&profile, StoreSpec::Memory, SECTORS)));
     let folder = Folder::new();
-    test(Host::new(emulate(&profile, folder.store(), SECTORS)));
+    test(Host::new(emulate(&profile, store_in(&folder), SECTORS)));
 }
 
 fn cut(host: &mut Host) {

@@ -1,6 +1,6 @@
 //! Where the bytes lie.
 
-use crate::host::{Folder, Host, emulate, profile};
+use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Control, Device};
 use headtime_serve::emulated::{FILE_BYTES_MAX, Options, StoreSpec, open};
@@ -28,7 +28,7 @@ fn twenty_terabytes() -> headtime_disk::Profile {
 fn twenty_terabytes_cost_what_is_written() {
     let profile = twenty_terabytes();
     let folder = Folder::new();
-    for store in [StoreSpec::Memory, folder.store()] {
+    for store in [StoreSpec::Memory, store_in(&folder)] {
         let mut host = Host::new(open(Options::new(profile.clone(), store)).expect("opens"));
         let sectors = host.device.geometry().capacity.get();
         assert_eq!(sectors, 20_000_588_955_648 / 512);
@@ -51,30 +51,30 @@ fn twenty_terabytes_cost_what_is_written() {
     }
     let mut blocks = 0;
     for name in ["store", "store.1", "store.2"] {
-        let file = folder.path().join(name).metadata().expect("it was made");
+        let file = folder.join(name).metadata().expect("it was made");
         blocks += file.blocks() * 512;
     }
     assert!(blocks < 1 << 20, "{blocks} bytes on disk");
-    assert!(!folder.path().join("store.3").exists());
+    assert!(!folder.join("store.3").exists());
 }
 
 #[test]
 fn a_file_keeps_what_was_written_and_is_for_one_at_a_time() {
     let folder = Folder::new();
     let profile = profile("wd5000aaks");
-    let mut host = Host::new(emulate(&profile, folder.store(), SECTORS));
+    let mut host = Host::new(emulate(&profile, store_in(&folder), SECTORS));
     host.write(77, 3, 4, Flags::NONE);
     host.next();
     let again = |sectors: u64| {
         let options = Options {
             size: Some(sectors * 512),
-            ..Options::new(profile.clone(), folder.store())
+            ..Options::new(profile.clone(), store_in(&folder))
         };
         open(options)
             .map(Host::new)
             .map_err(|error| error.to_string())
     };
-    let path = folder.path().join("store");
+    let path = folder.join("store");
     let shown = path.display();
     assert_eq!(
         again(SECTORS).err(),
@@ -107,7 +107,7 @@ impl Tmpfs {
         let folder = Folder::new();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "headtime"])
-            .arg(folder.path())
+            .arg(&*folder)
             .output();
         match mounted {
             Ok(output) if output.status.success() => Some(Tmpfs(folder)),
@@ -119,7 +119,7 @@ impl Tmpfs {
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 }
 

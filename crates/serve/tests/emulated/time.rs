@@ -1,6 +1,6 @@
 //! Times are the model's.
 
-use crate::host::{Folder, Host, emulate, profile};
+use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::{Command, Drive, Fault};
 use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Control, Device};
@@ -60,7 +60,7 @@ fn compare(name: &str, depth: usize, store: StoreSpec) {
 fn completions_have_the_time_of_the_model_to_the_nanosecond() {
     for (name, depth) in [("wd5000aaks", 1), ("wd5000aaks", 31), ("atlas10k", 1)] {
         compare(name, depth, StoreSpec::Memory);
-        compare(name, depth, Folder::new().store());
+        compare(name, depth, store_in(&Folder::new()));
     }
 }
 

@@ -1,5 +1,10 @@
 //! A server in a thread of its own.
 
+#[path = "../common/folder.rs"]
+mod folder;
+
+pub use folder::Folder;
+
 use crate::device::{Memory, MemoryDevice, wait_until};
 use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::clock::Clock;
@@ -8,34 +13,8 @@ use headtime_serve::nbd::{Counts, Limits, Listen, Server};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
-
-/// A folder that goes when the test is over.
-#[derive(Debug)]
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("headtime-nbd-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a new folder");
-        Folder(path)
-    }
-
-    pub fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// How the server is to be.
 pub struct Setup {
