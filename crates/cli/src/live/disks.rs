@@ -206,6 +206,8 @@ impl Prepared {
         };
         options.merge_bytes_max = Some(config.merge_max.0);
         options.timeout = config.timeout;
+        // A device that knows where its arm is does not need it.
+        options.estimate = self.known.belief().cloned();
         options.exports = u16::try_from(config.exports.len()).expect("there are not so many");
         if log.is_some() {
             options.log_settings = self.log_settings(options.engine);
