@@ -219,7 +219,7 @@ fn a_socket_of_a_dead_server_is_replaced() {
         error.to_string().contains("no/nbd: No such file"),
         "{error}"
     );
-    let long = Listen::unix(folder.join(&"x".repeat(200)));
+    let long = Listen::unix(folder.join("x".repeat(200)));
     assert!(matches!(bind(long), Err(BindError::Io { .. })));
 }
 
