@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::device::Control;
 use crate::disk::{BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Snapshot};
+use crate::nbd::Counts;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
@@ -69,6 +70,8 @@ impl fmt::Debug for Watched {
 pub struct Site {
     /// The disks, in order.
     pub disks: Vec<Watched>,
+    /// What the server of NBD clients counts, if there is one.
+    pub nbd: Option<Arc<Counts>>,
     /// The server's time.
     pub clock: Clock,
     /// The program's version.
@@ -160,6 +163,7 @@ type Shared = State<Arc<Site>>;
 async fn metrics(State(site): Shared) -> Response {
     let text = metrics::render(
         site.snapshots().await,
+        site.nbd.as_ref(),
         site.clock.now() - headtime_units::Time::ZERO,
         &site.version,
     );

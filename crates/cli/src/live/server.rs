@@ -199,6 +199,7 @@ async fn serve(
     }
     let site = Arc::new(Site {
         disks: running.iter().map(watched).collect(),
+        nbd: Some(nbd.counts()),
         clock,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });

@@ -1,6 +1,6 @@
 //! What a server can be asked and told while it runs.
 
-use super::common::Server;
+use super::common::{Server, wait_until};
 use super::nbd::{Ask, Client};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -55,6 +55,14 @@ fn metrics_status_and_what_only_the_owner_may() {
     assert_eq!(client.ask(Ask::Read, 4096, &mut read).unwrap(), 0);
     assert_eq!(read, written);
 
+    // There is no such export, so it is let go.
+    assert!(Client::connect(&server.path("nbd.sock"), "disk2").is_err());
+    const FAILED: &str = "headtime_nbd_connections_failed_total{}";
+    wait_until(
+        || metric(&get(&server, "GET /metrics"), FAILED) == 1.0,
+        || "a connection that failed is not counted".to_owned(),
+    );
+
     let text = get(&server, "GET /metrics");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     assert!(text.contains("application/openmetrics-text"), "{text}");
@@ -78,6 +86,10 @@ fn metrics_status_and_what_only_the_owner_may() {
         ),
         ("headtime_lateness_seconds_count{disk=\"disk0\"}", 3.0),
         ("headtime_disk_failed{disk=\"disk1\"}", 0.0),
+        ("headtime_nbd_connections{}", 1.0),
+        ("headtime_nbd_connections_accepted_total{}", 2.0),
+        ("headtime_nbd_connections_turned_away_total{}", 0.0),
+        (FAILED, 1.0),
     ] {
         assert_eq!(metric(&text, key), value, "{key}");
     }

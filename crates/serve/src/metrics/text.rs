@@ -1,6 +1,7 @@
 //! The text that Prometheus reads, in the OpenMetrics format.
 
 use super::{ExportMetrics, OPS, Snapshot, Times};
+use crate::nbd::Counts;
 use headtime_units::Nanos;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
@@ -9,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
+use std::sync::Arc;
 
 /// What [`render`] writes.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,15 +41,22 @@ const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
 ];
 
-/// Writes the state of disks. `uptime` is that of the server, `version` its program's.
+/// Writes the state of disks and, if there is one, of the server of NBD clients. `uptime` is that of
+/// the whole server, `version` its program's.
 ///
 /// # Panics
 ///
 /// Never: writing to a string does not fail.
-pub fn render(disks: Vec<Labelled>, uptime: Nanos, version: &str) -> String {
+pub fn render(
+    disks: Vec<Labelled>,
+    nbd: Option<&Arc<Counts>>,
+    uptime: Nanos,
+    version: &str,
+) -> String {
     let mut registry = Registry::with_prefix("headtime");
     registry.register_collector(Box::new(Page {
         disks,
+        nbd: nbd.cloned(),
         uptime,
         version: version.to_owned(),
     }));
@@ -60,6 +69,7 @@ pub fn render(disks: Vec<Labelled>, uptime: Nanos, version: &str) -> String {
 #[derive(Debug)]
 struct Page {
     disks: Vec<Labelled>,
+    nbd: Option<Arc<Counts>>,
     uptime: Nanos,
     version: String,
 }
@@ -452,6 +462,33 @@ impl Page {
         )
     }
 
+    fn write_nbd(&self, out: &mut Writer<'_>, counts: &Counts) -> fmt::Result {
+        out.gauges(
+            ("nbd_connections", "NBD clients that are connected", None),
+            [(Vec::new(), counts.connected() as f64)],
+        )?;
+        for (name, help, count) in [
+            (
+                "nbd_connections_accepted",
+                "NBD connections since the start, with those turned away",
+                counts.connections(),
+            ),
+            (
+                "nbd_connections_turned_away",
+                "NBD connections that were one too many",
+                counts.turned_away(),
+            ),
+            (
+                "nbd_connections_failed",
+                "NBD connections that ended with an error, as those of clients that are killed do",
+                counts.failed(),
+            ),
+        ] {
+            out.counters((name, help, None), [(Vec::new(), count)])?;
+        }
+        Ok(())
+    }
+
     fn write_lateness(&self, out: &mut Writer<'_>) -> fmt::Result {
         let disks: Vec<(&str, &Labelled, Times)> = self
             .disks
@@ -517,6 +554,9 @@ impl Collector for Page {
             ),
             [(Vec::new(), self.uptime.as_secs_f64())],
         )?;
+        if let Some(counts) = &self.nbd {
+            self.write_nbd(&mut out, counts)?;
+        }
         self.write_exports(&mut out)?;
         self.write_disks(&mut out)?;
         self.write_lateness(&mut out)
@@ -617,7 +657,7 @@ mod tests {
             labelled("null", &["null"], false),
             labelled("real", &["real"], false),
         ];
-        let values = read(&render(disks, Nanos::from_millis(1500), "1.2.3"));
+        let values = read(&render(disks, None, Nanos::from_millis(1500), "1.2.3"));
         for (key, value) in [
             ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
             ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
@@ -704,6 +744,9 @@ mod tests {
 
     #[test]
     fn no_disks() {
-        assert_eq!(read(&render(Vec::new(), Nanos::ZERO, "")).len(), 2);
+        assert_eq!(read(&render(Vec::new(), None, Nanos::ZERO, "")).len(), 2);
+        let counts = Arc::new(Counts::default());
+        let with_clients = render(Vec::new(), Some(&counts), Nanos::ZERO, "");
+        assert_eq!(read(&with_clients).len(), 6);
     }
 }
