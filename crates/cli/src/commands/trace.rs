@@ -78,18 +78,9 @@ fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
         "lines",
         format!("{}, {} without a request", notes.lines, notes.lines_ignored),
     ));
-    let mut kinds = vec![
-        format!("{} reads", total.reads),
-        format!("{} writes", total.writes),
-    ];
-    for (count, what) in [(total.flushes, "flushes"), (total.discards, "discards")] {
-        if count > 0 {
-            kinds.push(format!("{count} {what}"));
-        }
-    }
     lines.push((
         "requests",
-        format!("{}: {}", total.requests(), kinds.join(", ")),
+        format!("{}: {}", total.requests(), kinds(total)),
     ));
     lines.push((
         "sequential",
@@ -564,4 +555,18 @@ pub(super) fn replay(args: Replay, context: &mut Context<'_>) -> Result<(), Faul
         return context.print(&scenario.to_toml());
     }
     compare(scenario, &args.output, args.log.as_deref(), context)
+}
+
+/// How many requests there are of each kind.
+fn kinds(total: &Figures) -> String {
+    let mut kinds = vec![
+        format!("{} reads", total.reads),
+        format!("{} writes", total.writes),
+    ];
+    for (count, what) in [(total.flushes, "flushes"), (total.discards, "discards")] {
+        if count > 0 {
+            kinds.push(format!("{count} {what}"));
+        }
+    }
+    kinds.join(", ")
 }

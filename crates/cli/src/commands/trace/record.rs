@@ -1,6 +1,6 @@
 //! `headtime trace record`
 
-use super::OutName;
+use super::{OutName, kinds};
 use crate::args::{Record, To};
 use crate::commands::Context;
 use crate::fault::Fault;
@@ -236,21 +236,12 @@ fn remainder(recording: &Recording) -> Vec<String> {
 
 fn summary(recording: &Recording, out: &Path, context: &mut Context<'_>) {
     let total = recording.trace.info().total;
-    let mut kinds = vec![
-        format!("{} reads", total.reads),
-        format!("{} writes", total.writes),
-    ];
-    for (count, what) in [(total.flushes, "flushes"), (total.discards, "discards")] {
-        if count > 0 {
-            kinds.push(format!("{count} {what}"));
-        }
-    }
     context.note(&format!(
         "{}: {} requests in {:.3} s ({}) of {} threads",
         out.display(),
         total.requests(),
         recording.span.as_secs_f64(),
-        kinds.join(", "),
+        kinds(&total),
         recording.processes.len()
     ));
     for line in remainder(recording) {
