@@ -138,6 +138,14 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// It is used for something else beside.
+    #[error("{} is in use: {what}", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// For what.
+        what: crate::file::Use,
+    },
     /// It was made for another size.
     #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
     OtherSize {

@@ -37,7 +37,9 @@ use crate::request::{Data, Failure, Kind};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use ring::{Action, Ring};
+use rustix::fs::Stat;
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +90,15 @@ impl Options {
 /// that writing to it would damage: see [`OpenError`].
 pub fn open(options: &Options) -> Result<File, OpenError> {
     open_on(options, &safety::Machine::default())
+}
+
+/// What a regular file is used for beside, if anything.
+///
+/// # Errors
+///
+/// If the kernel does not tell.
+pub(crate) fn use_of_file(path: &Path, file: &Stat) -> io::Result<Option<Use>> {
+    safety::Machine::default().use_of_file(path, file)
 }
 
 fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenError> {

@@ -121,6 +121,8 @@ struct Thread {
     steps: u32,
     spin: Nanos,
     stopping: bool,
+    /// While the power is cut: whether a write had failed before.
+    failed_before_cut: Option<bool>,
     /// A flush that failed: none succeeds any more, as what it was to make durable may be lost, and
     /// the next one would not know.
     flush_failed: Option<Failure>,
@@ -246,6 +248,7 @@ impl Thread {
             steps: 0,
             spin,
             stopping: false,
+            failed_before_cut: None,
             flush_failed: None,
             last_flush: None,
         })
@@ -665,8 +668,20 @@ impl Thread {
                 Order::SetTimeout(timeout) => self.set_timeout(at, timeout),
                 Order::Device(what, answer) => {
                     let result = self.device.control(at, &what);
-                    if result.is_ok() && what == Control::PowerOn {
-                        self.clear_failure();
+                    if result.is_ok() {
+                        match what {
+                            Control::PowerCut => {
+                                let failed = self.shared.failed.load(Ordering::SeqCst);
+                                self.failed_before_cut.get_or_insert(failed);
+                            }
+                            // Only what the cut has broken is mended by the power.
+                            Control::PowerOn => {
+                                if self.failed_before_cut.take() == Some(false) {
+                                    self.clear_failure();
+                                }
+                            }
+                            Control::Fault(_) => {}
+                        }
                     }
                     // Who asked may have gone.
                     let _ = answer.send(result);
@@ -768,10 +783,10 @@ impl Thread {
     }
 
     fn end(self, flushed: Result<(), Failure>) -> io::Result<()> {
-        if let Some(log) = self.log {
-            log.finish()?;
-        }
-        flushed.map_err(io::Error::other)
+        // Data that are lost matter more than a log that is.
+        let log = self.log.map_or(Ok(()), Log::finish);
+        flushed.map_err(io::Error::other)?;
+        log.map_err(|error| io::Error::new(error.kind(), format!("the log: {error}")))
     }
 
     /// Waits for the next thing.

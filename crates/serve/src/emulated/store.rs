@@ -6,6 +6,7 @@
 
 use super::OpenError;
 use crate::device::Allocation;
+use crate::file::use_of_file;
 use rustix::fs::{
     FallocateFlags, FileType, FlockOperation, MemfdFlags, SeekFrom, fallocate, fdatasync, flock,
     fstat, fsync, ftruncate, memfd_create, seek,
@@ -335,6 +336,20 @@ fn lock(path: &Path, file: &File) -> Result<u64, OpenError> {
             });
         }
         Err(errno) => return Err(failed(errno)),
+    }
+    // A loop device or a mount on it would be written beneath: never what somebody wants of a store.
+    match use_of_file(path, &stat) {
+        Ok(None) => {}
+        Ok(Some(what)) => {
+            return Err(OpenError::InUse {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
+        }
     }
     // Only now nobody changes it.
     Ok(fstat(file).map_err(failed)?.st_size as u64)

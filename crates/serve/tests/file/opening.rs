@@ -1,8 +1,10 @@
 //! What is opened, and what is refused.
 
 use crate::support::{Loop, Mounted, Place, discard, disk, pattern, read, run, write};
+use headtime_disk::profile::by_name;
 use headtime_sched::Flags;
 use headtime_serve::device::Device;
+use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::file::{self, OpenError, Use};
 use headtime_serve::request::Kind;
 use std::fs;
@@ -171,8 +173,19 @@ fn a_file_behind_a_loop_device() {
     options.force = true;
     drop(file::open(&options).expect("forced"));
     options.force = false;
+    // Nor is it the store of an emulated drive.
+    let drive = by_name("wd5000aaks").expect("it is shipped");
+    let mut store = emulated::Options::new(drive, StoreSpec::File(path.clone()));
+    store.size = Some(MIB);
+    assert_eq!(
+        emulated::open(store.clone())
+            .err()
+            .map(|error| error.to_string()),
+        Some(format!("{} is in use: it is behind {name}", path.display()))
+    );
     drop(device);
     drop(file::open(&options).expect("no longer in use"));
+    drop(emulated::open(store).expect("no longer in use"));
 }
 
 #[test]
