@@ -3,8 +3,8 @@
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// Completions of one connection, and how to wake it.
@@ -17,6 +17,22 @@ pub(super) struct Inbox {
     waker: Mutex<Option<Waker>>,
     /// No more requests are to be read.
     drain: AtomicBool,
+    /// Dropped with this, which the disk keeps as long as it has requests of the connection.
+    left: Mutex<Option<Left>>,
+}
+
+/// What the requests of a connection hold that has ended before them.
+#[derive(Debug)]
+struct Left {
+    bytes: usize,
+    /// What all connections hold.
+    held: Arc<AtomicUsize>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Inbox {
@@ -27,7 +43,15 @@ impl Inbox {
             asleep: AtomicBool::new(false),
             waker: Mutex::new(None),
             drain: AtomicBool::new(false),
+            left: Mutex::new(None),
         }
+    }
+
+    /// The connection ends. What its requests hold, it holds until the last of them is done: one that
+    /// comes and goes does not get more of the disk's memory than one that stays.
+    pub(super) fn leave(&self, bytes: usize, held: &Arc<AtomicUsize>) {
+        let held = Arc::clone(held);
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, held });
     }
 
     pub(super) fn pop(&self) -> Option<Completion> {
@@ -91,5 +115,22 @@ impl Completer for Inbox {
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Inbox({} completions)", self.queue.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_connection_leaves_is_let_go_with_its_last_request() {
+        let held = Arc::new(AtomicUsize::new(10));
+        let inbox = Arc::new(Inbox::new(1));
+        let request: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
+        inbox.leave(10, &held);
+        drop(inbox);
+        assert_eq!(held.load(Ordering::Relaxed), 10);
+        drop(request);
+        assert_eq!(held.load(Ordering::Relaxed), 0);
     }
 }

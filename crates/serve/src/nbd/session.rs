@@ -789,7 +789,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.let_go(self.bytes);
+        self.inbox.leave(self.bytes, &self.share.held);
     }
 }
 
