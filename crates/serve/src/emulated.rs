@@ -46,7 +46,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Store, WriteError};
 use sync::{Syncer, Ticket};
@@ -247,6 +247,15 @@ pub struct Emulated {
 /// size, or is in use.
 pub fn open(options: Options) -> Result<Emulated, OpenError> {
     Emulated::open(&options, FILE_BYTES_MAX)
+}
+
+/// Whether the file could be a store, as far as that shows without opening it.
+///
+/// # Errors
+///
+/// If it is something else than a regular file, or in use.
+pub fn look(path: &Path) -> Result<(), OpenError> {
+    store::look(path)
 }
 
 impl Emulated {

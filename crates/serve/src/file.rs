@@ -92,6 +92,23 @@ pub fn open(options: &Options) -> Result<File, OpenError> {
     open_on(options, &safety::Machine::default())
 }
 
+/// What would be opened, looked at without opening it for writing.
+///
+/// # Errors
+///
+/// As [`open`], as far as that shows.
+pub fn look(options: &Options) -> Result<Geometry, OpenError> {
+    let machine = safety::Machine::default();
+    if !options.read_only {
+        opening::refuse_if_used(options, &machine)?;
+    }
+    let read_only = Options {
+        read_only: true,
+        ..options.clone()
+    };
+    open_on(&read_only, &machine).map(|file| file.geometry())
+}
+
 /// What a regular file is used for beside, if anything.
 ///
 /// # Errors

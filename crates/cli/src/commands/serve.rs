@@ -32,7 +32,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     }
     let prepared = disks::prepare(&config)?;
     if args.check {
-        return check(&config, &prepared, context);
+        return check(&config, &prepared, args.force, context);
     }
     messages::begin(&config.log, args.log_format)?;
     settle();
@@ -76,11 +76,16 @@ pub(super) fn settle() {
 }
 
 /// What would be served.
-fn check(config: &Config, prepared: &[Prepared], context: &mut Context<'_>) -> Result<(), Fault> {
+fn check(
+    config: &Config,
+    prepared: &[Prepared],
+    force: bool,
+    context: &mut Context<'_>,
+) -> Result<(), Fault> {
     let mut text = String::new();
     for prepared in prepared {
         let disk = &prepared.config;
-        let size = match prepared.look()? {
+        let size = match prepared.look(force)? {
             Some(size) => format!(", {}", Bytes(size)),
             None => String::new(),
         };

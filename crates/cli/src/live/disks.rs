@@ -136,12 +136,12 @@ impl Prepared {
     }
 
     /// Looks at what would be opened, without opening it for writing; its size in bytes, if that is
-    /// known.
+    /// known. With `force` it may be in use.
     ///
     /// # Errors
     ///
     /// If it is there and cannot be what it should.
-    pub fn look(&self) -> Result<Option<u64>, Fault> {
+    pub fn look(&self, force: bool) -> Result<Option<u64>, Fault> {
         match &self.config.backend {
             Backend::Null { size } => Ok(Some(size.0)),
             Backend::Emulated(emulated) => {
@@ -150,6 +150,8 @@ impl Prepared {
                 let capacity = geometry.capacity.bytes(geometry.sector_bytes);
                 if let Some(path) = &emulated.store {
                     directory(&self.config, "store", path)?;
+                    emulated::look(path)
+                        .map_err(|error| self.config.error("store", error.to_string()))?;
                 }
                 Ok(Some(emulated.size.map_or(capacity, |size| size.0)))
             }
@@ -160,11 +162,9 @@ impl Prepared {
                     directory(&self.config, "device", path)?;
                     return Ok(Some(size.0));
                 }
-                let mut options = self.file_options(false).expect("it is a device");
-                options.read_only = true;
-                let device = file::open(&options)
+                let options = self.file_options(force).expect("it is a device");
+                let geometry = file::look(&options)
                     .map_err(|error| self.config.error("device", error.to_string()))?;
-                let geometry = device.geometry();
                 Ok(Some(geometry.capacity.bytes(geometry.sector_bytes)))
             }
         }

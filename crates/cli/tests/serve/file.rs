@@ -126,9 +126,15 @@ impl Drop for Mounted {
 
 /// Starts a server that is not to come up; its exit code and what it says.
 fn refused(directory: &Path) -> (Option<i32>, String) {
-    let output = run(directory, &["serve", "serve.toml"]);
-    let error = String::from_utf8(output.stderr).unwrap();
-    (output.status.code(), error)
+    let told = |arguments: &[&str]| {
+        let output = run(directory, arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), error)
+    };
+    // Whoever asks beforehand is told the same.
+    let (code, checked) = told(&["serve", "serve.toml", "--check"]);
+    assert_eq!(code, Some(3), "{checked}");
+    told(&["serve", "serve.toml"])
 }
 
 #[test]
@@ -155,6 +161,16 @@ fn a_mounted_device_takes_force() {
     let image = mounted.directory.join("image");
     let of_file = config.replacen(&device, image.to_str().unwrap(), 1);
     fs::write(directory.join("serve.toml"), of_file).unwrap();
+    let (code, error) = refused(&directory);
+    assert_eq!(code, Some(3), "{error}");
+    assert!(error.contains(&format!("it is behind {name}")), "{error}");
+
+    // And it is no store.
+    let drive = format!("emulate = \"wd5000aaks\"\nstore = {image:?}");
+    let store = CONFIG
+        .replacen("device = \"disk.img\"", &drive, 1)
+        .replacen("direct = false\n", "", 1);
+    fs::write(directory.join("serve.toml"), store).unwrap();
     let (code, error) = refused(&directory);
     assert_eq!(code, Some(3), "{error}");
     assert!(error.contains(&format!("it is behind {name}")), "{error}");

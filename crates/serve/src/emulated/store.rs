@@ -8,8 +8,8 @@ use super::OpenError;
 use crate::device::Allocation;
 use crate::file::use_of_file;
 use rustix::fs::{
-    FallocateFlags, FileType, FlockOperation, MemfdFlags, SeekFrom, fallocate, fdatasync, flock,
-    fstat, fsync, ftruncate, memfd_create, seek,
+    FallocateFlags, FileType, FlockOperation, MemfdFlags, SeekFrom, Stat, fallocate, fdatasync,
+    flock, fstat, fsync, ftruncate, memfd_create, seek, stat,
 };
 use rustix::io::{Errno, pread, pwrite};
 use rustix::process::{Resource, getrlimit};
@@ -316,6 +316,41 @@ fn open_piece(path: &Path, made: &mut Vec<PathBuf>) -> Result<File, OpenError> {
     }
 }
 
+/// Refuses a file that a loop device or a mount stands on: it would be written beneath them, never
+/// what somebody wants of a store.
+fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
+    match use_of_file(path, stat) {
+        Ok(None) => Ok(()),
+        Ok(Some(what)) => Err(OpenError::InUse {
+            path: path.to_owned(),
+            what,
+        }),
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
+            Ok(())
+        }
+    }
+}
+
+/// Whether a file could be a store, as far as that shows without opening it. One that is not there
+/// could.
+pub(super) fn look(path: &Path) -> Result<(), OpenError> {
+    match stat(path) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(OpenError::File {
+            path: path.to_owned(),
+            error: errno.into(),
+        }),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
+            Err(OpenError::NotAFile {
+                path: path.to_owned(),
+            })
+        }
+        Ok(stat) => refuse_used(path, &stat),
+    }
+}
+
 /// Takes the file for this process alone; its length.
 fn lock(path: &Path, file: &File) -> Result<u64, OpenError> {
     let failed = |errno: Errno| OpenError::File {
@@ -337,20 +372,7 @@ fn lock(path: &Path, file: &File) -> Result<u64, OpenError> {
         }
         Err(errno) => return Err(failed(errno)),
     }
-    // A loop device or a mount on it would be written beneath: never what somebody wants of a store.
-    match use_of_file(path, &stat) {
-        Ok(None) => {}
-        Ok(Some(what)) => {
-            return Err(OpenError::InUse {
-                path: path.to_owned(),
-                what,
-            });
-        }
-        Err(error) => {
-            let path = path.display();
-            tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
-        }
-    }
+    refuse_used(path, &stat)?;
     // Only now nobody changes it.
     Ok(fstat(file).map_err(failed)?.st_size as u64)
 }

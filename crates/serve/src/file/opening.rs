@@ -155,6 +155,22 @@ fn create(path: &Path, bytes: u64) -> Result<OwnedFd, OpenError> {
     Ok(file)
 }
 
+/// Whether it is in use, seen without opening it; what is not there is not.
+pub(super) fn refuse_if_used(options: &Options, machine: &Machine) -> Result<(), OpenError> {
+    let path = options.path.as_path();
+    let handle = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        handle => handle.map_err(|error| failed(path, "opening it", error))?,
+    };
+    let stat = fstat(&handle).map_err(|error| failed(path, "looking at it", error))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => refuse_used(options, machine, &stat, false),
+        FileType::BlockDevice => refuse_used(options, machine, &stat, true),
+        // Opening it says what is wrong.
+        _ => Ok(()),
+    }
+}
+
 fn refuse_used(
     options: &Options,
     machine: &Machine,
