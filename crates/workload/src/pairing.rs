@@ -276,7 +276,10 @@ impl Requests {
             return done.op == Op::Write;
         };
         let request = &mut self.list[index].request;
-        request.completion = request.completion.max(done.arrival);
+        // As above.
+        if request.arrival <= done.arrival {
+            request.completion = request.completion.max(done.arrival);
+        }
         true
     }
 
@@ -412,5 +415,19 @@ mod tests {
         let (list, paired) = pair(Some(ArrivalEvent::Queue), &events);
         assert_eq!(list, [(2, None, 7)]);
         assert_eq!((paired.unpaired, paired.unfinished), (1, 1));
+    }
+    /// Found by fuzzing: the second completion of a forced write, before its beginning as the first
+    /// was, made it end before it began.
+    #[test]
+    fn a_write_does_not_end_before_it_began() {
+        let mut begin = event(9, BlockAction::Queue, Op::Write, (320, 32), 7);
+        begin.request.flags = Flags::FUA;
+        let events = [
+            begin,
+            event(3, BOTH, Op::Write, (320, 32), 0),
+            event(4, BOTH, Op::Write, (320, 0), 0),
+        ];
+        let (list, _) = pair(Some(ArrivalEvent::Queue), &events);
+        assert_eq!(list, [(9, None, 7)]);
     }
 }
