@@ -355,6 +355,7 @@ fn fio_verifies() {
         "--iodepth=32",
         "--size=48m",
         "--verify=crc32c",
+        "--verify_state_save=0",
         "--verify_backlog=64",
         "--fsync=50",
         "--randseed=7",
