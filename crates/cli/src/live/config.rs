@@ -248,6 +248,7 @@ impl Config {
     pub fn parse(file: &str, text: &str) -> Result<Config, TreeError> {
         let table = Table::parse(file, text)?;
         let mut top = Section::new(&table, Place::Line(Arc::from(file), 1));
+        top.allow(&["disk", "listen", "log"])?;
         let Some(sections) = top.sections("disk")? else {
             let problem = "missing; give at least one [[disk]]";
             return Err(top.error("disk", problem));

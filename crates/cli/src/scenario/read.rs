@@ -20,6 +20,18 @@ const ANY: std::ops::RangeInclusive<u64> = 0..=i64::MAX as u64;
 
 pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeError> {
     let mut top = Section::new(table, place);
+    top.allow(&[
+        "title",
+        "seed",
+        "schedulers",
+        "drive",
+        "engine",
+        "run",
+        "workload",
+        "trace",
+        "program",
+        "host",
+    ])?;
     let title = top.text("title")?.map(str::to_owned);
     let seed = top.integer("seed", ANY)?.unwrap_or(1);
     let schedulers = top
@@ -38,6 +50,9 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
     let mut drive = top
         .section("drive")?
         .ok_or_else(|| top.error("drive", "missing; give for example profile = \"atlas10k\""))?;
+    drive.allow(&[
+        "profile", "belief", "curve", "firmware", "noise", "override",
+    ])?;
     let drives = drive
         .parse_list("profile", "the name or file of a drive profile", |text| {
             Ok(text.to_owned())
@@ -397,6 +412,18 @@ fn range(text: &str) -> Result<(Bytes, Bytes), String> {
 }
 
 fn replay(mut section: Section<'_>) -> Result<Replay, TreeError> {
+    section.allow(&[
+        "file",
+        "format",
+        "time_unit",
+        "arrival_event",
+        "columns",
+        "devices",
+        "fit",
+        "replay",
+        "outstanding",
+        "speed",
+    ])?;
     let file = section
         .text("file")?
         .ok_or_else(|| section.error("file", "missing; give the trace to replay"))?;
@@ -577,7 +604,21 @@ mod tests {
                 "[[program]]\nthink = \"1ms\"",
                 "program[0].benchmark: missing",
             ),
-            ("profile = ", "profil = ", "drive.profile: missing"),
+            (
+                "profile = ",
+                "profil = ",
+                "drive.profil: unknown key; did you mean `profile`?",
+            ),
+            (
+                "profile = \"wd5000aaks\"",
+                "noise = true",
+                "drive.profile: missing; give for example \"atlas10k\"",
+            ),
+            (
+                "schedulers = ",
+                "scheduler = ",
+                "scheduler: unknown key; did you mean `schedulers`?",
+            ),
         ] {
             let changed = RANDOM.replacen(from, to, 1);
             assert_ne!(changed, RANDOM, "{from}");

@@ -405,28 +405,35 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Says which keys there can be, before any is read: a misspelt one is named as such then, and
+    /// not by what is missing without it. [`Section::finish`] is needed all the same, as which of
+    /// them fit together shows only later.
+    ///
+    /// # Errors
+    ///
+    /// At the first key that is another, with the one that it resembles.
+    pub fn allow(&self, keys: &[&str]) -> Result<(), TreeError> {
+        let given = self.table.0.keys();
+        let Some(unknown) = given.into_iter().find(|key| !keys.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        let allowed = keys.join(", ");
+        let problem = match nearest(unknown, keys.iter().copied()) {
+            Some(guess) => format!("unknown key; did you mean `{guess}`? Allowed here: {allowed}"),
+            None => format!("unknown key; allowed here: {allowed}"),
+        };
+        Err(self.error(unknown, problem))
+    }
+
     /// Ends the reading.
     ///
     /// # Errors
     ///
     /// At the first key that nobody asked for, with the known one that it resembles.
     pub fn finish(self) -> Result<(), TreeError> {
-        let unknown = self
-            .table
-            .0
-            .keys()
-            .find(|key| !self.known.contains(&key.as_str()));
-        let Some(unknown) = unknown else {
-            return Ok(());
-        };
-        let mut known = self.known.clone();
-        known.sort_unstable();
-        let allowed = known.join(", ");
-        let problem = match nearest(unknown, known.iter().copied()) {
-            Some(guess) => format!("unknown key; did you mean `{guess}`? Allowed here: {allowed}"),
-            None => format!("unknown key; allowed here: {allowed}"),
-        };
-        Err(self.error(unknown, problem))
+        self.allow(&self.known)
     }
 }
 

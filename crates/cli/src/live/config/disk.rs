@@ -16,6 +16,7 @@ const EXPORTS_MAX: usize = 1024;
 
 /// Reads the section.
 pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConfig, TreeError> {
+    section.allow(&ALL_KEYS)?;
     let name = section
         .text("name")?
         .ok_or_else(|| section.error("name", "missing; give for example \"disk0\""))?
@@ -109,6 +110,32 @@ pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConf
         at,
     })
 }
+
+/// Keys of a disk, whatever is behind it.
+const ALL_KEYS: [&str; 22] = [
+    "name",
+    "emulate",
+    "device",
+    "store",
+    "size",
+    "scheduler",
+    "firmware",
+    "override",
+    "noise",
+    "seed",
+    "direct",
+    "force",
+    "belief",
+    "curve",
+    "depth",
+    "merge",
+    "merge_max",
+    "hide_processes",
+    "timeout",
+    "read_only",
+    "faults",
+    "export",
+];
 
 /// Keys of a disk that something can be wrong with that shows only when its files are read.
 const KEYS: [&str; 11] = [
@@ -238,6 +265,7 @@ fn export(
     seen: &mut Seen,
     disk_read_only: bool,
 ) -> Result<ExportConfig, TreeError> {
+    section.allow(&["name", "class", "read_only"])?;
     let name = section
         .text("name")?
         .ok_or_else(|| section.error("name", "missing; give what clients ask for"))?

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Reads `[listen]`.
 pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<ListenConfig, TreeError> {
+    section.allow(&["nbd", "tcp", "metrics", "control"])?;
     let expected = "a socket, such as \"unix:headtime.sock\"";
     let nbd = section
         .parse_list("nbd", expected, socket)?
@@ -90,6 +91,7 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 
 /// Reads `[log]`.
 pub(super) fn log(mut section: Section<'_>) -> Result<LogConfig, TreeError> {
+    section.allow(&["level", "format", "events"])?;
     let level = section.text("level")?.map(str::to_owned);
     let format = section.parse("format", "\"text\" or \"json\"", |text| match text {
         "text" => Ok(LogFormat::Text),

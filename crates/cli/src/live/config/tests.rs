@@ -102,6 +102,32 @@ fn what_does_not_fit() {
             "[logs]",
             "c.toml:43: logs: unknown key; did you mean `log`?",
         ),
+        // Of two faults, what is misspelt and what is missing without it, the first is said.
+        (
+            "store = \"store.img\"",
+            "stroe = \"store.img\"",
+            "c.toml:4: disk[0].stroe: unknown key; did you mean `store`? Allowed here: ",
+        ),
+        (
+            "name = \"vm\"",
+            "nmae = \"vm\"",
+            "c.toml:21: disk[0].export[0].nmae: unknown key; did you mean `name`? Allowed here: ",
+        ),
+        (
+            "size = \"1TiB\"",
+            "sizes = \"1TiB\"",
+            "c.toml:36: disk[2].sizes: unknown key; did you mean `size`? Allowed here: ",
+        ),
+        (
+            "metrics = \"[::1]:9104\"",
+            "metric = \"0.0.0.0:9104\"",
+            "c.toml:41: listen.metric: unknown key; did you mean `metrics`? Allowed here: ",
+        ),
+        (
+            "format = \"json\"",
+            "formats = 3",
+            "c.toml:45: log.formats: unknown key; did you mean `format`? Allowed here: ",
+        ),
         (
             "name = \"disk1\"",
             "name = \"disk0\"",
@@ -269,6 +295,10 @@ fn what_does_not_fit() {
         ("", "c.toml:1: disk: missing; give at least one [[disk]]"),
         ("disk = []", "c.toml:1: disk: is an empty list"),
         ("[[disk]]\n", "c.toml:1: disk[0].name: missing"),
+        (
+            "[[disks]]\n",
+            "c.toml:1: disks: unknown key; did you mean `disk`? Allowed here: disk, listen, log",
+        ),
     ] {
         let found = Config::parse("c.toml", text).unwrap_err().to_string();
         assert!(found.contains(error), "{found}");
