@@ -13,10 +13,12 @@
 //! What changes nothing is served at loopback addresses too; what changes something, at a unix
 //! socket that only its owner can open. An answer other than 200 has a line of text that says why:
 //! 400 for a request that is not understood, 403 for a fault where none are allowed, 404 for a disk
-//! that is not there, 409 for what the disk cannot do now, 503 for a disk that has stopped.
+//! that is not there, 409 for what the disk cannot do now, 413 for a text that no scheduler has, 503
+//! for a disk that has stopped. Clients are bounded in number and time, see [`Limits`].
 
 pub mod client;
 pub mod fault;
+mod sockets;
 mod status;
 
 use crate::clock::Clock;
@@ -30,15 +32,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::fmt;
-use std::fs;
-use std::io;
-use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
+
+pub use sockets::{Limits, Sockets};
 
 /// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
 pub type ParseScheduler =
@@ -77,9 +73,6 @@ pub struct Site {
     /// The program's version.
     pub version: String,
 }
-
-/// Time that clients get to end after the server was told to.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// The longest text of a scheduler, with room to spare.
 const BODY_MAX: usize = 16 << 10;
@@ -246,148 +239,5 @@ fn controlling() -> Router<Arc<Site>> {
         .layer(DefaultBodyLimit::max(BODY_MAX))
 }
 
-/// Why a socket cannot be listened at.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindError {
-    /// Other machines could reach the address.
-    #[error("{0}: other machines could reach that address; allowed are 127.0.0.1 and [::1] only")]
-    NotLoopback(SocketAddr),
-    /// Somebody listens there already.
-    #[error("{0}: another server listens there")]
-    InUse(PathBuf),
-    /// Something else than a socket has that name.
-    #[error("{0}: is there, and is no socket")]
-    NoSocket(PathBuf),
-    /// The kernel refuses.
-    #[error("{at}: cannot listen: {error}")]
-    Refused {
-        /// The address or path.
-        at: String,
-        /// Why.
-        error: io::Error,
-    },
-}
-
-/// Sockets that are listened at.
-#[derive(Debug, Default)]
-pub struct Sockets {
-    metrics: Option<TcpListener>,
-    control: Option<(UnixListener, SocketFile)>,
-}
-
-impl Sockets {
-    /// Listens at a loopback address for those who watch, and at a unix socket for those who
-    /// control. Only the owner may open the socket; a umask of 077 sees to that from the beginning.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel refuses, the address is no loopback one, or another server listens there.
-    pub async fn bind(
-        metrics: Option<SocketAddr>,
-        control: Option<PathBuf>,
-    ) -> Result<Sockets, BindError> {
-        let metrics = match metrics {
-            Some(address) if !address.ip().is_loopback() => {
-                return Err(BindError::NotLoopback(address));
-            }
-            Some(address) => {
-                let refused = |error| BindError::Refused {
-                    at: address.to_string(),
-                    error,
-                };
-                Some(TcpListener::bind(address).await.map_err(refused)?)
-            }
-            None => None,
-        };
-        let control = control.map(SocketFile::bind).transpose()?;
-        Ok(Sockets { metrics, control })
-    }
-
-    /// Where those who watch come in; the port is the one that was given if 0 was asked for.
-    pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref()?.local_addr().ok()
-    }
-
-    /// Serves until `ended` is true or nobody can make it so. Clients under way get a second more.
-    pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
-        let Sockets { metrics, control } = self;
-        let watch = async {
-            if let Some(listener) = metrics {
-                let app = watching().with_state(Arc::clone(&site));
-                let serve = axum::serve(listener, app);
-                report(serve.with_graceful_shutdown(over(ended.clone())).await);
-            }
-        };
-        let command = async {
-            if let Some((listener, _file)) = control {
-                let app = controlling().with_state(Arc::clone(&site));
-                let serve = axum::serve(listener, app);
-                report(serve.with_graceful_shutdown(over(ended.clone())).await);
-            }
-        };
-        let patience = async {
-            over(ended.clone()).await;
-            tokio::time::sleep(GRACE).await;
-        };
-        tokio::select! {
-            _ = async { tokio::join!(watch, command) } => {}
-            () = patience => {}
-        }
-    }
-}
-
-async fn over(mut ended: watch::Receiver<bool>) {
-    // An error is that nobody is left to end it.
-    let _ = ended.wait_for(|ended| *ended).await;
-}
-
-fn report(result: io::Result<()>) {
-    if let Err(error) = result {
-        tracing::error!("HTTP ends: {error}");
-    }
-}
-
-/// The file of a unix socket, removed in the end if it is still ours.
-#[derive(Debug)]
-struct SocketFile {
-    path: PathBuf,
-    id: (u64, u64),
-}
-
-impl SocketFile {
-    /// Listens at a path; a file that a dead server left there is replaced.
-    fn bind(path: PathBuf) -> Result<(UnixListener, SocketFile), BindError> {
-        let refused = |error| BindError::Refused {
-            at: path.display().to_string(),
-            error,
-        };
-        match fs::symlink_metadata(&path) {
-            Ok(found) if !found.file_type().is_socket() => return Err(BindError::NoSocket(path)),
-            Ok(_) => match std::os::unix::net::UnixStream::connect(&path) {
-                Ok(_) => return Err(BindError::InUse(path)),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    fs::remove_file(&path).map_err(refused)?;
-                }
-                Err(error) => return Err(refused(error)),
-            },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(refused(error)),
-        }
-        let listener = UnixListener::bind(&path).map_err(refused)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(refused)?;
-        let found = fs::symlink_metadata(&path).map_err(refused)?;
-        let id = (found.dev(), found.ino());
-        Ok((listener, SocketFile { path, id }))
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.id) {
-            // Nothing more can be done about a failure here; the next server replaces it.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@
 //! - [`nbd`], `fuse` (a feature): front ends.
 //! - [`metrics`], [`http`], [`record`]: what a person watches it with; [`estimate`]:
 //!   where the arm's time goes if the device does not tell.
-//! - [`clock`], [`sys`]: the machine.
+//! - [`listen`]: the sockets of all that listens. [`clock`], [`sys`]: the machine.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing.
 //!
@@ -36,6 +36,7 @@ pub mod file;
 #[cfg(feature = "fuse")]
 pub mod fuse;
 pub mod http;
+pub mod listen;
 pub mod loopdev;
 pub mod metrics;
 pub mod mounts;

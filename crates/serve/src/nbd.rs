@@ -7,7 +7,7 @@
 //! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. What a client sent comes to
 //!   answers, or to [`check::Action`].
 //! - `session`: one connection, one task. `stream`, `inbox`, `status`: what it is made of.
-//! - `listen`, `server`: sockets, limits, the end.
+//! - `server`: limits, the end.
 //!
 //! ```text
 //!  socket ─► input ─► wire ─► check ─► Submission ─► disk
@@ -18,13 +18,12 @@
 pub mod check;
 pub mod handshake;
 mod inbox;
-mod listen;
 mod server;
 mod session;
 mod status;
 mod stream;
 pub mod wire;
 
-pub use listen::{Listen, ParseListenError};
+pub use crate::listen::{Listen, ParseListenError};
 pub use server::{BindError, Counts, Limits, Server};
 pub use session::SessionError;

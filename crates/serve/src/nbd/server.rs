@@ -2,10 +2,9 @@
 
 use super::handshake::Offer;
 use super::inbox::Inbox;
-use super::listen::{Bound, Listen};
 use super::session::{Session, SessionError, Share, negotiate};
-use super::stream::Stream;
 use crate::disk::Export;
+use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -52,22 +51,8 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum BindError {
     /// A socket cannot be had.
-    #[error("{listen}: {error}")]
-    Io {
-        /// Which.
-        listen: Listen,
-        /// Why.
-        error: io::Error,
-    },
-    /// Another server listens there.
-    #[error("{0}: another server listens there")]
-    InUse(Listen),
-    /// There is a file that is no socket.
-    #[error("{0}: there is a file that is not a socket")]
-    NotASocket(Listen),
-    /// An address that others can reach.
-    #[error("{0}: only loopback addresses, 127.0.0.0/8 and ::1, are listened on")]
-    NotLoopback(Listen),
+    #[error(transparent)]
+    Listen(#[from] listen::BindError),
     /// Two exports have one name.
     #[error("two exports have the name \"{0}\"")]
     SameName(String),
@@ -127,9 +112,6 @@ pub struct Server {
     common: Arc<Common>,
 }
 
-/// Between attempts to accept when the machine has no file descriptors left.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
 impl Server {
     /// Takes the sockets; clients can connect from now on and wait for [`Server::run`].
     ///
@@ -153,7 +135,10 @@ impl Server {
                 return Err(BindError::SameName(export.name.clone()));
             }
         }
-        let bound = listen.iter().map(Listen::bind).collect::<Result<_, _>>()?;
+        let bound = listen
+            .iter()
+            .map(Listen::bind)
+            .collect::<Result<_, listen::BindError>>()?;
         let offers = exports.iter().map(Offer::from).collect();
         Ok(Server {
             bound,
@@ -174,7 +159,7 @@ impl Server {
 
     /// Its sockets; the port of a TCP one that was left to the kernel is known here.
     pub fn listens(&self) -> impl Iterator<Item = &Listen> {
-        self.bound.iter().map(|bound| &bound.listen)
+        self.bound.iter().map(Bound::listen)
     }
 
     /// Counts, which go on while it runs.
@@ -201,7 +186,7 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                accepted = super::listen::accept(&accepting) => match accepted {
+                accepted = listen::accept(&accepting) => match accepted {
                     Ok(stream) => common.accepted(stream, &mut tasks),
                     Err(error) => {
                         tracing::warn!("cannot accept a connection: {error}");

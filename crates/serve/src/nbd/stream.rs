@@ -1,20 +1,11 @@
-//! A client's connection: a unix socket, or TCP on this machine.
+//! Reading from a client's connection, and writing to it.
 
+use crate::listen::Stream;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
-use tokio::net::{TcpStream, UnixStream};
-
-/// A connection.
-#[derive(Debug)]
-pub enum Stream {
-    /// Through a file.
-    Unix(UnixStream),
-    /// Through a loopback address.
-    Tcp(TcpStream),
-}
 
 /// How much a call moved, and whether there may be more at once.
 pub(super) enum Moved {
@@ -98,17 +89,5 @@ impl AsFd for Stream {
             Stream::Unix(stream) => stream.as_fd(),
             Stream::Tcp(stream) => stream.as_fd(),
         }
-    }
-}
-
-impl From<UnixStream> for Stream {
-    fn from(stream: UnixStream) -> Stream {
-        Stream::Unix(stream)
-    }
-}
-
-impl From<TcpStream> for Stream {
-    fn from(stream: TcpStream) -> Stream {
-        Stream::Tcp(stream)
     }
 }

@@ -3,6 +3,7 @@
 use crate::client::{Client, PATIENCE, unix};
 use crate::device::{SECTOR, wait_until};
 use crate::fixture::{Fixture, Folder, Setup};
+use headtime_serve::listen;
 use headtime_serve::nbd::wire::command;
 use headtime_serve::nbd::{BindError, Limits, Listen, Server};
 use std::io::{Read, Write};
@@ -206,13 +207,19 @@ fn a_socket_of_a_dead_server_is_replaced() {
     assert!(path.exists());
     let server = bind(Listen::unix(&path)).expect("replaces it");
     let error = bind(Listen::unix(&path)).expect_err("somebody listens");
-    assert!(matches!(error, BindError::InUse(_)), "{error}");
+    assert!(
+        matches!(error, BindError::Listen(listen::BindError::InUse(_))),
+        "{error}"
+    );
     assert!(path.exists());
     drop(server);
     assert!(!path.exists());
     std::fs::write(&path, "valuable").expect("writes");
     let error = bind(Listen::unix(&path)).expect_err("a file");
-    assert!(matches!(error, BindError::NotASocket(_)), "{error}");
+    assert!(
+        matches!(error, BindError::Listen(listen::BindError::NotASocket(_))),
+        "{error}"
+    );
     assert_eq!(std::fs::read(&path).expect("is there"), b"valuable");
     let error = bind(Listen::unix(folder.join("no/nbd"))).expect_err("no folder");
     assert!(
@@ -220,7 +227,10 @@ fn a_socket_of_a_dead_server_is_replaced() {
         "{error}"
     );
     let long = Listen::unix(folder.join("x".repeat(200)));
-    assert!(matches!(bind(long), Err(BindError::Io { .. })));
+    assert!(matches!(
+        bind(long),
+        Err(BindError::Listen(listen::BindError::Io { .. }))
+    ));
 }
 
 #[test]
@@ -255,7 +265,10 @@ fn permissions_of_the_socket() {
 fn tcp_on_this_machine_only() {
     for text in ["tcp:0.0.0.0:0", "tcp:[::]:0", "tcp:192.0.2.1:10809"] {
         let error = bind(text.parse().expect("an address")).expect_err("not loopback");
-        assert!(matches!(error, BindError::NotLoopback(_)), "{error}");
+        assert!(
+            matches!(error, BindError::Listen(listen::BindError::NotLoopback(_))),
+            "{error}"
+        );
         assert!(error.to_string().starts_with(text), "{error}");
     }
     let listen = |_: &Folder| vec!["tcp:127.0.0.1:0".parse().expect("an address")];

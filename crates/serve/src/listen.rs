@@ -1,8 +1,11 @@
-//! Where a server listens: unix sockets, and TCP on this machine only.
+//! Where servers listen: unix sockets, and TCP on this machine only.
+//!
+//! All that listens does so through this: a socket whose server is gone is replaced, one that is
+//! answered is not, its file is for whom it is meant from the beginning, and in the end what was made
+//! here is removed, and nothing else.
 
-use super::server::BindError;
-use super::stream::Stream;
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fmt;
 use std::future::poll_fn;
@@ -13,7 +16,31 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::task::Poll;
-use tokio::net::{TcpListener, UnixListener};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Why a socket cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The machine refuses.
+    #[error("{listen}: {error}")]
+    Io {
+        /// Where.
+        listen: Listen,
+        /// Why.
+        error: io::Error,
+    },
+    /// Another server listens there.
+    #[error("{0}: another server listens there")]
+    InUse(Listen),
+    /// There is a file that is no socket.
+    #[error("{0}: there is a file that is not a socket")]
+    NotASocket(Listen),
+    /// An address that others can reach.
+    #[error("{0}: only loopback addresses, 127.0.0.0/8 and ::1, are listened on")]
+    NotLoopback(Listen),
+}
 
 /// Where to listen. As text: `unix:PATH` or `tcp:ADDRESS:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +65,7 @@ impl Listen {
         }
     }
 
-    pub(super) fn bind(&self) -> Result<Bound, BindError> {
+    pub(crate) fn bind(&self) -> Result<Bound, BindError> {
         let failed = |error: io::Error| BindError::Io {
             listen: self.clone(),
             error,
@@ -103,13 +130,23 @@ impl Listen {
         if !file.file_type().is_socket() {
             return Err(BindError::NotASocket(self.clone()));
         }
-        match std::os::unix::net::UnixStream::connect(path) {
-            Ok(_) => Err(BindError::InUse(self.clone())),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path).map_err(failed)
-            }
+        match answers(path) {
+            Ok(true) => Err(BindError::InUse(self.clone())),
+            Ok(false) => std::fs::remove_file(path).map_err(failed),
             Err(error) => Err(failed(error)),
         }
+    }
+}
+
+/// Whether a server is behind a socket.
+fn answers(path: &Path) -> io::Result<bool> {
+    // One that has more clients waiting than it lets wait would not be got through to.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -151,10 +188,10 @@ impl FromStr for Listen {
     }
 }
 
-/// A socket that is listened on.
+/// A socket that is listened on. Its file is removed with this.
 #[derive(Debug)]
-pub(super) struct Bound {
-    pub(super) listen: Listen,
+pub(crate) struct Bound {
+    listen: Listen,
     socket: Socket,
 }
 
@@ -170,8 +207,13 @@ enum Socket {
 }
 
 impl Bound {
-    /// For a runtime.
-    pub(super) fn listener(&self) -> io::Result<Listener> {
+    /// Where; with the port that the kernel chose, if that was left to it.
+    pub(crate) fn listen(&self) -> &Listen {
+        &self.listen
+    }
+
+    /// For the runtime that this is called in.
+    pub(crate) fn listener(&self) -> io::Result<Listener> {
         Ok(match &self.socket {
             Socket::Unix { listener, .. } => {
                 Listener::Unix(UnixListener::from_std(listener.try_clone()?)?)
@@ -194,8 +236,18 @@ impl Drop for Bound {
     }
 }
 
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// Through a file.
+    Unix(UnixStream),
+    /// Through a loopback address.
+    Tcp(TcpStream),
+}
+
 /// A socket as the runtime sees it.
-pub(super) enum Listener {
+#[derive(Debug)]
+pub(crate) enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
@@ -208,7 +260,7 @@ impl Listener {
                 .map_ok(|(stream, _)| Stream::Unix(stream)),
             Listener::Tcp(listener) => listener.poll_accept(cx).map(|accepted| {
                 let (stream, _) = accepted?;
-                // Replies are gathered before they are written.
+                // Answers are gathered before they are written.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }),
@@ -217,7 +269,7 @@ impl Listener {
 }
 
 /// The next connection to any of them.
-pub(super) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
+pub(crate) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
     poll_fn(|cx| {
         for listener in listeners {
             if let Poll::Ready(accepted) = listener.poll_accept(cx) {
@@ -228,3 +280,9 @@ pub(super) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
     })
     .await
 }
+
+/// Between attempts to accept when the machine has no file descriptors left.
+pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

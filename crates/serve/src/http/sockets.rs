@@ -1,0 +1,206 @@
+//! The sockets of HTTP, and what their clients may ask of the server.
+//!
+//! A connection is for one request: with nothing to keep, it cannot be kept for ever.
+
+use super::{Site, controlling, watching};
+use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// What clients may ask of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time, 1 or more, of those who watch, and as many of those who control:
+    /// neither keep the others out. Further ones wait until one ends. 32 by default.
+    pub connections: usize,
+    /// For sending what is asked, without a body. 10 s by default.
+    pub head: Duration,
+    /// For the whole of a connection: asking, doing what is asked, which for a scheduler may take a
+    /// while, and taking the answer. 60 s by default.
+    pub whole: Duration,
+    /// For ending what is under way when the server ends. 1 s by default.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 32,
+            head: Duration::from_secs(10),
+            whole: Duration::from_secs(60),
+            drain: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Bytes of a request without its body, at most.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// A socket, and how it is served.
+#[derive(Debug)]
+struct Place {
+    /// Removes its file in the end.
+    bound: Bound,
+    listener: Listener,
+}
+
+impl Place {
+    fn new(listen: Listen) -> Result<Place, BindError> {
+        let bound = listen.bind()?;
+        let listener = bound
+            .listener()
+            .map_err(|error| BindError::Io { listen, error })?;
+        Ok(Place { bound, listener })
+    }
+
+    /// Serves until `ended`.
+    async fn serve(self, app: Router, limits: Limits, ended: watch::Receiver<bool>) {
+        let mut connections = JoinSet::new();
+        let mut end = pin!(over(ended.clone()));
+        loop {
+            let full = connections.len() >= limits.connections;
+            tokio::select! {
+                () = &mut end => break,
+                accepted = listen::accept(std::slice::from_ref(&self.listener)), if !full => match accepted {
+                    Ok(stream) => {
+                        connections.spawn(talk(stream, app.clone(), limits, ended.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                },
+                Some(result) = connections.join_next() => note(result),
+            }
+        }
+        // Nobody connects any more.
+        drop(self);
+        let all_end = async {
+            while let Some(result) = connections.join_next().await {
+                note(result);
+            }
+        };
+        // Whoever takes longer is cut off, with the set.
+        let _ = tokio::time::timeout(limits.drain, all_end).await;
+    }
+}
+
+/// What becomes of a connection: why it failed, if it did.
+type Talked = Result<(), String>;
+
+fn note(result: Result<Talked, tokio::task::JoinError>) {
+    match result {
+        Ok(Ok(())) => {}
+        // Clients that leave do that.
+        Ok(Err(problem)) => tracing::debug!("an HTTP client: {problem}"),
+        Err(error) => tracing::error!("HTTP: a bug: {error}"),
+    }
+}
+
+async fn talk(stream: Stream, app: Router, limits: Limits, ended: watch::Receiver<bool>) -> Talked {
+    let io: Pin<Box<dyn Socket>> = match stream {
+        Stream::Unix(stream) => Box::pin(stream),
+        Stream::Tcp(stream) => Box::pin(stream),
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .keep_alive(false)
+        .header_read_timeout(limits.head)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(io), TowerToHyperService::new(app));
+    let mut connection = pin!(connection);
+    let talked = async {
+        tokio::select! {
+            result = connection.as_mut() => return result,
+            () = over(ended) => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    };
+    match tokio::time::timeout(limits.whole, talked).await {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("not done within {:?}", limits.whole)),
+    }
+}
+
+trait Socket: AsyncRead + AsyncWrite + Send {}
+impl<T: AsyncRead + AsyncWrite + Send> Socket for T {}
+
+/// Sockets that are listened at.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    metrics: Option<Place>,
+    control: Option<Place>,
+    limits: Limits,
+}
+
+impl Sockets {
+    /// Listens at a loopback address for those who watch, and at a unix socket, which only the owner
+    /// may open, for those who control. Wants the runtime that is to serve them.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses, the address is no loopback one, or another server listens there.
+    pub async fn bind(
+        metrics: Option<SocketAddr>,
+        control: Option<PathBuf>,
+    ) -> Result<Sockets, BindError> {
+        let metrics = metrics.map(|address| Place::new(Listen::Tcp(address)));
+        let control = control.map(|path| Place::new(Listen::unix(path)));
+        Ok(Sockets {
+            metrics: metrics.transpose()?,
+            control: control.transpose()?,
+            limits: Limits::default(),
+        })
+    }
+
+    /// With other limits than the usual ones.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Sockets {
+        let connections = limits.connections.max(1);
+        let limits = Limits {
+            connections,
+            ..limits
+        };
+        Sockets { limits, ..self }
+    }
+
+    /// Where those who watch come in; the port is the one that was given if 0 was asked for.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        match self.metrics.as_ref()?.bound.listen() {
+            Listen::Tcp(address) => Some(*address),
+            Listen::Unix { .. } => None,
+        }
+    }
+
+    /// Serves until `ended` is true or nobody can make it so, and within [`Limits::drain`] of that
+    /// ends what is under way.
+    pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
+        let Sockets {
+            metrics,
+            control,
+            limits,
+        } = self;
+        let serve = async |place: Option<Place>, app: Router<Arc<Site>>| {
+            if let Some(place) = place {
+                let app = app.with_state(Arc::clone(&site));
+                place.serve(app, limits, ended.clone()).await;
+            }
+        };
+        tokio::join!(serve(metrics, watching()), serve(control, controlling()));
+    }
+}
+
+async fn over(mut ended: watch::Receiver<bool>) {
+    // An error is that nobody is left to end it.
+    let _ = ended.wait_for(|ended| *ended).await;
+}
