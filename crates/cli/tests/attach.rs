@@ -291,6 +291,35 @@ fn files_alone_and_a_second_signal() {
     drop(open);
 }
 
+/// What is in a directory could not be seen while disks are mounted there.
+#[test]
+fn a_directory_that_is_not_empty_is_refused() {
+    let place = Place::new("not-empty");
+    let (config, disks) = (place.config(), place.path("disks"));
+    let (hidden, store) = (place.path("disks/hidden"), place.path("store"));
+    fs::write(&hidden, "kept").expect("is written");
+    let refused = || {
+        let refused = headtime(&["attach", &config, &disks]);
+        assert_eq!(refused.status.code(), Some(4));
+        text(&refused.stderr)
+    };
+    let said = refused();
+    assert!(
+        said.contains("is not empty: `hidden` and whatever"),
+        "{said}"
+    );
+    assert!(!Path::new(&store).exists(), "nothing is made");
+    assert_eq!(fs::read_to_string(&hidden).expect("is there"), "kept");
+    fs::remove_file(&hidden).expect("is there");
+    // Nor could the store, which is made only then.
+    let within = fs::read_to_string(&config).expect("is there");
+    fs::write(&config, within.replace(&store, &hidden)).expect("is written");
+    let said = refused();
+    assert!(said.contains("is not empty: `hidden`"), "{said}");
+    assert!(!Path::new(&hidden).exists(), "it goes again");
+    assert_eq!(left(&place), [""; 0]);
+}
+
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let root = headtime(&["detach", "/proc"]);

@@ -18,3 +18,5 @@ mod file;
 mod life;
 #[path = "serve/nbd.rs"]
 mod nbd;
+#[path = "serve/starts.rs"]
+mod starts;

@@ -1,6 +1,6 @@
 //! `headtime attach` and `headtime detach`
 
-use crate::live::config::LogFormat;
+use super::Live;
 use clap::Args;
 use headtime_units::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Attach {
     /// What to serve; docs/serve.md explains it
     #[arg(value_name = "CONFIG.toml")]
     pub config: PathBuf,
-    /// A directory, where the files are to be
+    /// An empty directory, where the files are to be
     #[arg(value_name = "MOUNTPOINT")]
     pub mountpoint: PathBuf,
     /// Set up a loop device on each file; takes root
@@ -39,15 +39,9 @@ pub struct Attach {
     /// Let other users look into the directory; the files stay yours
     #[arg(long)]
     pub allow_other: bool,
-    /// Write events and decisions; with several disks into a file for each, FILE.NAME
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
-    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
-    #[arg(long)]
-    pub force: bool,
-    /// How messages look on standard error
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub log_format: Option<LogFormat>,
+    /// How its disks run
+    #[command(flatten)]
+    pub live: Live,
 }
 
 const HELP: &str = "\

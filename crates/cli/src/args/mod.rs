@@ -19,7 +19,7 @@ pub use attach::{Attach, Detach};
 pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
-pub use serve::{Control, ControlVerb, FaultVerb, OfDisk, Serve, Swap};
+pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, Run, SimVerb};
 pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
 

@@ -22,18 +22,26 @@ pub struct Serve {
     /// Check the configuration and what it names, say what would be served, and open nothing for writing
     #[arg(long)]
     pub check: bool,
-    /// Write events and decisions; with several disks into a file for each, FILE.NAME
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
-    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
-    #[arg(long)]
-    pub force: bool,
     /// Allow listen.nbd = "tcp:..", which every user of this machine can connect to
     #[arg(long)]
     pub tcp: bool,
     /// Print a line on standard output when all sockets can be connected to
     #[arg(long)]
     pub ready: bool,
+    /// How its disks run
+    #[command(flatten)]
+    pub live: Live,
+}
+
+/// How the disks of a configuration run, whatever is in front of them.
+#[derive(Debug, Args)]
+pub struct Live {
+    /// Write events and decisions; with several disks into a file for each, FILE.NAME
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
+    #[arg(long)]
+    pub force: bool,
     /// How messages look on standard error
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,

@@ -1,12 +1,12 @@
 //! `headtime serve`
 
 use super::Context;
-use crate::args::Serve;
+use crate::args::{Live, Serve};
 use crate::fault::Fault;
 use crate::live::config::{Config, Socket};
 use crate::live::disks::{self, How, Prepared};
 use crate::live::messages;
-use crate::live::server::Server;
+use crate::live::server::{Ended, Server};
 use headtime_serve::clock::Clock;
 use headtime_serve::sys;
 use headtime_units::Bytes;
@@ -32,37 +32,51 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     }
     let prepared = disks::prepare(&config)?;
     if args.check {
-        return check(&config, &prepared, args.force, context);
+        return check(&config, &prepared, args.live.force, context);
     }
-    messages::begin(&config.log, args.log_format)?;
-    settle();
-    let how = How {
-        clock: Clock::start(),
-        force: args.force,
-        log: args.log.clone().or_else(|| config.log.events.clone()),
-    };
-    let running = disks::start(prepared, &how)?;
-    let server = Server {
-        file: args.config.clone(),
-        listen: config.listen.clone(),
-        clock: how.clock,
-        running,
-    };
+    let server = start(&config, prepared, &args.live)?;
     let announce = args.ready;
-    let ended = server.run(&mut |text| {
+    let (ended, result) = server.run(&mut |text| {
         if announce {
             context.print(&format!("{text}\n"))?;
             context.out.flush().map_err(|error| Fault::output(&error))?;
         }
         Ok(())
-    })?;
+    });
+    say_end(&ended, context);
+    result
+}
+
+/// Starts the disks of a configuration; what is in front of them is for the caller.
+pub(super) fn start(
+    config: &Config,
+    prepared: Vec<Prepared>,
+    live: &Live,
+) -> Result<Server, Fault> {
+    messages::begin(&config.log, live.log_format)?;
+    settle();
+    let how = How {
+        clock: Clock::start(),
+        force: live.force,
+        log: live.log.clone().or_else(|| config.log.events.clone()),
+    };
+    let running = disks::start(prepared, &how)?;
+    Ok(Server {
+        file: config.file.clone(),
+        listen: config.listen.clone(),
+        clock: how.clock,
+        running,
+    })
+}
+
+/// What was done, also if the end was not a good one.
+pub(super) fn say_end(ended: &Ended, context: &mut Context<'_>) {
     // A lost summary does not matter.
     let _ = context.err.write_all(ended.summary().as_bytes());
-    Ok(())
 }
 
 /// Asks the machine for what a server needs, as far as it is permitted.
-pub(super) fn settle() {
+fn settle() {
     // What the server makes, sockets, stores and logs, is its owner's alone.
     sys::private_files();
     match sys::lock_memory() {

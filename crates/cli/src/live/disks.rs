@@ -2,6 +2,7 @@
 
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{Known, fault_at};
+use super::made::{LogFile, Made};
 use crate::drives;
 use crate::fault::Fault;
 use crate::prepare::{changed, with_firmware};
@@ -16,7 +17,7 @@ use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_units::{Bytes, Sectors};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct Running {
     pub exports: Vec<Export>,
     /// What it was started from.
     pub prepared: Prepared,
+    /// What was not there before.
+    made: Made,
 }
 
 /// How disks are started.
@@ -135,6 +138,23 @@ impl Prepared {
         }
     }
 
+    /// The bytes of an emulated drive; 0 of others.
+    pub(super) fn bytes(&self) -> u64 {
+        match (&self.config.backend, &self.profile) {
+            (
+                Backend::Emulated(Emulated {
+                    size: Some(size), ..
+                }),
+                _,
+            ) => size.0,
+            (_, Some(profile)) => profile
+                .geometry
+                .capacity
+                .bytes(profile.geometry.sector_bytes),
+            _ => 0,
+        }
+    }
+
     /// Looks at what would be opened, without opening it for writing; its size in bytes, if that is
     /// known. With `force` it may be in use.
     ///
@@ -145,15 +165,12 @@ impl Prepared {
         match &self.config.backend {
             Backend::Null { size } => Ok(Some(size.0)),
             Backend::Emulated(emulated) => {
-                let profile = self.profile.as_ref().expect("an emulated drive has one");
-                let geometry = &profile.geometry;
-                let capacity = geometry.capacity.bytes(geometry.sector_bytes);
                 if let Some(path) = &emulated.store {
                     directory(&self.config, "store", path)?;
                     emulated::look(path)
                         .map_err(|error| self.config.error("store", error.to_string()))?;
                 }
-                Ok(Some(emulated.size.map_or(capacity, |size| size.0)))
+                Ok(Some(self.bytes()))
             }
             Backend::Device { path, size, .. } => {
                 if fs::symlink_metadata(path).is_err()
@@ -190,7 +207,7 @@ impl Prepared {
         }
     }
 
-    fn options(&self, how: &How, log: Option<File>) -> Result<Options, Fault> {
+    fn options(&self, how: &How, log: Option<LogFile>) -> Result<Options, Fault> {
         let config = &self.config;
         let build = self
             .known
@@ -240,7 +257,7 @@ impl Prepared {
         settings.to_settings()
     }
 
-    fn start(&self, how: &How, log: Option<File>) -> Result<Disk, Fault> {
+    fn start(&self, how: &How, log: Option<LogFile>) -> Result<Disk, Fault> {
         let options = self.options(how, log)?;
         let started = match &self.config.backend {
             Backend::Null { size } => {
@@ -319,19 +336,20 @@ pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> 
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
-        let started =
-            log_file(how, &prepared.config.name, several).and_then(|log| prepared.start(how, log));
-        match started {
+        let path = log_path(how, &prepared.config.name, several);
+        let made = Made::by(&prepared, path.as_deref());
+        let log = path.as_deref().map(LogFile::open).transpose();
+        match log.and_then(|log| prepared.start(how, log)) {
             Ok(disk) => running.push(Running {
                 exports: prepared.exports(&disk),
                 disk,
                 prepared,
+                made,
             }),
             Err(fault) => {
-                for before in &running {
-                    // The first fault is the one to report.
-                    let _ = before.disk.stop();
-                }
+                // What its device has made it has taken away itself.
+                made.remove_log();
+                give_up(&running);
                 return Err(fault);
             }
         }
@@ -339,29 +357,31 @@ pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> 
     Ok(running)
 }
 
-/// The file of a disk's events and decisions. What is written is there at once: a server that is
-/// killed leaves what it did.
-fn log_file(how: &How, name: &str, several: bool) -> Result<Option<File>, Fault> {
-    let Some(path) = &how.log else {
-        return Ok(None);
-    };
-    let path = match several {
-        false => path.clone(),
-        true => {
-            let mut file = path.clone().into_os_string();
-            file.push(format!(".{name}"));
-            PathBuf::from(file)
-        }
-    };
-    let created = File::create(&path).map_err(|error| Fault::writing(&path, &error))?;
-    Ok(Some(created))
+/// Where a disk's events and decisions go.
+fn log_path(how: &How, name: &str, several: bool) -> Option<PathBuf> {
+    let path = how.log.as_ref()?;
+    if !several {
+        return Some(path.clone());
+    }
+    let mut file = path.clone().into_os_string();
+    file.push(format!(".{name}"));
+    Some(PathBuf::from(file))
 }
 
-/// Stops disks, all at the same time; the first that could not be flushed is reported.
+/// Stops disks that have only been started, and takes away what that has made.
+pub fn give_up(running: &[Running]) {
+    for running in running {
+        // There is a first fault, which is the one to report.
+        let _ = running.disk.stop();
+        running.made.remove();
+    }
+}
+
+/// Stops disks, all at the same time.
 ///
 /// # Errors
 ///
-/// If a last flush or a log failed. All have stopped nevertheless.
+/// Of every disk whose last flush or log failed. All have stopped nevertheless.
 pub fn stop(running: &[Running]) -> Result<(), Fault> {
     let results: Vec<_> = std::thread::scope(|scope| {
         let stops: Vec<_> = running
@@ -373,10 +393,14 @@ pub fn stop(running: &[Running]) -> Result<(), Fault> {
             .map(|stop| stop.join().expect("stopping a disk does not panic"))
             .collect()
     });
-    for (name, result) in results {
-        result.map_err(|error| Fault::File(format!("disk {name}: {error}")))?;
+    let failed = results
+        .into_iter()
+        .filter_map(|(name, result)| Some(format!("disk {name}: {}", result.err()?)));
+    let failed: Vec<String> = failed.collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Fault::File(failed.join("; "))),
     }
-    Ok(())
 }
 
 /// What builds a disk's schedulers from their texts while it runs.

@@ -4,5 +4,6 @@ pub mod config;
 pub mod disks;
 pub mod front;
 pub mod known;
+mod made;
 pub mod messages;
 pub mod server;

@@ -16,6 +16,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -37,9 +38,10 @@ pub struct Server {
 }
 
 /// What came of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ended {
-    /// The disks' states when their clients were gone.
+    /// The disks' states when their clients were gone; of one that did not answer nothing is known,
+    /// nor of any if the server was never ready.
     pub disks: Vec<(String, Box<Snapshot>)>,
 }
 
@@ -95,12 +97,13 @@ fn at_once() -> ! {
 
 impl Server {
     /// Serves until a signal says to end; then drains, flushes and stops the disks. `ready` is told
-    /// where it listens.
+    /// where it listens. What was done is known even if something went wrong.
     ///
     /// # Errors
     ///
-    /// If a socket cannot be had, or a last flush or a log fails. The disks have stopped then too.
-    pub fn run(self, ready: Ready<'_>) -> Result<Ended, Fault> {
+    /// If a socket cannot be had, or a last flush or a log fails. The disks have stopped then too, and
+    /// of a server that was never ready the files are gone that it made.
+    pub fn run(self, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
         self.run_behind(Front::none(), ready)
     }
 
@@ -110,27 +113,36 @@ impl Server {
     /// # Errors
     ///
     /// As [`Server::run`], and if the front cannot be ended.
-    pub fn run_behind(self, front: Front, ready: Ready<'_>) -> Result<Ended, Fault> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Fault::File(format!("cannot start the runtime: {error}")));
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
+    pub fn run_behind(self, front: Front, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
+        let (runtime, mut signals) = match runtime() {
+            Ok(begun) => begun,
             Err(fault) => {
-                // Nothing was written yet; the first fault is the one to report.
+                // The first fault is the one to report.
                 let _ = (front.end)();
-                let _ = disks::stop(&self.running);
-                return Err(fault);
+                disks::give_up(&self.running);
+                return (Ended::default(), Err(fault));
             }
         };
         runtime.block_on(async {
             let Front { gone, end, abandon } = front;
-            let mut signals = Signals::new()?;
             let running = Arc::new(self.running);
             let reload = Reload::new(&self.file, &self.listen, &running);
             let front = (gone, &*abandon);
-            let served = serve(reload, self.clock, &running, &mut signals, front, ready).await;
+            let mut was_ready = false;
+            let mut ready = |text: &str| {
+                ready(text)?;
+                was_ready = true;
+                Ok(())
+            };
+            let served = serve(
+                reload,
+                self.clock,
+                &running,
+                &mut signals,
+                front,
+                &mut ready,
+            )
+            .await;
             messages::notify("STOPPING=1");
             // Its clients still ask the disks.
             let mut ended = tokio::task::spawn_blocking(end);
@@ -141,17 +153,37 @@ impl Server {
                     at_once()
                 }
             };
-            let served = served.and(ended);
-            let disks = snapshots(&running).await;
+            let disks = match was_ready {
+                true => snapshots(&running).await,
+                false => Vec::new(),
+            };
             let stopping = Arc::clone(&running);
-            let mut stopped = tokio::task::spawn_blocking(move || disks::stop(&stopping));
+            let mut stopped = tokio::task::spawn_blocking(move || match was_ready {
+                true => disks::stop(&stopping),
+                false => {
+                    disks::give_up(&stopping);
+                    Ok(())
+                }
+            });
             let stopped = tokio::select! {
                 stopped = &mut stopped => stopped.expect("stopping disks does not panic"),
                 () = signals.end() => at_once(),
             };
-            served.and(stopped).map(|()| Ended { disks })
+            (Ended { disks }, served.and(ended).and(stopped))
         })
     }
+}
+
+/// What futures run on, and the signals that they wait for.
+fn runtime() -> Result<(Runtime, Signals), Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::File(format!("cannot start the runtime: {error}")))?;
+    let within = runtime.enter();
+    let signals = Signals::new()?;
+    drop(within);
+    Ok((runtime, signals))
 }
 
 async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
@@ -301,8 +333,18 @@ impl Reload {
         }
         let (file, current) = (self.file.clone(), self.current.clone());
         let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
-        self.under_way = Some(tokio::task::spawn_blocking(move || {
-            changes(&file, &current, &listen, &running)
+        self.under_way = Some(tokio::spawn(async move {
+            // The control socket may have swapped a scheduler since the file was read.
+            let mut in_force = Vec::with_capacity(current.len());
+            for (disk, config) in &current {
+                let told = disk.snapshot().await.map(|snapshot| snapshot.scheduler);
+                in_force.push(told.unwrap_or_else(|_| config.scheduler.to_string()));
+            }
+            let reading = move || changes(&file, &current, &in_force, &listen, &running);
+            let reading = tokio::task::spawn_blocking(reading);
+            reading
+                .await
+                .expect("reading a configuration does not panic")
         }));
     }
 
@@ -363,10 +405,12 @@ impl Reload {
     }
 }
 
-/// What a configuration file changes, and what it would change after a restart.
+/// What a configuration file changes, and what it would change after a restart. `in_force` are the
+/// texts of the disks' schedulers.
 fn changes(
     file: &Path,
     current: &[(Disk, DiskConfig)],
+    in_force: &[String],
     listen: &ListenConfig,
     running: &[Running],
 ) -> Result<Changes, Fault> {
@@ -381,7 +425,7 @@ fn changes(
             fixed.push(format!("disk {} is new; that takes a restart", new.name));
         }
     }
-    for ((disk, old), running) in current.iter().zip(running) {
+    for (((disk, old), in_force), running) in current.iter().zip(in_force).zip(running) {
         let Some(new) = config.disk(disk.name()) else {
             fixed.push(format!(
                 "disk {} is gone; that takes a restart",
@@ -397,7 +441,7 @@ fn changes(
                 disk.name()
             ));
         }
-        let scheduler = match old.scheduler != new.scheduler {
+        let scheduler = match new.scheduler.to_string() != *in_force {
             false => None,
             true => {
                 let build = running

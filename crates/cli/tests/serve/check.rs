@@ -152,24 +152,3 @@ fn a_configuration_that_is_not_there() {
     assert!(error.starts_with("error: no.toml: cannot read"), "{error}");
     fs::remove_dir_all(&directory).unwrap();
 }
-
-/// The second disk cannot be had, so the first is given back and nothing listens.
-#[test]
-fn all_or_nothing() {
-    let directory = scratch("undone");
-    fs::write(directory.join("short.img"), [0; 512]).unwrap();
-    let config = CONFIG
-        .replacen("store = \"memory\"", "store = \"store.img\"", 1)
-        .replacen("disk.img", "short.img", 1);
-    fs::write(directory.join("serve.toml"), config).unwrap();
-    let output = run(&directory, &["serve", "serve.toml", "--ready"]);
-    assert_eq!(output.status.code(), Some(3));
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        error.contains("error: serve.toml:17: disk[1].device: "),
-        "{error}"
-    );
-    assert!(output.stdout.is_empty());
-    assert!(!directory.join("nbd.sock").exists());
-    fs::remove_dir_all(&directory).unwrap();
-}

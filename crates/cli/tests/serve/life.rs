@@ -97,6 +97,13 @@ fn a_scheduler_is_swapped_under_load_and_the_log_replays() {
         more(30);
         server.told(&["scheduler", "disk0", "sptf"]);
         more(30);
+        // The file is as it was, but not what runs.
+        server.signal("HUP");
+        wait_until(
+            || server.status()["disks"][0]["scheduler"] == "stream(deadline):slice=50ms",
+            || "what the file says is not in force".to_owned(),
+        );
+        assert!(!server.messages().contains("nothing to change"));
         // Nothing is new.
         server.signal("HUP");
         server.wait_for("nothing to change");
@@ -130,6 +137,22 @@ fn a_scheduler_is_swapped_under_load_and_the_log_replays() {
     .unwrap();
     let output = run(&server.directory, &["sim", "replay-log", "other.log"]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// An end that goes wrong tells what was done all the same.
+#[test]
+fn a_log_that_cannot_be_written_is_an_error_beside_the_summary() {
+    let mut server = Server::start("full", CONFIG, &["--log", "/dev/full"]);
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    assert_eq!(client.ask(Ask::Write, 0, &mut [1; 512]).unwrap(), 0);
+    assert_eq!(client.ask(Ask::Flush, 0, &mut []).unwrap(), 0);
+    drop(client);
+    assert_eq!(server.terminate(), Some(4));
+    let messages = server.messages();
+    let (before, error) = messages.split_once("error: disk disk0: ").expect(&messages);
+    assert!(error.contains("No space left"), "{messages}");
+    let summary = "disk disk0: 2 requests, 0 failed; lateness p50 ";
+    assert!(before.contains(summary), "{messages}");
 }
 
 #[test]

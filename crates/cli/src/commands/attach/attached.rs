@@ -8,8 +8,9 @@ use headtime_serve::fuse::{self, Mounted};
 use headtime_serve::loopdev::{self, LoopDevice, Settings};
 use headtime_serve::mounts;
 use std::fmt::Write as _;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,31 @@ pub(super) struct Attached {
     files: Vec<(String, PathBuf, Option<LoopDevice>)>,
 }
 
+/// Refuses a directory that is not empty: what is in it could not be seen as long as something is
+/// mounted there.
+///
+/// # Errors
+///
+/// If it is not empty, or cannot be looked into. What is a mount already is for [`fuse::mount`] to
+/// refuse: what that shows is another's.
+pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
+    let at = mountpoint.display();
+    let failed = |error: io::Error| Fault::File(format!("{at}: cannot mount: {error}"));
+    let whole = mounts::canonical(mountpoint).map_err(failed)?;
+    if mounts::at(&whole).map_err(failed)?.is_some() {
+        return Ok(());
+    }
+    let Some(first) = fs::read_dir(&whole).map_err(failed)?.next() else {
+        return Ok(());
+    };
+    let first = first.map_err(failed)?.file_name();
+    Err(Fault::File(format!(
+        "{at}: is not empty: `{}` and whatever else is there could not be seen while the disks are; \
+         give an empty directory",
+        first.display()
+    )))
+}
+
 impl Attached {
     /// Mounts, and sets up loop devices if that is asked.
     ///
@@ -29,6 +55,8 @@ impl Attached {
     ///
     /// If that cannot be done; nothing is left then.
     pub fn begin(args: &Attach, running: &[Running]) -> Result<Attached, Fault> {
+        // A store that was just made may lie there.
+        hides_nothing(&args.mountpoint)?;
         let exports = running.iter().flat_map(|disk| disk.exports.clone());
         let exports: Vec<_> = exports.collect();
         let options = fuse::Options {
