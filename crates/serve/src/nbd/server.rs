@@ -29,6 +29,10 @@ pub struct Limits {
     pub bytes_total: usize,
     /// For the whole of a handshake. 10 s by default.
     pub handshake: Duration,
+    /// For taking some of the replies that wait, or for sending some of the data of a write that has
+    /// begun: whoever does nothing of that for so long holds memory for nothing. A client that waits
+    /// for replies, or asks nothing, may do so for ever. 60 s by default.
+    pub stalled: Duration,
     /// For answering what was read when the server ends. 10 s by default.
     pub drain: Duration,
 }
@@ -41,6 +45,7 @@ impl Default for Limits {
             bytes: 64 << 20,
             bytes_total: 1 << 30,
             handshake: Duration::from_secs(10),
+            stalled: Duration::from_secs(60),
             drain: Duration::from_secs(10),
         }
     }
@@ -73,7 +78,7 @@ pub struct Counts {
 impl Counts {
     /// Connections now.
     pub fn connected(&self) -> u64 {
-        self.connected.load(Ordering::Relaxed)
+        self.connected.load(Ordering::Acquire)
     }
 
     /// Connections up to now, with those turned away.
@@ -227,8 +232,23 @@ impl Common {
         tasks.spawn(Arc::clone(self).serve(stream, inbox));
     }
 
+    /// What a client is told that comes now: a disk that takes no writes since one failed is read-only
+    /// to it, for as long as it stays, as what it has been told has to hold.
+    fn offers(&self) -> Arc<[Offer]> {
+        if !self.exports.iter().any(|export| export.disk.has_failed()) {
+            return Arc::clone(&self.offers);
+        }
+        let offers = self.offers.iter().zip(&self.exports);
+        let offers = offers.map(|(offer, export)| Offer {
+            read_only: offer.read_only || export.disk.has_failed(),
+            ..offer.clone()
+        });
+        offers.collect()
+    }
+
     async fn serve(self: Arc<Self>, stream: Stream, inbox: Arc<Inbox>) -> Ended {
-        let negotiation = negotiate(&stream, &self.offers, &inbox);
+        let offers = self.offers();
+        let negotiation = negotiate(&stream, &offers, &inbox);
         let agreed = match tokio::time::timeout(self.limits.handshake, negotiation).await {
             Ok(result) => result?,
             Err(_) => return Err(SessionError::HandshakeTimeout(self.limits.handshake)),
@@ -237,13 +257,14 @@ impl Common {
             return Ok(());
         };
         let export = self.exports[choice.export].clone();
-        let offer = self.offers[choice.export].clone();
+        let offer = offers[choice.export].clone();
         tracing::debug!(export = export.name, ?choice, "a client has connected");
         let share = Share {
             requests: self.limits.requests,
             bytes: self.limits.bytes,
             bytes_total: self.limits.bytes_total,
             held: Arc::clone(&self.held),
+            stalled: self.limits.stalled,
         };
         Session::new(stream, export, offer, choice, share, inbox, &rest)
             .run()
@@ -251,21 +272,11 @@ impl Common {
     }
 
     fn ended(&self, result: Result<Ended, tokio::task::JoinError>) {
-        self.counts.connected.fetch_sub(1, Ordering::Relaxed);
-        let error = match result {
-            Ok(Ok(())) => return,
-            Ok(Err(SessionError::Io(error))) => {
-                // Clients that are killed do that.
-                self.counts.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::info!("a client has gone: {error}");
-                return;
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(error) if error.is_cancelled() => "it took too long to end".to_owned(),
-            Err(error) => format!("a bug: {error}"),
-        };
-        self.counts.failed.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!("a connection was closed: {error}");
+        if has_failed(result) {
+            self.counts.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        // Last, so that nobody who sees it gone misses how it ended.
+        self.counts.connected.fetch_sub(1, Ordering::Release);
     }
 
     async fn drain(&self, mut tasks: JoinSet<Ended>) {
@@ -289,6 +300,23 @@ impl Common {
             }
         }
     }
+}
+
+/// Whether a connection ended badly, which is said.
+fn has_failed(result: Result<Ended, tokio::task::JoinError>) -> bool {
+    let error = match result {
+        Ok(Ok(())) => return false,
+        Ok(Err(SessionError::Io(error))) => {
+            // Clients that are killed do that.
+            tracing::info!("a client has gone: {error}");
+            return true;
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(error) if error.is_cancelled() => "it took too long to end".to_owned(),
+        Err(error) => format!("a bug: {error}"),
+    };
+    tracing::warn!("a connection was closed: {error}");
+    true
 }
 
 impl From<&Export> for Offer {

@@ -8,6 +8,7 @@
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, Handshake, HandshakeError, Offer, Step};
 use super::inbox::Inbox;
+use super::patience::Patience;
 use super::status;
 use super::stream::Moved;
 use super::wire::{self, BadMagic, Error, Head, REQUEST_BYTES, Request, command};
@@ -38,6 +39,8 @@ pub(super) struct Share {
     pub(super) bytes_total: usize,
     /// What all connections hold.
     pub(super) held: Arc<AtomicUsize>,
+    /// How long nothing may come of what the client has to do.
+    pub(super) stalled: Duration,
 }
 
 /// Bytes that are read at a time, but for the data of large writes: many requests, and not much to
@@ -63,6 +66,12 @@ pub enum SessionError {
     /// The client took too long over the handshake.
     #[error("handshake: not done within {0:?}")]
     HandshakeTimeout(Duration),
+    /// The client left replies lying.
+    #[error("replies waited for {0:?} and the client took nothing of them")]
+    TakesNothing(Duration),
+    /// The client began a write and did not go on.
+    #[error("the data of a write were waited for {0:?} and nothing of them came")]
+    SendsNothing(Duration),
     /// The client asked for something absurd.
     #[error("{0}")]
     Absurd(&'static str),
@@ -216,6 +225,9 @@ pub(super) struct Session {
     output: VecDeque<Reply>,
     /// Bytes of the first reply that are written.
     written: usize,
+    /// With a client that has replies to take, and with one that has data to send.
+    takes: Patience,
+    sends: Patience,
     now: Time,
 }
 
@@ -234,6 +246,8 @@ impl Session {
         input[..rest.len()].copy_from_slice(rest);
         Session {
             now: export.disk.now(),
+            takes: Patience::new(share.stalled),
+            sends: Patience::new(share.stalled),
             stream,
             export,
             offer,
@@ -270,8 +284,14 @@ impl Session {
             let mut progress = self.take_completions();
             // What was read before, and had no room then.
             self.parse()?;
-            progress |= self.write()?;
-            progress |= self.read()?;
+            if self.write()? {
+                self.takes.rest();
+                progress = true;
+            }
+            if self.read()? {
+                self.sends.rest();
+                progress = true;
+            }
             if !self.reading && !self.held && self.unanswered == self.incomplete() {
                 return Ok(());
             }
@@ -285,7 +305,7 @@ impl Session {
         }
     }
 
-    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
         let heard = !self.reading;
         if !self.inbox.sleep(cx.waker(), heard) {
             return Poll::Ready(Ok(()));
@@ -300,16 +320,33 @@ impl Session {
             self.submit_backlog();
             return Poll::Ready(Ok(()));
         }
-        if self.wants_input() {
-            match self.stream.poll_read_ready(cx) {
-                Poll::Pending => {}
-                ready => return ready,
-            }
+        if self.wants_input()
+            && let Poll::Ready(result) = self.stream.poll_read_ready(cx)
+        {
+            return Poll::Ready(Ok(result?));
         }
+        if !self.output.is_empty()
+            && let Poll::Ready(result) = self.stream.poll_write_ready(cx)
+        {
+            return Poll::Ready(Ok(result?));
+        }
+        self.wait_for_client(cx)
+    }
+
+    /// Waits until the client has not done for too long what nobody else can do.
+    fn wait_for_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
+        let stalled = self.share.stalled;
         if self.output.is_empty() {
-            return Poll::Pending;
+            self.takes.rest();
+        } else if self.takes.poll(cx).is_ready() {
+            return Poll::Ready(Err(SessionError::TakesNothing(stalled)));
         }
-        self.stream.poll_write_ready(cx)
+        if self.incomplete() == 0 || !self.wants_input() {
+            self.sends.rest();
+        } else if self.sends.poll(cx).is_ready() {
+            return Poll::Ready(Err(SessionError::SendsNothing(stalled)));
+        }
+        Poll::Pending
     }
 
     // Requests

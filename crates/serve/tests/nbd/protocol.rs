@@ -210,6 +210,38 @@ fn after_a_write_that_failed_there_are_no_more() {
 }
 
 #[test]
+fn who_comes_after_a_write_that_failed_is_told() {
+    let fixture = fixture();
+    let mut before = Client::connect(&fixture.path(), "disk");
+    let usual = before.flags;
+    assert_eq!(usual & export::READ_ONLY, 0);
+    fixture.memory.inside().bad = Some((Lba::new(9), Kind::Medium));
+    let reply = before.ask(command::WRITE, 0, 9 * 512, 512, &[1; 512]);
+    assert_eq!(reply.error, EIO);
+    fixture.memory.inside().bad = None;
+    let mut after = Client::connect(&fixture.path(), "urgent");
+    assert_ne!(after.flags & export::READ_ONLY, 0);
+    assert_eq!(
+        after.flags & (export::SEND_TRIM | export::SEND_WRITE_ZEROES),
+        0
+    );
+    let reply = after.ask(command::WRITE, 0, 0, 512, &[1; 512]);
+    assert_eq!(reply.error, EPERM);
+
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime")
+        .block_on(fixture.disk.clear_failure())
+        .expect("the disk runs")
+        .expect("nothing was given up on");
+    before.pwrite(0, &[2; 512]);
+    // What it was told holds.
+    let reply = after.ask(command::WRITE, 0, 0, 512, &[1; 512]);
+    assert_eq!(reply.error, EPERM);
+    assert_eq!(Client::connect(&fixture.path(), "urgent").flags, usual);
+}
+
+#[test]
 fn a_request_that_makes_no_sense_is_answered() {
     let fixture = fixture();
     let size = 64 << 20;

@@ -3,9 +3,11 @@
 use crate::client::{Client, PATIENCE, unix};
 use crate::device::{SECTOR, wait_until};
 use crate::fixture::{Fixture, Folder, Setup};
+use headtime_serve::clock::Clock;
 use headtime_serve::listen;
 use headtime_serve::nbd::wire::command;
 use headtime_serve::nbd::{BindError, Limits, Listen, Server};
+use headtime_units::Nanos;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -197,6 +199,84 @@ fn a_handshake_takes_no_longer_than_it_may() {
     let mut other = unix(&fixture.path());
     while other.read(&mut greeting).expect("the end comes") > 0 {}
     client.pread(0, 512);
+}
+
+const STALLED: Duration = Duration::from_millis(500);
+
+fn impatient() -> Fixture {
+    limited(Limits {
+        stalled: STALLED,
+        ..Limits::default()
+    })
+}
+
+#[test]
+fn a_client_that_takes_no_replies_is_dropped() {
+    let fixture = impatient();
+    let mut deaf = Client::connect(&fixture.path(), "disk");
+    for at in 0..100 {
+        deaf.request(command::READ, 0, at * 65536, 65536, b"");
+    }
+    fixture.all_gone();
+    assert_eq!(fixture.counts.failed(), 1);
+    // What fitted into the socket is there, and then the end; all buffers are back.
+    let mut taken = Vec::new();
+    let _ = deaf.socket.read_to_end(&mut taken);
+    assert!(taken.len() < 100 * 65536, "{}", taken.len());
+    let mut other = Client::connect(&fixture.path(), "disk");
+    assert_eq!(other.pread(0, 512), [0; 512]);
+}
+
+#[test]
+fn a_client_that_stops_within_a_write_is_dropped() {
+    let fixture = impatient();
+    let mut halted = Client::connect(&fixture.path(), "disk");
+    halted.request(command::WRITE, 0, 0, 65536, &[1; 1000]);
+    // Of one that is refused, too.
+    let mut refused = Client::connect(&fixture.path(), "fixed");
+    refused.request(command::WRITE, 0, 0, 65536, &[1; 1000]);
+    assert!(halted.is_closed());
+    assert!(refused.is_closed());
+    fixture.all_gone();
+    assert_eq!(fixture.counts.failed(), 2);
+    assert_eq!(fixture.memory.inside().bytes[0], 0);
+}
+
+#[test]
+fn a_client_that_waits_or_is_slow_stays() {
+    let fixture = impatient();
+    let mut idle = Client::connect(&fixture.path(), "disk");
+    let mut waits = Client::connect(&fixture.path(), "disk");
+    fixture.memory.hold();
+    waits.request(command::READ, 0, 0, 512, b"");
+    fixture.memory.wait_for(1);
+    // These are dropped one after the other: time goes by.
+    for _ in 0..3 {
+        let mut halted = Client::connect(&fixture.path(), "disk");
+        halted.request(command::WRITE, 0, 0, 65536, b"");
+        assert!(halted.is_closed());
+    }
+    fixture.memory.release();
+    assert_eq!(waits.reply(512).error, 0);
+    assert_eq!(idle.pread(0, 512), [0; 512]);
+    assert_eq!(
+        (fixture.counts.failed(), fixture.counts.connected()),
+        (3, 2)
+    );
+
+    let mut slow = Client::connect(&fixture.path(), "disk");
+    for at in 0..64 {
+        slow.request(command::READ, 0, at << 20, 1 << 20, b"");
+    }
+    let clock = Clock::start();
+    let step = Nanos::from_millis(STALLED.as_millis() as u64 / 20);
+    let mut next = clock.now();
+    for _ in 0..64 {
+        assert_eq!(slow.reply(1 << 20).error, 0);
+        // A part of the limit at a time, but several times it in all.
+        next += step;
+        wait_until("its next turn", || clock.now() >= next);
+    }
 }
 
 #[test]
