@@ -1,84 +1,27 @@
 # shellcheck shell=bash
-# What the scripts of this folder share: a disk image, the stack above it, and taking both down again.
-# To be sourced after `set -euo pipefail`.
+# What the benchmarks of this folder that mount file systems share: a disk image, the stack above it, and what Linux's schedulers are told.
+# The rest is that of the live tests.
 #
 #   programs | ext4 | loop device (the kernel's scheduler) | FUSE | Headtime (its scheduler) | emulated drive | sparse file
 #
-# HEADTIME names a binary to use in place of one that is built; HEADTIME_LIVE_DIR where the image goes
-# (memory, /dev/shm, if it has 4 GB, else TMPDIR).
+# The image is in memory, /dev/shm, if that has 4 GB, unless HEADTIME_LIVE_DIR says otherwise.
+if [ -z "${HEADTIME_LIVE_DIR:-}" ] && [ -w /dev/shm ] && [ "$(df --output=avail -B1M /dev/shm | tail -1)" -gt 4000 ]; then
+    HEADTIME_LIVE_DIR=/dev/shm
+fi
+source "$(dirname "${BASH_SOURCE[0]}")/../../tests/live/lib.sh"
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 profile=wd5000aaks
 bytes=500107862016 # of that drive
-# Exit code of "cannot be run here", as automake has it.
+# As automake has it.
 skipped=77
-undos=()
-say() { echo "$*" >&2; }
-skip() {
-    say "SKIPPED: $*"
-    exit $skipped
-}
-die() {
-    say "$*"
-    exit 1
-}
 
-# needs TOOL...: and root, FUSE, loop devices.
-needs() {
-    local tool
-    [ "$(id -u)" = 0 ] || skip "needs root: it mounts file systems and sets up loop devices"
-    [ -c /dev/fuse ] || skip "needs FUSE; there is no /dev/fuse"
-    [ -c /dev/loop-control ] || skip "needs loop devices; there is no /dev/loop-control"
-    for tool in losetup mkfs.ext4 fsck.ext4 filefrag fallocate setsid "$@"; do
-        command -v "$tool" >/dev/null || skip "needs $tool"
-    done
-}
-
-# on_exit COMMAND...: what is to be undone at the end, the last one first.
-on_exit() { undos+=("$(printf '%q ' "$@")"); }
-
-# undo: the last of what is to be undone, now.
-undo() {
-    local last=${#undos[@]}
-    local command=${undos[$((last - 1))]}
-    unset "undos[$((last - 1))]"
-    eval "$command"
-}
-
-# undo_to N: all but the first N.
-undo_to() {
-    while [ ${#undos[@]} -gt "$1" ]; do undo; done
-}
-
-cleanup() {
-    local code=$?
-    trap '' INT TERM
-    set +e
-    undo_to 0
-    exit $code
-}
-
-# begin NAME: a place to work in, a binary, and everything undone at the end.
+# begin TOOL...: what is needed, a binary, and the places to work in.
 begin() {
-    local where=${HEADTIME_LIVE_DIR:-}
-    if [ -z "$where" ]; then
-        where=${TMPDIR:-/tmp}
-        if [ -w /dev/shm ] && [ "$(df --output=avail -B1M /dev/shm | tail -1)" -gt 4000 ]; then
-            where=/dev/shm
-        fi
-    fi
-    trap cleanup EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-    work=$(mktemp -d "$where/headtime-$1.XXXXXX")
-    on_exit rm -rf "$work"
-    mkdir "$work/fuse" "$work/fs"
-    if [ -z "${HEADTIME:-}" ]; then
-        (cd "$root" && cargo build --release --quiet --package headtime-cli)
-        HEADTIME=$(cd "$root" && realpath "${CARGO_TARGET_DIR:-target}")/release/headtime
-    fi
-    headtime=$(realpath "$HEADTIME")
-    [ -x "$headtime" ] || die "$headtime cannot be run"
+    need_devices
+    need_tools losetup mkfs.ext4 fsck.ext4 filefrag fallocate "$@"
+    [ -n "${HEADTIME:-}" ] || (cd "$root" && cargo build --release --quiet --package headtime-cli)
+    need
+    mkdir "$work/fs"
     machine="$(uname -sr), $(nproc) processors"
     commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
 }
@@ -164,67 +107,25 @@ check_apart() {
             if (NR > 1 && $2 - end < 49e9) { print "less than 49 GB behind the one before"; bad = 1 }
             end = $3
         }
-        END { exit bad }' >&2 || die "the files do not lie as they should"
+        END { exit bad }' >&2 || fail "the files do not lie as they should"
 }
 
-# attach IMAGE SCHEDULER DEPTH READ_AHEAD: the stack up to the loop device, whose name is in $loop.
-# READ_AHEAD is a size, or `default` for the kernel's.
-attach() {
-    local ahead=() try
+# stack IMAGE SCHEDULER DEPTH READ_AHEAD: up to the loop device, whose name is in $loop, and whose settings
+# are in the folder $queue. READ_AHEAD is a size, or `default` for the kernel's. `detach` ends it.
+stack() {
+    local ahead=()
     [ "$4" = default ] || ahead=(--read-ahead "$4")
-    cat >"$work/disk.toml" <<TOML
-[[disk]]
-name = "disk0"
-emulate = "$profile"
-store = "$1"
-scheduler = "$2"
-depth = $3
-
-[listen]
-control = "unix:$work/control"
-TOML
-    # A session of its own: a Ctrl-C of the terminal is for this script, which unmounts first.
-    setsid "$headtime" attach "$work/disk.toml" "$work/fuse" --loop "${ahead[@]}" \
-        >"$work/attach.out" 2>"$work/attach.err" &
-    attached=$!
-    on_exit detach
-    loop=
-    for ((try = 0; try < 200; try++)); do
-        kill -0 $attached 2>/dev/null || break
-        if grep -q ready "$work/attach.out" "$work/attach.err"; then
-            loop=$(losetup --noheadings --output NAME --associated "$work/fuse/disk0" | head -1)
-            [ -z "$loop" ] || break
-        fi
-        sleep 0.05
-    done
-    if [ -z "$loop" ]; then
-        cat "$work/attach.out" "$work/attach.err" >&2
-        die "headtime attach did not get ready"
-    fi
+    configure "$2" "$3" "emulate = \"$profile\"
+store = \"$1\"" "control = \"unix:$control\""
+    attach --loop "${ahead[@]}"
     queue=/sys/block/${loop#/dev/}/queue
     if [ "$4" = default ]; then
         # Told anew that it is a disk with an arm, the kernel sets what it reads ahead on one.
         echo 0 >"$queue/rotational"
         echo 1 >"$queue/rotational"
     fi
-    [ "$4" != 128KiB ] || [ "$(cat "$queue/read_ahead_kb")" = 128 ] || die "read-ahead is $(cat "$queue/read_ahead_kb") KiB"
-    [ "$(cat "$queue/rotational")" = 1 ] || die "the kernel takes the loop device for a solid-state drive"
-}
-
-# detach: ends what attach started, and waits for it.
-detach() {
-    local try
-    kill -TERM $attached 2>/dev/null
-    for ((try = 0; try < 600; try++)); do
-        kill -0 $attached 2>/dev/null || break
-        sleep 0.05
-    done
-    if kill -KILL $attached 2>/dev/null; then
-        say "headtime attach did not end within 30 s and was killed"
-        [ -z "$loop" ] || losetup --detach "$loop"
-        umount --lazy "$work/fuse"
-    fi
-    wait $attached 2>/dev/null || say "headtime attach ended with code $?"
+    [ "$4" != 128KiB ] || [ "$(cat "$queue/read_ahead_kb")" = 128 ] || fail "read-ahead is $(cat "$queue/read_ahead_kb") KiB"
+    [ "$(cat "$queue/rotational")" = 1 ] || fail "the kernel takes the loop device for a solid-state drive"
 }
 
 # kernel_scheduler NAME TAGS: what decides on the loop device. TAGS, at least 4, is how many requests
@@ -238,7 +139,7 @@ kernel_scheduler() {
         echo "$1" >"$queue/scheduler"
         if [ "$1" != none ]; then echo 256 >"$queue/nr_requests"; fi
     fi
-    grep -q "\[$1\]" "$queue/scheduler" || die "$queue/scheduler does not take $1"
+    grep -q "\[$1\]" "$queue/scheduler" || fail "$queue/scheduler does not take $1"
 }
 # The kernel keeps the tags of a loop device after it is detached. Writing the number it has changes nothing.
 kernel_default() {
@@ -260,7 +161,7 @@ cold() {
 
 # lateness: of the emulated drive, "p99.9 in ms, percent over 0.5 ms", as the server has measured it.
 lateness() {
-    "$headtime" control "$work/control" status >"$work/status.json"
+    "$headtime" control "$control" status >"$work/status.json"
     jq -r '.disks[0].lateness_ms | [.p999, .late_share * 100] | map(. * 1000 | round / 1000) | join(" ")' "$work/status.json"
 }
 
@@ -276,7 +177,7 @@ record_start() {
 record_stop() {
     [ -n "$recorder" ] || return 0
     kill -TERM $recorder 2>/dev/null || true
-    wait $recorder || die "trace record failed: $(cat "$work/record.out")"
+    wait $recorder || fail "trace record failed: $(cat "$work/record.out")"
     cat "$work/record.out" >&2
     recorder=
 }

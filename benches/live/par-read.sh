@@ -64,8 +64,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-needs fio jq
-begin par-read
+begin fio jq
 
 files=(a/file b/file c/file d/file)
 make_image "$work/image" a b c d
@@ -101,13 +100,13 @@ read_files() {
         END {
             if (bad || n != '${#files[@]}') exit 1
             printf "%.2f %.2f %.2f\n", full == "yes" ? bytes / (ms * 1000) : sum, least, most
-        }' full=$full "$work/fio" || die "fio failed: $(cat "$work/fio")"
+        }' full=$full "$work/fio" || fail "fio failed: $(cat "$work/fio")"
 }
 
 # run_row SCHEDULER DEPTH KERNEL TAGS READ_AHEAD: "MB/s least most p99.9_ms late_percent"
 run_row() {
     local before=${#undos[@]}
-    attach "$work/image" "$1" "$2" "$5"
+    stack "$work/image" "$1" "$2" "$5"
     kernel_scheduler "$3" "$4"
     fs_up
     cold
@@ -116,6 +115,7 @@ run_row() {
     record_stop
     measured+=$(lateness)
     undo_to "$before"
+    detach
 }
 
 say "$machine; commit $commit; load $(cut -d' ' -f1-3 /proc/loadavg)"
@@ -132,7 +132,7 @@ while IFS=';' read -r name scheduler depth kernel tags ahead; do
         echo "$name;${measured// /;}" >>"$results"
     done
 done <<<"$rows"
-[ -s "$results" ] || die "no such rows; --list prints them"
+[ -s "$results" ] || fail "no such rows; --list prints them"
 
 # The run with the median throughput stands for a row.
 awk -F';' '

@@ -52,7 +52,6 @@ done
 wanted() { [[ ,$2, == *,$1,* ]]; }
 tools=(jq)
 ! wanted postmark "$programs" || tools+=(postmark)
-needs "${tools[@]}"
 postgres=no
 if wanted pgbench "$programs" || wanted scan "$programs"; then
     postgres=yes
@@ -60,7 +59,7 @@ if wanted pgbench "$programs" || wanted scan "$programs"; then
     [ -x "$pgbin/initdb" ] && [ -x "$pgbin/pgbench" ] || skip "needs PostgreSQL's server (/usr/lib/postgresql)"
     pguser=$(id -nu postgres 2>/dev/null || echo nobody)
 fi
-begin programs
+begin "${tools[@]}"
 chmod 711 "$work"
 
 # make_tree DIRECTORY: the source tree. Its own generator of random numbers (Lehmer, 48271), so that every
@@ -160,7 +159,7 @@ run_grep() {
     for k in "${pids[@]}"; do
         code=0
         wait "$k" || code=$?
-        [ $code = 1 ] || die "grep ended with code $code"
+        [ $code = 1 ] || fail "grep ended with code $code"
     done
 }
 
@@ -181,18 +180,10 @@ run_scan() {
         pids+=($!)
     done
     for table in "${pids[@]}"; do wait "$table"; done
-    [ "$(cat "$work/count-here" "$work/count-there")" = $'1600000\n1600000' ] || die "the tables are not whole"
+    [ "$(cat "$work/count-here" "$work/count-there")" = $'1600000\n1600000' ] || fail "the tables are not whole"
 }
 
-# wait_for SECONDS CONDITION...: until the command succeeds; fails when the time is over.
-wait_for() {
-    local try
-    for ((try = 0; try < $1 * 50; try++)); do
-        if "${@:2}"; then return; fi
-        sleep 0.02
-    done
-    return 1
-}
+# All of PostMark's outputs have a word.
 all_say() { [ "$(grep -l "$1" "${outs[@]}" 2>/dev/null | wc -l)" = ${#outs[@]} ]; }
 
 # The transactions of all a second.
@@ -215,13 +206,13 @@ run_postmark() {
         readers+=($!)
         outs+=("$work/postmark-$k.out")
     done
-    wait_for 60 all_say made || die "postmark does not make its files within a minute"
+    wait_for 60 all_say made
     sync --file-system "$work/fs"
     echo 1 >/proc/sys/vm/drop_caches
     record_start
     start=$EPOCHREALTIME
     kill -CONT "${pids[@]}"
-    wait_for 180 all_say Deleting || die "postmark takes more than three minutes"
+    wait_for 180 all_say Deleting
     awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f\n", 2000 / (b - a) }'
     for k in "${pids[@]}" "${readers[@]}"; do wait "$k"; done
     rm "$work"/pipe-?
@@ -259,12 +250,13 @@ for program in ${programs//,/ }; do
             if [ -n "$traces" ] && [ "$name" = noop ] && [ $run = 0 ]; then recording=$traces/$program.csv.gz; fi
             before=${#undos[@]}
             cp --sparse=always "$work/pristine" "$work/image"
-            attach "$work/image" "$scheduler" 1 128KiB
+            stack "$work/image" "$scheduler" 1 128KiB
             kernel_scheduler "$kernel" "$tags"
             fs_up
             run_program "$program"
             late=$(lateness)
             undo_to "$before"
+            detach
             # The store holds what the disk had been sent when it was detached.
             if fsck.ext4 -fn "$work/image" >"$work/fsck" 2>&1; then clean=clean; else clean="NOT CLEAN"; cat "$work/fsck" >&2; fi
             say "$program, $name: $figure; lateness p99.9 ms and % over 0.5 ms: $late; $clean"
@@ -272,7 +264,7 @@ for program in ${programs//,/ }; do
         done
     done <<<"$all_rows"
 done
-[ -s "$results" ] || die "no such program or row"
+[ -s "$results" ] || fail "no such program or row"
 
 awk -F';' -v rows="$rows" '
     !($1 in seen) { order[++programs] = $1; seen[$1] = 1 }

@@ -7,19 +7,6 @@ need fio nbdinfo
 schedulers=(noop 'stream(deadline)' cfq sptf)
 requests=${REQUESTS:-300}
 
-configure() { # device lines, scheduler
-    cat >"$work/serve.toml" <<TOML
-[[disk]]
-name = "disk0"
-$1
-scheduler = "$2"
-depth = 4
-
-[listen]
-nbd = "unix:$socket"
-TOML
-}
-
 job() { # name, fio options
     local name=$1
     shift
@@ -27,17 +14,12 @@ job() { # name, fio options
 }
 
 truncate --size=1G "$work/file.img"
-emulated='emulate = "wd5000aaks"
-store = "memory"
-size = "1GiB"'
-# Position-aware schedulers need to be told what drive a file is taken for.
-file="device = \"$work/file.img\"
-direct = false
-belief = \"wd5000aaks\""
+emulated=$(in_memory wd5000aaks 1GiB)
+file=$(in_file "$work/file.img")
 
 for device in emulated file; do
     for scheduler in "${schedulers[@]}"; do
-        configure "${!device}" "$scheduler"
+        configure "$scheduler" 4 "${!device}"
         serve --log "$work/serve.log"
         job random --rw=randrw --bs=4k --iodepth=16 --number_ios="$requests"
         job sequential --rw=read --bs=128k --iodepth=4 --numjobs=2 --offset_increment=400m --number_ios="$requests" --group_reporting
@@ -46,7 +28,7 @@ for device in emulated file; do
         fio --name=swap --ioengine=nbd --uri="$(uri)" --size=1g --rw=randread --bs=4k --iodepth=16 --runtime=2 --time_based --minimal >/dev/null 2>&1 &
         swapped=$!
         sleep 1
-        configure "${!device}" 'mq-deadline'
+        configure mq-deadline 4 "${!device}"
         kill -HUP "$server"
         wait "$swapped" || fail "fio ended with an error while the scheduler was swapped"
         stop

@@ -7,34 +7,16 @@ need fio nbdinfo
 read -ra schedulers <<<"${SCHEDULERS:-noop deadline mq-deadline clook sstf sptf sptf-sw60 anticipatory cfq stream(deadline) stream(sptf)}"
 size=${SIZE:-48m}
 
-configure() { # device lines, scheduler
-    cat >"$work/serve.toml" <<TOML
-[[disk]]
-name = "disk0"
-$1
-scheduler = "$2"
-depth = 8
-
-[listen]
-nbd = "unix:$socket"
-TOML
-}
-
 verify() { # fio options that name the disk
     fio --name=verify "$@" --rw=randwrite --bssplit=512/10:4k/50:20k/20:64k/15:512k/5 --blockalign=512 --iodepth=32 --size="$size" --randseed=3 \
         --norandommap=0 --fsync=64 --verify=crc32c --verify_fatal=1 --do_verify=1 --verify_state_save=0 --minimal >"$work/fio.out" 2>&1 || fail "$*: $(cat "$work/fio.out")"
 }
 
 truncate --size=256M "$work/file.img"
-file="device = \"$work/file.img\"
-direct = false
-belief = \"wd5000aaks\""
-emulated='emulate = "wd5000aaks"
-store = "memory"
-size = "256MiB"'
+file=$(in_file "$work/file.img")
 
 for scheduler in "${schedulers[@]}"; do
-    configure "$file" "$scheduler"
+    configure "$scheduler" 8 "$file"
     serve
     verify --ioengine=nbd --uri="$(uri)"
     stop
@@ -42,7 +24,7 @@ for scheduler in "${schedulers[@]}"; do
 done
 # An emulated drive takes its time.
 for scheduler in "${EMULATED:-stream(deadline)}"; do
-    configure "$emulated" "$scheduler"
+    configure "$scheduler" 8 "$(in_memory wd5000aaks 256MiB)"
     serve
     size=4m verify --ioengine=nbd --uri="$(uri)"
     stop
@@ -50,9 +32,8 @@ for scheduler in "${EMULATED:-stream(deadline)}"; do
 done
 
 [ -w /dev/fuse ] || skip 'FUSE: /dev/fuse cannot be opened'
-mkdir "$work/mnt"
 for scheduler in "${schedulers[@]}"; do
-    configure "$file" "$scheduler"
+    configure "$scheduler" 8 "$file"
     attach
     verify --ioengine=io_uring --direct=1 --filename="$work/mnt/disk0"
     detach

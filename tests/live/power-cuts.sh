@@ -4,27 +4,12 @@
 # The sectors' own promises are tested by `cargo test -p headtime-serve --test power_cuts`.
 source "$(dirname "$0")/lib.sh"
 need mkfs.ext4 fsck.ext4 losetup sha256sum
-[ "$(id -u)" = 0 ] || skip 'needs root, for loop devices'
-[ -w /dev/fuse ] || skip '/dev/fuse cannot be opened'
+need_devices
 
 rounds=${ROUNDS:-5}
-mkdir "$work/mnt" "$work/fs"
-
-configure() { # store
-    cat >"$work/serve.toml" <<TOML
-[[disk]]
-name = "disk0"
-emulate = "wd5000aaks"
-store = "$1"
-size = "256MiB"
-scheduler = "stream(deadline)"
-depth = 8
-faults = true
-
-[listen]
-control = "unix:$control"
-TOML
-}
+mkdir "$work/fs"
+# If it is still there.
+on_exit umount --quiet --lazy "$work/fs"
 
 # Writes files one after the other and syncs each; once it is synced its sum is in $work/synced.
 writer() {
@@ -60,11 +45,13 @@ check() {
 
 one() { # kind, store
     rm -f "$work/synced" "$work"/store.img*
-    configure "$2"
+    configure 'stream(deadline)' 8 "emulate = \"wd5000aaks\"
+store = \"$2\"
+size = \"256MiB\"
+faults = true" "control = \"unix:$control\""
     attach --loop
     mkfs.ext4 -q -F -E lazy_itable_init=0,nodiscard -J size=4 "$loop"
     mount "$loop" "$work/fs"
-    undo+=("umount -l $work/fs")
     writer &
     local writing=$!
     wait_for 30 test -s "$work/synced"
