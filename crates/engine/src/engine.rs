@@ -419,14 +419,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn arrived(&mut self, now: Time, arrival: Arrival) {
-        let Arrival {
-            id,
-            op,
-            extent,
-            flags,
-            origin,
-            class,
-        } = arrival;
+        let Arrival { op, extent, .. } = arrival;
         assert!(
             extent.is_empty() == (op == Op::Flush),
             "a request has sectors unless it is a flush: {op:?} {extent}"
@@ -436,14 +429,14 @@ impl<S: Scheduler> Engine<S> {
             tag: Tag::default(),
             op,
             extent,
-            flags,
-            origin,
-            class,
+            flags: arrival.flags,
+            origin: arrival.origin,
+            class: arrival.class,
             arrival: now,
         };
-        let tag = self.slots.add(id, request);
-        self.slots[tag].merged.origin = self.config.seen(origin);
-        let barrier = op == Op::Flush || flags.has(Flags::PREFLUSH);
+        let tag = self.slots.add(arrival.id, request);
+        self.slots[tag].merged.origin = self.config.seen(arrival.origin);
+        let barrier = op == Op::Flush || arrival.flags.has(Flags::PREFLUSH);
         if barrier || !self.behind_flush.is_empty() {
             self.stats.held_flush += 1;
             self.behind_flush.push_back(tag);

@@ -9,26 +9,14 @@
 //! With `HEADTIME_BLESS=1` in the environment the timeline and its plot are written anew instead of
 //! compared.
 
-use headtime_sched::{
-    Dispatch, Noop, Op, Open, Request, Scheduler, ServiceCurve, Stream, StreamConfig, Tag,
-};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+mod common;
+
+use common::curve;
+use headtime_sched::{Dispatch, Noop, Op, Open, Request, Scheduler, Stream, StreamConfig, Tag};
+use headtime_units::{Extent, Lba, Nanos, Time};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// 1 ms nearby, 10 ms far away; half as much again backward.
-fn curve() -> Arc<ServiceCurve> {
-    let points = [
-        (0, 1_000),
-        (2_000, 2_000),
-        (50_000, 6_000),
-        (800_000, 10_000),
-    ];
-    let points = points.map(|(distance, us)| (Sectors::new(distance), Nanos::from_micros(us)));
-    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD);
-    Arc::new(curve.expect("a curve"))
-}
 
 /// A process that reads at these addresses, one after the other, each so long after the one before
 /// is done.

@@ -1,6 +1,9 @@
 //! Waits are counted, with what came of them: on the trace of the first figure of the Stream
 //! Scheduling paper, where every step can be followed by hand, and from outside in all scenarios.
 
+mod common;
+
+use common::curve;
 use headtime_sched::{
     Dispatch, Foretold, Knowledge, NoPositioning, Op, Origin, Request, Scheduler, ServiceCurve,
     Spec, Tag, WaitStats, policies,
@@ -19,19 +22,6 @@ fn build(text: &str, curve: &Arc<ServiceCurve>) -> Box<dyn Scheduler> {
     };
     let spec: Spec = text.parse().expect("a scheduler");
     spec.build(knowledge).expect("it needs no positions")
-}
-
-/// 1 ms nearby, 10 ms far away; half as much again backward.
-fn curve() -> Arc<ServiceCurve> {
-    let points = [
-        (0, 1_000),
-        (2_000, 2_000),
-        (50_000, 6_000),
-        (800_000, 10_000),
-    ];
-    let points = points.map(|(distance, us)| (Sectors::new(distance), Nanos::from_micros(us)));
-    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD);
-    Arc::new(curve.expect("a curve"))
 }
 
 /// A process that reads at these addresses, each so long after the one before is done.

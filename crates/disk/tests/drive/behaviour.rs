@@ -1,6 +1,8 @@
 //! What holds of every drive, whatever its buffer, bus and queue are like.
 
-use crate::common::{Trouble, buffering, command, commands, ms, profiles, troubles, wait};
+use crate::common::{
+    Trouble, buffering, command, commands, make_room, ms, profiles, troubles, wait,
+};
 use headtime_disk::profile::{
     FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, WriteBack, by_name,
 };
@@ -715,18 +717,7 @@ proptest! {
         let mut now = Time::ZERO;
         let mut waiting = std::collections::BTreeMap::new();
         for ((tag, &(kind, start, len, fua, pause)), trouble) in (0..).zip(&commands).zip(&troubles) {
-            while waiting.len() >= depth {
-                match drive.next_event() {
-                    Some(next) => {
-                        now = now.max(next);
-                        collect(&mut drive, now, &mut waiting);
-                    }
-                    // All that is left is lost.
-                    None => for tag in std::mem::take(&mut waiting).into_keys() {
-                        prop_assert!(drive.abort(now, tag));
-                    },
-                }
-            }
+            make_room((&mut drive, &mut now), depth, &mut waiting, |waiting| waiting, collect);
             let op = match kind {
                 0..=2 => Op::Flush,
                 3 => Op::Discard,

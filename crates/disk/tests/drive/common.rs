@@ -5,8 +5,9 @@ use headtime_disk::profile::{
 };
 use headtime_disk::{Command, Completion, Drive, Fault, Profile};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos};
+use headtime_units::{Extent, Nanos, Time};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 pub fn command(tag: u32, op: Op, start: u64, len: u64) -> Command {
     Command {
@@ -26,6 +27,32 @@ pub fn wait(drive: &mut Drive) -> Completion {
         }
     }
     panic!("1000 events, and nothing completes");
+}
+
+/// Collects completions until fewer than `depth` commands are in flight. Where none is to come, all
+/// that are left are lost, and are given up.
+///
+/// `in_flight` is where `state` has them; `collect` takes what has completed out of it.
+pub fn make_room<S, V>(
+    (drive, now): (&mut Drive, &mut Time),
+    depth: usize,
+    state: &mut S,
+    in_flight: fn(&mut S) -> &mut BTreeMap<u32, V>,
+    collect: fn(&mut Drive, Time, &mut S),
+) {
+    while in_flight(state).len() >= depth {
+        match drive.next_event() {
+            Some(next) => {
+                *now = (*now).max(next);
+                collect(drive, *now, state);
+            }
+            None => {
+                for tag in std::mem::take(in_flight(state)).into_keys() {
+                    assert!(drive.abort(*now, tag), "{tag} is not in the drive");
+                }
+            }
+        }
+    }
 }
 
 pub fn ms(millis: u64) -> Nanos {

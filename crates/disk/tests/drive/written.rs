@@ -1,6 +1,8 @@
 //! What the drive says of what is on the medium.
 
-use crate::common::{Trouble, buffering, command, commands, ms, profiles, troubles, wait};
+use crate::common::{
+    Trouble, buffering, command, commands, make_room, ms, profiles, troubles, wait,
+};
 use headtime_disk::profile::{NoiseSpec, WriteBack, by_name};
 use headtime_disk::{Command, Drive, Fault};
 use headtime_sched::Op;
@@ -313,17 +315,13 @@ proptest! {
         let mut account = Account::default();
         let mut now = Time::ZERO;
         for ((tag, &(kind, start, len, fua, pause)), between) in (0..).zip(&commands).zip(&between) {
-            while account.in_flight.len() >= depth {
-                match drive.next_event() {
-                    Some(next) => {
-                        now = now.max(next);
-                        account.catch_up(&mut drive, now);
-                    }
-                    None => for tag in std::mem::take(&mut account.in_flight).into_keys() {
-                        prop_assert!(drive.abort(now, tag));
-                    },
-                }
-            }
+            make_room(
+                (&mut drive, &mut now),
+                depth,
+                &mut account,
+                |account| &mut account.in_flight,
+                |drive, now, account| account.catch_up(drive, now),
+            );
             let op = match kind {
                 0 => Op::Flush,
                 1 => Op::Discard,

@@ -8,6 +8,17 @@ use std::fmt::Write as _;
 use std::io::BufRead;
 use std::str::FromStr;
 
+/// Keys without which an engine cannot be made again.
+pub(super) const NEEDED: [&str; 7] = [
+    "scheduler",
+    "depth",
+    "merge",
+    "merge_sectors_max",
+    "commit_ahead",
+    "plug",
+    "hide_processes",
+];
+
 /// How an engine was made: what a log must say so that its engine can be made again.
 ///
 /// The [log's page](super) has the keys and what their values look like.
@@ -168,20 +179,10 @@ impl LogSettings {
                  SECTORS:NANOSECONDS, from 0 on",
             )?),
         };
-        const KEYS: [&str; 9] = [
-            "scheduler",
-            "depth",
-            "merge",
-            "merge_sectors_max",
-            "commit_ahead",
-            "plug",
-            "hide_processes",
-            "curve",
-            "belief",
-        ];
+        let is_own = |key| NEEDED.contains(&key) || ["curve", "belief"].contains(&key);
         let others = settings
             .iter()
-            .filter(|setting| !KEYS.contains(&setting.key.as_str()))
+            .filter(|setting| !is_own(setting.key.as_str()))
             .map(|setting| (setting.key.clone(), setting.value.clone()));
         Ok(LogSettings {
             config,

@@ -294,15 +294,7 @@ fn settings_that_do_not_do_are_named() {
         assert_ne!(changed, good, "{from}");
         settings_of(&changed).expect_err(to).to_string()
     };
-    for key in [
-        "scheduler",
-        "depth",
-        "merge",
-        "merge_sectors_max",
-        "commit_ahead",
-        "plug",
-        "hide_processes",
-    ] {
+    for key in settings::NEEDED {
         assert_eq!(
             error(&format!("# {key} "), "# other "),
             format!(

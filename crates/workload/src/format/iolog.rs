@@ -267,11 +267,11 @@ fio version 2 iolog
     fn times_of_version_3() {
         let text = "\
 fio version 3 iolog
-30 /tmp/a add
-138 /tmp/a open
-142 /tmp/a read 1000 100
-100579 /tmp/a write 0 512
-100600 /tmp/a close
+30 data-a add
+138 data-a open
+142 data-a read 1000 100
+100579 data-a write 0 512
+100600 data-a close
 ";
         let trace = read(text).unwrap();
         assert_eq!(
