@@ -6,7 +6,7 @@
 //!
 //! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. What a client sent comes to
 //!   answers, or to [`check::Action`].
-//! - `session`: one connection, one task. `stream`, `inbox`, `patience`, `status`: what it is made of.
+//! - `negotiation`, `session`: one connection, one task. `stream`, `inbox`, `patience`, `status`: what it is made of.
 //! - `server`: limits, the end.
 //!
 //! ```text
@@ -18,6 +18,7 @@
 pub mod check;
 pub mod handshake;
 mod inbox;
+mod negotiation;
 mod patience;
 mod server;
 mod session;

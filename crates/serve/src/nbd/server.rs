@@ -2,7 +2,8 @@
 
 use super::handshake::Offer;
 use super::inbox::Inbox;
-use super::session::{Session, SessionError, Share, negotiate};
+use super::negotiation::negotiate;
+use super::session::{Session, SessionError, Share, Terms};
 use crate::disk::Export;
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use std::collections::BTreeSet;
@@ -256,19 +257,25 @@ impl Common {
         let Some((choice, rest)) = agreed else {
             return Ok(());
         };
-        let export = self.exports[choice.export].clone();
-        let offer = offers[choice.export].clone();
-        tracing::debug!(export = export.name, ?choice, "a client has connected");
-        let share = Share {
-            requests: self.limits.requests,
-            bytes: self.limits.bytes,
-            bytes_total: self.limits.bytes_total,
-            held: Arc::clone(&self.held),
-            stalled: self.limits.stalled,
+        let terms = Terms {
+            export: self.exports[choice.export].clone(),
+            offer: offers[choice.export].clone(),
+            choice,
+            share: Share {
+                requests: self.limits.requests,
+                bytes: self.limits.bytes,
+                bytes_total: self.limits.bytes_total,
+                held: Arc::clone(&self.held),
+                stalled: self.limits.stalled,
+            },
+            inbox,
         };
-        Session::new(stream, export, offer, choice, share, inbox, &rest)
-            .run()
-            .await
+        tracing::debug!(
+            export = terms.export.name,
+            ?choice,
+            "a client has connected"
+        );
+        Session::new(stream, terms, &rest).run().await
     }
 
     fn ended(&self, result: Result<Ended, tokio::task::JoinError>) {

@@ -1,26 +1,31 @@
-//! A connection with one client: the handshake, then requests and replies.
+//! A connection with one client after the handshake: requests and replies.
+//!
+//! Here they are read; `disk` is what happens to them then, `replies` how they end.
 //!
 //! One task does it all. A round takes what the disk has completed, writes replies, reads requests
 //! and hands them to the disk, until none of that gets any further; then it waits for the socket,
 //! the disk, or the order to end. Memory is bounded by the limits: requests beyond them stay in the
 //! socket, until the client has taken its replies.
 
+mod disk;
+mod replies;
+
 use super::check::{Action, Durable, check};
-use super::handshake::{Choice, Handshake, HandshakeError, Offer, Step};
+use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
 use super::patience::Patience;
-use super::status;
 use super::stream::Moved;
-use super::wire::{self, BadMagic, Error, Head, REQUEST_BYTES, Request, command};
-use crate::buffer::{BUFFER_BYTES_MAX, Buffer};
-use crate::disk::{Export, Refused};
+use super::wire::{BadMagic, Error, REQUEST_BYTES, Request};
+use crate::buffer::Buffer;
+use crate::disk::Export;
 use crate::listen::Stream;
-use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
-use headtime_sched::{Flags, Op, Origin};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use crate::request::{Data, Submission};
+use headtime_sched::{Flags, Op};
+use headtime_units::{Extent, Time};
+use replies::Reply;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,12 +48,20 @@ pub(super) struct Share {
     pub(super) stalled: Duration,
 }
 
+/// What was agreed on with a client, and what it may have of the server.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) export: Export,
+    /// What it was told of the export.
+    pub(super) offer: Offer,
+    pub(super) choice: Choice,
+    pub(super) share: Share,
+    pub(super) inbox: Arc<Inbox>,
+}
+
 /// Bytes that are read at a time, but for the data of large writes: many requests, and not much to
 /// copy.
 const INPUT_BYTES: usize = 16 << 10;
-
-/// Replies that are written at a time.
-const REPLIES_AT_A_TIME: usize = 64;
 
 /// Rounds after which other tasks get their turn.
 const ROUNDS_AT_A_TIME: u32 = 16;
@@ -78,61 +91,6 @@ pub enum SessionError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
-}
-
-/// The handshake: what was agreed on, and what the client sent after it; `None` if it left, or the
-/// server ends.
-pub(super) async fn negotiate(
-    stream: &Stream,
-    offers: &Arc<[Offer]>,
-    inbox: &Inbox,
-) -> Result<Option<(Choice, Vec<u8>)>, SessionError> {
-    let mut handshake = Handshake::new(Arc::clone(offers));
-    let (mut input, mut output) = (Vec::new(), Handshake::GREETING.to_vec());
-    let mut piece = [0; 4096];
-    loop {
-        write_all(stream, &output).await?;
-        output.clear();
-        let (taken, step) = handshake.advance(&input, &mut output)?;
-        input.drain(..taken);
-        match step {
-            Step::Again => {}
-            Step::Transmission(choice) => {
-                write_all(stream, &output).await?;
-                return Ok(Some((choice, input)));
-            }
-            Step::End => {
-                // Who asked to end need not wait for the answer.
-                let _ = write_all(stream, &output).await;
-                return Ok(None);
-            }
-            Step::NeedMore => {
-                poll_fn(|cx| match inbox.sleep(cx.waker(), false) {
-                    true => stream.poll_read_ready(cx),
-                    false => Poll::Ready(Ok(())),
-                })
-                .await?;
-                if inbox.is_draining() {
-                    return Ok(None);
-                }
-                match stream.read(&mut [IoSliceMut::new(&mut piece)])? {
-                    Moved::Bytes(0) => return Ok(None),
-                    Moved::Bytes(more) => input.extend_from_slice(&piece[..more]),
-                    Moved::Nothing => {}
-                }
-            }
-        }
-    }
-}
-
-async fn write_all(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match stream.write(&[IoSlice::new(bytes)])? {
-            Moved::Bytes(written) => bytes = &bytes[written..],
-            Moved::Nothing => poll_fn(|cx| stream.poll_write_ready(cx)).await?,
-        }
-    }
-    Ok(())
 }
 
 /// A request that is not answered.
@@ -174,34 +132,12 @@ enum Receiving {
     },
 }
 
-/// A reply that is to be written.
-struct Reply {
-    head: Head,
-    body: Option<Buffer>,
-    /// Bytes that count as held until it is written.
-    held: usize,
-}
-
-impl Reply {
-    fn parts(&self) -> [&[u8]; 2] {
-        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
-    }
-
-    fn len(&self) -> usize {
-        self.parts().iter().map(|part| part.len()).sum()
-    }
-}
-
 type Room = Pin<Box<dyn Future<Output = Result<(), Submission>> + Send>>;
 
 /// Requests and replies.
 pub(super) struct Session {
     stream: Stream,
-    export: Export,
-    offer: Offer,
-    choice: Choice,
-    share: Share,
-    inbox: Arc<Inbox>,
+    terms: Terms,
     /// What was read and not looked at lies from `start` to `end`.
     input: Box<[u8]>,
     start: usize,
@@ -233,27 +169,15 @@ pub(super) struct Session {
 
 impl Session {
     /// After a handshake that left `rest` unread.
-    pub(super) fn new(
-        stream: Stream,
-        export: Export,
-        offer: Offer,
-        choice: Choice,
-        share: Share,
-        inbox: Arc<Inbox>,
-        rest: &[u8],
-    ) -> Session {
+    pub(super) fn new(stream: Stream, terms: Terms, rest: &[u8]) -> Session {
         let mut input = vec![0; INPUT_BYTES.max(rest.len())].into_boxed_slice();
         input[..rest.len()].copy_from_slice(rest);
         Session {
-            now: export.disk.now(),
-            takes: Patience::new(share.stalled),
-            sends: Patience::new(share.stalled),
+            now: terms.export.disk.now(),
+            takes: Patience::new(terms.share.stalled),
+            sends: Patience::new(terms.share.stalled),
             stream,
-            export,
-            offer,
-            choice,
-            share,
-            inbox,
+            terms,
             input,
             start: 0,
             end: rest.len(),
@@ -277,8 +201,8 @@ impl Session {
     pub(super) async fn run(mut self) -> Result<(), SessionError> {
         let mut rounds = 0;
         loop {
-            self.inbox.awake();
-            if self.inbox.is_draining() {
+            self.terms.inbox.awake();
+            if self.terms.inbox.is_draining() {
                 self.reading = false;
             }
             let mut progress = self.take_completions();
@@ -307,7 +231,7 @@ impl Session {
 
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
         let heard = !self.reading;
-        if !self.inbox.sleep(cx.waker(), heard) {
+        if !self.terms.inbox.sleep(cx.waker(), heard) {
             return Poll::Ready(Ok(()));
         }
         if let Some(room) = &mut self.room
@@ -335,7 +259,7 @@ impl Session {
 
     /// Waits until the client has not done for too long what nobody else can do.
     fn wait_for_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
-        let stalled = self.share.stalled;
+        let stalled = self.terms.share.stalled;
         if self.output.is_empty() {
             self.takes.rest();
         } else if self.takes.poll(cx).is_ready() {
@@ -387,7 +311,7 @@ impl Session {
             Moved::Bytes(0) => self.reading = false,
             Moved::Bytes(moved) => self.end += moved.saturating_sub(direct),
         }
-        self.now = self.export.disk.now();
+        self.now = self.terms.export.disk.now();
         self.parse()?;
         Ok(true)
     }
@@ -439,29 +363,31 @@ impl Session {
     }
 
     fn fits(&self, bytes: usize) -> bool {
-        let all = self.share.held.load(Ordering::Relaxed);
+        let all = self.terms.share.held.load(Ordering::Relaxed);
         self.bytes == 0
-            || self.bytes + bytes <= self.share.bytes && all + bytes <= self.share.bytes_total
+            || self.bytes + bytes <= self.terms.share.bytes
+                && all + bytes <= self.terms.share.bytes_total
     }
 
     fn hold(&mut self, bytes: usize) {
         self.bytes += bytes;
-        self.share.held.fetch_add(bytes, Ordering::Relaxed);
+        self.terms.share.held.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn let_go(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        self.share.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.terms.share.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Begins with the request whose header is next; `false` if there is no room for it.
     fn begin(&mut self, request: &Request) -> Result<bool, SessionError> {
-        let action = check(request, &self.offer, &self.choice);
+        let action = check(request, &self.terms.offer, &self.terms.choice);
         let bytes = match action {
             Action::Read(_) | Action::Write(..) => request.len as usize,
             _ => 0,
         };
-        if self.unanswered >= self.share.requests || self.room.is_some() || !self.fits(bytes) {
+        if self.unanswered >= self.terms.share.requests || self.room.is_some() || !self.fits(bytes)
+        {
             return Ok(false);
         }
         self.start += REQUEST_BYTES;
@@ -477,7 +403,7 @@ impl Session {
         self.hold(bytes);
         match action {
             Action::Read(extent) => {
-                let buffer = self.export.disk.pool().take(bytes);
+                let buffer = self.terms.export.disk.pool().take(bytes);
                 self.submit_new(request, Op::Read, extent, Flags::NONE, Data::Buffer(buffer));
             }
             Action::Write(extent, durable) => {
@@ -485,7 +411,7 @@ impl Session {
                     request: *request,
                     extent,
                     durable,
-                    buffer: self.export.disk.pool().take(bytes),
+                    buffer: self.terms.export.disk.pool().take(bytes),
                     filled: 0,
                 };
             }
@@ -502,7 +428,9 @@ impl Session {
                 let slot = self.slot(request, then);
                 self.submit(slot, Op::Discard, extent, Flags::NONE, Data::None);
             }
-            Action::Flush => self.submit_new(request, Op::Flush, NOWHERE, Flags::NONE, Data::None),
+            Action::Flush => {
+                self.submit_new(request, Op::Flush, disk::NOWHERE, Flags::NONE, Data::None)
+            }
             Action::Status { .. } => {
                 let slot = self.slot(request, Then::Reply);
                 self.queries.push_back(slot);
@@ -542,297 +470,13 @@ impl Session {
         let data = Data::Buffer(buffer);
         self.submit_new(&request, Op::Write, extent, flags(durable), data);
     }
-
-    // The disk
-
-    fn slot(&mut self, request: &Request, then: Then) -> u32 {
-        let slot = Slot {
-            request: *request,
-            then,
-        };
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-        }
-    }
-
-    fn submit_new(&mut self, request: &Request, op: Op, extent: Extent, flags: Flags, data: Data) {
-        let slot = self.slot(request, Then::Reply);
-        self.submit(slot, op, extent, flags, data);
-    }
-
-    fn submit(&mut self, slot: u32, op: Op, extent: Extent, flags: Flags, data: Data) {
-        let submission = Submission {
-            cookie: slot.into(),
-            op,
-            extent,
-            flags,
-            origin: Origin {
-                export: self.export.number,
-                ..Origin::default()
-            },
-            class: self.export.class,
-            arrived: self.now,
-            data,
-            to: Arc::clone(&self.inbox) as _,
-        };
-        match self.room {
-            Some(_) => self.backlog.push_back(submission),
-            None => self.hand_over(submission),
-        }
-    }
-
-    fn hand_over(&mut self, submission: Submission) {
-        match self.export.disk.submit(submission) {
-            Ok(()) => {}
-            Err(Refused::Full(submission)) => {
-                let disk = self.export.disk.clone();
-                let room = async move { disk.submit_when_room(submission).await };
-                self.room = Some(Box::pin(room));
-            }
-            Err(Refused::Stopped(submission)) => self.stopped(&submission),
-        }
-    }
-
-    fn submit_backlog(&mut self) {
-        while self.room.is_none()
-            && let Some(submission) = self.backlog.pop_front()
-        {
-            self.hand_over(submission);
-        }
-    }
-
-    fn stopped(&mut self, submission: &Submission) {
-        self.answer(
-            submission.cookie as u32,
-            Err(Failure::new(Kind::ShuttingDown)),
-            Data::None,
-        );
-    }
-
-    /// Writes as many zeroes as go at a time.
-    fn zeroes(&mut self, slot: u32, extent: Extent, may_punch: bool, flags: Flags) {
-        let most = Sectors::new(BUFFER_BYTES_MAX as u64 / u64::from(self.offer.sector_bytes));
-        let now = Extent::new(extent.start, extent.len.min(most));
-        let rest = Extent::new(now.end(), extent.len.saturating_sub(now.len));
-        self.slots[slot as usize].then = match rest.is_empty() {
-            true => Then::Reply,
-            false => Then::Zeroes {
-                extent: rest,
-                may_punch,
-                flags,
-            },
-        };
-        self.submit(slot, Op::Write, now, flags, Data::Zeroes { may_punch });
-    }
-
-    /// Finds out what is allocated, elsewhere if that may take time.
-    fn query(&mut self, slot: u32) {
-        let request = self.slots[slot as usize].request;
-        let query = status::Query {
-            offset: request.offset,
-            len: request.len,
-            one: request.flags & wire::flag::REQ_ONE != 0,
-            sector_bytes: self.offer.sector_bytes,
-        };
-        let pool = self.export.disk.pool().clone();
-        let cookie = slot.into();
-        match self.export.disk.allocation() {
-            None => {
-                self.inbox.complete(Completion {
-                    cookie,
-                    result: Ok(()),
-                    data: Data::Buffer(query.all_data(&pool)),
-                });
-            }
-            Some(allocation) => {
-                let (allocation, inbox) = (Arc::clone(allocation), Arc::clone(&self.inbox));
-                tokio::task::spawn_blocking(move || {
-                    let (result, data) = match query.answer(&*allocation, &pool) {
-                        Ok(buffer) => (Ok(()), Data::Buffer(buffer)),
-                        Err(failure) => (Err(failure), Data::None),
-                    };
-                    inbox.complete(Completion {
-                        cookie,
-                        result,
-                        data,
-                    });
-                    inbox.wake();
-                });
-            }
-        }
-    }
-
-    /// Takes what the disk has completed; whether there was anything.
-    fn take_completions(&mut self) -> bool {
-        let mut any = false;
-        while let Some(Completion {
-            cookie,
-            result,
-            data,
-        }) = self.inbox.pop()
-        {
-            any = true;
-            let slot = cookie as u32;
-            let then = match result {
-                Ok(()) => self.slots[slot as usize].then,
-                Err(_) => Then::Reply,
-            };
-            match then {
-                Then::Reply => self.answer(slot, result, data),
-                Then::Flush => {
-                    self.slots[slot as usize].then = Then::Reply;
-                    self.submit(slot, Op::Flush, NOWHERE, Flags::NONE, Data::None);
-                }
-                Then::Zeroes {
-                    extent,
-                    may_punch,
-                    flags,
-                } => self.zeroes(slot, extent, may_punch, flags),
-            }
-        }
-        any
-    }
-
-    // Replies
-
-    /// The request is over.
-    fn answer(&mut self, slot: u32, result: Result<(), Failure>, data: Data) {
-        let Slot { request, .. } = self.slots[slot as usize];
-        self.free.push(slot);
-        if request.command == command::BLOCK_STATUS {
-            self.queries.pop_front();
-            if let Some(next) = self.queries.front() {
-                self.query(*next);
-            }
-        }
-        let cookie = request.cookie;
-        let buffer = data.into_buffer();
-        let len = request.len;
-        let (head, body, held) = match (result, request.command) {
-            (Err(failure), command::READ | command::WRITE) => {
-                self.let_go(len as usize);
-                (self.failed(&request, &failure), None, 0)
-            }
-            (Err(failure), _) => (self.failed(&request, &failure), None, 0),
-            (Ok(()), command::READ) => {
-                let head = match self.choice.structured {
-                    true => Head::data(cookie, request.offset, len),
-                    false => Head::simple(cookie, None),
-                };
-                (head, buffer, len as usize)
-            }
-            (Ok(()), command::BLOCK_STATUS) => {
-                let len = buffer.as_ref().map_or(0, |buffer| buffer.len());
-                (Head::block_status(cookie, len as u32), buffer, 0)
-            }
-            // Allowed also where replies come in chunks, and shorter.
-            (Ok(()), command) => {
-                if command == command::WRITE {
-                    self.let_go(len as usize);
-                }
-                (Head::simple(cookie, None), None, 0)
-            }
-        };
-        self.output.push_back(Reply { head, body, held });
-    }
-
-    fn failed(&self, request: &Request, failure: &Failure) -> Head {
-        let error = match failure.kind {
-            Kind::NoSpace => Error::NoSpc,
-            Kind::ReadOnly => Error::Perm,
-            Kind::ShuttingDown => Error::Shutdown,
-            _ => Error::Io,
-        };
-        match self.choice.structured {
-            false => Head::simple(request.cookie, Some(error)),
-            true => {
-                let sector = u64::from(self.offer.sector_bytes);
-                let end = request.offset + u64::from(request.len);
-                // The sector may be of another request that went to the disk with this one.
-                let at = failure
-                    .at
-                    .map(|lba| lba.get() * sector)
-                    .filter(|at| (request.offset..end).contains(at))
-                    .filter(|_| request.command != command::WRITE_ZEROES);
-                Head::error(request.cookie, error, at, &failure.to_string())
-            }
-        }
-    }
-
-    /// Replies with an error to a request that the disk never saw.
-    fn refuse(&mut self, cookie: u64, error: Error, text: &'static str) {
-        let head = match self.choice.structured {
-            true => Head::error(cookie, error, None, text),
-            false => Head::simple(cookie, Some(error)),
-        };
-        self.output.push_back(Reply {
-            head,
-            body: None,
-            held: 0,
-        });
-    }
-
-    /// Writes replies; whether any of it went out.
-    fn write(&mut self) -> io::Result<bool> {
-        let mut any = false;
-        while !self.output.is_empty() {
-            let mut slices = [IoSlice::new(&[]); 2 * REPLIES_AT_A_TIME];
-            let (mut count, mut skip, mut len) = (0, self.written, 0);
-            for part in self
-                .output
-                .iter()
-                .take(REPLIES_AT_A_TIME)
-                .flat_map(Reply::parts)
-            {
-                let before = skip.min(part.len());
-                skip -= before;
-                if before < part.len() {
-                    slices[count] = IoSlice::new(&part[before..]);
-                    count += 1;
-                    len += part.len() - before;
-                }
-            }
-            let Moved::Bytes(written) = self.stream.write(&slices[..count])? else {
-                break;
-            };
-            any = true;
-            self.note_written(written);
-            if written < len {
-                break;
-            }
-        }
-        Ok(any)
-    }
-
-    fn note_written(&mut self, written: usize) {
-        self.written += written;
-        while let Some(reply) = self.output.front()
-            && self.written >= reply.len()
-        {
-            self.written -= reply.len();
-            self.unanswered -= 1;
-            let held = reply.held;
-            self.output.pop_front();
-            self.let_go(held);
-        }
-    }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.inbox.leave(self.bytes, &self.share.held);
+        self.terms.inbox.leave(self.bytes, &self.terms.share.held);
     }
 }
-
-/// The extent of a flush.
-const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
 
 fn flags(durable: Durable) -> Flags {
     match durable {

@@ -1,5 +1,8 @@
+mod shake;
+
 use super::*;
 use proptest::prelude::*;
+use shake::shake;
 
 fn offer(name: &str) -> Offer {
     Offer {
@@ -456,19 +459,7 @@ proptest! {
             input.extend(option_bytes(*option, data));
         }
         input.extend(&tail);
-        let run = |piece: usize| {
-            let mut handshake = Handshake::new(offers(&["a"]));
-            let (mut out, mut start, mut end) = (Vec::new(), 0, 0);
-            loop {
-                match handshake.advance(&input[start..end], &mut out) {
-                    Ok((0, Step::NeedMore)) if end == input.len() => return (start, Ok(None), out),
-                    Ok((0, Step::NeedMore)) => end = input.len().min(end + piece),
-                    Ok((taken, Step::Again)) => start += taken,
-                    Ok((taken, step)) => return (start + taken, Ok(Some(step)), out),
-                    Err(error) => return (start, Err(error), out),
-                }
-            }
-        };
+        let run = |piece| shake(Handshake::new(offers(&["a"])), &input, piece);
         prop_assert_eq!(run(piece), run(input.len()));
     }
 }

@@ -1,0 +1,184 @@
+use super::*;
+use crate::metrics::Metrics;
+use headtime_disk::Drive;
+use headtime_engine::Stats;
+use headtime_sched::WaitStats;
+use headtime_units::{Sectors, Time};
+
+fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
+    let mut metrics = Metrics::new(exports.len());
+    for (number, export) in metrics.exports.iter_mut().enumerate() {
+        export.requests = [10 + number as u64, 2, 1, 0];
+        export.failed = [0, 1, 0, 0];
+        export.sectors = [80, 8];
+        for time in [40, 80, 3_000, 60_000_000] {
+            export.total.record(Nanos::from_micros(time));
+        }
+    }
+    for lateness in [1, 2, 700] {
+        metrics.delivered(Nanos::from_micros(lateness));
+    }
+    let now = Time::from_nanos(2_000_000_000);
+    let profile = headtime_disk::profile::by_name("wd5000aaks").unwrap();
+    let head_time = drive.then(|| Drive::new(&profile, 1).head_time(now));
+    Labelled {
+        disk: disk.to_owned(),
+        backend: "a \"drive\"".to_owned(),
+        sector_bytes: 512,
+        exports: exports.iter().map(|name| (*name).to_owned()).collect(),
+        snapshot: Box::new(Snapshot {
+            now,
+            scheduler: "stream(deadline)".to_owned(),
+            metrics,
+            engine: Stats::default(),
+            waits: WaitStats {
+                streams_established: 9,
+                streams: 4,
+                waits: 100,
+                waits_won: 70,
+                waits_lost: 29,
+            },
+            in_flight: 3,
+            waiting: 4,
+            abandoned: 0,
+            failed: false,
+            in_model_time: drive,
+            head_time,
+            head_time_estimated: (disk == "real")
+                .then(|| crate::estimate::HeadTimeEstimate::new(&profile, 512).account(now)),
+            capacity: Sectors::new(2048),
+        }),
+    }
+}
+
+/// What a reader of the format finds: values by name and labels. Refuses what breaks its rules.
+fn read(text: &str) -> std::collections::BTreeMap<String, f64> {
+    let body = text.strip_suffix("# EOF\n").expect("ends as it must");
+    let mut values = std::collections::BTreeMap::new();
+    let mut kinds = std::collections::BTreeMap::new();
+    let mut current = String::new();
+    for line in body.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(
+                kinds.insert(name.to_owned(), kind.to_owned()).is_none(),
+                "{name} twice"
+            );
+            current = name.to_owned();
+        } else if !line.starts_with('#') {
+            let (key, value) = line.rsplit_once(' ').unwrap();
+            let name = key.split('{').next().unwrap();
+            let suffix = name.strip_prefix(&current).expect("belongs to its type");
+            let allowed: &[&str] = match kinds[&current].as_str() {
+                "counter" => &["_total"],
+                "gauge" => &[""],
+                "histogram" => &["_sum", "_count", "_bucket"],
+                other => panic!("{other}"),
+            };
+            assert!(allowed.contains(&suffix), "{line}");
+            let before = values.insert(key.to_owned(), value.parse().unwrap());
+            assert!(before.is_none(), "{key} twice");
+        }
+    }
+    values
+}
+
+#[test]
+fn what_a_scrape_says() {
+    let disks = vec![
+        labelled("disk0", &["vm", "ba\\ck\"up"], true),
+        labelled("null", &["null"], false),
+        labelled("real", &["real"], false),
+    ];
+    let values = read(&render(disks, None, Nanos::from_millis(1500), "1.2.3"));
+    for (key, value) in [
+        ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
+        ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
+        (
+            "headtime_scheduler_waits_ended_total{disk=\"disk0\",how=\"won\"}",
+            70.0,
+        ),
+        ("headtime_build_info{version=\"1.2.3\"}", 1.0),
+        ("headtime_uptime_seconds{}", 1.5),
+        (
+            "headtime_requests_total{disk=\"disk0\",export=\"vm\",op=\"read\"}",
+            10.0,
+        ),
+        (
+            "headtime_requests_total{disk=\"disk0\",export=\"ba\\\\ck\\\"up\",op=\"read\"}",
+            11.0,
+        ),
+        (
+            "headtime_request_errors_total{disk=\"disk0\",export=\"vm\",op=\"write\"}",
+            1.0,
+        ),
+        (
+            "headtime_data_bytes_total{disk=\"null\",export=\"null\",op=\"read\"}",
+            40_960.0,
+        ),
+        (
+            "headtime_request_seconds_count{disk=\"null\",export=\"null\"}",
+            4.0,
+        ),
+        (
+            "headtime_request_seconds_bucket{le=\"0.00005\",disk=\"null\",export=\"null\"}",
+            1.0,
+        ),
+        (
+            "headtime_request_seconds_bucket{le=\"0.0001\",disk=\"null\",export=\"null\"}",
+            2.0,
+        ),
+        (
+            "headtime_request_seconds_bucket{le=\"30.0\",disk=\"null\",export=\"null\"}",
+            3.0,
+        ),
+        (
+            "headtime_request_seconds_bucket{le=\"+Inf\",disk=\"null\",export=\"null\"}",
+            4.0,
+        ),
+        ("headtime_disk_size_bytes{disk=\"disk0\"}", 1_048_576.0),
+        (
+            "headtime_head_time_seconds_total{disk=\"disk0\",part=\"idle\"}",
+            2.0,
+        ),
+        (
+            "headtime_disk_head_time_estimated_seconds_total{disk=\"real\",part=\"idle\"}",
+            2.0,
+        ),
+        (
+            "headtime_lateness_seconds_bucket{le=\"0.0005\",disk=\"disk0\"}",
+            2.0,
+        ),
+        (
+            "headtime_lateness_quantile_seconds{disk=\"disk0\",quantile=\"1\"}",
+            0.0007,
+        ),
+        ("headtime_late_ratio{disk=\"disk0\"}", 1.0 / 3.0),
+    ] {
+        let found = values.get(key);
+        assert!(
+            found.is_some_and(|found| (found - value).abs() < 1e-9),
+            "{key}: {found:?} of {:#?}",
+            values
+                .keys()
+                .filter(|other| other[..14] == key[..14])
+                .collect::<Vec<_>>()
+        );
+    }
+    // A device that does not live in model time has neither arm nor lateness.
+    let of_null = |key: &&String| key.contains("disk=\"null\"");
+    assert!(
+        !values
+            .keys()
+            .filter(of_null)
+            .any(|key| key.contains("late") || key.contains("head_time"))
+    );
+}
+
+#[test]
+fn no_disks() {
+    assert_eq!(read(&render(Vec::new(), None, Nanos::ZERO, "")).len(), 2);
+    let counts = Arc::new(Counts::default());
+    let with_clients = render(Vec::new(), Some(&counts), Nanos::ZERO, "");
+    assert_eq!(read(&with_clients).len(), 6);
+}

@@ -1,0 +1,113 @@
+//! Metrics in the form that the encoder wants them in.
+
+use crate::metrics::Times;
+use headtime_units::Nanos;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// Names and values of labels.
+pub(super) type Labels<'a> = Vec<(&'a str, &'a str)>;
+
+/// Writes metrics, one after the other.
+pub(super) struct Writer<'a>(pub(super) DescriptorEncoder<'a>);
+
+impl Writer<'_> {
+    /// One metric with the values that it has for various labels; left out if there are none.
+    pub(super) fn values<'l, M: EncodeMetric>(
+        &mut self,
+        (name, help, unit): (&str, &str, Option<Unit>),
+        kind: MetricType,
+        values: impl IntoIterator<Item = (Labels<'l>, M)>,
+    ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let mut encoder = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        for (labels, value) in values {
+            value.encode(encoder.encode_family(&labels.as_slice())?)?;
+        }
+        Ok(())
+    }
+
+    /// Counts.
+    pub(super) fn counters<'l>(
+        &mut self,
+        what: (&str, &str, Option<Unit>),
+        values: impl IntoIterator<Item = (Labels<'l>, u64)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstCounter::new(value)));
+        self.values(what, MetricType::Counter, values)
+    }
+
+    /// Sums of times.
+    pub(super) fn seconds<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        values: impl IntoIterator<Item = (Labels<'l>, Nanos)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstCounter::new(value.as_secs_f64())));
+        self.values(
+            (name, help, Some(Unit::Seconds)),
+            MetricType::Counter,
+            values,
+        )
+    }
+
+    /// Values that go up and down.
+    pub(super) fn gauges<'l>(
+        &mut self,
+        what: (&str, &str, Option<Unit>),
+        values: impl IntoIterator<Item = (Labels<'l>, f64)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstGauge::new(value)));
+        self.values(what, MetricType::Gauge, values)
+    }
+
+    /// Histograms, with bounds in microseconds.
+    pub(super) fn times<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        bounds_us: &[u64],
+        values: impl IntoIterator<Item = (Labels<'l>, Times)>,
+    ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let bounds: Vec<Nanos> = bounds_us.iter().map(|us| Nanos::from_micros(*us)).collect();
+        let mut encoder =
+            self.0
+                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for (labels, times) in values {
+            // The encoder adds up.
+            let mut before = 0;
+            let mut buckets: Vec<(f64, u64)> = bounds
+                .iter()
+                .zip(times.not_above(&bounds))
+                .map(|(bound, count)| {
+                    let more = count - before;
+                    before = count;
+                    (bound.as_secs_f64(), more)
+                })
+                .collect();
+            buckets.push((f64::INFINITY, times.len() - before));
+            encoder
+                .encode_family(&labels.as_slice())?
+                .encode_histogram::<NoLabelSet>(
+                    times.sum().as_secs_f64(),
+                    times.len(),
+                    &buckets,
+                    None,
+                )?;
+        }
+        Ok(())
+    }
+}

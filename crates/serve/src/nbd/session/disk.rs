@@ -1,0 +1,178 @@
+//! What a connection asks of its disk, and what comes of it.
+
+use super::super::status;
+use super::super::wire::{Request, flag};
+use super::{Session, Slot, Then};
+use crate::buffer::BUFFER_BYTES_MAX;
+use crate::disk::Refused;
+use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_sched::{Flags, Op, Origin};
+use headtime_units::{Extent, Lba, Sectors};
+use std::sync::Arc;
+
+/// The extent of a flush.
+pub(super) const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
+
+impl Session {
+    pub(super) fn slot(&mut self, request: &Request, then: Then) -> u32 {
+        let slot = Slot {
+            request: *request,
+            then,
+        };
+        match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(super) fn submit_new(
+        &mut self,
+        request: &Request,
+        op: Op,
+        extent: Extent,
+        flags: Flags,
+        data: Data,
+    ) {
+        let slot = self.slot(request, Then::Reply);
+        self.submit(slot, op, extent, flags, data);
+    }
+
+    pub(super) fn submit(&mut self, slot: u32, op: Op, extent: Extent, flags: Flags, data: Data) {
+        let submission = Submission {
+            cookie: slot.into(),
+            op,
+            extent,
+            flags,
+            origin: Origin {
+                export: self.terms.export.number,
+                ..Origin::default()
+            },
+            class: self.terms.export.class,
+            arrived: self.now,
+            data,
+            to: Arc::clone(&self.terms.inbox) as _,
+        };
+        match self.room {
+            Some(_) => self.backlog.push_back(submission),
+            None => self.hand_over(submission),
+        }
+    }
+
+    fn hand_over(&mut self, submission: Submission) {
+        match self.terms.export.disk.submit(submission) {
+            Ok(()) => {}
+            Err(Refused::Full(submission)) => {
+                let disk = self.terms.export.disk.clone();
+                let room = async move { disk.submit_when_room(submission).await };
+                self.room = Some(Box::pin(room));
+            }
+            Err(Refused::Stopped(submission)) => self.stopped(&submission),
+        }
+    }
+
+    pub(super) fn submit_backlog(&mut self) {
+        while self.room.is_none()
+            && let Some(submission) = self.backlog.pop_front()
+        {
+            self.hand_over(submission);
+        }
+    }
+
+    pub(super) fn stopped(&mut self, submission: &Submission) {
+        self.answer(
+            submission.cookie as u32,
+            Err(Failure::new(Kind::ShuttingDown)),
+            Data::None,
+        );
+    }
+
+    /// Writes as many zeroes as go at a time.
+    pub(super) fn zeroes(&mut self, slot: u32, extent: Extent, may_punch: bool, flags: Flags) {
+        let most = Sectors::new(BUFFER_BYTES_MAX as u64 / u64::from(self.terms.offer.sector_bytes));
+        let now = Extent::new(extent.start, extent.len.min(most));
+        let rest = Extent::new(now.end(), extent.len.saturating_sub(now.len));
+        self.slots[slot as usize].then = match rest.is_empty() {
+            true => Then::Reply,
+            false => Then::Zeroes {
+                extent: rest,
+                may_punch,
+                flags,
+            },
+        };
+        self.submit(slot, Op::Write, now, flags, Data::Zeroes { may_punch });
+    }
+
+    /// Finds out what is allocated, elsewhere if that may take time.
+    pub(super) fn query(&mut self, slot: u32) {
+        let request = self.slots[slot as usize].request;
+        let query = status::Query {
+            offset: request.offset,
+            len: request.len,
+            one: request.flags & flag::REQ_ONE != 0,
+            sector_bytes: self.terms.offer.sector_bytes,
+        };
+        let pool = self.terms.export.disk.pool().clone();
+        let cookie = slot.into();
+        match self.terms.export.disk.allocation() {
+            None => {
+                self.terms.inbox.complete(Completion {
+                    cookie,
+                    result: Ok(()),
+                    data: Data::Buffer(query.all_data(&pool)),
+                });
+            }
+            Some(allocation) => {
+                let (allocation, inbox) = (Arc::clone(allocation), Arc::clone(&self.terms.inbox));
+                tokio::task::spawn_blocking(move || {
+                    let (result, data) = match query.answer(&*allocation, &pool) {
+                        Ok(buffer) => (Ok(()), Data::Buffer(buffer)),
+                        Err(failure) => (Err(failure), Data::None),
+                    };
+                    inbox.complete(Completion {
+                        cookie,
+                        result,
+                        data,
+                    });
+                    inbox.wake();
+                });
+            }
+        }
+    }
+
+    /// Takes what the disk has completed; whether there was anything.
+    pub(super) fn take_completions(&mut self) -> bool {
+        let mut any = false;
+        while let Some(Completion {
+            cookie,
+            result,
+            data,
+        }) = self.terms.inbox.pop()
+        {
+            any = true;
+            let slot = cookie as u32;
+            let then = match result {
+                Ok(()) => self.slots[slot as usize].then,
+                Err(_) => Then::Reply,
+            };
+            match then {
+                Then::Reply => self.answer(slot, result, data),
+                Then::Flush => {
+                    self.slots[slot as usize].then = Then::Reply;
+                    self.submit(slot, Op::Flush, NOWHERE, Flags::NONE, Data::None);
+                }
+                Then::Zeroes {
+                    extent,
+                    may_punch,
+                    flags,
+                } => self.zeroes(slot, extent, may_punch, flags),
+            }
+        }
+        any
+    }
+}

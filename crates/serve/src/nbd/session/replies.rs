@@ -1,0 +1,153 @@
+//! How requests end: replies, and the writing of them.
+
+use super::super::stream::Moved;
+use super::super::wire::{Error, Head, Request, command};
+use super::{Session, Slot};
+use crate::buffer::Buffer;
+use crate::request::{Data, Failure, Kind};
+use std::io::{self, IoSlice};
+
+/// Replies that are written at a time.
+const REPLIES_AT_A_TIME: usize = 64;
+
+/// A reply that is to be written.
+pub(super) struct Reply {
+    head: Head,
+    body: Option<Buffer>,
+    /// Bytes that count as held until it is written.
+    held: usize,
+}
+
+impl Reply {
+    fn parts(&self) -> [&[u8]; 2] {
+        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
+    }
+
+    fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+}
+
+impl Session {
+    /// The request is over.
+    pub(super) fn answer(&mut self, slot: u32, result: Result<(), Failure>, data: Data) {
+        let Slot { request, .. } = self.slots[slot as usize];
+        self.free.push(slot);
+        if request.command == command::BLOCK_STATUS {
+            self.queries.pop_front();
+            if let Some(next) = self.queries.front() {
+                self.query(*next);
+            }
+        }
+        let cookie = request.cookie;
+        let buffer = data.into_buffer();
+        let len = request.len;
+        let (head, body, held) = match (result, request.command) {
+            (Err(failure), command::READ | command::WRITE) => {
+                self.let_go(len as usize);
+                (self.failed(&request, &failure), None, 0)
+            }
+            (Err(failure), _) => (self.failed(&request, &failure), None, 0),
+            (Ok(()), command::READ) => {
+                let head = match self.terms.choice.structured {
+                    true => Head::data(cookie, request.offset, len),
+                    false => Head::simple(cookie, None),
+                };
+                (head, buffer, len as usize)
+            }
+            (Ok(()), command::BLOCK_STATUS) => {
+                let len = buffer.as_ref().map_or(0, |buffer| buffer.len());
+                (Head::block_status(cookie, len as u32), buffer, 0)
+            }
+            // Allowed also where replies come in chunks, and shorter.
+            (Ok(()), command) => {
+                if command == command::WRITE {
+                    self.let_go(len as usize);
+                }
+                (Head::simple(cookie, None), None, 0)
+            }
+        };
+        self.output.push_back(Reply { head, body, held });
+    }
+
+    fn failed(&self, request: &Request, failure: &Failure) -> Head {
+        let error = match failure.kind {
+            Kind::NoSpace => Error::NoSpc,
+            Kind::ReadOnly => Error::Perm,
+            Kind::ShuttingDown => Error::Shutdown,
+            _ => Error::Io,
+        };
+        match self.terms.choice.structured {
+            false => Head::simple(request.cookie, Some(error)),
+            true => {
+                let sector = u64::from(self.terms.offer.sector_bytes);
+                let end = request.offset + u64::from(request.len);
+                // The sector may be of another request that went to the disk with this one.
+                let at = failure
+                    .at
+                    .map(|lba| lba.get() * sector)
+                    .filter(|at| (request.offset..end).contains(at))
+                    .filter(|_| request.command != command::WRITE_ZEROES);
+                Head::error(request.cookie, error, at, &failure.to_string())
+            }
+        }
+    }
+
+    /// Replies with an error to a request that the disk never saw.
+    pub(super) fn refuse(&mut self, cookie: u64, error: Error, text: &'static str) {
+        let head = match self.terms.choice.structured {
+            true => Head::error(cookie, error, None, text),
+            false => Head::simple(cookie, Some(error)),
+        };
+        self.output.push_back(Reply {
+            head,
+            body: None,
+            held: 0,
+        });
+    }
+
+    /// Writes replies; whether any of it went out.
+    pub(super) fn write(&mut self) -> io::Result<bool> {
+        let mut any = false;
+        while !self.output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); 2 * REPLIES_AT_A_TIME];
+            let (mut count, mut skip, mut len) = (0, self.written, 0);
+            for part in self
+                .output
+                .iter()
+                .take(REPLIES_AT_A_TIME)
+                .flat_map(Reply::parts)
+            {
+                let before = skip.min(part.len());
+                skip -= before;
+                if before < part.len() {
+                    slices[count] = IoSlice::new(&part[before..]);
+                    count += 1;
+                    len += part.len() - before;
+                }
+            }
+            let Moved::Bytes(written) = self.stream.write(&slices[..count])? else {
+                break;
+            };
+            any = true;
+            self.note_written(written);
+            if written < len {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    fn note_written(&mut self, written: usize) {
+        self.written += written;
+        while let Some(reply) = self.output.front()
+            && self.written >= reply.len()
+        {
+            self.written -= reply.len();
+            self.unanswered -= 1;
+            let held = reply.held;
+            self.output.pop_front();
+            self.let_go(held);
+        }
+    }
+}
