@@ -6,19 +6,62 @@
     reason = "calls of the kernel that no library wraps safely"
 )]
 
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
 use std::io;
+
+/// Why memory is not locked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// What is allocated once the limit is reached could not be had.
+    #[error(
+        "it would be limited to {limit} bytes (ulimit -l), and CAP_IPC_LOCK is not held: later allocations could fail"
+    )]
+    Limited {
+        /// The limit of locked memory, bytes.
+        limit: u64,
+    },
+    /// The kernel refuses.
+    #[error(transparent)]
+    Machine(#[from] io::Error),
+}
 
 /// Keeps what the process touches in memory from now on (`mlockall` with `MCL_ONFAULT`): a server
 /// that writes back for the system it runs on must not wait for that system to swap it in.
 ///
+/// A limit of locked memory (`RLIMIT_MEMLOCK`) holds for all that is ever mapped after that, touched
+/// or not, and what exceeds it is refused. So memory is locked only where there is no limit, or
+/// where it does not bind.
+///
 /// # Errors
 ///
-/// If the limit of locked memory does not allow it.
-pub fn lock_memory() -> io::Result<()> {
+/// If it could not be locked without a limit; then nothing is locked.
+pub fn lock_memory() -> Result<(), LockError> {
+    let limit = getrlimit(Resource::Memlock).current;
+    may_lock(limit, exempt_from_limits())?;
     // SAFETY: no pointers are passed.
     let result =
         unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
-    check(result)
+    Ok(check(result)?)
+}
+
+fn may_lock(limit: Option<u64>, exempt: bool) -> Result<(), LockError> {
+    match limit {
+        Some(limit) if !exempt => Err(LockError::Limited { limit }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the limit of locked memory does not bind: `CAP_IPC_LOCK`, which counts only in the first
+/// user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
+fn exempt_from_limits() -> bool {
+    let held =
+        capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    // All user numbers, each for itself: no other namespace may be given that many.
+    let first = std::fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
+    held && first
 }
 
 /// Tells the kernel that this process is part of the way that dirty pages take (`PR_SET_IO_FLUSHER`),
@@ -63,5 +106,62 @@ fn check(result: libc::c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_limit_that_binds_is_not_locked_under() {
+        assert!(may_lock(None, false).is_ok());
+        assert!(may_lock(Some(8 << 20), true).is_ok());
+        let error = may_lock(Some(8 << 20), false).expect_err("limited");
+        assert_eq!(
+            error.to_string(),
+            "it would be limited to 8388608 bytes (ulimit -l), and CAP_IPC_LOCK is not held: later allocations could fail"
+        );
+    }
+
+    /// Runs itself again as a process that may lock 4 MiB, with and without the capability.
+    #[test]
+    fn what_is_allocated_after_locking_is_there() {
+        const AGAIN: &str = "HEADTIME_TEST_LOCKS";
+        const LIMIT: &str = "4194304";
+        if let Some(exempt) = std::env::var_os(AGAIN) {
+            let locked = lock_memory();
+            assert_eq!(locked.is_ok(), exempt == "yes", "{locked:?}");
+            let mut memory = vec![0u8; 256 << 20];
+            memory[200 << 20] = 1;
+            assert_eq!(std::hint::black_box(&memory)[200 << 20], 1);
+            return;
+        }
+        let own = std::env::current_exe().expect("it runs");
+        for exempt in ["yes", "no"] {
+            if exempt == "yes" && !exempt_from_limits() {
+                println!("skipped: CAP_IPC_LOCK is not held");
+                continue;
+            }
+            let mut child = Command::new("prlimit");
+            child.arg(format!("--memlock={LIMIT}:"));
+            if exempt == "no" && exempt_from_limits() {
+                child.args([
+                    "setpriv",
+                    "--bounding-set=-ipc_lock",
+                    "--inh-caps=-ipc_lock",
+                ]);
+            }
+            child.arg(&own).env(AGAIN, exempt);
+            child.args([
+                "--exact",
+                "sys::tests::what_is_allocated_after_locking_is_there",
+            ]);
+            match child.output() {
+                Ok(output) => assert!(output.status.success(), "{exempt}: {output:?}"),
+                Err(error) => println!("skipped: no prlimit: {error}"),
+            }
+        }
     }
 }
