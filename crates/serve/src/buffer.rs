@@ -4,6 +4,7 @@ use crossbeam_queue::ArrayQueue;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Buffers begin at a multiple of this, which direct I/O asks for, and their lengths are rounded up
 /// to it.
@@ -16,21 +17,49 @@ pub const BUFFER_BYTES_MAX: usize = 32 << 20;
 /// The smallest and the largest class: 2^12 to 2^25 bytes.
 const CLASSES: std::ops::RangeInclusive<u32> = 12..=25;
 
-/// So many bytes of each class of buffers are kept for later; what is beyond goes back to the
-/// system.
-const KEPT_BYTES: usize = 16 << 20;
+/// So many bytes of buffers a pool keeps for later, all sizes together: what FUSE may have in flight
+/// (128 requests of 1 MiB), and twice what a connection over NBD may by default. Load beyond that
+/// goes back to the system and is allocated anew.
+pub const KEPT_BYTES_MAX: usize = 128 << 20;
+
+/// Of one class no more are kept than a disk has unfinished requests by default.
+const KEPT_OF_CLASS: usize = 4096;
 
 /// A store of buffers, so that a request does not allocate. A clone is the same pool.
+///
+/// Buffers that come back are kept up to a bound in bytes, those of sizes that are in use now before
+/// those of sizes that were: when the bound is reached, others make room, the largest first.
 #[derive(Clone)]
-pub struct Pool(Arc<Vec<ArrayQueue<Vec<u8>>>>);
+pub struct Pool(Arc<Kept>);
+
+struct Kept {
+    /// By class.
+    classes: Vec<ArrayQueue<Vec<u8>>>,
+    /// Never less than they have.
+    bytes: AtomicUsize,
+    max: usize,
+}
 
 impl Pool {
-    /// An empty pool.
+    /// An empty pool that keeps up to [`KEPT_BYTES_MAX`].
     pub fn new() -> Pool {
-        let kept = |class: u32| (KEPT_BYTES >> class).clamp(2, 1024);
-        Pool(Arc::new(
-            CLASSES.map(|class| ArrayQueue::new(kept(class))).collect(),
-        ))
+        Pool::keeping(KEPT_BYTES_MAX)
+    }
+
+    /// An empty pool that keeps up to so many bytes for later.
+    pub fn keeping(max: usize) -> Pool {
+        // One that can have no buffers has a queue all the same.
+        let most = |class: u32| (max / memory_of(class)).clamp(1, KEPT_OF_CLASS);
+        Pool(Arc::new(Kept {
+            classes: CLASSES.map(|class| ArrayQueue::new(most(class))).collect(),
+            bytes: AtomicUsize::new(0),
+            max,
+        }))
+    }
+
+    /// Bytes that it keeps for later, at most; buffers that are in use are not among them.
+    pub fn kept_bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
     }
 
     /// A buffer of `len` bytes. Its contents are whatever was there before: from an earlier request
@@ -43,16 +72,48 @@ impl Pool {
         assert!(len <= BUFFER_BYTES_MAX, "a buffer of {len} bytes");
         let class = len.max(ALIGNMENT).next_power_of_two().trailing_zeros();
         let index = (class - CLASSES.start()) as usize;
-        // Room to align in, in place of an allocator that does.
-        let memory = self.0[index]
-            .pop()
-            .unwrap_or_else(|| vec![0; (1 << class) + ALIGNMENT]);
+        let memory = self
+            .0
+            .pop(index)
+            .unwrap_or_else(|| vec![0; memory_of(class)]);
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         Buffer {
             memory,
             start,
             len,
             home: self.clone(),
+        }
+    }
+}
+
+/// Bytes of memory of a buffer: there is room to align in, in place of an allocator that does.
+fn memory_of(class: u32) -> usize {
+    (1 << class) + ALIGNMENT
+}
+
+impl Kept {
+    fn pop(&self, index: usize) -> Option<Vec<u8>> {
+        let memory = self.classes[index].pop()?;
+        self.bytes.fetch_sub(memory.len(), Ordering::Relaxed);
+        Some(memory)
+    }
+
+    /// What finds no room goes back to the system.
+    fn put(&self, memory: Vec<u8>) {
+        let len = memory.len();
+        let index = ((len - ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;
+        // It is counted before it is there: what is there is never more than what is counted.
+        while self.bytes.fetch_add(len, Ordering::Relaxed) + len > self.max {
+            self.bytes.fetch_sub(len, Ordering::Relaxed);
+            let mut others = (0..self.classes.len())
+                .rev()
+                .filter(|other| *other != index);
+            if len > self.max || others.find_map(|other| self.pop(other)).is_none() {
+                return;
+            }
+        }
+        if self.classes[index].push(memory).is_err() {
+            self.bytes.fetch_sub(len, Ordering::Relaxed);
         }
     }
 }
@@ -65,8 +126,7 @@ impl Default for Pool {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept: usize = self.0.iter().map(ArrayQueue::len).sum();
-        write!(f, "Pool({kept} kept)")
+        write!(f, "Pool({} bytes kept)", self.kept_bytes())
     }
 }
 
@@ -94,10 +154,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
-        let class = (memory.len() - ALIGNMENT).trailing_zeros();
-        // One that finds no room goes back to the system.
-        let _ = self.home.0[(class - CLASSES.start()) as usize].push(memory);
+        self.home.0.put(std::mem::take(&mut self.memory));
     }
 }
 
@@ -123,6 +180,64 @@ mod tests {
             drop(buffer);
             assert_eq!(pool.take(len).as_ptr(), at);
         }
+    }
+
+    #[test]
+    fn what_can_be_in_flight_is_kept_and_no_more() {
+        let pool = Pool::new();
+        let addresses = |pool: &Pool, count: usize, len: usize| {
+            let buffers: Vec<Buffer> = (0..count).map(|_| pool.take(len)).collect();
+            let mut all: Vec<_> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
+            all.sort_unstable();
+            all
+        };
+        // As many of 1 MiB as FUSE has at a time, but for what is lost to alignment.
+        let first = addresses(&pool, 127, 1 << 20);
+        assert_eq!(pool.kept_bytes(), 127 * memory_of(20));
+        assert_eq!(addresses(&pool, 127, 1 << 20), first);
+        // Small ones displace them.
+        let small = addresses(&pool, 4096, 4096);
+        assert_eq!(addresses(&pool, 4096, 4096), small);
+        for (count, len) in [(400, 1 << 20), (9, BUFFER_BYTES_MAX), (5000, 4096), (3, 1)] {
+            addresses(&pool, count, len);
+            let there: usize = pool
+                .0
+                .classes
+                .iter()
+                .enumerate()
+                .fold(0, |sum, (index, class)| {
+                    sum + class.len() * memory_of(CLASSES.start() + index as u32)
+                });
+            assert_eq!(pool.kept_bytes(), there);
+            assert!(there <= KEPT_BYTES_MAX, "{there} bytes");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_keeps_nothing() {
+        let pool = Pool::keeping(0);
+        drop((pool.take(1), pool.take(BUFFER_BYTES_MAX)));
+        assert_eq!(pool.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn threads_share_a_pool_within_its_bound() {
+        let pool = Pool::keeping(1 << 20);
+        std::thread::scope(|scope| {
+            for thread in 0..4usize {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for round in 0..2000usize {
+                        let kept: Vec<Buffer> = (0..round % 7)
+                            .map(|n| pool.take(4096 << ((n + thread) % 6)))
+                            .collect();
+                        assert!(pool.0.classes.iter().all(|class| class.len() < 200));
+                        drop(kept);
+                    }
+                });
+            }
+        });
+        assert!(pool.kept_bytes() <= 1 << 20);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Ring {
             ring,
             slots: (0..slots).map(|_| slot()).collect(),
             // Nobody wrote to what a new pool hands out.
-            zeroes: Pool::new().take(ZEROES),
+            zeroes: Pool::keeping(0).take(ZEROES),
             out: 0,
             serial: 0,
             collected: false,
@@ -305,7 +305,7 @@ impl Drop for Ring {
         while self.next().is_some() {}
         if self.out > 0 {
             tracing::error!("{} commands stay with the kernel, and their data", self.out);
-            let zeroes = Pool::new().take(0);
+            let zeroes = Pool::keeping(0).take(0);
             std::mem::forget(std::mem::replace(&mut self.zeroes, zeroes));
             std::mem::forget(std::mem::take(&mut self.slots));
         }
