@@ -6,6 +6,7 @@ use headtime_disk::ledger::HeadTime;
 use headtime_sched::{Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One request's share of a command.
@@ -44,7 +45,7 @@ pub enum Aborted {
     Undone(Parts),
     /// Nobody knows; the device keeps the data as long as it must.
     Abandoned,
-    /// The device is about to complete it.
+    /// The device is about to complete it, or works on it in model time.
     No,
 }
 
@@ -137,6 +138,21 @@ pub trait Device {
     /// What of the device is allocated, for whoever copies it; can be asked from other threads.
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {
         None
+    }
+
+    /// Files that opening the device has made, which are not to stay if the disk does not start
+    /// after all. Does not change.
+    fn made(&self) -> &[PathBuf] {
+        &[]
+    }
+}
+
+/// Removes files that were made for a device that is not to be after all.
+pub(crate) fn remove_made(made: &[PathBuf]) {
+    for path in made {
+        if let Err(error) = std::fs::remove_file(path) {
+            tracing::warn!("{}, which was made in vain, stays: {error}", path.display());
+        }
     }
 }
 

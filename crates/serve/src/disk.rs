@@ -5,7 +5,7 @@ mod thread;
 
 use crate::buffer::Pool;
 use crate::clock::Clock;
-use crate::device::{Allocation, Control, ControlError, Device, Geometry};
+use crate::device::{Allocation, Control, ControlError, Device, Geometry, remove_made};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
@@ -17,6 +17,7 @@ use rustix::event::EventfdFlags;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -39,7 +40,8 @@ pub struct Options {
     pub scheduler: (String, BuildScheduler),
     /// When to give up on a command; never if `None`.
     pub timeout: Option<Nanos>,
-    /// How many exports there are: origins of requests are numbered below this.
+    /// How many exports there are, 1 or more: origins of requests are numbered below this, which
+    /// [`Disk::submit`] asserts.
     pub exports: u16,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
@@ -166,6 +168,9 @@ struct Shared {
     geometry: Geometry,
     allocation: Option<Arc<dyn Allocation>>,
     discards_to_zeroes: bool,
+    /// Files that were made for it.
+    made: Vec<PathBuf>,
+    exports: u16,
     queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
     room: Notify,
@@ -210,7 +215,8 @@ impl Shared {
 }
 
 impl Disk {
-    /// Starts a disk. `open` makes its device, on the disk's thread.
+    /// Starts a disk. `open` makes its device, on the disk's thread. If that made files
+    /// ([`Device::made`]) and the disk does not start, they are removed.
     ///
     /// # Errors
     ///
@@ -349,6 +355,8 @@ impl Disk {
             sector_bytes,
             ..
         } = self.0.geometry;
+        let (export, exports) = (submission.origin.export, self.0.exports);
+        assert!(export < exports, "export {export} of a disk of {exports}");
         let Extent { start, len } = submission.extent;
         assert!(
             (submission.op == Op::Flush) == (len == Sectors::ZERO),
@@ -368,6 +376,12 @@ impl Disk {
                 "the buffer is of the request's size"
             );
         }
+    }
+
+    /// Removes the files that did not exist before this disk was started. For a server of which
+    /// another part cannot be started, before [`Disk::stop`]: nobody has got to see the disk yet.
+    pub fn remove_made(&self) {
+        remove_made(&self.0.made);
     }
 
     /// Swaps the scheduler in flight.

@@ -17,6 +17,7 @@
 //! - A flush, and a write with FUA, has completed when the model says so *and* the store's files are
 //!   synced. That is done by a thread of its own, while other things go on in model time; what it
 //!   takes beyond the model's time is lateness, and counted as such. For memory it is nothing.
+//!   If that never ends, the command can be given up on like one that the drive has lost.
 //! - If the process is killed, a store in files has everything that was ever submitted, in whole
 //!   sectors.
 //!
@@ -29,12 +30,15 @@
 //! the engine is when the one before it completed in the model. The platters' angle is zero at time
 //! zero.
 
+mod places;
 mod store;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 use crate::device::{
-    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Part, Parts,
+    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Part, Parts, remove_made,
 };
 use crate::request::{Data, Failure, Kind};
 use headtime_disk::drive::Fault;
@@ -53,6 +57,9 @@ use sync::{Syncer, Ticket};
 use undo::Undo;
 
 pub use store::FILE_BYTES_MAX;
+
+/// A power cut waits no longer for what it has taken back to be synced.
+const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
 
 /// A drive that is told to stall for longer does so for a year.
 const STALL_MAX: Nanos = Nanos::from_secs(365 * 24 * 60 * 60);
@@ -215,6 +222,15 @@ struct Ready {
     durable: bool,
 }
 
+/// A command that the model is done with, and the store's files are not.
+#[derive(Debug)]
+struct Syncing {
+    ticket: Ticket,
+    done: Done,
+    /// It was given up on: nobody waits for it but [`Device::abandoned`].
+    abandoned: bool,
+}
+
 /// An emulated drive.
 #[derive(Debug)]
 pub struct Emulated {
@@ -229,7 +245,7 @@ pub struct Emulated {
     /// In order of time.
     ready: VecDeque<Ready>,
     /// In order of time.
-    syncing: VecDeque<(Ticket, Done)>,
+    syncing: VecDeque<Syncing>,
     has_power: bool,
     /// The latest time of a call.
     now: Time,
@@ -280,7 +296,10 @@ impl Emulated {
         });
         let syncer = match store.in_memory() {
             true => None,
-            false => Some(Syncer::start(Arc::clone(&store)).map_err(OpenError::Thread)?),
+            false => Some(Syncer::start(Arc::clone(&store)).map_err(|error| {
+                remove_made(store.made());
+                OpenError::Thread(error)
+            })?),
         };
         let mut drive = Drive::new(profile, options.seed);
         drive.record_written(Time::ZERO, true);
@@ -480,11 +499,18 @@ impl Emulated {
             ready.done.result = offline;
             ready.durable = false;
         }
-        for (_, mut done) in self.syncing.drain(..) {
-            done.at = now;
-            done.result = offline;
+        for _ in 0..self.syncing.len() {
+            let Some(mut syncing) = self.syncing.pop_front() else {
+                break;
+            };
+            if syncing.abandoned {
+                self.syncing.push_back(syncing);
+                continue;
+            }
+            syncing.done.at = now;
+            syncing.done.result = offline;
             self.ready.push_back(Ready {
-                done,
+                done: syncing.done,
                 op: Op::Flush,
                 durable: false,
             });
@@ -510,7 +536,12 @@ impl Emulated {
                 failed = Some(error.errno);
             }
         });
-        match failed.map_or_else(|| self.store.sync(), Err) {
+        let synced = match (failed, &self.syncer) {
+            (Some(errno), _) => Err(errno),
+            (None, Some(syncer)) => syncer.sync(CUT_SYNC_MAX),
+            (None, None) => Ok(()),
+        };
+        match synced {
             Ok(()) => Ok(()),
             Err(errno) => Err(ControlError::Store(errno.raw_os_error())),
         }
@@ -603,7 +634,11 @@ impl Device for Emulated {
             }
             match &self.syncer {
                 Some(syncer) if durable && done.result.is_ok() => {
-                    self.syncing.push_back((syncer.ask(), done));
+                    self.syncing.push_back(Syncing {
+                        ticket: syncer.ask(),
+                        done,
+                        abandoned: false,
+                    });
                 }
                 _ => return Some(done),
             }
@@ -612,7 +647,7 @@ impl Device for Emulated {
 
     fn next_event(&self) -> Option<Time> {
         let synced = match (self.syncing.front(), &self.syncer) {
-            (Some((ticket, done)), Some(syncer)) if syncer.is_done(*ticket) => Some(done.at),
+            (Some(first), Some(syncer)) if syncer.is_done(first.ticket) => Some(first.done.at),
             _ => None,
         };
         let ready = self.ready.front().map(|ready| ready.done.at);
@@ -633,7 +668,10 @@ impl Device for Emulated {
     fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
         let now = self.advance(now);
         let waits = self.in_flight.get(tag.index()).is_some_and(Option::is_some);
-        if !waits || !self.drive.abort(now, tag.0) {
+        if !waits {
+            return self.abandon(tag);
+        }
+        if !self.drive.abort(now, tag.0) {
             return Aborted::No;
         }
         let command = self.in_flight[tag.index()].take();
@@ -642,6 +680,11 @@ impl Device for Emulated {
             self.take_back(&command.parts, None);
         }
         Aborted::Undone(command.parts)
+    }
+
+    fn abandoned(&self) -> usize {
+        let syncing = self.syncing.iter();
+        syncing.filter(|syncing| syncing.abandoned).count()
     }
 
     fn head_time(&mut self, now: Time) -> Option<HeadTime> {
@@ -687,19 +730,56 @@ impl Device for Emulated {
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {
         Some(Arc::clone(&self.store) as Arc<_>)
     }
+
+    fn made(&self) -> &[PathBuf] {
+        self.store.made()
+    }
 }
 
 impl Emulated {
-    /// A command whose sync is over.
+    /// A command whose sync is over, and that somebody waits for.
     fn synced(&mut self) -> Option<Done> {
         let syncer = self.syncer.as_ref()?;
-        self.syncing
-            .front()
-            .filter(|(ticket, _)| syncer.is_done(*ticket))?;
-        let (ticket, mut done) = self.syncing.pop_front()?;
-        if let Err(errno) = syncer.result(ticket) {
-            done.result = Err(failure(errno));
+        loop {
+            let first = self.syncing.front();
+            first.filter(|first| syncer.is_done(first.ticket))?;
+            let Syncing {
+                ticket,
+                mut done,
+                abandoned,
+            } = self.syncing.pop_front()?;
+            if let Err(errno) = syncer.result(ticket) {
+                done.result = Err(failure(errno));
+            }
+            if !abandoned {
+                return Some(done);
+            }
+            match done.result {
+                Ok(()) => tracing::warn!("a sync of the store that was given up on has ended"),
+                Err(failure) => {
+                    tracing::error!("a sync of the store that was given up on failed: {failure}");
+                }
+            }
         }
-        Some(done)
+    }
+
+    /// Gives up on a command that the model is done with, if the store's files are still being
+    /// synced for it: its bytes are in the store, and nobody knows whether they are safe there.
+    fn abandon(&mut self, tag: Tag) -> Aborted {
+        let Some(syncer) = &self.syncer else {
+            return Aborted::No;
+        };
+        let waits = |syncing: &&mut Syncing| {
+            !syncing.abandoned && syncing.done.tag == tag && !syncer.is_done(syncing.ticket)
+        };
+        match self.syncing.iter_mut().find(waits) {
+            None => Aborted::No,
+            Some(syncing) => {
+                syncing.abandoned = true;
+                // The kernel has a copy.
+                syncing.done.parts.clear();
+                Aborted::Abandoned
+            }
+        }
     }
 }

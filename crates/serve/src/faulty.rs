@@ -11,6 +11,7 @@ use headtime_sched::{Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -273,6 +274,10 @@ impl<D: Device> Device for Faulty<D> {
 
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {
         self.inner.allocation()
+    }
+
+    fn made(&self) -> &[PathBuf] {
+        self.inner.made()
     }
 }
 

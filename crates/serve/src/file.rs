@@ -32,7 +32,7 @@ mod safety;
 pub use error::OpenError;
 pub use safety::Use;
 
-use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
+use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts, remove_made};
 use crate::request::{Data, Failure, Kind};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
@@ -123,6 +123,7 @@ fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenErr
         file,
         geometry,
         is_block_device,
+        made,
     } = opening::open_checked(options, machine)?;
     // What is allocated of a block device, nobody knows.
     let allocation = match is_block_device {
@@ -134,7 +135,11 @@ fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenErr
     };
     // At most so many are out at a time: `depth`, and what was given up on before it was too much.
     let slots = (geometry.depth as usize + ABANDONED_MAX) as u16;
-    let ring = Ring::new(file, slots, geometry.sector_bytes).map_err(OpenError::Ring)?;
+    let made: Vec<PathBuf> = made.then(|| options.path.clone()).into_iter().collect();
+    let ring = Ring::new(file, slots, geometry.sector_bytes).map_err(|error| {
+        remove_made(&made);
+        OpenError::Ring(error)
+    })?;
     Ok(File {
         geometry,
         is_block_device,
@@ -149,6 +154,7 @@ fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenErr
         can_punch: true,
         can_zero: true,
         allocation,
+        made,
     })
 }
 
@@ -170,6 +176,8 @@ pub struct File {
     can_punch: bool,
     can_zero: bool,
     allocation: Option<Arc<dyn Allocation>>,
+    /// Itself, if it was not there before.
+    made: Vec<PathBuf>,
 }
 
 /// What a command is about to do.
@@ -498,6 +506,10 @@ impl Device for File {
 
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {
         self.allocation.clone()
+    }
+
+    fn made(&self) -> &[PathBuf] {
+        &self.made
     }
 }
 

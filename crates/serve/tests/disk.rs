@@ -1,26 +1,32 @@
 //! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
 
 mod common;
+#[path = "common/folder.rs"]
+mod folder;
 
 use common::Inbox;
+use folder::Folder;
 use headtime_disk::drive::Fault;
+use headtime_disk::profile::by_name;
 use headtime_engine::{Config, Engine, log};
 use headtime_sched::{
-    Class, Flags, NoPositioning, Noop, Op, Origin, Scheduler, Spec, WorkConserving,
+    Class, Flags, NoPositioning, Noop, Op, Origin, Request, Scheduler, Spec, Tag, WorkConserving,
 };
 use headtime_serve::clock::Clock;
-use headtime_serve::device::{Control, Device};
+use headtime_serve::device::{Aborted, Control, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{
     Abandoned, BuildScheduler, Disk, Options, Refused, StartError, Stopped,
 };
+use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::{Faulty, Switch};
+use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
-use headtime_units::{Extent, Lba, Nanos, Sectors};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, yield_now};
 
@@ -372,6 +378,126 @@ fn a_command_without_an_answer_is_given_up_on() {
     let all = now(disk.snapshot()).expect("runs").metrics.timeouts;
     assert_eq!(all, timeouts + 1);
     disk.stop().expect("stops");
+}
+
+/// A device that says that it is about to complete what it keeps.
+struct Promises(Null, Arc<AtomicBool>);
+
+impl Device for Promises {
+    fn geometry(&self) -> Geometry {
+        self.0.geometry()
+    }
+
+    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+        self.0.submit(now, command, parts);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        match self.1.load(Ordering::SeqCst) {
+            true => None,
+            false => self.0.poll(now),
+        }
+    }
+
+    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+        Aborted::No
+    }
+}
+
+#[test]
+fn a_device_that_does_not_let_go_is_reported_once() {
+    let mut options = options(Clock::start());
+    options.timeout = Some(Nanos::from_millis(10));
+    let keeps = Arc::new(AtomicBool::new(true));
+    let its = Arc::clone(&keeps);
+    let disk = Disk::start(options, move || {
+        let null = Null::new(Sectors::new(SECTORS), 32);
+        Ok::<_, Infallible>(Box::new(Promises(null, its)) as Box<dyn Device>)
+    })
+    .expect("starts");
+    let inbox = Inbox::new(1);
+    submit(&disk, read(&disk, 0, 0, &inbox));
+    let timeouts = || now(disk.snapshot()).expect("runs").metrics.timeouts;
+    while timeouts() == 0 {
+        yield_now();
+    }
+    let later = disk.now() + Nanos::from_millis(100);
+    while disk.now() < later {
+        yield_now();
+    }
+    assert_eq!(timeouts(), 1);
+    assert!(inbox.poll().is_none(), "nobody knows how it ends");
+    keeps.store(false, Ordering::SeqCst);
+    disk.set_timeout(None);
+    assert_eq!(inbox.wait().result, Ok(()));
+    disk.stop().expect("stops");
+}
+
+#[test]
+#[should_panic(expected = "export 3 of a disk of 3")]
+fn a_request_of_an_export_that_there_is_not() {
+    let mut options = options(Clock::start());
+    options.exports = 3;
+    let disk = null(options, 32).expect("starts");
+    let mut new = read(&disk, 0, 0, &Inbox::new(1));
+    new.origin.export = 3;
+    let _ = disk.submit(new);
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_file_that_it_made() {
+    let folder = Folder::new();
+    let opened = |name: &str| file::Options {
+        create_size: Some(1 << 20),
+        direct: false,
+        depth: 4,
+        ..file::Options::new(folder.join(name))
+    };
+    let start = |name: &str, depth: u32| {
+        let opened = opened(name);
+        let mut options = options(Clock::start());
+        options.engine.depth = depth;
+        Disk::start(options, move || {
+            file::open(&opened).map(|file| Box::new(file) as Box<dyn Device>)
+        })
+    };
+    start("file", 5).expect_err("too deep");
+    assert!(!folder.join("file").exists());
+    start("file", 4).expect("starts").stop().expect("stops");
+    start("file", 5).expect_err("too deep");
+    assert!(folder.join("file").exists(), "it was there before");
+    // Of no whole sectors.
+    let mut odd = opened("odd");
+    odd.create_size = Some(1000);
+    file::open(&odd).expect_err("refused");
+    assert!(!folder.join("odd").exists());
+
+    let emulate = |depth: u32| {
+        let profile = by_name("wd5000aaks").expect("it is shipped");
+        let store = StoreSpec::File(folder.join("store"));
+        let mut options = options(Clock::start());
+        options.engine.depth = depth;
+        Disk::start(options, move || {
+            let options = emulated::Options::new(profile, store);
+            emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
+        })
+    };
+    emulate(1000).expect_err("too deep");
+    assert!(!folder.join("store").exists());
+    // Something else of the server cannot be started, or can.
+    let start_and_end = |all: bool| {
+        let disk = emulate(1).expect("starts");
+        assert!(folder.join("store").exists());
+        if !all {
+            disk.remove_made();
+        }
+        disk.stop().expect("stops");
+    };
+    start_and_end(false);
+    assert!(!folder.join("store").exists());
+    start_and_end(true);
+    start_and_end(false);
+    assert!(folder.join("store").exists(), "it was there before");
 }
 
 #[test]

@@ -8,14 +8,14 @@ use super::log::Log;
 use super::{Abandoned, Options, Order, Shared, StartError, lock};
 use crate::buffer::Pool;
 use crate::clock::{Clock, timespec};
-use crate::device::{Aborted, Control, Device, Part, Parts};
+use crate::device::{Aborted, Control, Device, Geometry, Part, Parts, remove_made};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::{Metrics, Snapshot};
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use crate::sys;
 use crossbeam_queue::ArrayQueue;
-use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
-use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
+use headtime_engine::{Arrival, Command, Config, Engine, Event, Finished, Outcome, log};
+use headtime_sched::{Class, Flags, Op, Origin, Request, Scheduler, Tag, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
@@ -84,6 +84,17 @@ impl Drop for Closing {
     }
 }
 
+/// When to give up on a command.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Time,
+    tag: Tag,
+    /// Which command of this tag.
+    serial: u64,
+    /// Whether the device has said once that it is about to complete it.
+    promised: bool,
+}
+
 struct Thread {
     shared: Arc<Shared>,
     clock: Clock,
@@ -93,7 +104,7 @@ struct Thread {
     timeout: Option<Nanos>,
     /// Commands in the device by when to give up on them; one that is done stays until those before
     /// it are.
-    deadlines: VecDeque<(Time, Tag, u64)>,
+    deadlines: VecDeque<Deadline>,
     /// By tag: which command has it, and whether that is in the device.
     commands: Vec<(u64, bool)>,
     issued: u64,
@@ -153,14 +164,7 @@ impl Thread {
             error: error.into(),
         })?;
         let geometry = device.geometry();
-        let depth = options.engine.depth;
-        if depth > geometry.depth {
-            return Err(StartError::Depth {
-                name,
-                depth,
-                device: geometry.depth,
-            });
-        }
+        let (scheduler, build) = options.scheduler;
         let mut config = options.engine;
         if let Some(bytes) = options.merge_bytes_max {
             let sectors = bytes / u64::from(geometry.sector_bytes);
@@ -171,19 +175,9 @@ impl Thread {
                 }
             }
         }
-        let (scheduler, build) = options.scheduler;
-        let engine = Engine::new(config, build()).map_err(|error| StartError::Config {
-            name: name.clone(),
-            error,
-        })?;
-        let log = options
-            .log
-            .map(|sink| Log::start(sink, &options.log_settings))
-            .transpose()
-            .map_err(|error| StartError::Machine {
-                name: name.clone(),
-                error,
-            })?;
+        let (sink, settings) = (options.log, &options.log_settings);
+        let (engine, log) = engine_and_log(&name, config, build(), &geometry, sink, settings)
+            .inspect_err(|_| remove_made(device.made()))?;
         let mut spin = Nanos::ZERO;
         if device.in_model_time() {
             sys::exact_timers();
@@ -209,6 +203,8 @@ impl Thread {
             geometry,
             allocation: device.allocation(),
             discards_to_zeroes: device.discards_to_zeroes(),
+            made: device.made().to_vec(),
+            exports: options.exports,
             queue: ArrayQueue::new(options.queue.max(1)),
             room: Notify::new(),
             was_full: AtomicBool::new(false),
@@ -304,7 +300,7 @@ impl Thread {
         // Of things due at the same time the device's come first, as in simulation.
         let arrival = self.next.as_ref().map(|next| next.arrived.max(self.now));
         let wake = self.engine.next_wakeup();
-        let deadline = self.deadlines.front().map(|(at, ..)| *at);
+        let deadline = self.deadlines.front().map(|first| first.at);
         let others = [deadline, arrival, wake]
             .into_iter()
             .flatten()
@@ -492,8 +488,12 @@ impl Thread {
         self.issued += 1;
         self.commands[index] = (self.issued, true);
         if let Some(timeout) = self.timeout {
-            self.deadlines
-                .push_back((at + timeout, request.tag, self.issued));
+            self.deadlines.push_back(Deadline {
+                at: at + timeout,
+                tag: request.tag,
+                serial: self.issued,
+                promised: false,
+            });
         }
         if let Some(estimate) = &mut self.estimate {
             estimate.issue(at, request);
@@ -523,8 +523,8 @@ impl Thread {
             Err(failure) => failure.outcome(),
         };
         self.metrics.errors += u64::from(result.is_err());
-        while let Some((_, tag, serial)) = self.deadlines.front()
-            && self.commands[tag.index()] != (*serial, true)
+        while let Some(first) = self.deadlines.front()
+            && self.commands[first.tag.index()] != (first.serial, true)
         {
             // It would stay for the whole of the timeout, and so would millions of others.
             self.deadlines.pop_front();
@@ -535,9 +535,10 @@ impl Thread {
 
     /// Gives up on a command whose time is over.
     fn give_up(&mut self, at: Time) {
-        let Some((_, tag, serial)) = self.deadlines.pop_front() else {
+        let Some(deadline) = self.deadlines.pop_front() else {
             return;
         };
+        let Deadline { tag, serial, .. } = deadline;
         if self.commands[tag.index()] != (serial, true) {
             // It was done in time.
             return;
@@ -554,10 +555,7 @@ impl Thread {
                 Parts::new()
             }
             Aborted::No => {
-                // If that is not so, it is asked again.
-                if let Some(timeout) = self.timeout {
-                    self.deadlines.push_back((at + timeout, tag, serial));
-                }
+                self.promised(at, deadline);
                 return;
             }
         };
@@ -578,6 +576,27 @@ impl Thread {
             }
         }
         self.end_of_command(tag, at, Err(failure));
+    }
+
+    /// The device completes a command on which it should have been given up. If that is not so in
+    /// time either, it is said, once: the command is the device's, and ends when that ends it.
+    fn promised(&mut self, at: Time, deadline: Deadline) {
+        let Some(timeout) = self.timeout else {
+            return;
+        };
+        if deadline.promised {
+            self.metrics.timeouts += 1;
+            tracing::warn!(
+                disk = self.shared.name,
+                "the device works on a command for longer than twice {timeout}, and does not let go of it"
+            );
+            return;
+        }
+        self.deadlines.push_back(Deadline {
+            at: at + timeout,
+            promised: true,
+            ..deadline
+        });
     }
 
     fn finish(&mut self, at: Time, done: &Finished) {
@@ -717,16 +736,21 @@ impl Thread {
     fn set_timeout(&mut self, now: Time, timeout: Option<Nanos>) {
         self.timeout = timeout;
         let latest = timeout.map(|timeout| now + timeout);
-        for (at, ..) in &mut self.deadlines {
+        for Deadline { at, .. } in &mut self.deadlines {
             *at = (*at).min(latest.unwrap_or(*at));
         }
         let Some(latest) = latest else { return };
         for (index, (serial, there)) in self.commands.iter().enumerate() {
-            let timed = self.deadlines.iter().any(|(.., timed)| timed == serial);
+            let timed = self.deadlines.iter().any(|timed| timed.serial == *serial);
             // Number 0 is of those that never reach the device.
             if *there && *serial > 0 && !timed {
                 let tag = Tag(index as u32);
-                self.deadlines.push_back((latest, tag, *serial));
+                self.deadlines.push_back(Deadline {
+                    at: latest,
+                    tag,
+                    serial: *serial,
+                    promised: false,
+                });
             }
         }
     }
@@ -807,7 +831,7 @@ impl Thread {
         let mut until = precise;
         for at in [
             self.engine.next_wakeup(),
-            self.deadlines.front().map(|(at, ..)| *at),
+            self.deadlines.front().map(|first| first.at),
             // It may have come after the clock was read, and nobody rings for it again.
             self.next.as_ref().map(|next| next.arrived),
             log_due,
@@ -850,6 +874,36 @@ impl Thread {
             let _ = rustix::io::read(&shared.doorbell, &mut rung);
         }
     }
+}
+
+/// What stands before the device, if it fits it.
+fn engine_and_log(
+    name: &str,
+    config: Config,
+    scheduler: Box<dyn Scheduler>,
+    geometry: &Geometry,
+    sink: Option<Box<dyn io::Write + Send>>,
+    settings: &[(String, String)],
+) -> Result<(Engine, Option<Log>), StartError> {
+    if config.depth > geometry.depth {
+        return Err(StartError::Depth {
+            name: name.to_owned(),
+            depth: config.depth,
+            device: geometry.depth,
+        });
+    }
+    let engine = Engine::new(config, scheduler).map_err(|error| StartError::Config {
+        name: name.to_owned(),
+        error,
+    })?;
+    let log = sink
+        .map(|sink| Log::start(sink, settings))
+        .transpose()
+        .map_err(|error| StartError::Machine {
+            name: name.to_owned(),
+            error,
+        })?;
+    Ok((engine, log))
 }
 
 /// The cookie of the flush that ends a disk; front ends number theirs from 0.

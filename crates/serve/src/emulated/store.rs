@@ -5,7 +5,7 @@
 //! several files, `PATH`, `PATH.1` and so on, of which only the last is shorter.
 
 use super::OpenError;
-use crate::device::Allocation;
+use crate::device::{Allocation, remove_made};
 use crate::file::use_of_file;
 use rustix::fs::{
     FallocateFlags, FileType, FlockOperation, MemfdFlags, SeekFrom, Stat, fallocate, fdatasync,
@@ -33,6 +33,11 @@ pub(super) struct Store {
     file_bytes: u64,
     bytes: u64,
     in_memory: bool,
+    /// Files that were not there before.
+    made: Vec<PathBuf>,
+    /// Whoever holds this keeps a sync from ending.
+    #[cfg(test)]
+    pub held: std::sync::Mutex<()>,
 }
 
 /// A write that did not reach its end.
@@ -59,6 +64,9 @@ impl Store {
             file_bytes,
             bytes,
             in_memory: true,
+            made: Vec::new(),
+            #[cfg(test)]
+            held: std::sync::Mutex::default(),
         })
     }
 
@@ -67,17 +75,23 @@ impl Store {
         let mut made = Vec::new();
         let opened = open(path, bytes, file_bytes, &mut made);
         if opened.is_err() {
-            for path in &made {
-                // They are empty. What matters is why the store cannot be opened.
-                let _ = std::fs::remove_file(path);
-            }
+            // They are empty.
+            remove_made(&made);
         }
         Ok(Store {
             files: opened?,
             file_bytes,
             bytes,
             in_memory: false,
+            made,
+            #[cfg(test)]
+            held: std::sync::Mutex::default(),
         })
+    }
+
+    /// The files that were not there before it was opened.
+    pub fn made(&self) -> &[PathBuf] {
+        &self.made
     }
 
     /// A store of which nothing can be synced.
@@ -89,6 +103,8 @@ impl Store {
             file_bytes: 1,
             bytes: 1,
             in_memory: false,
+            made: Vec::new(),
+            held: std::sync::Mutex::default(),
         }
     }
 
@@ -185,6 +201,8 @@ impl Store {
 
     /// Returns when everything written is on the medium that the store lies on.
     pub fn sync(&self) -> Result<(), Errno> {
+        #[cfg(test)]
+        drop(self.held.lock());
         if self.in_memory {
             return Ok(());
         }

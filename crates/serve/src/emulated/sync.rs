@@ -2,7 +2,9 @@
 //! model time meanwhile.
 
 use super::store::Store;
-use rustix::event::{EventfdFlags, eventfd};
+use crate::clock::{Clock, timespec};
+use headtime_units::{Nanos, Time};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
@@ -10,6 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+/// Whoever drops a [`Syncer`] waits no longer for a sync that does not end.
+const LAST_LOOK: Nanos = Nanos::from_secs(1);
 
 /// Names a sync that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +95,38 @@ impl Syncer {
         }
     }
 
+    /// Syncs, and waits for the end, but not longer than `most`.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says, or `ETIMEDOUT`.
+    pub fn sync(&self, most: Nanos) -> Result<(), Errno> {
+        let ticket = self.ask();
+        match self.wait(ticket, most) {
+            true => self.result(ticket),
+            false => Err(Errno::TIMEDOUT),
+        }
+    }
+
+    /// Whether a sync is over before the time is.
+    fn wait(&self, ticket: Ticket, most: Nanos) -> bool {
+        let clock = Clock::start();
+        let end = Time::ZERO + most;
+        loop {
+            self.hush();
+            if self.is_done(ticket) {
+                return true;
+            }
+            let now = clock.now();
+            if now >= end {
+                return false;
+            }
+            let ready = PollFd::from_borrowed_fd(self.ready_fd(), PollFlags::IN);
+            // Interrupted or not, it is looked again.
+            let _ = poll(&mut [ready], Some(&timespec(end - now)));
+        }
+    }
+
     /// Readable when something is done.
     pub fn ready_fd(&self) -> BorrowedFd<'_> {
         self.shared.ready.as_fd()
@@ -138,8 +175,16 @@ impl Shared {
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        self.shared.orders().ends = true;
+        let mut orders = self.shared.orders();
+        orders.ends = true;
+        let last = Ticket(orders.wanted);
+        drop(orders);
         self.shared.ordered.notify_one();
+        if !self.wait(last, LAST_LOOK) {
+            // The thread, and with it the store's files, stay until the kernel is done.
+            tracing::error!("a sync of the store does not end; its files stay open until it does");
+            return;
+        }
         if let Some(thread) = self.thread.take() {
             // It has nothing to say.
             let _ = thread.join();
@@ -150,7 +195,7 @@ impl Drop for Syncer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::Timespec;
 
     fn rings(syncer: &Syncer) -> bool {
         let now = Timespec {
@@ -210,5 +255,25 @@ mod tests {
         }
         drop(syncer);
         assert_eq!(shared.done.load(Ordering::Acquire), 10);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let store = Arc::new(Store::memory(4096, 4096).expect("opens"));
+        let syncer = Syncer::start(Arc::clone(&store)).expect("starts");
+        let shared = Arc::clone(&syncer.shared);
+        let held = store.held.lock().expect("whole");
+        let most = Nanos::from_millis(20);
+        assert_eq!(syncer.sync(most), Err(Errno::TIMEDOUT));
+        let clock = Clock::start();
+        drop(syncer);
+        assert!(clock.now() >= Time::ZERO + LAST_LOOK);
+        assert_eq!(shared.done.load(Ordering::Acquire), 0);
+        drop(held);
+        // It ends on its own.
+        while Arc::strong_count(&store) > 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(shared.done.load(Ordering::Acquire), 1);
     }
 }

@@ -14,8 +14,8 @@
 //! been the earlier data. So `earlier` is kept while there is such a write (`shadow`), and becomes
 //! `old` then. The rest of the time there is only `old`.
 
+use super::places::Places;
 use headtime_units::{Extent, Lba, Sectors};
-use std::collections::BTreeMap;
 
 /// Bytes are kept in blocks of so many, aligned: the usual request is one or more of them.
 const BLOCK: usize = 4096;
@@ -30,6 +30,8 @@ type Bits = u8;
 
 #[derive(Debug)]
 struct Block {
+    /// Its first sector is this many blocks from the start of the disk.
+    number: u64,
     old: Bytes,
     /// Of which sectors there is an old version: what is in the store is not on the medium.
     held: Bits,
@@ -40,14 +42,16 @@ struct Block {
     shadow: Bits,
 }
 
-/// Older versions of sectors, by block.
+/// Older versions of sectors, by block. In steady state nothing is allocated: an ordered map would
+/// be, a little, with every few writes.
 #[derive(Debug)]
 pub(super) struct Undo {
     sector: usize,
-    blocks: BTreeMap<u64, Block>,
+    /// In no order that means anything, and without gaps.
+    blocks: Vec<Block>,
+    /// Where a block is among them.
+    places: Places,
     spare: Vec<Bytes>,
-    /// Scratch: blocks of which nothing is left.
-    empty: Vec<u64>,
 }
 
 impl Undo {
@@ -61,15 +65,15 @@ impl Undo {
         assert!((512..=BLOCK).contains(&sector) && sector.is_power_of_two());
         Undo {
             sector,
-            blocks: BTreeMap::new(),
+            blocks: Vec::new(),
+            places: Places::default(),
             spare: Vec::new(),
-            empty: Vec::new(),
         }
     }
 
     /// Bytes of memory that older versions take.
     pub fn bytes(&self) -> usize {
-        let blocks = self.blocks.values();
+        let blocks = self.blocks.iter();
         blocks
             .map(|block| BLOCK * (1 + usize::from(block.earlier.is_some())))
             .sum()
@@ -94,14 +98,26 @@ impl Undo {
     pub fn begin(&mut self, extent: Extent, before: &[u8]) {
         let per = self.per_block();
         for (number, bits) in self.parts(extent) {
-            let Undo { blocks, spare, .. } = self;
-            let block = blocks.entry(number).or_insert_with(|| Block {
-                old: take(spare),
-                held: 0,
-                flying: 0,
-                earlier: None,
-                shadow: 0,
+            let Undo {
+                blocks,
+                places,
+                spare,
+                ..
+            } = self;
+            let place = places.get(number).unwrap_or_else(|| {
+                let place = blocks.len() as u32;
+                places.set(number, place);
+                blocks.push(Block {
+                    number,
+                    old: take(spare),
+                    held: 0,
+                    flying: 0,
+                    earlier: None,
+                    shadow: 0,
+                });
+                place
             });
+            let block = &mut blocks[place as usize];
             debug_assert_eq!(block.flying & bits, 0, "two writes of a sector at a time");
             let first = number * per + u64::from(bits.trailing_zeros());
             let from = (first - extent.start.get()) as usize * self.sector;
@@ -148,9 +164,10 @@ impl Undo {
     pub fn undone(&mut self, extent: Extent, mut restore: impl FnMut(Lba, &[u8])) {
         let (sector, per) = (self.sector, self.per_block());
         for (number, bits) in self.parts(extent) {
-            let Some(block) = self.blocks.get_mut(&number) else {
+            let Some(place) = self.places.get(number) else {
                 continue;
             };
+            let block = &mut self.blocks[place as usize];
             let bits = bits & block.flying;
             let shadow = bits & block.shadow;
             let fresh = bits & block.held & !shadow;
@@ -200,43 +217,69 @@ impl Undo {
     /// held after that, and no write is in the drive.
     pub fn power_cut(&mut self, mut restore: impl FnMut(Lba, &[u8])) {
         let (sector, per) = (self.sector, self.per_block());
-        for (number, block) in &self.blocks {
+        self.blocks.sort_unstable_by_key(|block| block.number);
+        for block in &self.blocks {
             each_run(block.held, |from, to| {
-                let start = Lba::new(number * per + from as u64);
+                let start = Lba::new(block.number * per + from as u64);
                 restore(start, &block.old[from * sector..to * sector]);
             });
         }
-        self.each(everything(), |block, _| {
-            block.held = 0;
-            block.flying = 0;
-            block.shadow = 0;
-        });
+        // Their places are no longer theirs.
+        self.places.clear();
+        for mut block in self.blocks.drain(..) {
+            if let Some(earlier) = block.earlier.take() {
+                give_back(&mut self.spare, earlier);
+            }
+            give_back(&mut self.spare, block.old);
+        }
     }
 
     /// Does something with every block that an extent touches, and drops what is no longer needed.
     fn each(&mut self, extent: Extent, mut act: impl FnMut(&mut Block, Bits)) {
         let per = self.per_block();
         let (start, end) = (extent.start.get(), extent.end().get());
-        let mut empty = std::mem::take(&mut self.empty);
-        for (number, block) in self.blocks.range_mut(start / per..end.div_ceil(per)) {
+        let numbers = start / per..end.div_ceil(per);
+        let mut visit = |undo: &mut Undo, place: usize| {
+            let block = &mut undo.blocks[place];
+            let number = block.number;
             let from = start.max(number * per) - number * per;
             let to = end.min(number * per + per) - number * per;
             act(block, bits(from, to));
-            if block.shadow == 0
-                && let Some(earlier) = block.earlier.take()
-            {
-                give_back(&mut self.spare, earlier);
+            undo.tidy(place);
+        };
+        // An extent can be far larger than what is kept, and the other way round.
+        if numbers.end.saturating_sub(numbers.start) < self.blocks.len() as u64 {
+            for number in numbers {
+                if let Some(place) = self.places.get(number) {
+                    visit(self, place as usize);
+                }
             }
-            if block.held == 0 && block.flying == 0 {
-                empty.push(*number);
+        } else {
+            // From the end, as the last one takes the place of one that goes.
+            for place in (0..self.blocks.len()).rev() {
+                if numbers.contains(&self.blocks[place].number) {
+                    visit(self, place);
+                }
             }
         }
-        for number in empty.drain(..) {
-            if let Some(block) = self.blocks.remove(&number) {
-                give_back(&mut self.spare, block.old);
-            }
+    }
+
+    /// Lets go of what a block does not need any more, of all of it if it holds nothing.
+    fn tidy(&mut self, place: usize) {
+        let block = &mut self.blocks[place];
+        if block.shadow == 0
+            && let Some(earlier) = block.earlier.take()
+        {
+            give_back(&mut self.spare, earlier);
         }
-        self.empty = empty;
+        if block.held == 0 && block.flying == 0 {
+            let gone = self.blocks.swap_remove(place);
+            self.places.remove(gone.number);
+            if let Some(moved) = self.blocks.get(place) {
+                self.places.set(moved.number, place as u32);
+            }
+            give_back(&mut self.spare, gone.old);
+        }
     }
 }
 

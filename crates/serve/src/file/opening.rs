@@ -4,7 +4,7 @@ use super::Options;
 use super::error::OpenError;
 use super::safety::{Machine, Use};
 use crate::buffer::Pool;
-use crate::device::Geometry;
+use crate::device::{Geometry, remove_made};
 use headtime_units::Sectors;
 use rustix::event::{Timespec, poll};
 use rustix::fs::{
@@ -22,13 +22,29 @@ pub(super) struct Opened {
     pub file: OwnedFd,
     pub geometry: Geometry,
     pub is_block_device: bool,
+    /// Whether it was not there before.
+    pub made: bool,
 }
 
 /// The largest depth, the engine's.
 const DEPTH_MAX: u32 = 256;
 
-/// Opens, having looked at what it is.
+/// Opens, having looked at what it is. A file that was made for this does not stay if it cannot be
+/// used.
 pub(super) fn open_checked(options: &Options, machine: &Machine) -> Result<Opened, OpenError> {
+    let mut made = false;
+    let opened = open_or_make(options, machine, &mut made);
+    if made && opened.is_err() {
+        remove_made(std::slice::from_ref(&options.path));
+    }
+    opened
+}
+
+fn open_or_make(
+    options: &Options,
+    machine: &Machine,
+    made: &mut bool,
+) -> Result<Opened, OpenError> {
     let path = options.path.as_path();
     if !(1..=DEPTH_MAX).contains(&options.depth) {
         return Err(OpenError::Depth(options.depth));
@@ -37,7 +53,9 @@ pub(super) fn open_checked(options: &Options, machine: &Machine) -> Result<Opene
     // here on the file is named by this descriptor, whatever happens to the path.
     let handle = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::NOENT) if options.create_size.is_some() && !options.read_only => {
-            create(path, options.create_size.unwrap_or_default())?
+            let file = create(path, options.create_size.unwrap_or_default())?;
+            *made = true;
+            file
         }
         handle => handle.map_err(|error| failed(path, "opening it", error))?,
     };
@@ -84,6 +102,7 @@ pub(super) fn open_checked(options: &Options, machine: &Machine) -> Result<Opene
         file,
         geometry,
         is_block_device,
+        made: *made,
     })
 }
 
@@ -285,7 +304,7 @@ fn direct_alignment(path: &Path, file: &OwnedFd) -> Result<u32, OpenError> {
         };
     }
     // Many file systems do not tell, but they refuse.
-    let mut buffer = Pool::new().take(512);
+    let mut buffer = Pool::keeping(0).take(512);
     match rustix::io::pread(file, &mut buffer[..], 512) {
         Ok(_) => Ok(512),
         Err(Errno::INVAL) => Ok(4096),

@@ -8,8 +8,10 @@ use crate::support::{
 use headtime_disk::drive::Fault;
 use headtime_engine::Config;
 use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Control, Device, Part};
-use headtime_serve::disk::Abandoned;
+use headtime_serve::disk::{Abandoned, Disk};
+use headtime_serve::emulated;
 use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
 use headtime_serve::request::{Data, Kind, Submission};
@@ -192,6 +194,87 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
             "command {id}"
         );
     }
+}
+
+/// A file system whose writes end in a file of one that can be frozen: what a program writes to it is
+/// taken, and no sync of it ends.
+struct Sheet {
+    // In the order in which they have to go.
+    mounted: Mounted,
+    _device: Loop,
+    ice: Ice,
+}
+
+impl Sheet {
+    fn new(name: &str) -> Option<Sheet> {
+        let ice = Ice::new(name)?;
+        let image = ice.at().join("image");
+        let file = std::fs::File::create_new(&image).expect("creates");
+        file.set_len(32 * MIB).expect("grows");
+        run("mkfs.ext4", &["-q", "-F", image.to_str()?])?;
+        let device = Loop::over(&image, &[])?;
+        let mounted = Mounted::on(ice._place.path("inner"), &[&device.0])?;
+        Some(Sheet {
+            mounted,
+            _device: device,
+            ice,
+        })
+    }
+}
+
+impl Drop for Sheet {
+    fn drop(&mut self) {
+        self.ice.thaw();
+    }
+}
+
+#[test]
+fn a_store_that_does_not_sync_is_given_up_on() {
+    let Some(mut sheet) = Sheet::new("store") else {
+        return;
+    };
+    let profile = headtime_disk::profile::by_name("wd5000aaks").expect("it is shipped");
+    let store = emulated::StoreSpec::File(sheet.mounted.0.join("store"));
+    let disk = disk_of("noop", Config::default(), move || {
+        emulated::open(emulated::Options {
+            size: Some(8 * MIB),
+            ..emulated::Options::new(profile, store)
+        })
+    });
+    let before = pattern(1, 1 << 20);
+    write(&disk, 0, &before, Flags::FUA).expect("writes");
+    flush(&disk).expect("flushes");
+    let Some(()) = sheet.ice.freeze() else { return };
+    disk.set_timeout(Some(Nanos::from_millis(200)));
+    let timeouts = |disk: &Disk| now(disk.snapshot()).expect("runs").metrics.timeouts;
+    assert_eq!(timeouts(&disk), 0);
+    write(&disk, 0, &pattern(2, 4096), Flags::NONE).expect("is in the drive's buffer");
+    assert_eq!(flush(&disk).expect_err("no answer").kind, Kind::TimedOut);
+    // Once, and not again for the same command.
+    let later = disk.now() + Nanos::from_millis(600);
+    while disk.now() < later {
+        std::thread::yield_now();
+    }
+    let snapshot = now(disk.snapshot()).expect("runs");
+    assert_eq!((snapshot.metrics.timeouts, snapshot.abandoned), (1, 1));
+    assert!(disk.has_failed());
+    // What is there can be read, and nothing is said to be safe.
+    assert!(read(&disk, 0, 8) == Ok(pattern(2, 4096)));
+    assert_eq!(flush(&disk).expect_err("not again").kind, Kind::TimedOut);
+    assert_eq!(now(disk.clear_failure()), Ok(Err(Abandoned(1))));
+    sheet.ice.thaw();
+    while now(disk.clear_failure()) != Ok(Ok(())) {
+        std::thread::yield_now();
+    }
+    flush(&disk).expect("flushes");
+
+    // A disk with a sync that never ends stops, and says that not all is safe.
+    let Some(()) = sheet.ice.freeze() else { return };
+    write(&disk, 0, &before[..4096], Flags::NONE).expect("is in the drive's buffer");
+    let clock = Clock::start();
+    assert!(disk.stop().is_err());
+    let took = clock.now();
+    assert!(took < Time::ZERO + Nanos::from_secs(20), "{took}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use headtime_engine::Config;
 use headtime_sched::{
     Class, Flags, Knowledge, NoPositioning, Op, Origin, Scheduler, ServiceCurve, Spec,
 };
-use headtime_serve::clock::Clock;
+use headtime_serve::clock::{Clock, timespec};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildScheduler, Disk, Options, Refused};
 use headtime_serve::file;
@@ -35,11 +35,15 @@ pub fn scheduler(text: &str) -> (String, BuildScheduler) {
 }
 
 /// A disk before a device, at the depth that the device takes.
-pub fn disk_of<D: Device + 'static>(
+pub fn disk_of<D, E>(
     text: &str,
     engine: Config,
-    open: impl FnOnce() -> Result<D, file::OpenError> + Send + 'static,
-) -> Disk {
+    open: impl FnOnce() -> Result<D, E> + Send + 'static,
+) -> Disk
+where
+    D: Device + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
     let mut options = Options::new("test", Clock::start(), scheduler(text));
     options.engine = engine;
     Disk::start(options, move || {
@@ -255,8 +259,17 @@ impl Mounted {
 }
 
 impl Drop for Mounted {
+    /// The kernel closes what a disk had open some time after the disk is gone.
     fn drop(&mut self) {
-        run("umount", &[self.0.to_str().unwrap_or_default()]);
+        let at = self.0.to_str().unwrap_or_default();
+        for _ in 0..20 {
+            if run("umount", &[at]).is_some() {
+                return;
+            }
+            let _ = rustix::event::poll(&mut [], Some(&timespec(Nanos::from_millis(50))));
+        }
+        // Nobody sees it any more, and it goes with what holds it.
+        run("umount", &["--lazy", at]);
     }
 }
 

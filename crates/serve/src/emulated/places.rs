@@ -1,0 +1,137 @@
+//! Where blocks are found by their numbers: a table without an order, in which nothing is allocated
+//! once it has its size. A map of the library would be a tree, which allocates its nodes, or one
+//! that the workspace forbids, as its order differs from run to run.
+
+/// Numbers and places, by open addressing with linear probing (Knuth, The Art of Computer
+/// Programming, vol. 3, 6.4, algorithms L and R).
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Number and place; a power of two of them, or none. At most half are taken.
+    cells: Vec<Option<(u64, u32)>>,
+    taken: usize,
+}
+
+impl Places {
+    /// The place that a number has.
+    pub fn get(&self, number: u64) -> Option<u32> {
+        if self.cells.is_empty() {
+            return None;
+        }
+        self.cells[self.find(number)].map(|(_, place)| place)
+    }
+
+    /// Gives a number a place, or another one.
+    pub fn set(&mut self, number: u64, place: u32) {
+        if 2 * (self.taken + 1) > self.cells.len() {
+            let larger = (2 * self.cells.len()).max(64);
+            let cells = std::mem::replace(&mut self.cells, vec![None; larger]);
+            for (number, place) in cells.into_iter().flatten() {
+                let at = self.find(number);
+                self.cells[at] = Some((number, place));
+            }
+        }
+        let at = self.find(number);
+        self.taken += usize::from(self.cells[at].is_none());
+        self.cells[at] = Some((number, place));
+    }
+
+    /// A number has no place any more.
+    pub fn remove(&mut self, number: u64) {
+        if self.cells.is_empty() {
+            return;
+        }
+        let mut hole = self.find(number);
+        if self.cells[hole].take().is_none() {
+            return;
+        }
+        self.taken -= 1;
+        // What was put further on because this was taken moves up.
+        let mask = self.cells.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let Some((number, _)) = self.cells[at] else {
+                return;
+            };
+            let from_home = at.wrapping_sub(self.home(number)) & mask;
+            if from_home >= at.wrapping_sub(hole) & mask {
+                self.cells[hole] = self.cells[at].take();
+                hole = at;
+            }
+        }
+    }
+
+    /// No number has a place.
+    pub fn clear(&mut self) {
+        self.cells.fill(None);
+        self.taken = 0;
+    }
+
+    /// The cell that a number is looked for in first: the upper bits of its product with an odd
+    /// number near the golden section of 2^64 (Knuth, 6.4).
+    fn home(&self, number: u64) -> usize {
+        let bits = self.cells.len().trailing_zeros();
+        (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+    }
+
+    /// The cell of a number, or the empty one that it would be put into.
+    fn find(&self, number: u64) -> usize {
+        let mask = self.cells.len() - 1;
+        let mut at = self.home(number);
+        while self.cells[at].is_some_and(|(other, _)| other != number) {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn as_a_map(steps in prop::collection::vec((0..3u8, 0..90u64, any::<u32>()), 0..600)) {
+            let (mut places, mut map) = (Places::default(), BTreeMap::new());
+            for (what, number, place) in steps {
+                // Some that begin at the same cell, and all over the range.
+                let number = number % 9 + (number / 9) * (u64::MAX / 10);
+                match what {
+                    0 | 1 => {
+                        places.set(number, place);
+                        map.insert(number, place);
+                    }
+                    _ => {
+                        places.remove(number);
+                        map.remove(&number);
+                    }
+                }
+                prop_assert_eq!(places.taken, map.len());
+            }
+            for number in 0..90 {
+                let number = number % 9 + (number / 9) * (u64::MAX / 10);
+                prop_assert_eq!(places.get(number), map.get(&number).copied());
+            }
+            places.clear();
+            prop_assert_eq!(places.get(0), None);
+        }
+    }
+
+    #[test]
+    fn a_full_house_of_neighbours() {
+        let mut places = Places::default();
+        for number in 0..100_000u64 {
+            places.set(number * 8, number as u32);
+        }
+        for number in (0..100_000u64).step_by(3) {
+            places.remove(number * 8);
+        }
+        for number in 0..100_000u64 {
+            let wanted = (number % 3 != 0).then_some(number as u32);
+            assert_eq!(places.get(number * 8), wanted);
+        }
+        assert_eq!(places.cells.len(), 1 << 18);
+    }
+}
