@@ -4,6 +4,8 @@ use super::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
 use crate::fault::Fault;
 use headtime_serve::http::client::ask;
+use std::io;
+use std::path::Path;
 
 pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), Fault> {
     let to = |disk: &str, what: &str| -> Result<String, Fault> {
@@ -27,13 +29,26 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
         ControlVerb::Fault(fault) => ("POST", self::fault(fault, &to)?),
     };
     let answer = ask(&args.socket, method, &target, body)
-        .map_err(|error| Fault::File(format!("{}: {error}", args.socket.display())))?;
+        .map_err(|error| unanswered(&args.socket, &error))?;
     match answer.status {
         200 => context.print(&answer.body),
         // The server says what is wrong with what it was asked.
         400 | 403 | 404 => Err(Fault::Usage(answer.body.trim_end().to_owned())),
         _ => Err(Fault::Check(answer.body.trim_end().to_owned())),
     }
+}
+
+/// Why there is no answer: mostly it is the wrong socket, or nobody is there.
+fn unanswered(socket: &Path, error: &io::Error) -> Fault {
+    let what = "`listen.control` in the server's configuration";
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            format!("; no server listens there: give the path of {what}, of one that runs")
+        }
+        io::ErrorKind::InvalidData => format!("; give the path of {what}"),
+        _ => String::new(),
+    };
+    Fault::File(format!("{}: {error}{hint}", socket.display()))
 }
 
 fn fault(

@@ -18,7 +18,7 @@ use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_units::{Bytes, Sectors};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,8 +82,17 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         None => DEVICE_DEPTH,
     });
     if depth > most {
-        let problem = format!("{depth}: the drive takes {most} commands at a time");
+        let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
         return Err(config.error("depth", problem));
+    }
+    if let Backend::Device {
+        path, size: None, ..
+    } = &config.backend
+        && fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    {
+        let path = path.display();
+        let problem = format!("{path}: is not there; with size = \"4GiB\" a file is made");
+        return Err(config.error("device", problem));
     }
     let known = Known::new(config, profile.as_ref())?;
     // What is wrong shows before anything is opened.

@@ -22,10 +22,11 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
         .map(|level| level.to_string_lossy().into_owned())
         .filter(|level| !level.is_empty());
     let filter = match (&given, &config.level) {
-        (Some(level), _) => EnvFilter::try_new(level)
-            .map_err(|error| Fault::Usage(format!("{LEVEL}={level}: {error}")))?,
-        (None, Some(level)) => EnvFilter::try_new(level)
-            .map_err(|error| Fault::Input(format!("log.level: \"{level}\": {error}")))?,
+        (Some(level), _) => {
+            filter(level).map_err(|problem| Fault::Usage(format!("{LEVEL}={level}: {problem}")))?
+        }
+        (None, Some(level)) => filter(level)
+            .map_err(|problem| Fault::Input(format!("log.level: \"{level}\": {problem}")))?,
         (None, None) => EnvFilter::new("info"),
     };
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -40,6 +41,25 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
         LogFormat::Json => messages.json().try_init(),
     };
     Ok(())
+}
+
+/// Reads which messages are wanted: a level, or levels of parts of the program by comma.
+///
+/// # Errors
+///
+/// If one is neither. A word that is no level would be the name of a part, and everything else silent.
+pub fn filter(text: &str) -> Result<EnvFilter, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_one = |part: &str| {
+        part.contains('=') || LEVELS.iter().any(|level| level.eq_ignore_ascii_case(part))
+    };
+    if let Some(part) = text.split(',').map(str::trim).find(|part| !is_one(part)) {
+        return Err(format!(
+            "`{part}` is no level; allowed are {}, or PART=LEVEL, several by comma",
+            LEVELS.join(", ")
+        ));
+    }
+    EnvFilter::try_new(text).map_err(|error| error.to_string())
 }
 
 /// Tells the service manager, if there is one (`NOTIFY_SOCKET`), as sd_notify(3) does.

@@ -213,12 +213,13 @@ async fn serve(
     ready: Ready<'_>,
 ) -> Result<(), Fault> {
     let listen = reload.listen.clone();
+    let file = reload.file.display().to_string();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
     let nbd = nbd::Server::bind(&sockets(&listen), exports.collect(), nbd::Limits::default())
-        .map_err(|error| Fault::File(error.to_string()))?;
+        .map_err(|error| Fault::File(format!("{file}: listen.nbd: {error}")))?;
     let http = Sockets::bind(listen.metrics, listen.control.clone())
         .await
-        .map_err(|error| Fault::File(error.to_string()))?;
+        .map_err(|error| Fault::File(format!("{file}: listen: {error}")))?;
     let mut text = String::from("ready");
     for listen in nbd.listens() {
         let _ = write!(text, " nbd={listen}");

@@ -102,7 +102,7 @@ fn what_is_refused() {
         (
             "scheduler = \"stream\"",
             "scheduler = \"stream\"\ndepth = 64",
-            "error: serve.toml:8: disk[0].depth: 64: the drive takes 32 commands at a time",
+            "error: serve.toml:8: disk[0].depth: 64: allowed is 1 to 32, as many as the drive takes",
         ),
         (
             "scheduler = \"noop\"",
@@ -125,6 +125,11 @@ fn what_is_refused() {
             "error: serve.toml:17: disk[1].device: no: No such file or directory",
         ),
         ("\"disk.img\"", "\"/dev\"", "disk[1].device: /dev"),
+        (
+            "size = \"1MiB\"",
+            "read_only = false",
+            "error: serve.toml:17: disk[1].device: disk.img: is not there; with size = ",
+        ),
         ("\"disk.img\"", "\"/dev/zero\"", "disk[1].device: /dev/zero"),
         (
             "store = \"memory\"",

@@ -205,5 +205,14 @@ fn nobody_there() {
     let server = Server::start("nobody", CONFIG, &[]);
     let output = super::common::run(&server.directory, &["control", "no.sock", "status"]);
     assert_eq!(output.status.code(), Some(4));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: no.sock: "));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.starts_with("error: no.sock: "), "{error}");
+    let expected = "no server listens there: give the path of `listen.control`";
+    assert!(error.contains(expected), "{error}");
+    // Clients' socket is another.
+    let output = super::common::run(&server.directory, &["control", "nbd.sock", "status"]);
+    assert_eq!(output.status.code(), Some(4));
+    let error = String::from_utf8_lossy(&output.stderr);
+    let expected = "the answer is not HTTP; give the path of `listen.control`";
+    assert!(error.contains(expected), "{error}");
 }

@@ -155,9 +155,13 @@ const KEYS: [&str; 11] = [
 /// The policy that is told of requests before they come.
 const FORETOLD: &str = "clairvoyant";
 
-/// Reads a scheduler that can be had live.
+/// Reads a scheduler that can be had live. The error does not repeat the text.
 pub fn scheduler(text: &str) -> Result<Spec, String> {
-    let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
+    let spec: Spec = text.parse().map_err(|error| {
+        let said = format!("{error}");
+        let text = format!("scheduler \"{text}\": ");
+        said.strip_prefix(&text).unwrap_or(&said).to_owned()
+    })?;
     if spec.info().name == FORETOLD {
         return Err("is told of requests before they come, which only a simulation can".to_owned());
     }

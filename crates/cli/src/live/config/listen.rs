@@ -2,6 +2,7 @@
 
 use super::seen::{Seen, in_use_once, once};
 use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket};
+use crate::live::messages::filter;
 use crate::scenario::tree::{Place, Section, TreeError};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,15 +13,17 @@ pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<Listen
     section.allow(&["nbd", "tcp", "metrics", "control"])?;
     let expected = "a socket, such as \"unix:headtime.sock\"";
     let nbd = section
-        .parse_list("nbd", expected, socket)?
+        .parse_list("nbd", expected, |text| {
+            socket(text).map_err(|problem| format!("\"{text}\": {problem}"))
+        })?
         .unwrap_or_default();
     let tcp = section.flag("tcp")?.unwrap_or(false);
     let metrics = section.parse(
         "metrics",
         "an address, such as \"127.0.0.1:9104\"",
-        loopback,
+        |text| loopback(text, 9104),
     )?;
-    let control = section.parse("control", expected, |text| match socket(text)? {
+    let control = section.parse("control", "\"unix:PATH\"", |text| match socket(text)? {
         Socket::Unix(path) => Ok(path),
         Socket::Tcp(_) => Err("allowed is a unix socket only, unix:PATH".to_owned()),
     })?;
@@ -66,20 +69,20 @@ fn socket(text: &str) -> Result<Socket, String> {
         };
     }
     if let Some(address) = text.strip_prefix("tcp:") {
-        return loopback(address).map(Socket::Tcp);
+        return loopback(address, 10809).map(Socket::Tcp);
     }
-    Err(format!("`{text}`: write unix:PATH, or tcp:127.0.0.1:10809"))
+    Err("write unix:PATH, or tcp:127.0.0.1:10809".to_owned())
 }
 
-/// Reads an address that only this machine reaches.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+/// Reads an address that only this machine reaches; `port` is one for an example.
+fn loopback(text: &str, port: u16) -> Result<SocketAddr, String> {
     let literal = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     };
     let address: SocketAddr = literal
         .parse()
-        .map_err(|_| "write address and port, such as 127.0.0.1:9104 or [::1]:9104".to_owned())?;
+        .map_err(|_| format!("write address and port, such as 127.0.0.1:{port} or [::1]:{port}"))?;
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err(
@@ -92,7 +95,9 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 /// Reads `[log]`.
 pub(super) fn log(mut section: Section<'_>) -> Result<LogConfig, TreeError> {
     section.allow(&["level", "format", "events"])?;
-    let level = section.text("level")?.map(str::to_owned);
+    let level = section.parse("level", "a level, such as \"info\"", |text| {
+        filter(text).map(|_| text.to_owned())
+    })?;
     let format = section.parse("format", "\"text\" or \"json\"", |text| match text {
         "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),

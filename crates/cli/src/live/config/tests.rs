@@ -232,12 +232,12 @@ fn what_does_not_fit() {
         (
             "tcp:localhost:10809",
             "tcp:10.0.0.1:10809",
-            "listen.nbd: other machines could reach that address",
+            "listen.nbd: \"tcp:10.0.0.1:10809\": other machines could reach that address",
         ),
         (
             "tcp:localhost:10809",
             "udp:x",
-            "listen.nbd: `udp:x`: write unix:PATH",
+            "listen.nbd: \"udp:x\": write unix:PATH",
         ),
         (
             "tcp:localhost:10809",
@@ -252,7 +252,7 @@ fn what_does_not_fit() {
         (
             "[::1]:9104",
             "9104",
-            "listen.metrics: \"9104\": write address and port",
+            "listen.metrics: \"9104\": write address and port, such as 127.0.0.1:9104",
         ),
         (
             "unix:control.sock",
@@ -275,6 +275,32 @@ fn what_does_not_fit() {
             "the path has 108 bytes; a unix socket's has at most 107",
         ),
         ("unix:control.sock", "unix:", "the path is missing"),
+        (
+            "tcp:localhost:10809",
+            "tcp:localhost:99999",
+            "listen.nbd: \"tcp:localhost:99999\": write address and port, such as 127.0.0.1:10809",
+        ),
+        (
+            "unix:control.sock",
+            "control.sock",
+            "listen.control: \"control.sock\": write unix:PATH",
+        ),
+        (
+            "level = \"debug\"",
+            "level = \"loud\"",
+            "c.toml:44: log.level: \"loud\": `loud` is no level; allowed are off, error,",
+        ),
+        (
+            "level = \"debug\"",
+            "level = \"debug,tokio=loud\"",
+            "c.toml:44: log.level: \"debug,tokio=loud\": ",
+        ),
+        ("level = \"debug\"", "level = \"warn,tokio=debug\"", ""),
+        (
+            "scheduler = \"noop\"",
+            "scheduler = \"bfq\"",
+            "disk[1].scheduler: \"bfq\": there is no policy \"bfq\"",
+        ),
         (
             "format = \"json\"",
             "format = \"xml\"",
