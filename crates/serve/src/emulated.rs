@@ -30,7 +30,10 @@
 //! the engine is when the one before it completed in the model. The platters' angle is zero at time
 //! zero.
 
+mod bytes;
+mod error;
 mod places;
+mod power;
 mod store;
 mod sync;
 #[cfg(test)]
@@ -38,28 +41,26 @@ mod tests;
 mod undo;
 
 use crate::device::{
-    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Part, Parts, remove_made,
+    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts, remove_made,
 };
-use crate::request::{Data, Failure, Kind};
+use crate::request::{Failure, Kind};
+use bytes::has_bytes;
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
 use headtime_sched::{Flags, Op, Request, Tag};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Store, WriteError};
+use store::Store;
 use sync::{Syncer, Ticket};
 use undo::Undo;
 
+pub use error::OpenError;
 pub use store::FILE_BYTES_MAX;
-
-/// A power cut waits no longer for what it has taken back to be synced.
-const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
 
 /// A drive that is told to stall for longer does so for a year.
 const STALL_MAX: Nanos = Nanos::from_secs(365 * 24 * 60 * 60);
@@ -98,111 +99,6 @@ impl Options {
             seed: 1,
         }
     }
-}
-
-/// Why a drive cannot be emulated.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The size is not that of whole sectors, or none.
-    #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
-    Size {
-        /// The size.
-        size: u64,
-        /// The drive's.
-        sector_bytes: u32,
-    },
-    /// The drive is smaller.
-    #[error("a size of {size} bytes is more than the {capacity} bytes of drive {drive}")]
-    Capacity {
-        /// The size.
-        size: u64,
-        /// The drive's.
-        capacity: u64,
-        /// The drive.
-        drive: String,
-    },
-    /// The kernel gives no memory.
-    #[error("no memory for a store: {0}")]
-    Memory(io::Error),
-    /// A file of the store cannot be opened.
-    #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is something else.
-    #[error("{} is not a regular file", path.display())]
-    NotAFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Somebody else has it open as a store.
-    #[error("{} is in use by another server", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is used for something else beside.
-    #[error("{} is in use: {what}", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-        /// For what.
-        what: crate::file::Use,
-    },
-    /// It was made for another size.
-    #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
-    OtherSize {
-        /// The file.
-        path: PathBuf,
-        /// Its size, bytes.
-        found: u64,
-        /// What it would have, bytes.
-        wanted: u64,
-    },
-    /// There is one file more than the size needs.
-    #[error("{} belongs to a larger store; this one ends before it", path.display())]
-    Beyond {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Some of its files are there, and not all.
-    #[error(
-        "{} is there, but {}, which belongs to it, is not", holds.display(), missing.display()
-    )]
-    InPart {
-        /// One that is there.
-        holds: PathBuf,
-        /// One that is not, or is empty.
-        missing: PathBuf,
-    },
-    /// The process may not have files so large.
-    #[error(
-        "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
-        path.display()
-    )]
-    Limit {
-        /// The file.
-        path: PathBuf,
-        /// Bytes that it would have.
-        wanted: u64,
-        /// Bytes that it may have.
-        limit: u64,
-    },
-    /// The file system has no files so large.
-    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Bytes that it would have.
-        wanted: u64,
-    },
-    /// There is no thread to be had.
-    #[error("no thread for a store: {0}")]
-    Thread(io::Error),
 }
 
 /// A command in the drive.
@@ -400,49 +296,6 @@ impl Emulated {
         });
     }
 
-    /// Puts the bytes of a write into the store, and what they replace where it can be had back.
-    fn put(&mut self, parts: &Parts) -> Result<(), Failure> {
-        let sector = self.geometry.sector_bytes;
-        for part in parts {
-            let Data::Buffer(buffer) = &part.data else {
-                continue;
-            };
-            let offset = part.extent.start.get() * u64::from(sector);
-            self.before.resize(buffer.len(), 0);
-            if let Err(errno) = self.store.read(offset, &mut self.before) {
-                self.take_back(parts, Some(part.extent.start));
-                return Err(failure(errno));
-            }
-            self.undo.begin(part.extent, &self.before);
-            if let Err(error) = self.store.write(offset, buffer) {
-                let sectors = error.written.div_ceil(u64::from(sector));
-                self.take_back(parts, Some(part.extent.start + Sectors::new(sectors)));
-                return Err(failure(error.errno));
-            }
-        }
-        Ok(())
-    }
-
-    /// A write does not happen: what it replaced is put back, up to a sector from which on it had not
-    /// replaced anything. There need not be space for those.
-    fn take_back(&mut self, parts: &Parts, until: Option<Lba>) {
-        let sector = self.geometry.sector_bytes;
-        for part in parts.iter().filter(|part| has_bytes(part)) {
-            self.undo.undone(part.extent, |lba, old| {
-                let there = until.map_or(u64::MAX, |until| {
-                    until.get().saturating_sub(lba.get()) * u64::from(sector)
-                });
-                let old = &old[..old.len().min(there as usize)];
-                let offset = lba.get() * u64::from(sector);
-                if let Err(WriteError { errno, .. }) = self.store.write(offset, old) {
-                    // The write failed, or was given up on: as far as anybody was told, it may have
-                    // happened.
-                    tracing::warn!(sector = %lba, "a write could not be taken back: {errno}");
-                }
-            });
-        }
-    }
-
     /// Fails a command at once.
     fn refuse(&mut self, at: Time, command: &Request, parts: Parts, failure: Failure) {
         self.ready.push_back(Ready {
@@ -456,109 +309,6 @@ impl Emulated {
             durable: false,
         });
     }
-
-    /// What is left to be done with the store when a command completes.
-    fn settle(&mut self, op: Op, parts: &mut Parts) -> Result<(), Failure> {
-        let sector = self.geometry.sector_bytes;
-        for part in parts {
-            let offset = part.extent.start.get() * u64::from(sector);
-            let len = part.extent.len.bytes(sector);
-            match (op, &mut part.data) {
-                (Op::Read, Data::Buffer(buffer)) => self.store.read(offset, buffer),
-                (Op::Discard, _) | (Op::Write, Data::Zeroes { may_punch: true }) => {
-                    self.undo.forget(part.extent);
-                    self.store.punch(offset, len)
-                }
-                (Op::Write, Data::Zeroes { may_punch: false }) => {
-                    self.undo.forget(part.extent);
-                    self.store.zero(offset, len)
-                }
-                _ => Ok(()),
-            }
-            .map_err(|errno| Failure {
-                at: Some(part.extent.start),
-                ..failure(errno)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn power_cut(&mut self, now: Time) -> Result<(), ControlError> {
-        if !self.has_power {
-            return Ok(());
-        }
-        let now = self.advance(now);
-        self.has_power = false;
-        self.drive.power_cycle(now);
-        self.account();
-        // Whoever has not been told that a command is done is told that it is not: its data may be
-        // gone, or what it read taken back.
-        let offline = Err(Failure::new(Kind::Offline));
-        for ready in &mut self.ready {
-            ready.done.at = now;
-            ready.done.result = offline;
-            ready.durable = false;
-        }
-        for _ in 0..self.syncing.len() {
-            let Some(mut syncing) = self.syncing.pop_front() else {
-                break;
-            };
-            if syncing.abandoned {
-                self.syncing.push_back(syncing);
-                continue;
-            }
-            syncing.done.at = now;
-            syncing.done.result = offline;
-            self.ready.push_back(Ready {
-                done: syncing.done,
-                op: Op::Flush,
-                durable: false,
-            });
-        }
-        for (index, command) in self.in_flight.iter_mut().enumerate() {
-            if let Some(InFlight { op, parts, .. }) = command.take() {
-                self.ready.push_back(Ready {
-                    done: Done {
-                        tag: Tag(index as u32),
-                        at: now,
-                        result: offline,
-                        parts,
-                    },
-                    op,
-                    durable: false,
-                });
-            }
-        }
-        let mut failed = None;
-        let sector = u64::from(self.geometry.sector_bytes);
-        self.undo.power_cut(|lba, old| {
-            if let Err(error) = self.store.write(lba.get() * sector, old) {
-                failed = Some(error.errno);
-            }
-        });
-        let synced = match (failed, &self.syncer) {
-            (Some(errno), _) => Err(errno),
-            (None, Some(syncer)) => syncer.sync(CUT_SYNC_MAX),
-            (None, None) => Ok(()),
-        };
-        match synced {
-            Ok(()) => Ok(()),
-            Err(errno) => Err(ControlError::Store(errno.raw_os_error())),
-        }
-    }
-
-    fn power_on(&mut self, now: Time) {
-        if !self.has_power {
-            let now = self.advance(now);
-            self.drive.power_cycle(now);
-            self.has_power = true;
-        }
-    }
-}
-
-/// Whether a part of a write brings data of its own.
-fn has_bytes(part: &Part) -> bool {
-    matches!(part.data, Data::Buffer(_))
 }
 
 fn failure(errno: Errno) -> Failure {

@@ -4,27 +4,28 @@
 //! device in model time that is what keeps lateness from adding up, as the next command starts when
 //! the one before ended and not when this thread noticed.
 
+mod orders;
+mod start;
+mod timeouts;
+
 use super::log::Log;
-use super::{Abandoned, Options, Order, Shared, StartError, lock};
-use crate::buffer::Pool;
+use super::{Options, Shared, StartError};
 use crate::clock::{Clock, timespec};
-use crate::device::{Aborted, Control, Device, Geometry, Part, Parts, remove_made};
+use crate::device::{Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
-use crate::metrics::{Metrics, Snapshot};
+use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
-use crate::sys;
-use crossbeam_queue::ArrayQueue;
-use headtime_engine::{Arrival, Command, Config, Engine, Event, Finished, Outcome, log};
-use headtime_sched::{Class, Flags, Op, Origin, Request, Scheduler, Tag, WaitStats};
+use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
+use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
-use tokio::sync::Notify;
+use timeouts::Deadline;
 
 /// How long before a precise wake the thread stops sleeping and spins, with and without being ahead
 /// of ordinary threads: a sleeper that has to compete is woken later.
@@ -84,17 +85,6 @@ impl Drop for Closing {
     }
 }
 
-/// When to give up on a command.
-#[derive(Clone, Copy)]
-struct Deadline {
-    at: Time,
-    tag: Tag,
-    /// Which command of this tag.
-    serial: u64,
-    /// Whether the device has said once that it is about to complete it.
-    promised: bool,
-}
-
 struct Thread {
     shared: Arc<Shared>,
     clock: Clock,
@@ -150,106 +140,6 @@ impl Completer for Nobody {
 }
 
 impl Thread {
-    fn start<E>(
-        mut options: Options,
-        open: impl FnOnce() -> Result<Box<dyn Device>, E>,
-        doorbell: OwnedFd,
-    ) -> Result<Thread, StartError>
-    where
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let name = options.name;
-        let mut device = open().map_err(|error| StartError::Device {
-            name: name.clone(),
-            error: error.into(),
-        })?;
-        let geometry = device.geometry();
-        let (scheduler, build) = options.scheduler;
-        let mut config = options.engine;
-        if let Some(bytes) = options.merge_bytes_max {
-            let sectors = bytes / u64::from(geometry.sector_bytes);
-            config.merge_sectors_max = Sectors::new(sectors.max(1));
-            for (key, value) in &mut options.log_settings {
-                if key == "merge_sectors_max" {
-                    *value = config.merge_sectors_max.to_string();
-                }
-            }
-        }
-        let (sink, settings) = (options.log, &options.log_settings);
-        let (engine, log) = engine_and_log(&name, config, build(), &geometry, sink, settings)
-            .inspect_err(|_| remove_made(device.made()))?;
-        let mut spin = Nanos::ZERO;
-        if device.in_model_time() {
-            sys::exact_timers();
-            spin = SPIN;
-            if options.real_time {
-                match sys::real_time() {
-                    Ok(()) => spin = SPIN_REAL_TIME,
-                    Err(error) => tracing::info!(
-                        disk = name,
-                        "not ahead of ordinary threads, completions may come later: {error}"
-                    ),
-                }
-            }
-        }
-        let estimate = options
-            .estimate
-            .filter(|_| device.head_time(Time::ZERO).is_none())
-            .map(|profile| Box::new(HeadTimeEstimate::new(&profile, geometry.sector_bytes)));
-        let shared = Arc::new(Shared {
-            name,
-            clock: options.clock,
-            pool: Pool::new(),
-            geometry,
-            allocation: device.allocation(),
-            discards_to_zeroes: device.discards_to_zeroes(),
-            made: device.made().to_vec(),
-            exports: options.exports,
-            queue: ArrayQueue::new(options.queue.max(1)),
-            room: Notify::new(),
-            was_full: AtomicBool::new(false),
-            orders: Mutex::new(Vec::new()),
-            ordered: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
-            doorbell,
-            stopped: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-            thread: Mutex::new(None),
-        });
-        Ok(Thread {
-            shared,
-            clock: options.clock,
-            engine,
-            scheduler,
-            device,
-            timeout: options.timeout,
-            deadlines: VecDeque::new(),
-            commands: Vec::new(),
-            issued: 0,
-            pending: Vec::new(),
-            free: Vec::new(),
-            unfinished_max: options.unfinished.max(1),
-            unissued: VecDeque::new(),
-            spare_parts: Vec::new(),
-            next: None,
-            now: Time::ZERO,
-            metrics: Metrics::new(usize::from(options.exports)),
-            estimate,
-            waits_before: WaitStats::default(),
-            log,
-            log_flushed: Time::ZERO,
-            to_wake: Vec::new(),
-            completed: 0,
-            steps: 0,
-            spin,
-            stopping: false,
-            failed_before_cut: None,
-            flush_failed: None,
-            last_flush: None,
-        })
-    }
-
     fn run(mut self) -> io::Result<()> {
         loop {
             let real = self.clock.now();
@@ -533,72 +423,6 @@ impl Thread {
         self.commands(at);
     }
 
-    /// Gives up on a command whose time is over.
-    fn give_up(&mut self, at: Time) {
-        let Some(deadline) = self.deadlines.pop_front() else {
-            return;
-        };
-        let Deadline { tag, serial, .. } = deadline;
-        if self.commands[tag.index()] != (serial, true) {
-            // It was done in time.
-            return;
-        }
-        let failure = Failure::new(Kind::TimedOut);
-        let parts = match self.device.abort(at, tag) {
-            Aborted::Undone(parts) => parts,
-            Aborted::Abandoned => {
-                for (id, _) in self.engine.parts(tag) {
-                    if let Some(pending) = &mut self.pending[id as usize] {
-                        pending.failure = Some(failure);
-                    }
-                }
-                Parts::new()
-            }
-            Aborted::No => {
-                self.promised(at, deadline);
-                return;
-            }
-        };
-        self.metrics.timeouts += 1;
-        tracing::warn!(
-            disk = self.shared.name,
-            "the device did not answer within {}; gave up on a command",
-            self.timeout.unwrap_or(Nanos::ZERO)
-        );
-        self.commands[tag.index()].1 = false;
-        if let Some(estimate) = &mut self.estimate {
-            estimate.gave_up(at, tag);
-        }
-        for part in parts {
-            if let Some(pending) = &mut self.pending[part.id as usize] {
-                pending.data = Some(part.data);
-                pending.failure = Some(failure);
-            }
-        }
-        self.end_of_command(tag, at, Err(failure));
-    }
-
-    /// The device completes a command on which it should have been given up. If that is not so in
-    /// time either, it is said, once: the command is the device's, and ends when that ends it.
-    fn promised(&mut self, at: Time, deadline: Deadline) {
-        let Some(timeout) = self.timeout else {
-            return;
-        };
-        if deadline.promised {
-            self.metrics.timeouts += 1;
-            tracing::warn!(
-                disk = self.shared.name,
-                "the device works on a command for longer than twice {timeout}, and does not let go of it"
-            );
-            return;
-        }
-        self.deadlines.push_back(Deadline {
-            at: at + timeout,
-            promised: true,
-            ..deadline
-        });
-    }
-
     fn finish(&mut self, at: Time, done: &Finished) {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
@@ -662,122 +486,6 @@ impl Thread {
         for to in self.to_wake.drain(..) {
             to.wake();
         }
-    }
-
-    fn obey(&mut self, real: Time) {
-        let at = real.max(self.now);
-        // The device is told the time; nothing may happen to it before that.
-        self.now = at;
-        let orders = std::mem::take(&mut *lock(&self.shared.orders));
-        for order in orders {
-            match order {
-                Order::Swap { text, build } => {
-                    if let Some(log) = &mut self.log {
-                        log::write_swap(&mut log.text, at, &text);
-                    }
-                    self.waits_before = self.waits();
-                    self.waits_before.streams = 0;
-                    // One that is under way ends with its scheduler, unrewarded.
-                    self.waits_before.waits_lost =
-                        self.waits_before.waits - self.waits_before.waits_won;
-                    self.engine.replace_scheduler(at, build());
-                    self.scheduler = text;
-                    self.commands(at);
-                }
-                Order::SetTimeout(timeout) => self.set_timeout(at, timeout),
-                Order::Device(what, answer) => {
-                    let result = self.device.control(at, &what);
-                    if result.is_ok() {
-                        match what {
-                            Control::PowerCut => {
-                                let failed = self.shared.failed.load(Ordering::SeqCst);
-                                self.failed_before_cut.get_or_insert(failed);
-                            }
-                            // Only what the cut has broken is mended by the power.
-                            Control::PowerOn => {
-                                if self.failed_before_cut.take() == Some(false) {
-                                    self.clear_failure();
-                                }
-                            }
-                            Control::Fault(_) => {}
-                        }
-                    }
-                    // Who asked may have gone.
-                    let _ = answer.send(result);
-                }
-                Order::ClearFailure(answer) => {
-                    let result = match self.device.abandoned() {
-                        0 => {
-                            self.clear_failure();
-                            Ok(())
-                        }
-                        abandoned => Err(Abandoned(abandoned)),
-                    };
-                    let _ = answer.send(result);
-                }
-                Order::Snapshot(answer) => {
-                    let _ = answer.send(self.snapshot(at));
-                }
-                Order::Stop => {
-                    self.shared.stopped.store(true, Ordering::SeqCst);
-                    self.shared.room.notify_waiters();
-                    self.stopping = true;
-                }
-            }
-        }
-    }
-
-    fn clear_failure(&mut self) {
-        self.flush_failed = None;
-        self.shared.failed.store(false, Ordering::SeqCst);
-    }
-
-    /// Commands in the device keep their time unless the new one is shorter, or they had none.
-    fn set_timeout(&mut self, now: Time, timeout: Option<Nanos>) {
-        self.timeout = timeout;
-        let latest = timeout.map(|timeout| now + timeout);
-        for Deadline { at, .. } in &mut self.deadlines {
-            *at = (*at).min(latest.unwrap_or(*at));
-        }
-        let Some(latest) = latest else { return };
-        for (index, (serial, there)) in self.commands.iter().enumerate() {
-            let timed = self.deadlines.iter().any(|timed| timed.serial == *serial);
-            // Number 0 is of those that never reach the device.
-            if *there && *serial > 0 && !timed {
-                let tag = Tag(index as u32);
-                self.deadlines.push_back(Deadline {
-                    at: latest,
-                    tag,
-                    serial: *serial,
-                    promised: false,
-                });
-            }
-        }
-    }
-
-    /// Of all schedulers that there were.
-    fn waits(&self) -> WaitStats {
-        let mut waits = self.waits_before;
-        waits += self.engine.scheduler().waits();
-        waits
-    }
-
-    fn snapshot(&mut self, at: Time) -> Box<Snapshot> {
-        Box::new(Snapshot {
-            now: at,
-            scheduler: self.scheduler.clone(),
-            metrics: self.metrics.clone(),
-            engine: *self.engine.stats(),
-            waits: self.waits(),
-            in_flight: self.engine.in_flight(),
-            waiting: self.engine.waiting(),
-            abandoned: self.device.abandoned(),
-            failed: self.shared.failed.load(Ordering::Relaxed),
-            in_model_time: self.device.in_model_time(),
-            head_time: self.device.head_time(at),
-            head_time_estimated: self.estimate.as_mut().map(|estimate| estimate.account(at)),
-            capacity: self.shared.geometry.capacity,
-        })
     }
 
     fn flush_at_the_end(&mut self, real: Time) {
@@ -874,36 +582,6 @@ impl Thread {
             let _ = rustix::io::read(&shared.doorbell, &mut rung);
         }
     }
-}
-
-/// What stands before the device, if it fits it.
-fn engine_and_log(
-    name: &str,
-    config: Config,
-    scheduler: Box<dyn Scheduler>,
-    geometry: &Geometry,
-    sink: Option<Box<dyn io::Write + Send>>,
-    settings: &[(String, String)],
-) -> Result<(Engine, Option<Log>), StartError> {
-    if config.depth > geometry.depth {
-        return Err(StartError::Depth {
-            name: name.to_owned(),
-            depth: config.depth,
-            device: geometry.depth,
-        });
-    }
-    let engine = Engine::new(config, scheduler).map_err(|error| StartError::Config {
-        name: name.to_owned(),
-        error,
-    })?;
-    let log = sink
-        .map(|sink| Log::start(sink, settings))
-        .transpose()
-        .map_err(|error| StartError::Machine {
-            name: name.to_owned(),
-            error,
-        })?;
-    Ok((engine, log))
 }
 
 /// The cookie of the flush that ends a disk; front ends number theirs from 0.

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::buffer::Pool;
+use crate::device::Part;
+use crate::request::Data;
 use headtime_disk::profile::by_name;
 use headtime_sched::Request;
 

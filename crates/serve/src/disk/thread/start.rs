@@ -1,0 +1,152 @@
+//! From what a disk is to be to a thread that can run.
+
+use super::super::log::Log;
+use super::super::{Options, Shared, StartError};
+use super::{SPIN, SPIN_REAL_TIME, Thread};
+use crate::buffer::Pool;
+use crate::device::{Device, Geometry, remove_made};
+use crate::estimate::HeadTimeEstimate;
+use crate::metrics::Metrics;
+use crate::sys;
+use crossbeam_queue::ArrayQueue;
+use headtime_engine::{Config, Engine};
+use headtime_sched::{Scheduler, WaitStats};
+use headtime_units::{Nanos, Sectors, Time};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+impl Thread {
+    pub(super) fn start<E>(
+        mut options: Options,
+        open: impl FnOnce() -> Result<Box<dyn Device>, E>,
+        doorbell: OwnedFd,
+    ) -> Result<Thread, StartError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let name = options.name;
+        let mut device = open().map_err(|error| StartError::Device {
+            name: name.clone(),
+            error: error.into(),
+        })?;
+        let geometry = device.geometry();
+        let (scheduler, build) = options.scheduler;
+        let mut config = options.engine;
+        if let Some(bytes) = options.merge_bytes_max {
+            let sectors = bytes / u64::from(geometry.sector_bytes);
+            config.merge_sectors_max = Sectors::new(sectors.max(1));
+            for (key, value) in &mut options.log_settings {
+                if key == "merge_sectors_max" {
+                    *value = config.merge_sectors_max.to_string();
+                }
+            }
+        }
+        let (sink, settings) = (options.log, &options.log_settings);
+        let (engine, log) = engine_and_log(&name, config, build(), &geometry, sink, settings)
+            .inspect_err(|_| remove_made(device.made()))?;
+        let mut spin = Nanos::ZERO;
+        if device.in_model_time() {
+            sys::exact_timers();
+            spin = SPIN;
+            if options.real_time {
+                match sys::real_time() {
+                    Ok(()) => spin = SPIN_REAL_TIME,
+                    Err(error) => tracing::info!(
+                        disk = name,
+                        "not ahead of ordinary threads, completions may come later: {error}"
+                    ),
+                }
+            }
+        }
+        let estimate = options
+            .estimate
+            .filter(|_| device.head_time(Time::ZERO).is_none())
+            .map(|profile| Box::new(HeadTimeEstimate::new(&profile, geometry.sector_bytes)));
+        let shared = Arc::new(Shared {
+            name,
+            clock: options.clock,
+            pool: Pool::new(),
+            geometry,
+            allocation: device.allocation(),
+            discards_to_zeroes: device.discards_to_zeroes(),
+            made: device.made().to_vec(),
+            exports: options.exports,
+            queue: ArrayQueue::new(options.queue.max(1)),
+            room: Notify::new(),
+            was_full: AtomicBool::new(false),
+            orders: Mutex::new(Vec::new()),
+            ordered: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            doorbell,
+            stopped: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        Ok(Thread {
+            shared,
+            clock: options.clock,
+            engine,
+            scheduler,
+            device,
+            timeout: options.timeout,
+            deadlines: VecDeque::new(),
+            commands: Vec::new(),
+            issued: 0,
+            pending: Vec::new(),
+            free: Vec::new(),
+            unfinished_max: options.unfinished.max(1),
+            unissued: VecDeque::new(),
+            spare_parts: Vec::new(),
+            next: None,
+            now: Time::ZERO,
+            metrics: Metrics::new(usize::from(options.exports)),
+            estimate,
+            waits_before: WaitStats::default(),
+            log,
+            log_flushed: Time::ZERO,
+            to_wake: Vec::new(),
+            completed: 0,
+            steps: 0,
+            spin,
+            stopping: false,
+            failed_before_cut: None,
+            flush_failed: None,
+            last_flush: None,
+        })
+    }
+}
+
+/// What stands before the device, if it fits it.
+fn engine_and_log(
+    name: &str,
+    config: Config,
+    scheduler: Box<dyn Scheduler>,
+    geometry: &Geometry,
+    sink: Option<Box<dyn io::Write + Send>>,
+    settings: &[(String, String)],
+) -> Result<(Engine, Option<Log>), StartError> {
+    if config.depth > geometry.depth {
+        return Err(StartError::Depth {
+            name: name.to_owned(),
+            depth: config.depth,
+            device: geometry.depth,
+        });
+    }
+    let engine = Engine::new(config, scheduler).map_err(|error| StartError::Config {
+        name: name.to_owned(),
+        error,
+    })?;
+    let log = sink
+        .map(|sink| Log::start(sink, settings))
+        .transpose()
+        .map_err(|error| StartError::Machine {
+            name: name.to_owned(),
+            error,
+        })?;
+    Ok((engine, log))
+}

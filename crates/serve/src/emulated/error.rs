@@ -1,0 +1,109 @@
+//! Why a drive cannot be emulated.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a drive cannot be emulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The size is not that of whole sectors, or none.
+    #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
+    Size {
+        /// The size.
+        size: u64,
+        /// The drive's.
+        sector_bytes: u32,
+    },
+    /// The drive is smaller.
+    #[error("a size of {size} bytes is more than the {capacity} bytes of drive {drive}")]
+    Capacity {
+        /// The size.
+        size: u64,
+        /// The drive's.
+        capacity: u64,
+        /// The drive.
+        drive: String,
+    },
+    /// The kernel gives no memory.
+    #[error("no memory for a store: {0}")]
+    Memory(io::Error),
+    /// A file of the store cannot be opened.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is something else.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else has it open as a store.
+    #[error("{} is in use by another server", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is used for something else beside.
+    #[error("{} is in use: {what}", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// For what.
+        what: crate::file::Use,
+    },
+    /// It was made for another size.
+    #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size, bytes.
+        found: u64,
+        /// What it would have, bytes.
+        wanted: u64,
+    },
+    /// There is one file more than the size needs.
+    #[error("{} belongs to a larger store; this one ends before it", path.display())]
+    Beyond {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Some of its files are there, and not all.
+    #[error(
+        "{} is there, but {}, which belongs to it, is not", holds.display(), missing.display()
+    )]
+    InPart {
+        /// One that is there.
+        holds: PathBuf,
+        /// One that is not, or is empty.
+        missing: PathBuf,
+    },
+    /// The process may not have files so large.
+    #[error(
+        "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
+        path.display()
+    )]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// The file system has no files so large.
+    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+    },
+    /// There is no thread to be had.
+    #[error("no thread for a store: {0}")]
+    Thread(io::Error),
+}

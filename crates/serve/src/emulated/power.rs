@@ -1,0 +1,84 @@
+//! The power fails, and comes back.
+
+use super::{Emulated, InFlight, Ready};
+use crate::device::{ControlError, Done};
+use crate::request::{Failure, Kind};
+use headtime_sched::{Op, Tag};
+use headtime_units::{Nanos, Time};
+
+/// A power cut waits no longer for what it has taken back to be synced.
+const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
+
+impl Emulated {
+    pub(super) fn power_cut(&mut self, now: Time) -> Result<(), ControlError> {
+        if !self.has_power {
+            return Ok(());
+        }
+        let now = self.advance(now);
+        self.has_power = false;
+        self.drive.power_cycle(now);
+        self.account();
+        // Whoever has not been told that a command is done is told that it is not: its data may be
+        // gone, or what it read taken back.
+        let offline = Err(Failure::new(Kind::Offline));
+        for ready in &mut self.ready {
+            ready.done.at = now;
+            ready.done.result = offline;
+            ready.durable = false;
+        }
+        for _ in 0..self.syncing.len() {
+            let Some(mut syncing) = self.syncing.pop_front() else {
+                break;
+            };
+            if syncing.abandoned {
+                self.syncing.push_back(syncing);
+                continue;
+            }
+            syncing.done.at = now;
+            syncing.done.result = offline;
+            self.ready.push_back(Ready {
+                done: syncing.done,
+                op: Op::Flush,
+                durable: false,
+            });
+        }
+        for (index, command) in self.in_flight.iter_mut().enumerate() {
+            if let Some(InFlight { op, parts, .. }) = command.take() {
+                self.ready.push_back(Ready {
+                    done: Done {
+                        tag: Tag(index as u32),
+                        at: now,
+                        result: offline,
+                        parts,
+                    },
+                    op,
+                    durable: false,
+                });
+            }
+        }
+        let mut failed = None;
+        let sector = u64::from(self.geometry.sector_bytes);
+        self.undo.power_cut(|lba, old| {
+            if let Err(error) = self.store.write(lba.get() * sector, old) {
+                failed = Some(error.errno);
+            }
+        });
+        let synced = match (failed, &self.syncer) {
+            (Some(errno), _) => Err(errno),
+            (None, Some(syncer)) => syncer.sync(CUT_SYNC_MAX),
+            (None, None) => Ok(()),
+        };
+        match synced {
+            Ok(()) => Ok(()),
+            Err(errno) => Err(ControlError::Store(errno.raw_os_error())),
+        }
+    }
+
+    pub(super) fn power_on(&mut self, now: Time) {
+        if !self.has_power {
+            let now = self.advance(now);
+            self.drive.power_cycle(now);
+            self.has_power = true;
+        }
+    }
+}
