@@ -1,8 +1,6 @@
 //! What holds of every drive, whatever its buffer, bus and queue are like.
 
-use crate::common::{
-    Trouble, buffering, command, commands, make_room, ms, profiles, troubles, wait,
-};
+use crate::common::{Trouble, command, commands, make_room, ms, profiles, runs, troubles, wait};
 use headtime_disk::profile::{
     FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, WriteBack, by_name,
 };
@@ -707,11 +705,8 @@ proptest! {
     /// not; and a flush still leaves nothing dirty.
     #[test]
     fn what_is_given_up_is_in_nobodys_way(
-        profile in prop_oneof![profiles(), profiles().prop_map(buffering)],
-        commands in commands(),
+        (profile, commands, depth, seed) in runs(),
         troubles in prop::collection::vec(troubles(), 60),
-        depth in 1_usize..8,
-        seed in any::<u64>(),
     ) {
         let mut drive = Drive::new(&profile, seed);
         let mut now = Time::ZERO;

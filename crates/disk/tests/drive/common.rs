@@ -157,7 +157,9 @@ pub fn profiles() -> impl Strategy<Value = Profile> {
 
 /// One command: what, where (a few places, so that they meet), how long, forced, and how long the
 /// host thinks before it.
-pub fn commands() -> impl Strategy<Value = Vec<(u8, u64, u64, bool, u64)>> {
+pub type Asked = (u8, u64, u64, bool, u64);
+
+pub fn commands() -> impl Strategy<Value = Vec<Asked>> {
     let place = prop_oneof![0_u64..300, 100_000_u64..100_400, 1_999_000_u64..2_000_000];
     let len = prop_oneof![1_u64..40, 200_u64..900];
     let pause = prop_oneof![Just(0_u64), 0_u64..200_000, 1_000_000_u64..80_000_000];
@@ -165,6 +167,12 @@ pub fn commands() -> impl Strategy<Value = Vec<(u8, u64, u64, bool, u64)>> {
         (0_u8..20, place, len, prop::bool::weighted(0.1), pause),
         1..60,
     )
+}
+
+/// A drive, what it is asked, how many commands are in it at a time, and its seed.
+pub fn runs() -> impl Strategy<Value = (Profile, Vec<Asked>, usize, u64)> {
+    let profile = prop_oneof![profiles(), profiles().prop_map(buffering)];
+    (profile, commands(), 1_usize..8, any::<u64>())
 }
 
 /// What goes wrong with a command, or is done to one that waits.
@@ -187,7 +195,7 @@ pub fn troubles() -> impl Strategy<Value = Trouble> {
 }
 
 /// The same drive, but every write that fits completes in the buffer.
-pub fn buffering(profile: Profile) -> Profile {
+fn buffering(profile: Profile) -> Profile {
     profile
         .with(|spec| spec.cache.write_back = WriteBack::Full)
         .unwrap()

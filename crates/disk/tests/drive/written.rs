@@ -1,8 +1,6 @@
 //! What the drive says of what is on the medium.
 
-use crate::common::{
-    Trouble, buffering, command, commands, make_room, ms, profiles, troubles, wait,
-};
+use crate::common::{Trouble, command, make_room, ms, runs, troubles, wait};
 use headtime_disk::profile::{NoiseSpec, WriteBack, by_name};
 use headtime_disk::{Command, Drive, Fault};
 use headtime_sched::Op;
@@ -304,11 +302,8 @@ proptest! {
     /// before a flush is reported before it completes; nothing is reported that nobody wrote.
     #[test]
     fn what_is_not_reported_is_dirty(
-        profile in prop_oneof![profiles(), profiles().prop_map(buffering)],
-        commands in commands(),
+        (profile, commands, depth, seed) in runs(),
         between in prop::collection::vec(between(), 60),
-        depth in 1_usize..8,
-        seed in any::<u64>(),
     ) {
         let mut drive = Drive::new(&profile, seed);
         drive.record_written(Time::ZERO, true);
