@@ -1,9 +1,12 @@
 //! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
 
+#[path = "common/asking.rs"]
+mod asking;
 mod common;
 #[path = "common/folder.rs"]
 mod folder;
 
+use asking::{now, submit};
 use common::Inbox;
 use folder::Folder;
 use headtime_disk::drive::Fault;
@@ -24,7 +27,6 @@ use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,12 +56,6 @@ fn faulty(options: Options) -> (Disk, Arc<Switch>) {
     (disk.expect("starts"), switch)
 }
 
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.build().expect("a runtime");
-    runtime.block_on(future)
-}
-
 fn inject(disk: &Disk, fault: Fault) {
     now(disk.control(Control::Fault(fault)))
         .expect("runs")
@@ -87,19 +83,6 @@ fn request(disk: &Disk, cookie: u64, op: Op, lba: u64, to: &Arc<Inbox>) -> Submi
 
 fn read(disk: &Disk, cookie: u64, lba: u64, to: &Arc<Inbox>) -> Submission {
     request(disk, cookie, Op::Read, lba, to)
-}
-
-fn submit(disk: &Disk, mut submission: Submission) {
-    loop {
-        match disk.submit(submission) {
-            Ok(()) => return,
-            Err(Refused::Full(full)) => {
-                submission = full;
-                yield_now();
-            }
-            Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
-        }
-    }
 }
 
 /// One request on its own.

@@ -1,10 +1,13 @@
 //! Drives a device, whatever it takes for the time.
 
+#[path = "../common/exclusion.rs"]
+mod exclusion;
 #[path = "../common/folder.rs"]
 mod folder;
 
 pub use folder::Folder;
 
+use exclusion::may_be_beside;
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::buffer::Pool;
 use headtime_serve::clock::Clock;
@@ -64,12 +67,7 @@ impl Rig {
 
     /// Whether the engine would hand this over now.
     pub fn may_go(&self, op: Op, extent: Extent) -> bool {
-        let holds = |other: &Request| {
-            other.op == Op::Flush
-                || op == Op::Flush
-                || (op.changes() || other.op.changes()) && other.extent.overlaps(extent)
-        };
-        !self.free.is_empty() && !self.in_flight.iter().any(holds)
+        !self.free.is_empty() && may_be_beside(&self.in_flight, op, extent)
     }
 
     pub fn submit(&mut self, op: Op, flags: Flags, parts: Vec<Part>) -> Tag {

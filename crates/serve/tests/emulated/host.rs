@@ -1,11 +1,14 @@
 //! A host that does what the engine does for a device: no two commands at a time that matter to
 //! each other, a flush alone.
 
+#[path = "../common/exclusion.rs"]
+mod exclusion;
 #[path = "../common/folder.rs"]
 mod folder;
 
 pub use folder::Folder;
 
+use exclusion::may_be_beside;
 use headtime_disk::profile::{Profile, by_name};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::buffer::Pool;
@@ -62,12 +65,7 @@ impl Host {
 
     /// Whether the engine would hand this command to the device now.
     pub fn may_go(&self, op: Op, extent: Extent) -> bool {
-        let holds = |other: &Request| {
-            other.op == Op::Flush
-                || op == Op::Flush
-                || (op.changes() || other.op.changes()) && other.extent.overlaps(extent)
-        };
-        !self.free.is_empty() && !self.in_flight.iter().any(holds)
+        !self.free.is_empty() && may_be_beside(&self.in_flight, op, extent)
     }
 
     /// Hands a command over, in parts.

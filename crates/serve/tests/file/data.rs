@@ -1,9 +1,9 @@
 //! What is read is what was written, and errors belong to the request that met with them.
 
+use crate::asking::submit;
 use crate::common::Inbox;
 use crate::support::{
-    Loop, Mounted, Place, discard, disk, disk_of, flush, pattern, read, request, run, submit,
-    write, zero,
+    Loop, Mounted, Place, discard, disk, disk_of, flush, pattern, read, request, run, write, zero,
 };
 use headtime_engine::Config;
 use headtime_sched::{Flags, Op};

@@ -1,7 +1,8 @@
 //! Random requests in any order against a plain vector of bytes.
 
+use crate::asking::submit;
 use crate::common::Inbox;
-use crate::support::{Loop, Place, Random, disk_of, pattern, read, request, submit};
+use crate::support::{Loop, Place, Random, disk_of, pattern, read, request};
 use headtime_engine::Config;
 use headtime_sched::{Flags, Op};
 use headtime_serve::disk::Disk;

@@ -1,10 +1,9 @@
 //! A file that does not answer: one on a file system that is frozen. The kernel cannot be made to
 //! give back what it has begun there.
 
+use crate::asking::{now, submit};
 use crate::common::Inbox;
-use crate::support::{
-    Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, submit, write,
-};
+use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
 use headtime_disk::drive::Fault;
 use headtime_engine::Config;
 use headtime_sched::{Flags, Op, Request, Tag};
@@ -79,11 +78,6 @@ fn options(ice: &Ice) -> file::Options {
     let mut options = file::Options::new(ice.file());
     options.create_size = Some(8 * MIB);
     options
-}
-
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.build().expect("a runtime").block_on(future)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Disks on files of this machine, and what the tests do with them.
 
+use crate::asking::submit;
 use crate::common::Inbox;
 use headtime_engine::Config;
 use headtime_sched::{
@@ -7,7 +8,7 @@ use headtime_sched::{
 };
 use headtime_serve::clock::{Clock, timespec};
 use headtime_serve::device::Device;
-use headtime_serve::disk::{BuildScheduler, Disk, Options, Refused};
+use headtime_serve::disk::{BuildScheduler, Disk, Options};
 use headtime_serve::file;
 use headtime_serve::request::{Data, Failure, Submission};
 use headtime_units::{Extent, Lba, Nanos, Sectors};
@@ -16,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::yield_now;
 
 pub fn scheduler(text: &str) -> (String, BuildScheduler) {
     let spec: Spec = text.parse().expect("a scheduler");
@@ -92,19 +92,6 @@ pub fn request(
         arrived: disk.now(),
         data,
         to: Arc::clone(to) as Arc<_>,
-    }
-}
-
-pub fn submit(disk: &Disk, mut submission: Submission) {
-    loop {
-        match disk.submit(submission) {
-            Ok(()) => return,
-            Err(Refused::Full(back)) => {
-                submission = back;
-                yield_now();
-            }
-            Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
-        }
     }
 }
 

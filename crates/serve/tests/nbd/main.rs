@@ -3,6 +3,7 @@
 mod client;
 mod device;
 mod fixture;
+mod garbage;
 mod protocol;
 mod server;
 mod tools;

@@ -1,0 +1,15 @@
+//! What the engine sees to for a device.
+
+use headtime_sched::{Op, Request};
+use headtime_units::Extent;
+
+/// Whether a command may be in the device beside others: none that matter to each other are there at
+/// a time, and a flush is there alone.
+pub fn may_be_beside(others: &[Request], op: Op, extent: Extent) -> bool {
+    let matters = |other: &Request| {
+        other.op == Op::Flush
+            || op == Op::Flush
+            || (op.changes() || other.op.changes()) && other.extent.overlaps(extent)
+    };
+    !others.iter().any(matters)
+}
