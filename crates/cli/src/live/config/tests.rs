@@ -339,6 +339,26 @@ fn what_does_not_fit() {
     );
 }
 
+/// The page that explains the configuration has all its keys, and its example is one.
+#[test]
+fn the_documentation_is_of_this() {
+    let page = include_str!("../../../../../docs/serve.md");
+    let (_, table) = page.split_once("## Keys").expect("a section of keys");
+    let (table, _) = table.split_once("\n## ").expect("another section");
+    for line in FULL.lines() {
+        let key = line.split([' ', '.']).next().unwrap_or_default();
+        let key = match key.starts_with('[') {
+            true => key.to_owned(),
+            false => format!("`{key}`"),
+        };
+        assert!(table.contains(&key), "{key}");
+    }
+    let mut examples = page.split("```toml\n").skip(1);
+    let example = examples.next().and_then(|rest| rest.split("```").next());
+    let config = Config::parse("serve.md", example.expect("an example")).unwrap();
+    assert_eq!(config.disks[0].exports.len(), 2);
+}
+
 #[test]
 fn what_takes_a_restart() {
     let config = Config::parse("c.toml", FULL).unwrap();
