@@ -1,69 +1,23 @@
 //! `headtime trace record` on a loop device, from the command line to a replay. Takes root, tracefs and
 //! losetup; says so and passes where one of them is missing.
 
-use std::fs::{self, File};
+#[path = "../../serve/tests/common/recording.rs"]
+mod recording;
+
+use recording::{Loop, instances};
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const HEADTIME: &str = env!("CARGO_BIN_EXE_headtime");
 
-/// A loop device over a file, in a directory of its own; all gone at the end.
-struct Loop {
-    device: String,
-    directory: PathBuf,
-}
-
-impl Loop {
-    /// `None`, with the reason printed, where there can be none.
-    fn new() -> Option<Loop> {
-        let directory =
-            std::env::temp_dir().join(format!("headtime-cli-record-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("a temporary directory");
-        let image = directory.join("image");
-        let file = File::create(&image).expect("a temporary file");
-        file.set_len(8 << 20).expect("a temporary file");
-        let made = Command::new("losetup")
-            .args(["--find", "--show"])
-            .arg(&image)
-            .output();
-        match made {
-            Ok(output) if output.status.success() => Some(Loop {
-                device: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-                directory,
-            }),
-            other => {
-                println!("SKIPPED: no loop device: {other:?}");
-                let _ = fs::remove_dir_all(&directory);
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.device]).output();
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-/// Instances of tracefs of a process.
-fn instances(process: u32) -> usize {
-    let prefix = format!("headtime-{process}-");
-    let entries = fs::read_dir("/sys/kernel/tracing/instances");
-    entries.map_or(0, |entries| {
-        entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-            .count()
-    })
-}
-
 /// Records while `dd` reads, until the signal; what it wrote, and what it said. `None` without tracefs.
 fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
     let mut recording = Command::new(HEADTIME)
-        .args(["trace", "record", &disk.device, "-o"])
+        .args(["trace", "record"])
+        .arg(&disk.device)
+        .arg("-o")
         .arg(out)
         .stderr(Stdio::piped())
         .spawn()
@@ -76,7 +30,7 @@ fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
         recording.wait().expect("it has ended");
         return None;
     }
-    let start = format!("note: recording {}", disk.device);
+    let start = format!("note: recording {}", disk.device.display());
     assert!(first.starts_with(&start), "{first}");
     let mut reading = Command::new("dd")
         .args([
@@ -86,7 +40,7 @@ fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
             "skip=3",
             "iflag=direct",
         ])
-        .arg(format!("if={}", disk.device))
+        .arg(format!("if={}", disk.device.display()))
         .stderr(Stdio::null())
         .spawn()
         .expect("dd is everywhere");
@@ -105,16 +59,16 @@ fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
 
 #[test]
 fn what_is_recorded_replays() {
-    let Some(disk) = Loop::new() else {
+    let Some(disk) = Loop::new(8 << 20) else {
         return;
     };
     for (signal, name) in [("INT", "a.csv"), ("TERM", "b.csv.gz")] {
-        let out = disk.directory.join(name);
+        let out = disk.folder.join(name);
         let Some((process, said)) = record(&disk, signal, &out) else {
             return;
         };
         assert!(said.contains(&format!("dd-{process}: 25")), "{said}");
-        let plain = disk.directory.join("plain.csv");
+        let plain = disk.folder.join("plain.csv");
         let converted = Command::new(HEADTIME)
             .args(["trace", "convert"])
             .args([&out, &plain])

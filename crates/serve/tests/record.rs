@@ -6,9 +6,13 @@
     reason = "recorded times are held against the time that it took"
 )]
 
+#[path = "common/recording.rs"]
+mod recording;
+
 use headtime_sched::Op;
 use headtime_serve::record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
 use headtime_units::{Bytes, Extent};
+use recording::{Loop, instances};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -25,52 +29,13 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A loop device over a file, both gone at the end.
-struct Loop {
-    device: PathBuf,
-    image: PathBuf,
-}
-
-impl Loop {
-    /// `None`, with the reason printed, where there can be none.
-    fn new(name: &str) -> Option<Loop> {
-        const SIZE: u64 = 16 << 20;
-        if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: recording needs root");
-            return None;
-        }
-        let image =
-            std::env::temp_dir().join(format!("headtime-record-{name}-{}", std::process::id()));
-        let file = File::create(&image).expect("a temporary file");
-        file.set_len(SIZE).expect("a temporary file");
-        let made = Command::new("losetup")
-            .args(["--find", "--show", "--partscan"])
-            .arg(&image)
-            .output();
-        let device = match made {
-            Ok(output) if output.status.success() => {
-                PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
-            }
-            other => {
-                println!("SKIPPED: no loop device: {other:?}");
-                let _ = fs::remove_file(&image);
-                return None;
-            }
-        };
-        Some(Loop { device, image })
+/// A loop device of 16 MiB; `None`, with the reason printed, where there can be none.
+fn loop_device() -> Option<Loop> {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: recording needs root");
+        return None;
     }
-
-    fn detach(&self) {
-        let done = Command::new("losetup").arg("-d").arg(&self.device).output();
-        assert!(done.is_ok_and(|output| output.status.success()));
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.device).output();
-        let _ = fs::remove_file(&self.image);
-    }
+    Loop::new(16 << 20)
 }
 
 /// A recorder of a device; `None`, with the reason printed, where tracefs is not to be had.
@@ -154,28 +119,16 @@ fn recorded_of(recording: &Recording, thread: u32) -> Vec<Done> {
         .collect()
 }
 
-/// Instances of tracefs that this process has.
-fn own_instances() -> usize {
-    let prefix = format!("headtime-{}-", std::process::id());
-    let entries = fs::read_dir("/sys/kernel/tracing/instances");
-    entries.map_or(0, |entries| {
-        entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-            .count()
-    })
-}
-
 #[test]
 fn every_request_is_there_with_its_thread() {
     let _alone = alone();
     const EACH: u64 = 300;
-    let Some(disk) = Loop::new("threads") else {
+    let Some(disk) = loop_device() else {
         return;
     };
     // What came before the recording, and what another device does, is not in it.
     work(&disk.device, 3, 20, 0, 32_768);
-    let Some(other) = Loop::new("other") else {
+    let Some(other) = loop_device() else {
         return;
     };
     // An instance that a killed process left: process 1 did not start right with the system.
@@ -235,13 +188,13 @@ fn every_request_is_there_with_its_thread() {
     let busiest = &recording.processes[0];
     assert_eq!(busiest.requests, EACH);
     assert!(!busiest.name.is_empty());
-    assert_eq!(own_instances(), 0);
+    assert_eq!(instances(std::process::id()), 0);
 }
 
 #[test]
 fn of_a_partition_only_its_own() {
     let _alone = alone();
-    let Some(disk) = Loop::new("partition") else {
+    let Some(disk) = loop_device() else {
         return;
     };
     // Told to the kernel, since not every one reads every kind of table: 8192 sectors from 2048 on.
@@ -341,7 +294,7 @@ fn of_a_device_without_a_request_queue() {
 #[test]
 fn what_is_lost_is_said() {
     let _alone = alone();
-    let Some(disk) = Loop::new("lost") else {
+    let Some(disk) = loop_device() else {
         return;
     };
     // The smallest buffers, and nobody reads them.
@@ -365,7 +318,7 @@ fn what_is_lost_is_said() {
 #[test]
 fn the_end_comes_when_the_device_goes_or_there_is_enough() {
     let _alone = alone();
-    let Some(disk) = Loop::new("end") else {
+    let Some(disk) = loop_device() else {
         return;
     };
     let options = RecordOptions {
@@ -388,7 +341,7 @@ fn the_end_comes_when_the_device_goes_or_there_is_enough() {
     drop(recorder);
     let mut recorder = start(&disk.device, &RecordOptions::default()).expect("as before");
     work(&disk.device, 5, 10, 0, 32_768);
-    disk.detach();
+    assert!(disk.detach());
     until(&mut recorder, Going::Gone);
     let recording = recorder.finish().expect("it ends");
     assert!(recording.trace.requests.len() >= 10);
