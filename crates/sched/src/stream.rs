@@ -45,9 +45,11 @@
 //!   read-ahead is. With nothing pending then, it has to be as near as random requests are in one
 //!   case of 1000: else two readers in turn are each taken for the other's child.
 //! - Writes and discards form streams as reads do.
-//! - What merges into a queued request is no request of its own, and forms no stream. A request that
-//!   the disk is held for does not merge into one that waits in the elevator; others may merge into
-//!   it until it is handed out.
+//! - What merges into a queued request is no request of its own, and forms no stream; as in Linux,
+//!   merging comes first. But what the disk is held for does not merge into a request that waits in the
+//!   elevator, unless it continues that and not the tail: a reader's second window belongs to
+//!   its first, not to another reader's request. Others may merge into what is held until it is handed
+//!   out.
 //! - When two queued requests become one, the larger size counts.
 //!
 //! # Bound
@@ -361,9 +363,19 @@ impl Foresight for Streams {
         awaited
     }
 
-    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
-        let parent = self.parent_of(now, request.extent.start, pending);
-        parent.is_some_and(|(_, awaited)| awaited)
+    fn awaits(
+        &self,
+        now: Time,
+        request: &Request,
+        continues: bool,
+        pending: impl Fn() -> Option<Lba>,
+    ) -> bool {
+        let start = request.extent.start;
+        let parent = self.parent_of(now, start, pending);
+        // Nothing is nearer than what it continues.
+        parent.is_some_and(|(at, awaited)| {
+            awaited && (!continues || self.parents.get(at).end == start)
+        })
     }
 
     /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.

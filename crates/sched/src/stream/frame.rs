@@ -19,8 +19,15 @@ pub trait Foresight {
     /// came before and was, if anything.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// Whether [`Foresight::arrived`] would say yes to `request`.
-    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
+    /// Whether the tail is held for `request` rather than for anything else, if that could also become
+    /// part of a request in the elevator, which it `continues` or precedes.
+    fn awaits(
+        &self,
+        now: Time,
+        request: &Request,
+        continues: bool,
+        pending: impl Fn() -> Option<Lba>,
+    ) -> bool;
 
     /// A request is handed out and is the tail from now on, the head having been at `head`. Returns
     /// the number of the run that it belongs to: as long as this stays the same, the disk serves
@@ -74,6 +81,8 @@ struct Member {
     place: Place,
     arrival: Time,
     turn: u64,
+    /// Behind its last sector.
+    end: Lba,
 }
 
 /// Makes a scheduler that may wait of an elevator and something that foresees.
@@ -213,6 +222,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
                 place: Place::Gone,
                 arrival: Time::ZERO,
                 turn: 0,
+                end: Lba::ZERO,
             };
             self.members.resize(at + 1, empty);
         }
@@ -223,6 +233,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             place: if held { Place::Held } else { Place::Elevator },
             arrival: request.arrival,
             turn: self.turns,
+            end: request.extent.end(),
         };
         self.turns += 1;
         if held {
@@ -290,12 +301,15 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             _ => {
                 let now = self.now.max(new.arrival);
                 let pending = pending(&self.elevator, now, self.head);
-                !(self.may_bypass(now) && self.foresight.awaits(now, new, pending))
+                let continues = self.members[queued.index()].end == new.extent.start;
+                let awaits = || self.foresight.awaits(now, new, continues, pending);
+                !(self.may_bypass(now) && awaits())
             }
         }
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.members[queued.index()].end = extent.end();
         match &mut self.held {
             Some(held) if held.tag == queued => held.extent = extent,
             _ => self.elevator.merged(queued, extent),

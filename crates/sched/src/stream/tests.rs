@@ -404,6 +404,39 @@ fn what_is_waited_for_takes_others_in_and_joins_nobody() {
     }
 }
 
+/// Two windows of read-ahead: the second follows the first, which waits since its reader's slice has
+/// ended, and not the request of another reader that happens to be nearer than the next one's.
+#[test]
+fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
+    let mut world = noop(StreamConfig {
+        threshold: 1,
+        slice: Nanos::from_millis(15),
+        ..StreamConfig::DEFAULT
+    });
+    for (turn, ms) in [0, 11, 13, 15].into_iter().enumerate() {
+        let lba = 10_000 + 8 * turn as u64;
+        world.arrive(at(ms), &[read(10 + turn as u32, lba, ms)]);
+    }
+    let others = [read(1, 0, 15), read(2, 90_000, 15)];
+    world.arrive(at(15), &others);
+    world.arrive(at(15), &[read(14, 10_032, 15)]);
+    world.run(at(17));
+    let sched = &mut world.sched;
+    // The first of the others is in the drive, and the next is farther from there than this.
+    let second = read(15, 10_040, 17);
+    let next = || Some(Lba::new(90_000));
+    assert!(sched.foresight.awaits(at(17), &second, false, next));
+    assert!(!sched.foresight.awaits(at(17), &second, true, next));
+    assert!(sched.may_merge(Tag(14), &second));
+    // Nor does it once the queued request has grown.
+    sched.merged(Tag(14), Extent::at(10_032, 16));
+    assert!(!sched.may_merge(Tag(14), &second));
+    assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));
+    // What the tail is held for comes right behind it.
+    let child = read(3, 8, 17);
+    assert!(sched.foresight.awaits(at(17), &child, true, next));
+}
+
 #[test]
 fn what_is_held_is_drained_with_the_rest_in_order_of_arrival() {
     let mut world = noop(StreamConfig::DEFAULT);
