@@ -429,7 +429,8 @@ impl Disk {
     }
 
     /// Ends the disk: what was taken is done, everything is flushed, and the thread ends. Requests
-    /// that come later are refused. Returns when that is over.
+    /// that come later are refused. Returns when that is over; how long a device may take for a
+    /// command is bounded by the timeout, if there is one, and by nothing else.
     ///
     /// # Errors
     ///

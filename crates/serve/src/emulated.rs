@@ -17,7 +17,10 @@
 //! - A flush, and a write with FUA, has completed when the model says so *and* the store's files are
 //!   synced. That is done by a thread of its own, while other things go on in model time; what it
 //!   takes beyond the model's time is lateness, and counted as such. For memory it is nothing.
-//!   If that never ends, the command can be given up on like one that the drive has lost.
+//!   If that never ends, the command can be given up on ([`Device::abort`]), and the store's files
+//!   stay open until the kernel is done.
+//! - Reads and writes of the store are made by the disk's thread itself. They are of the page cache;
+//!   where the kernel keeps one waiting, as on a file system that is frozen, the disk waits.
 //! - If the process is killed, a store in files has everything that was ever submitted, in whole
 //!   sectors.
 //!
