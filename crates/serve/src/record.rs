@@ -20,9 +20,11 @@ mod tracefs;
 
 pub use target::Target;
 
-use headtime_units::{Bytes, Nanos, Time};
+use headtime_sched::Op;
+use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{
     ArrivalEvent, BLOCK_EVENTS, NAME_MAX, Pairing, RingError, RingEvent, RingReader, Trace,
+    TraceRequest,
 };
 use order::Order;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -141,7 +143,8 @@ pub enum Going {
 /// What was recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// The requests that were handed in and completed meanwhile, the first one at time zero. Every one
+    /// The requests that were handed in and completed meanwhile, the first one at time zero; not those
+    /// for no sectors that are no flush, which no trace has a place for. Every one
     /// has its arrival, completion and process (the thread's number), and is for device 0; addresses
     /// are those of the whole disk.
     pub trace: Trace,
@@ -368,7 +371,7 @@ impl Taken {
             .requests
             .into_iter()
             .map(|(_, request)| request)
-            .filter(|request| request.completion.is_some())
+            .filter_map(for_trace)
             .collect();
         let first = requests.iter().filter_map(|request| request.arrival).min();
         let base = first.unwrap_or(Time::ZERO) - Time::ZERO;
@@ -398,14 +401,24 @@ impl Taken {
     }
 }
 
+/// A request as traces have it, if it is complete: a flush is of no sectors, everything else of some.
+fn for_trace(mut request: TraceRequest) -> Option<TraceRequest> {
+    request.completion?;
+    if request.op == Op::Flush {
+        request.extent = Extent::default();
+    } else if request.extent.is_empty() {
+        return None;
+    }
+    Some(request)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headtime_sched::Flags;
+    use headtime_workload::{BlockAction, BlockEvent, Level};
 
     fn event(time: u64, process: u32, name: &[u8]) -> RingEvent {
-        use headtime_sched::{Flags, Op};
-        use headtime_units::Extent;
-        use headtime_workload::{BlockAction, BlockEvent, TraceRequest};
         let mut padded = [0; NAME_MAX];
         padded[..name.len()].copy_from_slice(name);
         RingEvent {
@@ -429,14 +442,53 @@ mod tests {
         }
     }
 
-    #[test]
-    fn processes_are_those_that_asked() {
-        let mut taken = Taken {
+    fn nothing_yet() -> Taken {
+        Taken {
             pairing: Pairing::new(Some(ArrivalEvent::Queue)),
             processes: BTreeMap::new(),
             events: 0,
             failed: 0,
-        };
+        }
+    }
+
+    /// A page that says what no kernel should made traces that could not be read again.
+    #[test]
+    fn what_no_trace_has_a_place_for_is_left_out() {
+        let mut taken = nothing_yet();
+        let requests = [
+            (Op::Read, Extent::at(0, 0)),
+            (Op::Flush, Extent::at(8, 8)),
+            (Op::Read, Extent::at(16, 8)),
+        ];
+        for (time, complete) in [(10, false), (20, true)] {
+            for (op, extent) in requests {
+                let mut event = event(time, 1, b"dd");
+                let block = event.event.as_mut().expect("one for sectors");
+                (block.request.op, block.request.extent) = (op, extent);
+                if complete {
+                    block.action = BlockAction::Complete(Level::Both);
+                }
+                taken.event(&event);
+            }
+        }
+        let recording = taken.finish(0);
+        assert_eq!(recording.unfinished, 0);
+        let requests = recording.trace.requests.iter();
+        let requests: Vec<_> = requests
+            .map(|request| (request.op, request.extent))
+            .collect();
+        assert_eq!(
+            requests,
+            [
+                (Op::Flush, Extent::default()),
+                (Op::Read, Extent::at(16, 8))
+            ]
+        );
+    }
+
+    #[test]
+    fn processes_are_those_that_asked() {
+        let mut taken = nothing_yet();
         taken.event(&event(10, 7, b"dd"));
         taken.event(&event(20, 9, b"fifteen-letters"));
         // No byte is left for a zero at the end.
