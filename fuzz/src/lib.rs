@@ -7,6 +7,7 @@ pub mod mutate;
 pub mod nbd;
 pub mod parts;
 pub mod profile;
+pub mod ring;
 pub mod scenario;
 pub mod schedulers;
 pub mod trace;

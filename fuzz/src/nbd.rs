@@ -1,5 +1,8 @@
 //! Checks on the NBD server: the handshake as a function, and whole sessions over a socket.
 
+#[path = "../../crates/serve/src/nbd/handshake/tests/shake.rs"]
+mod shake;
+
 use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Export, Options};
@@ -11,6 +14,7 @@ use headtime_serve::nbd::wire::{
 use headtime_serve::nbd::{Limits, Listen, Server};
 use headtime_serve::null::Null;
 use headtime_units::Sectors;
+use shake::shake;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -63,7 +67,8 @@ pub fn handshake(bytes: &[u8]) {
         }
         input.extend(record);
     }
-    let whole = shake(&input, input.len());
+    let shake = |piece| shake(Handshake::new([offer()].into()), &input, piece);
+    let whole = shake(input.len());
     let (_, result, replies) = &whole;
     if let Ok(Some(Step::Transmission(choice))) = result {
         assert_eq!(choice.export, 0);
@@ -71,25 +76,7 @@ pub fn handshake(bytes: &[u8]) {
     } else {
         well_formed(replies);
     }
-    assert_eq!(shake(&input, usize::from(*piece) + 1), whole);
-}
-
-type Shaken = (usize, Result<Option<Step>, HandshakeError>, Vec<u8>);
-
-/// How a handshake ends if it gets so many bytes at a time.
-fn shake(input: &[u8], piece: usize) -> Shaken {
-    let mut handshake = Handshake::new([offer()].into());
-    let (mut out, mut start, mut end) = (Vec::new(), 0, 0);
-    loop {
-        match handshake.advance(&input[start..end], &mut out) {
-            Ok((0, Step::NeedMore)) if end == input.len() => return (start, Ok(None), out),
-            Ok((0, Step::NeedMore)) => end = input.len().min(end + piece),
-            Ok((taken, Step::Again)) => start += taken,
-            Ok((taken, step)) => return (start + taken, Ok(Some(step)), out),
-            Err(error) => return (start, Err(error), out),
-        }
-        assert!(start <= end);
-    }
+    assert_eq!(shake(usize::from(*piece) + 1), whole);
 }
 
 fn well_formed(mut replies: &[u8]) {

@@ -1,0 +1,5 @@
+//! What the kernel says of its trace buffer and of the events in it.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::ring::format);
