@@ -152,7 +152,16 @@ kernel_default() {
 # while after it is mounted.
 fs_up() {
     mount -o noatime,noinit_itable,no_prefetch_block_bitmaps "$loop" "$work/fs"
-    on_exit umount "$work/fs"
+    on_exit fs_down
+}
+# Programs that were ended a moment ago may have files open still.
+fs_down() {
+    local try
+    for ((try = 0; try < 100; try++)); do
+        if umount "$work/fs" 2>/dev/null; then return; fi
+        sleep 0.05
+    done
+    umount "$work/fs"
 }
 cold() {
     sync --file-system "$work/fs"
