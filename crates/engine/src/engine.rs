@@ -193,7 +193,8 @@ pub struct Stats {
 /// A request that shares a sector with an earlier one, where either changes it, starts when the
 /// earlier is complete. A flush starts when everything before it is complete, and everything after
 /// it starts when the flush is complete; on SATA the link drains around a flush in any case. A
-/// write with [`Flags::PREFLUSH`] is a flush followed by the write.
+/// write with [`Flags::PREFLUSH`] is a flush followed by the write. While a flush waits, the scheduler
+/// is asked by [`Scheduler::dispatch_forced`].
 ///
 /// # Errors of the drive
 ///
@@ -304,7 +305,11 @@ impl<S: Scheduler> Engine<S> {
         if !self.ask || !may_take || self.plugged_until.is_some() {
             return None;
         }
-        match self.scheduler.dispatch(now) {
+        let next = match self.behind_flush.is_empty() {
+            true => self.scheduler.dispatch(now),
+            false => self.scheduler.dispatch_forced(now),
+        };
+        match next {
             Dispatch::Request(request) => {
                 self.idle_until = None;
                 let tag = request.tag;
@@ -440,6 +445,8 @@ impl<S: Scheduler> Engine<S> {
         if barrier || !self.behind_flush.is_empty() {
             self.stats.held_flush += 1;
             self.behind_flush.push_back(tag);
+            // A scheduler that waits has nobody to wait for any more.
+            self.ask |= barrier;
             self.advance_flush(now);
         } else {
             self.admit(now, tag);

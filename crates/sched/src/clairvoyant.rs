@@ -153,7 +153,7 @@ impl Foresight for Foreknowledge {
         next
     }
 
-    fn awaits(&self, _: Time, request: &Request, _: bool, _: impl Fn() -> Option<Lba>) -> bool {
+    fn awaits(&self, _: Time, request: &Request, _: impl Fn() -> Option<Lba>) -> bool {
         self.awaits_this(request)
     }
 

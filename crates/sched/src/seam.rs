@@ -99,6 +99,13 @@ pub trait Scheduler {
     /// Chooses the next step; called whenever the drive has room.
     fn dispatch(&mut self, now: Time) -> Dispatch;
 
+    /// As [`Scheduler::dispatch`], called in its place while a flush waits for all that is queued: who
+    /// asks now is let in behind the flush, so that to wait for anybody is in vain. (Linux 2.6 forces
+    /// its elevators in front of a barrier.) One that says to wait nevertheless is waited for.
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.dispatch(now)
+    }
+
     /// Notes that a request which [`Scheduler::dispatch`] handed out has gone to the drive.
     ///
     /// Usually at once; later where a driver commits to a request before the drive has room.
@@ -181,6 +188,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
         (**self).dispatch(now)
+    }
+
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        (**self).dispatch_forced(now)
     }
 
     fn dispatched(&mut self, now: Time, request: &Request) {

@@ -363,19 +363,9 @@ impl Foresight for Streams {
         awaited
     }
 
-    fn awaits(
-        &self,
-        now: Time,
-        request: &Request,
-        continues: bool,
-        pending: impl Fn() -> Option<Lba>,
-    ) -> bool {
-        let start = request.extent.start;
-        let parent = self.parent_of(now, start, pending);
-        // Nothing is nearer than what it continues.
-        parent.is_some_and(|(at, awaited)| {
-            awaited && (!continues || self.parents.get(at).end == start)
-        })
+    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
+        let parent = self.parent_of(now, request.extent.start, pending);
+        parent.is_some_and(|(_, awaited)| awaited)
     }
 
     /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.

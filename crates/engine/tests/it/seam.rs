@@ -8,9 +8,13 @@
 
 use crate::world::{Clock, Timed, ToyDrive, arrival, run};
 use headtime_engine::{Command, Config, Engine, Event, Outcome, Stats, log};
-use headtime_sched::{Deadline, DeadlineConfig, Noop, Op, Scheduler, WorkConserving};
+use headtime_sched::{
+    Deadline, DeadlineConfig, Knowledge, NoPositioning, Noop, Op, Request, Scheduler, ServiceCurve,
+    Spec, WorkConserving,
+};
 use headtime_testkit::{ToyAnticipator, ToyFair};
-use headtime_units::{Nanos, Time};
+use headtime_units::{Nanos, Sectors, Time};
+use std::sync::Arc;
 
 /// The time of this machine.
 struct Real(std::time::Instant);
@@ -189,6 +193,70 @@ fn a_command_may_be_given_up_in_the_moment_it_is_issued() {
     assert_eq!((failed, engine.stats().finished), (3, 4));
     let replayed = log::replay(&text, &mut new(), |_| None).expect("the same decisions");
     assert_eq!((replayed.events, replayed.decisions), (8, 8));
+}
+
+/// Whoever the disk could be held for would be let in behind the flush.
+#[test]
+fn nobody_is_waited_for_in_front_of_a_flush() {
+    let points = [(0, 1), (100, 1), (1_000, 5), (1_000_000, 10)];
+    let points = points.map(|(far, ms)| (Sectors::new(far), Nanos::from_millis(ms)));
+    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD).expect("a curve");
+    let curve = Arc::new(curve);
+    let new = || {
+        let spec: Spec = "stream(noop)".parse().expect("a name");
+        let knowledge: Knowledge<NoPositioning> = Knowledge {
+            positioning: None,
+            curve: Some(Arc::clone(&curve)),
+        };
+        let scheduler = spec.build(knowledge).expect("it needs a curve");
+        Engine::new(Config::default(), scheduler).expect("in range")
+    };
+    let mut engine = new();
+    let mut text = String::new();
+    log::write_header(&mut text);
+    let mut step = |ms: u64, event: Event| {
+        let now = Time::ZERO + Nanos::from_millis(ms);
+        log::write_event(&mut text, now, &event);
+        engine.handle(now, event);
+        let mut issued = None;
+        while let Some(command) = engine.poll(now) {
+            log::write_decision(&mut text, now, &(&command).into());
+            if let Command::Issue(request) = command {
+                issued = Some(request);
+            }
+        }
+        (issued, engine.next_wakeup())
+    };
+    let read = |id, lba| Event::Arrived(arrival(id, Op::Read, lba, 8, 0));
+    let done = |request: Option<Request>| Event::Completed {
+        tag: request.expect("it was issued").tag,
+        outcome: Outcome::Done,
+    };
+    let mut ms = 0;
+    let mut served = None;
+    for id in 0..4 {
+        served = step(ms, read(id, 500_000 + 8 * id)).0;
+        if id < 3 {
+            step(ms + 1, done(served));
+        }
+        ms += 2;
+    }
+    assert_eq!(step(ms, read(4, 0)).0, None, "one at a time");
+    let (issued, until) = step(ms + 1, done(served));
+    assert_eq!(issued, None, "it waits for the fifth");
+    assert!(until.is_some());
+    let flush = Event::Arrived(arrival(5, Op::Flush, 0, 0, 0));
+    let (issued, until) = step(ms + 2, flush);
+    assert_eq!(issued.map(|request| request.extent.start.get()), Some(0));
+    assert_eq!(until, None);
+    // The fifth comes behind the flush, and the flush when all before it is done.
+    assert_eq!(step(ms + 2, read(6, 500_032)).0, None);
+    let (flush, _) = step(ms + 3, done(issued));
+    assert_eq!(flush.map(|request| request.op), Some(Op::Flush));
+    let (fifth, _) = step(ms + 4, done(flush));
+    step(ms + 5, done(fifth));
+    let replayed = log::replay(&text, &mut new(), |_| None).expect("the same decisions");
+    assert_eq!(replayed.events, 14);
 }
 
 /// Where a log ends, what is missing is told and not taken for a difference.

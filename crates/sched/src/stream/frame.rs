@@ -19,15 +19,8 @@ pub trait Foresight {
     /// came before and was, if anything.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// Whether the tail is held for `request` rather than for anything else, if that could also become
-    /// part of a request in the elevator, which it `continues` or precedes.
-    fn awaits(
-        &self,
-        now: Time,
-        request: &Request,
-        continues: bool,
-        pending: impl Fn() -> Option<Lba>,
-    ) -> bool;
+    /// Whether [`Foresight::arrived`] would say yes to `request`.
+    fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
     /// A request is handed out and is the tail from now on, the head having been at `head`. Returns
     /// the number of the run that it belongs to: as long as this stays the same, the disk serves
@@ -180,6 +173,36 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.hand_out(now, request, Place::Gone)
     }
 
+    /// What is next; to hold the disk only if that is allowed.
+    fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
+        self.now = now;
+        let slice_end = self.slice_end();
+        let candidate = self.elevator.peek(now, self.head);
+        if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
+            return self.let_go(now);
+        }
+        let candidate = candidate.map(|candidate| candidate.request);
+        let Some(next) = self.held.or(candidate) else {
+            self.waits.end(false);
+            return Dispatch::Empty;
+        };
+        if may_hold
+            && let Some(until) = self.foresight.hold(now, &next)
+            && until > now
+        {
+            let until = match candidate {
+                Some(_) => self.until_urgent(now, until.min(slice_end)),
+                None => until,
+            };
+            self.waits.hold();
+            return Dispatch::IdleUntil(until);
+        }
+        match self.held.take() {
+            Some(held) => self.hand_out(now, held, Place::Bypassed),
+            None => self.let_go(now),
+        }
+    }
+
     /// The first time after `now`, and up to `until`, at which the elevator has something urgent;
     /// `until` if there is none.
     ///
@@ -246,31 +269,11 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        self.now = now;
-        let slice_end = self.slice_end();
-        let candidate = self.elevator.peek(now, self.head);
-        if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
-            return self.let_go(now);
-        }
-        let candidate = candidate.map(|candidate| candidate.request);
-        let Some(next) = self.held.or(candidate) else {
-            self.waits.end(false);
-            return Dispatch::Empty;
-        };
-        if let Some(until) = self.foresight.hold(now, &next)
-            && until > now
-        {
-            let until = match candidate {
-                Some(_) => self.until_urgent(now, until.min(slice_end)),
-                None => until,
-            };
-            self.waits.hold();
-            return Dispatch::IdleUntil(until);
-        }
-        match self.held.take() {
-            Some(held) => self.hand_out(now, held, Place::Bypassed),
-            None => self.let_go(now),
-        }
+        self.choose(now, true)
+    }
+
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.choose(now, false)
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
@@ -297,13 +300,15 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             _ if self.place(new.tag) == Place::Held => false,
             _ if !self.elevator.may_merge(queued, new) => false,
             _ if new_is_queued => true,
-            // What the disk waits for would wait in the elevator, inside another request.
             _ => {
+                // What the disk waits for would wait in the elevator, inside another request. But
+                // nothing is nearer than what it continues, unless the tail ends there too.
+                let start = new.extent.start;
+                let continues = self.members[queued.index()].end == start && self.head != start;
                 let now = self.now.max(new.arrival);
                 let pending = pending(&self.elevator, now, self.head);
-                let continues = self.members[queued.index()].end == new.extent.start;
-                let awaits = || self.foresight.awaits(now, new, continues, pending);
-                !(self.may_bypass(now) && awaits())
+                let awaits = || self.foresight.awaits(now, new, pending);
+                continues || !(self.may_bypass(now) && awaits())
             }
         }
     }

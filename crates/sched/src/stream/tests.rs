@@ -422,19 +422,20 @@ fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     world.arrive(at(15), &[read(14, 10_032, 15)]);
     world.run(at(17));
     let sched = &mut world.sched;
-    // The first of the others is in the drive, and the next is farther from there than this.
+    // The first of the others is in the drive, and the next is farther from there than this: it would
+    // be the child of that.
     let second = read(15, 10_040, 17);
     let next = || Some(Lba::new(90_000));
-    assert!(sched.foresight.awaits(at(17), &second, false, next));
-    assert!(!sched.foresight.awaits(at(17), &second, true, next));
+    assert!(sched.foresight.awaits(at(17), &second, next));
+    assert!(!sched.may_merge(Tag(2), &second));
     assert!(sched.may_merge(Tag(14), &second));
-    // Nor does it once the queued request has grown.
+    // And so it is once the queued request has grown and does not end there any more.
     sched.merged(Tag(14), Extent::at(10_032, 16));
     assert!(!sched.may_merge(Tag(14), &second));
     assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));
-    // What the tail is held for comes right behind it.
-    let child = read(3, 8, 17);
-    assert!(sched.foresight.awaits(at(17), &child, true, next));
+    // Where the tail ends, its child goes on, and not what ends there as well.
+    sched.merged(Tag(14), Extent::at(0, 8));
+    assert!(!sched.may_merge(Tag(14), &read(3, 8, 17)));
 }
 
 #[test]
