@@ -25,7 +25,8 @@ pub const KEPT_BYTES_MAX: usize = 128 << 20;
 /// Of one class no more are kept than a disk has unfinished requests by default.
 const KEPT_OF_CLASS: usize = 4096;
 
-/// A store of buffers, so that a request does not allocate. A clone is the same pool.
+/// A store of buffers, so that requests do not allocate, of a load that fits its bound. A clone is the
+/// same pool.
 ///
 /// Buffers that come back are kept up to a bound in bytes, those of sizes that are in use now before
 /// those of sizes that were: when the bound is reached, others make room, the largest first.

@@ -5,7 +5,9 @@ use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_sched::{Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
+use std::fs::Metadata;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -147,10 +149,17 @@ pub trait Device {
     }
 }
 
-/// Removes files that were made for a device that is not to be after all.
+/// Removes files that were made for a device that is not to be after all, while it has them locked. What
+/// has data stays: somebody was quicker than what went wrong.
 pub(crate) fn remove_made(made: &[PathBuf]) {
     for path in made {
-        if let Err(error) = std::fs::remove_file(path) {
+        let is_hole = |found: &Metadata| found.is_file() && found.blocks() == 0;
+        let removed = match std::fs::symlink_metadata(path) {
+            Ok(found) if is_hole(&found) => std::fs::remove_file(path),
+            Ok(_) => continue,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
             tracing::warn!("{}, which was made in vain, stays: {error}", path.display());
         }
     }

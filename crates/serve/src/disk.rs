@@ -378,8 +378,8 @@ impl Disk {
         }
     }
 
-    /// Removes the files that did not exist before this disk was started. For a server of which
-    /// another part cannot be started, before [`Disk::stop`]: nobody has got to see the disk yet.
+    /// Removes the files that did not exist before this disk was started and have no data. For a
+    /// server of which another part cannot be started, before [`Disk::stop`].
     pub fn remove_made(&self) {
         remove_made(&self.0.made);
     }
@@ -424,6 +424,9 @@ impl Disk {
     /// If the disk has stopped.
     pub async fn snapshot(&self) -> Result<Box<Snapshot>, Stopped> {
         let (sender, receiver) = oneshot::channel();
+        // Those who asked a disk that is stuck, and have given up on it, leave nothing behind.
+        let asked = |order: &Order| !matches!(order, Order::Snapshot(to) if to.is_closed());
+        lock(&self.0.orders).retain(asked);
         self.order(Order::Snapshot(sender));
         receiver.await.map_err(|_| Stopped)
     }

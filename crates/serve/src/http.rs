@@ -33,6 +33,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use sockets::{Limits, Sockets};
 
@@ -77,13 +78,22 @@ pub struct Site {
 /// The longest text of a scheduler, with room to spare.
 const BODY_MAX: usize = 16 << 10;
 
+/// How long a disk has to say how it is. One that is stuck hides itself, and not the others.
+const SNAPSHOT_WITHIN: Duration = Duration::from_secs(1);
+
 impl Site {
     async fn snapshots(&self) -> Vec<Labelled> {
         let mut labelled = Vec::with_capacity(self.disks.len());
         for watched in &self.disks {
-            // One that has stopped has nothing more to say.
-            if let Ok(snapshot) = watched.disk.snapshot().await {
-                labelled.push(watched.label(snapshot));
+            let snapshot = watched.disk.snapshot();
+            match tokio::time::timeout(SNAPSHOT_WITHIN, snapshot).await {
+                Ok(Ok(snapshot)) => labelled.push(watched.label(snapshot)),
+                // One that has stopped has nothing more to say.
+                Ok(Err(_)) => {}
+                Err(_) => tracing::warn!(
+                    disk = watched.disk.name(),
+                    "says nothing for {SNAPSHOT_WITHIN:?}: its thread is stuck in its device or store"
+                ),
             }
         }
         labelled

@@ -16,8 +16,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// How long another server may take to look at what is in a folder.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,9 @@ pub enum BindError {
     /// There is a file that is no socket.
     #[error("{0}: there is a file that is not a socket")]
     NotASocket(Listen),
+    /// Somebody holds the folder's lock.
+    #[error("{0}: somebody has locked the folder for more than {LOCK_WITHIN:?}")]
+    FolderLocked(Listen),
     /// An address that others can reach.
     #[error("{0}: only loopback addresses, 127.0.0.0/8 and ::1, are listened on")]
     NotLoopback(Listen),
@@ -100,8 +106,19 @@ impl Listen {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder =
             rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
-        rustix::fs::flock(&folder, FlockOperation::LockExclusive)
-            .map_err(|error| failed(error.into()))?;
+        let begun = Instant::now();
+        loop {
+            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::INTR) => {}
+                // Another server takes a moment; somebody else may hold it for ever.
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_WITHIN => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Errno::WOULDBLOCK) => return Err(BindError::FolderLocked(self.clone())),
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
         self.make_way(path)?;
         let listener = listen_unix(path, mode).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;

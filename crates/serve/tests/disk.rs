@@ -574,6 +574,30 @@ fn a_failed_write_makes_the_disk_read_only() {
     assert!(disk.stop().is_err(), "and not all is safe at the end");
 }
 
+/// A kernel tells once that it could not write something back.
+#[test]
+fn after_a_flush_that_failed_none_succeeds_that_was_asked_for_before() {
+    let (disk, switch) = faulty(options(Clock::start()));
+    inject(&disk, Fault::Stall(Nanos::from_millis(50)));
+    switch.fail_flushes(1);
+    let inbox = Inbox::new(4);
+    for cookie in 0..2 {
+        submit(&disk, request(&disk, cookie, Op::Flush, 0, &inbox));
+    }
+    let mut forced = request(&disk, 2, Op::Write, 0, &inbox);
+    forced.flags = Flags::FUA;
+    submit(&disk, forced);
+    submit(&disk, request(&disk, 3, Op::Write, 800, &inbox));
+    let mut kinds = [None; 4];
+    for _ in 0..4 {
+        let done = inbox.wait();
+        kinds[done.cookie as usize] = kind(done.result);
+    }
+    let lost = Some(Kind::Device);
+    assert_eq!(kinds, [lost, lost, lost, None]);
+    assert!(disk.has_failed());
+}
+
 #[test]
 fn an_error_reaches_the_request_it_belongs_to() {
     let (disk, _) = faulty(options(Clock::start()));

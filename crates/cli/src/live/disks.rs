@@ -2,7 +2,7 @@
 
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{Known, fault_at};
-use super::made::{LogFile, Made};
+use super::log_file::{LogFile, OpenedLog};
 use crate::drives;
 use crate::fault::Fault;
 use crate::prepare::{changed, with_firmware};
@@ -44,8 +44,7 @@ pub struct Running {
     pub exports: Vec<Export>,
     /// What it was started from.
     pub prepared: Prepared,
-    /// What was not there before.
-    made: Made,
+    log: Option<OpenedLog>,
 }
 
 /// How disks are started.
@@ -345,19 +344,24 @@ pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> 
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
-        let path = log_path(how, &prepared.config.name, several);
-        let made = Made::by(&prepared, path.as_deref());
-        let log = path.as_deref().map(LogFile::open).transpose();
-        match log.and_then(|log| prepared.start(how, log)) {
-            Ok(disk) => running.push(Running {
+        let started = log_path(how, &prepared.config.name, several)
+            .map(|path| LogFile::open(&path))
+            .transpose()
+            .and_then(|log| {
+                let (file, log) = log.unzip();
+                // What its device has made it takes away itself.
+                let disk = prepared.start(how, file);
+                let disk = disk.inspect_err(|_| log.iter().for_each(OpenedLog::undo));
+                Ok((disk?, log))
+            });
+        match started {
+            Ok((disk, log)) => running.push(Running {
                 exports: prepared.exports(&disk),
                 disk,
                 prepared,
-                made,
+                log,
             }),
             Err(fault) => {
-                // What its device has made it has taken away itself.
-                made.remove_log();
                 give_up(&running);
                 return Err(fault);
             }
@@ -380,9 +384,10 @@ fn log_path(how: &How, name: &str, several: bool) -> Option<PathBuf> {
 /// Stops disks that have only been started, and takes away what that has made.
 pub fn give_up(running: &[Running]) {
     for running in running {
+        running.log.iter().for_each(OpenedLog::undo);
+        running.disk.remove_made();
         // There is a first fault, which is the one to report.
         let _ = running.disk.stop();
-        running.made.remove();
     }
 }
 

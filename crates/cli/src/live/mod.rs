@@ -4,6 +4,6 @@ pub mod config;
 pub mod disks;
 pub mod front;
 pub mod known;
-mod made;
+mod log_file;
 pub mod messages;
 pub mod server;

@@ -153,9 +153,13 @@ impl Server {
                     at_once()
                 }
             };
-            let disks = match was_ready {
-                true => snapshots(&running).await,
-                false => Vec::new(),
+            let disks = if was_ready {
+                tokio::select! {
+                    disks = snapshots(&running) => disks,
+                    () = signals.end() => at_once(),
+                }
+            } else {
+                Vec::new()
             };
             let stopping = Arc::clone(&running);
             let mut stopped = tokio::task::spawn_blocking(move || match was_ready {

@@ -77,6 +77,8 @@ fn what_was_made_goes_and_what_was_there_stays() {
     let there = ["disk.img", "events.log.drive", "serve.toml", "store.img"];
     assert_eq!(left, there);
     assert!(fs::read(directory.join("store.img")).unwrap() == content);
+    let log = fs::read_to_string(directory.join("events.log.drive")).unwrap();
+    assert_eq!(log, "an earlier run's");
     fs::remove_dir_all(&directory).unwrap();
 }
 

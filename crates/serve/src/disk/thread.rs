@@ -131,7 +131,7 @@ struct Thread {
     last_flush: Option<Result<(), Failure>>,
 }
 
-/// The cookie of the flush that ends a disk; no front end is told of it.
+/// Who asks for the flush that ends a disk: no front end.
 #[derive(Debug)]
 struct Nobody;
 
@@ -382,7 +382,7 @@ impl Thread {
                 at: at + timeout,
                 tag: request.tag,
                 serial: self.issued,
-                promised: false,
+                promises: 0,
             });
         }
         if let Some(estimate) = &mut self.estimate {
@@ -427,12 +427,14 @@ impl Thread {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
-        let ok = done.outcome == Outcome::Done;
-        self.metrics.finished(&done.request, done.issued, at, ok);
-        let result = match ok {
-            true => Ok(()),
-            false => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
+        let result = match (done.outcome, self.flush_failed) {
+            // The device was asked after it had told of the loss, and has nothing more to tell.
+            (Outcome::Done, Some(failure)) if is_durable(&done.request) => Err(failure),
+            (Outcome::Done, _) => Ok(()),
+            _ => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
         };
+        self.metrics
+            .finished(&done.request, done.issued, at, result.is_ok());
         if let Err(failure) = &result {
             self.failed(&done.request, failure);
         }
@@ -457,10 +459,8 @@ impl Thread {
             sectors = %request.extent,
             "{failure}"
         );
-        // What the kernel could not write back it says once, to whoever flushes next: to a flush, or
-        // to a write that is to be durable.
-        let flushes = Flags::FUA.bits() | Flags::PREFLUSH.bits();
-        if request.op == Op::Flush || request.flags.bits() & flushes != 0 {
+        // What the kernel could not write back it says once, to whoever flushes next.
+        if is_durable(request) {
             self.flush_failed = Some(*failure);
         }
         if matches!(request.op, Op::Write | Op::Flush)
@@ -582,6 +582,12 @@ impl Thread {
             let _ = rustix::io::read(&shared.doorbell, &mut rung);
         }
     }
+}
+
+/// Whether the success of a request says that something is on the medium.
+fn is_durable(request: &Request) -> bool {
+    let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
+    request.op == Op::Flush || request.flags.bits() & durable != 0
 }
 
 /// The cookie of the flush that ends a disk; front ends number theirs from 0.

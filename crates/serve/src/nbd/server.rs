@@ -30,9 +30,10 @@ pub struct Limits {
     pub bytes_total: usize,
     /// For the whole of a handshake. 10 s by default.
     pub handshake: Duration,
-    /// For taking some of the replies that wait, or for sending some of the data of a write that has
-    /// begun: whoever does nothing of that for so long holds memory for nothing. A client that waits
-    /// for replies, or asks nothing, may do so for ever. 60 s by default.
+    /// For taking some of the replies that wait, so much that the kernel has room for more, or for
+    /// sending some of the data of a write that has begun: whoever does nothing of that for so long
+    /// holds memory for nothing. A client that waits for replies, or asks nothing, may do so for ever.
+    /// 60 s by default.
     pub stalled: Duration,
     /// For answering what was read when the server ends. 10 s by default.
     pub drain: Duration,

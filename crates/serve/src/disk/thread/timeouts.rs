@@ -13,8 +13,8 @@ pub(super) struct Deadline {
     pub(super) tag: Tag,
     /// Which command of this tag.
     pub(super) serial: u64,
-    /// Whether the device has said once that it is about to complete it.
-    pub(super) promised: bool,
+    /// How often the device has said that it is about to complete it.
+    pub(super) promises: u32,
 }
 
 impl Thread {
@@ -69,17 +69,18 @@ impl Thread {
         let Some(timeout) = self.timeout else {
             return;
         };
-        if deadline.promised {
+        let promises = deadline.promises.saturating_add(1);
+        if promises == 2 {
             self.metrics.timeouts += 1;
             tracing::warn!(
                 disk = self.shared.name,
                 "the device works on a command for longer than twice {timeout}, and does not let go of it"
             );
-            return;
         }
+        // It may yet: what follows a stalled arm, the sync of a store, is its own to hang.
         self.deadlines.push_back(Deadline {
             at: at + timeout,
-            promised: true,
+            promises,
             ..deadline
         });
     }
@@ -101,7 +102,7 @@ impl Thread {
                     at: latest,
                     tag,
                     serial: *serial,
-                    promised: false,
+                    promises: 0,
                 });
             }
         }
