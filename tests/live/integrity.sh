@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What was written is read back: fio with crc32c over NBD and over a file of FUSE, depth 32, mixed sizes, under every scheduler. A few
-# minutes; SCHEDULERS and ROUNDS (requests of a run) narrow it.
+# minutes; SCHEDULERS, EMULATED (those of an emulated drive) and SIZE (of a run) narrow it.
 source "$(dirname "$0")/lib.sh"
 need fio nbdinfo
 
 read -ra schedulers <<<"${SCHEDULERS:-noop deadline mq-deadline clook sstf sptf sptf-sw60 anticipatory cfq stream(deadline) stream(sptf)}"
+read -ra emulated <<<"${EMULATED:-stream(deadline)}"
 size=${SIZE:-48m}
 
 verify() { # fio options that name the disk
@@ -23,7 +24,7 @@ for scheduler in "${schedulers[@]}"; do
     echo "nbd, file, $scheduler: as written"
 done
 # An emulated drive takes its time.
-for scheduler in "${EMULATED:-stream(deadline)}"; do
+for scheduler in "${emulated[@]}"; do
     configure "$scheduler" 8 "$(in_memory wd5000aaks 256MiB)"
     serve
     size=4m verify --ioengine=nbd --uri="$(uri)"

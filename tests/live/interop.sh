@@ -75,7 +75,7 @@ assert h.pread(512, 0) == b'y' * 512
 "
 echo 'nbdsh: writes, zeroes, trim, FUA, DF, simple replies, errors'
 
-qemu-img info "$(uri | sed 's/^nbd/nbd/')" >/dev/null
+qemu-img info "$(uri)" >/dev/null
 qemu-img convert -n -f raw -O raw "$work/random" "$(uri)"
 qemu-img compare -f raw -F raw "$work/random" "$(uri)" >/dev/null || fail 'qemu-img compare'
 qemu-io -f raw -c 'write -P 0xab 0 1M' -c 'read -P 0xab 0 1M' -c 'write -z 1M 1M' -c 'read -P 0 1M 1M' -c 'discard 2M 1M' -c 'flush' "$(uri)" >"$work/qemu.out"
