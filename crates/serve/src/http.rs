@@ -81,19 +81,26 @@ const BODY_MAX: usize = 16 << 10;
 /// How long a disk has to say how it is. One that is stuck hides itself, and not the others.
 const SNAPSHOT_WITHIN: Duration = Duration::from_secs(1);
 
+/// How a disk is; `None`, and a message, if it has stopped or does not say within a second.
+pub async fn snapshot(disk: &Disk) -> Option<Box<Snapshot>> {
+    match tokio::time::timeout(SNAPSHOT_WITHIN, disk.snapshot()).await {
+        Ok(told) => told.ok(),
+        Err(_) => {
+            tracing::warn!(
+                disk = disk.name(),
+                "says nothing for {SNAPSHOT_WITHIN:?}: its thread is stuck in its device or store"
+            );
+            None
+        }
+    }
+}
+
 impl Site {
     async fn snapshots(&self) -> Vec<Labelled> {
         let mut labelled = Vec::with_capacity(self.disks.len());
         for watched in &self.disks {
-            let snapshot = watched.disk.snapshot();
-            match tokio::time::timeout(SNAPSHOT_WITHIN, snapshot).await {
-                Ok(Ok(snapshot)) => labelled.push(watched.label(snapshot)),
-                // One that has stopped has nothing more to say.
-                Ok(Err(_)) => {}
-                Err(_) => tracing::warn!(
-                    disk = watched.disk.name(),
-                    "says nothing for {SNAPSHOT_WITHIN:?}: its thread is stuck in its device or store"
-                ),
+            if let Some(snapshot) = snapshot(&watched.disk).await {
+                labelled.push(watched.label(snapshot));
             }
         }
         labelled

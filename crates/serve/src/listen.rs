@@ -16,11 +16,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// How long another server may take to look at what is in a folder.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
+const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Why a socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -106,14 +107,17 @@ impl Listen {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder =
             rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
-        let begun = Instant::now();
+        let mut tries = LOCK_WITHIN.as_millis() / LOCK_AGAIN.as_millis();
         loop {
             match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(Errno::INTR) => {}
                 // Another server takes a moment; somebody else may hold it for ever.
-                Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_WITHIN => {
-                    std::thread::sleep(Duration::from_millis(10));
+                Err(Errno::WOULDBLOCK) if tries > 0 => {
+                    tries -= 1;
+                    let again = LOCK_AGAIN.try_into().expect("is short");
+                    // Of nothing: a signal only makes it shorter.
+                    let _ = rustix::event::poll(&mut [], Some(&again));
                 }
                 Err(Errno::WOULDBLOCK) => return Err(BindError::FolderLocked(self.clone())),
                 Err(error) => return Err(failed(error.into())),

@@ -578,7 +578,7 @@ fn a_failed_write_makes_the_disk_read_only() {
 #[test]
 fn after_a_flush_that_failed_none_succeeds_that_was_asked_for_before() {
     let (disk, switch) = faulty(options(Clock::start()));
-    inject(&disk, Fault::Stall(Nanos::from_millis(50)));
+    inject(&disk, Fault::Stall(Nanos::from_millis(500)));
     switch.fail_flushes(1);
     let inbox = Inbox::new(4);
     for cookie in 0..2 {
@@ -596,6 +596,22 @@ fn after_a_flush_that_failed_none_succeeds_that_was_asked_for_before() {
     let lost = Some(Kind::Device);
     assert_eq!(kinds, [lost, lost, lost, None]);
     assert!(disk.has_failed());
+
+    // Nor does the administrator's word make anything durable that was asked for before.
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    inject(&disk, Fault::Stall(Nanos::from_millis(500)));
+    switch.fail_flushes(1);
+    let inbox = Inbox::new(3);
+    for (cookie, op) in [(0, Op::Flush), (1, Op::Read), (2, Op::Flush)] {
+        submit(&disk, request(&disk, cookie, op, 0, &inbox));
+    }
+    let first = inbox.wait();
+    assert_eq!((first.cookie, kind(first.result)), (0, lost));
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    let mut left = [inbox.wait(), inbox.wait()];
+    left.sort_by_key(|done| done.cookie);
+    assert_eq!(left.map(|done| kind(done.result)), [None, lost]);
+    assert_eq!(ask(&disk, Op::Flush, 0), Ok(()), "asked for after");
 }
 
 #[test]

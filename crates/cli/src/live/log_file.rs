@@ -41,7 +41,10 @@ impl LogFile {
         let (file, made) = match options.write(true).create_new(true).open(path) {
             Ok(file) => (file, Some(path.to_owned())),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+                // Or a link to what is not there.
+                let mut options = OpenOptions::new();
+                let options = options.write(true).create(true).truncate(false);
+                let file = options.open(path).map_err(failed)?;
                 (file, None)
             }
             Err(error) => return Err(failed(error)),

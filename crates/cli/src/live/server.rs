@@ -7,7 +7,7 @@ use super::messages;
 use crate::fault::Fault;
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{BuildScheduler, Disk};
-use headtime_serve::http::{Site, Sockets, Watched};
+use headtime_serve::http::{Site, Sockets, Watched, snapshot};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
 use headtime_serve::nbd;
 use headtime_units::Nanos;
@@ -193,7 +193,7 @@ fn runtime() -> Result<(Runtime, Signals), Fault> {
 async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
     let mut disks = Vec::with_capacity(running.len());
     for running in running {
-        if let Ok(snapshot) = running.disk.snapshot().await {
+        if let Some(snapshot) = snapshot(&running.disk).await {
             disks.push((running.disk.name().to_owned(), snapshot));
         }
     }
@@ -342,8 +342,8 @@ impl Reload {
             // The control socket may have swapped a scheduler since the file was read.
             let mut in_force = Vec::with_capacity(current.len());
             for (disk, config) in &current {
-                let told = disk.snapshot().await.map(|snapshot| snapshot.scheduler);
-                in_force.push(told.unwrap_or_else(|_| config.scheduler.to_string()));
+                let told = snapshot(disk).await.map(|snapshot| snapshot.scheduler);
+                in_force.push(told.unwrap_or_else(|| config.scheduler.to_string()));
             }
             let reading = move || changes(&file, &current, &in_force, &listen, &running);
             let reading = tokio::task::spawn_blocking(reading);

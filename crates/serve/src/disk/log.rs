@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 pub(super) struct Log {
     /// What comes next.
     pub text: String,
+    /// How much of that is the header.
+    header: usize,
     pieces: Option<SyncSender<String>>,
     written: Receiver<String>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -49,11 +51,17 @@ impl Log {
             log::write_setting(&mut text, key, value);
         }
         Ok(Log {
+            header: text.len(),
             text,
             pieces: Some(pieces),
             written,
             thread: Some(thread),
         })
+    }
+
+    /// Whether there is more than a header: a disk that has done nothing may yet be given up.
+    pub fn has_news(&self) -> bool {
+        self.text.len() > self.header
     }
 
     pub fn flush_if_full(&mut self) {
@@ -71,6 +79,7 @@ impl Log {
             .try_recv()
             .unwrap_or_else(|_| String::with_capacity(Log::PIECE + 4096));
         let piece = std::mem::replace(&mut self.text, next);
+        self.header = 0;
         if let Some(pieces) = &self.pieces {
             // It ends only after the sender is gone.
             let _ = pieces.send(piece);

@@ -50,6 +50,8 @@ struct Pending {
     data: Option<Data>,
     /// Why it failed, the last time it was tried.
     failure: Option<Failure>,
+    /// How many flushes had failed when it came.
+    flushes_failed: u64,
 }
 
 pub(super) fn main<E>(
@@ -127,6 +129,7 @@ struct Thread {
     /// A flush that failed: none succeeds any more, as what it was to make durable may be lost, and
     /// the next one would not know.
     flush_failed: Option<Failure>,
+    flushes_failed: u64,
     /// The last flush, and how it ended.
     last_flush: Option<Result<(), Failure>>,
 }
@@ -290,6 +293,7 @@ impl Thread {
             to,
             data: Some(data),
             failure: None,
+            flushes_failed: self.flushes_failed,
         };
         let id = match self.free.pop() {
             Some(id) => {
@@ -427,10 +431,10 @@ impl Thread {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
-        let result = match (done.outcome, self.flush_failed) {
-            // The device was asked after it had told of the loss, and has nothing more to tell.
-            (Outcome::Done, Some(failure)) if is_durable(&done.request) => Err(failure),
-            (Outcome::Done, _) => Ok(()),
+        // The device was asked after it had told of the loss, and has nothing more to tell.
+        let lost = self.flushes_failed > pending.flushes_failed && is_durable(&done.request);
+        let result = match done.outcome {
+            Outcome::Done if !lost => Ok(()),
             _ => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
         };
         self.metrics
@@ -461,6 +465,7 @@ impl Thread {
         );
         // What the kernel could not write back it says once, to whoever flushes next.
         if is_durable(request) {
+            self.flushes_failed += 1;
             self.flush_failed = Some(*failure);
         }
         if matches!(request.op, Op::Write | Op::Flush)
@@ -525,7 +530,7 @@ impl Thread {
     fn rest(&mut self, real: Time) {
         let mut log_due = None;
         if let Some(log) = &mut self.log
-            && !log.text.is_empty()
+            && log.has_news()
         {
             let due = self.log_flushed + LOG_EVERY;
             if due <= real {
@@ -587,7 +592,8 @@ impl Thread {
 /// Whether the success of a request says that something is on the medium.
 fn is_durable(request: &Request) -> bool {
     let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
-    request.op == Op::Flush || request.flags.bits() & durable != 0
+    let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
+    request.op == Op::Flush || writes
 }
 
 /// The cookie of the flush that ends a disk; front ends number theirs from 0.

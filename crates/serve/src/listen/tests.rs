@@ -60,3 +60,16 @@ fn a_link_to_a_living_server_is_not_replaced() {
     assert!(matches!(error, BindError::NotASocket(_)), "{error}");
     assert!(link.exists());
 }
+
+/// Another server takes a moment to look at what is there; somebody else may hold a folder for ever.
+#[test]
+fn a_folder_that_somebody_has_locked_is_waited_for_with_a_bound() {
+    let folder = Folder::new("locked");
+    let path = folder.0.join("socket");
+    let lock = std::fs::File::open(&folder.0).expect("opens");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("locks");
+    let error = Listen::unix(&path).bind().expect_err("it is locked");
+    assert!(matches!(error, BindError::FolderLocked(_)), "{error}");
+    drop(lock);
+    Listen::unix(&path).bind().expect("it is not any more");
+}

@@ -116,6 +116,7 @@ impl Thread {
             stopping: false,
             failed_before_cut: None,
             flush_failed: None,
+            flushes_failed: 0,
             last_flush: None,
         })
     }
