@@ -264,9 +264,12 @@ impl Mounted {
             mounts::unmount(&self.mountpoint, false)?;
         }
         // No file is open, so the session ends, and its own handle of the mount finds it gone.
-        match self.session.take() {
-            Some(session) => session.join(),
-            None => Ok(()),
+        let ended = self.session.take().map_or(Ok(()), BackgroundSession::join);
+        match ended {
+            // What the session reads last is that the device is gone, or now and then, at the same
+            // moment, that the connection is.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+            ended => ended,
         }
     }
 
