@@ -4,6 +4,7 @@
 #[path = "../../serve/tests/common/recording.rs"]
 mod recording;
 
+use recording::folder::Folder;
 use recording::{Loop, instances};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -62,13 +63,14 @@ fn what_is_recorded_replays() {
     let Some(disk) = Loop::new(8 << 20) else {
         return;
     };
+    let folder = Folder::new();
     for (signal, name) in [("INT", "a.csv"), ("TERM", "b.csv.gz")] {
-        let out = disk.folder.join(name);
+        let out = folder.join(name);
         let Some((process, said)) = record(&disk, signal, &out) else {
             return;
         };
         assert!(said.contains(&format!("dd-{process}: 25")), "{said}");
-        let plain = disk.folder.join("plain.csv");
+        let plain = folder.join("plain.csv");
         let converted = Command::new(HEADTIME)
             .args(["trace", "convert"])
             .args([&out, &plain])

@@ -1,7 +1,7 @@
 //! What tests of recording share: a loop device to record, and what is left in tracefs.
 
 #[path = "folder.rs"]
-mod folder;
+pub mod folder;
 
 use folder::Folder;
 use std::fs::{self, File};
@@ -11,9 +11,8 @@ use std::process::Command;
 /// A loop device over a file, both gone with the test.
 pub struct Loop {
     pub device: PathBuf,
-    /// Where its file is, with room for others.
-    #[allow(dead_code, reason = "not every test has others")]
-    pub folder: Folder,
+    /// Where its file is.
+    _folder: Folder,
 }
 
 impl Loop {
@@ -30,7 +29,10 @@ impl Loop {
         match made {
             Ok(output) if output.status.success() => {
                 let device = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-                Some(Loop { device, folder })
+                Some(Loop {
+                    device,
+                    _folder: folder,
+                })
             }
             other => {
                 println!("SKIPPED: no loop device: {other:?}");
