@@ -1,5 +1,6 @@
 //! What goes wrong in a command, and what its exit code is.
 
+use headtime_serve::shown::one_line;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -77,12 +78,12 @@ impl Fault {
 
     /// A file could not be read.
     pub fn reading(path: &Path, error: &io::Error) -> Fault {
-        Fault::File(format!("{}: cannot read: {error}", path.display()))
+        Fault::File(format!("{}: cannot read: {error}", name(path)))
     }
 
     /// A file could not be written.
     pub fn writing(path: &Path, error: &io::Error) -> Fault {
-        Fault::File(format!("{}: cannot write: {error}", path.display()))
+        Fault::File(format!("{}: cannot write: {error}", name(path)))
     }
 
     /// The standard output does not take more.
@@ -93,6 +94,11 @@ impl Fault {
             Fault::File(format!("standard output: cannot write: {error}"))
         }
     }
+}
+
+/// A file's name on one line: a configuration may hold it, or a trace.
+pub(crate) fn name(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
 }
 
 #[cfg(test)]

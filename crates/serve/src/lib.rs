@@ -16,7 +16,8 @@
 //! - [`nbd`], `fuse` (a feature): front ends.
 //! - [`metrics`], [`http`], [`record`]: what a person watches it with; [`estimate`]:
 //!   where the arm's time goes if the device does not tell.
-//! - [`listen`]: the sockets of all that listens. [`clock`], [`sys`]: the machine.
+//! - [`listen`]: the sockets of all that listens. [`clock`], [`sys`]: the machine. [`shown`]: text from
+//!   elsewhere in messages.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing.
 //!
@@ -44,4 +45,5 @@ pub mod nbd;
 pub mod null;
 pub mod record;
 pub mod request;
+pub mod shown;
 pub mod sys;

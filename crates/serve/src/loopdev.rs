@@ -23,6 +23,7 @@
 mod ioctl;
 
 use crate::mounts;
+use crate::shown::one_line;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -77,7 +78,8 @@ pub enum User {
 impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            User::Mounted(at) => write!(f, "mounted on {}", at.display()),
+            // Who mounts chooses the name.
+            User::Mounted(at) => write!(f, "mounted on {}", one_line(&at.to_string_lossy())),
             User::Swap => write!(f, "in use for swapping"),
             User::Holder(name) => write!(f, "part of {name}"),
         }

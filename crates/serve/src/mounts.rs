@@ -1,6 +1,7 @@
 //! What is mounted where, and who serves it.
 
 use crate::clock::timespec;
+use crate::shown::one_line;
 use headtime_units::Nanos;
 use rustix::event::{PollFd, PollFlags};
 use rustix::mount::UnmountFlags;
@@ -254,7 +255,7 @@ pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match said.contains("busy") {
         true => Err(rustix::io::Errno::BUSY.into()),
-        false => Err(io::Error::other(said)),
+        false => Err(io::Error::other(one_line(&said))),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The tree comes from TOML; `--set key=value` puts further values into it. A [`Section`] takes
 //! typed values out of a table.
 
+use headtime_serve::shown::one_line;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ impl fmt::Display for Place {
 
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {}{problem}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
+// Both hold text of the file.
+#[error("{place}: {}{}", if key.is_empty() { String::new() } else { one_line(key) + ": " }, one_line(problem))]
 pub struct TreeError {
     /// Where.
     pub place: Place,

@@ -2,6 +2,7 @@
 //! partitioned or behind a loop device is not to be written to from here.
 
 use crate::mounts::{self, Mount};
+use crate::shown::one_line;
 use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
 use std::fmt;
 use std::fs;
@@ -50,7 +51,10 @@ pub enum Use {
 impl fmt::Display for Use {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Use::Mounted { what, at } => write!(f, "{what} is mounted on {}", at.display()),
+            Use::Mounted { what, at } => {
+                let at = one_line(&at.to_string_lossy());
+                write!(f, "{what} is mounted on {at}")
+            }
             Use::Swap { what } => write!(f, "{what} is swapped to"),
             Use::Held { what, by } => write!(f, "{what} is held by {by}"),
             Use::Partitioned { first, count: 1 } => write!(f, "it has a partition, {first}"),

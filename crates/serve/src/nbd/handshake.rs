@@ -8,6 +8,7 @@ use super::wire::{
     put_option_reply, reply, u16_at, u32_at, u64_at,
 };
 use crate::buffer::BUFFER_BYTES_MAX;
+use crate::shown::Shown;
 use std::sync::Arc;
 
 /// Data of an option are read up to this length; longer ones are skipped and refused.
@@ -116,7 +117,7 @@ pub enum HandshakeError {
     #[error("option {0} without the client flag 0x1 (fixed newstyle)")]
     NotFixed(u32),
     /// An export was asked for in the way in which no error can be told, and there is none.
-    #[error("there is no export \"{0}\"")]
+    #[error("there is no export \"{}\"", Shown(.0))]
     NoExport(String),
 }
 

@@ -128,6 +128,23 @@ fn unknown_client_flags() {
     assert_eq!(error, Err(HandshakeError::Flags(7)));
 }
 
+/// The name goes into a message, and must not become another one.
+#[test]
+fn an_unknown_export_name_with_line_breaks_and_escapes_is_told_escaped_and_cut() {
+    let mut handshake = begun(&["a", "b"], BOTH);
+    let mut name = b"x\" is served\n2026-11-22 ERROR \x1b[31m\r\xff".to_vec();
+    name.resize(4096, b'\n');
+    let bytes = option_bytes(option::EXPORT_NAME, &name);
+    let error = handshake.advance(&bytes, &mut Vec::new());
+    let text = error.expect_err("there is no such export").to_string();
+    let begins = r#"there is no export "x\" is served\n2026-11-22 ERROR \u{1b}[31m\r"#;
+    assert!(text.starts_with(begins), "{text}");
+    // The byte that is no UTF-8 is three as a replacement.
+    assert!(text.ends_with("\\n...(4098 bytes)\""), "{text}");
+    assert!(!text.contains(char::is_control), "{text}");
+    assert!(text.len() < 400, "{}", text.len());
+}
+
 #[test]
 fn export_name_with_and_without_zeroes() {
     for (flags, zeroes) in [(3, 0), (1, 124), (0, 124), (2, 0)] {
