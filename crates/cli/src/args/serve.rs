@@ -37,6 +37,9 @@ pub struct Serve {
 #[derive(Debug, Args)]
 pub struct Live {
     /// Write events and decisions; with several disks into a file for each, FILE.NAME
+    ///
+    /// It may be a pipe that somebody reads. If nothing of it is taken for ten seconds, the log ends there,
+    /// and the disk goes on.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost

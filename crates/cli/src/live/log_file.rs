@@ -1,10 +1,11 @@
 //! The file of a disk's events and decisions.
 
-use crate::fault::Fault;
-use rustix::fs::{FlockOperation, flock};
+use crate::fault::{Fault, name};
+use rustix::fs::{FlockOperation, OFlags, fcntl_setfl, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,13 +31,18 @@ pub(super) struct OpenedLog {
 }
 
 impl LogFile {
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, and makes it if it is not there. A pipe may be one, if somebody reads it; the disk
+    /// does not wait for who stops reading.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, or another server has it.
+    /// If it cannot be written, another server has it, or it is a disk.
     pub fn open(path: &Path) -> Result<(LogFile, OpenedLog), Fault> {
         let failed = |error: io::Error| Fault::writing(path, &error);
+        let refused = |why: &str| Err(Fault::File(format!("{}: {why}", name(path))));
+        if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
+            return refused("is a block device, and the log would overwrite its data");
+        }
         let mut options = OpenOptions::new();
         let (file, made) = match options.write(true).create_new(true).open(path) {
             Ok(file) => (file, Some(path.to_owned())),
@@ -44,19 +50,26 @@ impl LogFile {
                 // Or a link to what is not there.
                 let mut options = OpenOptions::new();
                 let options = options.write(true).create(true).truncate(false);
-                let file = options.open(path).map_err(failed)?;
-                (file, None)
+                // A pipe that nobody reads is refused rather than waited for.
+                let options = options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+                match options.open(path) {
+                    Ok(file) => (file, None),
+                    Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                        return refused("is a pipe that nobody reads, or a socket");
+                    }
+                    Err(error) => return Err(failed(error)),
+                }
             }
             Err(error) => return Err(failed(error)),
         };
+        if made.is_none() {
+            // From here on it is waited for, by the log's own thread.
+            fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
+        }
         if file.metadata().map_err(failed)?.is_file() {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    let path = path.display();
-                    let problem = format!("{path}: another server writes its log there");
-                    return Err(Fault::File(problem));
-                }
+                Err(Errno::WOULDBLOCK) => return refused("another server writes its log there"),
                 // Not every file system has locks.
                 Err(error) => tracing::debug!("{}: cannot lock: {error}", path.display()),
             }

@@ -1,20 +1,25 @@
 //! The log of a disk's events and decisions on its way to a file.
 
 use headtime_engine::log;
-use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Writes on a thread of its own. If that is slower than the disk, the disk waits for it: a log
-/// with gaps could not be replayed.
+/// with gaps could not be replayed. If nothing gets written for long, the log ends and the disk goes
+/// on.
 pub(super) struct Log {
     /// What comes next.
     pub text: String,
     /// How much of that is the header.
     header: usize,
+    /// None once it has ended.
     pieces: Option<SyncSender<String>>,
     written: Receiver<String>,
     thread: Option<JoinHandle<io::Result<()>>>,
+    patience: Duration,
+    given_up: bool,
 }
 
 impl Log {
@@ -22,10 +27,18 @@ impl Log {
     const PIECE: usize = 1 << 16;
     /// So many pieces may wait to be written.
     const AHEAD: usize = 64;
+    /// How long the disk waits for a piece to be written. A file system may be slow, but a pipe that
+    /// nobody reads, or a file on a disk that waits for this one, would be waited for for ever.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
-    pub fn start(
+    pub fn start(sink: Box<dyn Write + Send>, settings: &[(String, String)]) -> io::Result<Log> {
+        Log::with_patience(sink, settings, Log::PATIENCE)
+    }
+
+    fn with_patience(
         mut sink: Box<dyn Write + Send>,
         settings: &[(String, String)],
+        patience: Duration,
     ) -> io::Result<Log> {
         let (pieces, incoming) = sync_channel::<String>(Log::AHEAD);
         let (back, written) = sync_channel(Log::AHEAD + 2);
@@ -56,6 +69,8 @@ impl Log {
             pieces: Some(pieces),
             written,
             thread: Some(thread),
+            patience,
+            given_up: false,
         })
     }
 
@@ -74,27 +89,184 @@ impl Log {
         if self.text.is_empty() {
             return;
         }
-        let next = self
-            .written
-            .try_recv()
-            .unwrap_or_else(|_| String::with_capacity(Log::PIECE + 4096));
-        let piece = std::mem::replace(&mut self.text, next);
         self.header = 0;
-        if let Some(pieces) = &self.pieces {
-            // It ends only after the sender is gone.
-            let _ = pieces.send(piece);
+        let Some(pieces) = &self.pieces else {
+            self.text.clear();
+            return;
+        };
+        let mut spare = self.written.try_recv().ok();
+        let mut sent = pieces.try_send(std::mem::take(&mut self.text));
+        while let Err(TrySendError::Full(piece)) = sent {
+            // Room comes when a piece has been written, or has been before and not been noticed.
+            match self.written.recv_timeout(self.patience) {
+                Ok(written) => {
+                    spare = Some(written);
+                    sent = pieces.try_send(piece);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.give_up();
+                    break;
+                }
+                // Its thread has panicked, which shows in the end.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
+        self.text = spare.unwrap_or_else(|| String::with_capacity(Log::PIECE + 4096));
+    }
+
+    /// What has been handed on is written if that can be yet; nothing follows it.
+    fn give_up(&mut self) {
+        tracing::error!("the log ends here: {}", self.stuck());
+        self.given_up = true;
+        self.pieces = None;
+    }
+
+    fn stuck(&self) -> io::Error {
+        let patience = self.patience;
+        io::Error::new(
+            ErrorKind::TimedOut,
+            format!("nothing of it was taken for {patience:?}"),
+        )
     }
 
     /// Writes what is left.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written, or is not being written: then its thread is left behind.
     pub fn finish(mut self) -> io::Result<()> {
         // Nobody was stopped while writing it.
         log::write_end(&mut self.text);
         self.flush();
         self.pieces = None;
+        while !self.given_up {
+            match self.written.recv_timeout(self.patience) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => self.give_up(),
+                // It has ended, or is about to: what follows takes no time.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
         match self.thread.take() {
+            _ if self.given_up => Err(self.stuck()),
             Some(thread) => thread.join().expect("the log's thread does not panic"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+    use std::sync::{Arc, Mutex};
+
+    /// Longer than any test.
+    const AGES: Duration = Duration::from_secs(3600);
+
+    /// Takes so much at a time as it is told to; waits for that, and fails when nobody is left to tell.
+    struct Sink {
+        told: Receiver<usize>,
+        taken: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Sink {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            let most = self.told.recv().map_err(io::Error::other)?;
+            let len = piece.len().min(most);
+            self.taken.lock().unwrap().extend_from_slice(&piece[..len]);
+            Ok(len)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn log(patience: Duration) -> (Log, Sender<usize>, Arc<Mutex<Vec<u8>>>) {
+        let (tell, told) = channel();
+        let taken = Arc::default();
+        let sink = Sink {
+            told,
+            taken: Arc::clone(&taken),
+        };
+        let log = Log::with_patience(Box::new(sink), &[], patience).unwrap();
+        (log, tell, taken)
+    }
+
+    /// Writes more than can wait, a number in each piece.
+    fn fill(log: &mut Log, pieces: std::ops::Range<usize>) {
+        for number in pieces {
+            log.text.push_str(&format!("{number} "));
+            log.flush();
+            assert!(log.text.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_log_that_nobody_takes_ends_and_the_disk_goes_on() {
+        let (mut log, _tell, taken) = log(Duration::from_millis(20));
+        fill(&mut log, 0..10 * Log::AHEAD);
+        let error = log.finish().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "nothing of it was taken for 20ms");
+        assert!(taken.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_that_nobody_takes_at_the_end_is_left_behind() {
+        let (mut log, _tell, _) = log(Duration::from_millis(20));
+        log.text.push_str("news");
+        assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_log_that_is_taken_in_bits_is_waited_for_and_whole() {
+        let (mut log, tell, taken) = log(AGES);
+        let slow = std::thread::spawn(move || {
+            // Until it has ended.
+            while tell.send(3).is_ok() {
+                std::thread::yield_now();
+            }
+        });
+        let mut whole = log.text.clone();
+        fill(&mut log, 0..10 * Log::AHEAD);
+        log.finish().unwrap();
+        slow.join().unwrap();
+        (0..10 * Log::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
+        let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
+        let rest = taken.strip_prefix(&whole).expect("nothing is missing");
+        assert!(rest.len() < 20, "{rest}");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_not_waited_for() {
+        let (mut log, tell, _) = log(AGES);
+        drop(tell);
+        fill(&mut log, 0..10 * Log::AHEAD);
+        assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::Other);
+    }
+
+    /// What was handed on before it was given up on is written if it can be; what follows would leave a
+    /// gap.
+    #[test]
+    fn a_log_that_was_given_up_on_has_no_gap() {
+        let (mut log, tell, taken) = log(Duration::from_millis(20));
+        let head = log.text.len();
+        fill(&mut log, 0..10 * Log::AHEAD);
+        for _ in 0..=Log::AHEAD {
+            tell.send(usize::MAX).unwrap();
+        }
+        // The thread ends when it has taken the last of them.
+        let thread = log.thread.take().unwrap();
+        thread.join().unwrap().unwrap();
+        let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
+        let mut whole = String::new();
+        (0..10 * Log::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
+        assert!(whole.starts_with(&taken[head..]), "{taken}");
+        let numbers = taken[head..].split_terminator(' ').count();
+        // One more if the thread has taken the first off the queue before that was full.
+        assert!((Log::AHEAD..=Log::AHEAD + 1).contains(&numbers), "{taken}");
+        assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }
