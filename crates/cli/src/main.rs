@@ -4,11 +4,22 @@ use clap::Parser;
 use headtime_cli::args::Cli;
 use headtime_cli::commands::{self, Context};
 use headtime_cli::fault::Fault;
+use headtime_cli::live::messages;
 use headtime_cli::output::Terminal;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
+/// Also at the end of a panic.
+struct Messages;
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        messages::end();
+    }
+}
+
 fn main() -> ExitCode {
+    let _messages = Messages;
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -43,11 +54,11 @@ fn main() -> ExitCode {
         Ok(()) | Err(Fault::Closed) => ExitCode::SUCCESS,
         Err(fault) => {
             let word = if colour_errors {
-                "\u{1b}[1;31merror:\u{1b}[0m"
+                "\u{1b}[1;31merror:\u{1b}[0m "
             } else {
-                "error:"
+                "error: "
             };
-            let _ = writeln!(err, "{word} {fault}");
+            messages::say(word, &fault.to_string());
             ExitCode::from(fault.exit_code())
         }
     }

@@ -1,11 +1,17 @@
 //! `headtime attach` and `headtime detach`, with file systems on what they make.
 
 #![cfg(feature = "fuse")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a server runs in real time"
+)]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Says why a test is skipped, if this machine has no FUSE or no loop devices for us.
 fn can_attach(test: &str) -> bool {
@@ -330,4 +336,71 @@ fn what_is_not_ours_is_left_alone() {
     let config = place.config();
     let nowhere = headtime(&["attach", &config, &place.path("nowhere")]);
     assert_eq!(nowhere.status.code(), Some(4));
+}
+
+/// Programs may use the files before anybody is told that they are there.
+#[test]
+fn disks_are_attached_and_flushed_if_nothing_can_be_printed() {
+    if !can_attach("disks_are_attached_and_flushed_if_nothing_can_be_printed") {
+        return;
+    }
+    let place = Place::new("unprinted");
+    let (config, disks) = (place.config(), place.path("disks"));
+    let first = format!("{disks}/first");
+    let full = || File::options().write(true).open("/dev/full").expect("is");
+    // Who holds the other end never reads, and there is no room.
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe");
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
+    let stuck = || writer.try_clone().expect("a pipe");
+    for (round, (out, err)) in [
+        (Stdio::from(full()), Stdio::from(full())),
+        (Stdio::from(stuck()), Stdio::from(stuck())),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_headtime"))
+            .args(["attach", &config, &disks])
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .expect("starts");
+        wait_until(|| Path::new(&first).exists(), "the disk's file");
+        let data = [round as u8 + 1; 4096];
+        let mut file = File::options().write(true).open(&first).expect("opens");
+        file.write_all(&data).expect("writes");
+        drop(file);
+        // It has had time to end of itself.
+        let mut read = [0; 4096];
+        let mut file = File::open(&first).expect("opens");
+        file.read_exact(&mut read).expect("reads");
+        drop(file);
+        assert_eq!(read, data);
+        run("kill", &["-TERM", &server.id().to_string()]);
+        let mut status = None;
+        wait_until(
+            || {
+                status = server.try_wait().expect("is ours");
+                status.is_some()
+            },
+            "the end",
+        );
+        assert_eq!(status.and_then(|status| status.code()), Some(0));
+        assert_eq!(left(&place), [""; 0]);
+        let kept = fs::read(place.path("store")).expect("is there");
+        assert_eq!(kept[..4096], data);
+    }
+    drop(reader);
+}
+
+/// Waits, half a minute at most.
+fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

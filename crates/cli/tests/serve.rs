@@ -16,6 +16,8 @@ mod control;
 mod file;
 #[path = "serve/life.rs"]
 mod life;
+#[path = "serve/messages.rs"]
+mod messages;
 #[path = "serve/nbd.rs"]
 mod nbd;
 #[path = "serve/starts.rs"]

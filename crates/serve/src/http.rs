@@ -26,6 +26,7 @@ use crate::device::Control;
 use crate::disk::{BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Snapshot};
 use crate::nbd::Counts;
+use crate::shown::Shown;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
@@ -33,6 +34,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use sockets::{Limits, Sockets};
@@ -69,6 +71,8 @@ pub struct Site {
     pub disks: Vec<Watched>,
     /// What the server of NBD clients counts, if there is one.
     pub nbd: Option<Arc<Counts>>,
+    /// Messages that standard error had no room for.
+    pub messages_dropped: Arc<AtomicU64>,
     /// The server's time.
     pub clock: Clock,
     /// The program's version.
@@ -113,7 +117,8 @@ impl Site {
             .find(|watched| watched.disk.name() == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.disks.iter().map(|w| w.disk.name()).collect();
-            let problem = format!("no disk is called `{name}`; there are {}", names.join(", "));
+            let (name, names) = (Shown(name), names.join(", "));
+            let problem = format!("no disk is called `{name}`; there are {names}");
             Refusal(StatusCode::NOT_FOUND, problem)
         })
     }
@@ -174,6 +179,7 @@ async fn metrics(State(site): Shared) -> Response {
     let text = metrics::render(
         site.snapshots().await,
         site.nbd.as_ref(),
+        site.messages_dropped.load(Ordering::Relaxed),
         site.clock.now() - headtime_units::Time::ZERO,
         &site.version,
     );
@@ -183,7 +189,8 @@ async fn metrics(State(site): Shared) -> Response {
 async fn status(State(site): Shared) -> Response {
     let disks = site.snapshots().await;
     let uptime = site.clock.now() - headtime_units::Time::ZERO;
-    let text = status::render(&disks, uptime, &site.version);
+    let dropped = site.messages_dropped.load(Ordering::Relaxed);
+    let text = status::render(&disks, dropped, uptime, &site.version);
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
@@ -195,8 +202,9 @@ async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<(), 
 }
 
 async fn power_on(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
     tracing::info!(disk = name, "the power is switched on");
-    site.find(&name)?.control(Control::PowerOn).await
+    watched.control(Control::PowerOn).await
 }
 
 async fn inject(

@@ -83,6 +83,16 @@ pub fn private_files() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
+/// Lets writes that the kernel would end or stop the whole process for fail or go on instead: beyond
+/// the limit of a file's size (`SIGXFSZ`, setrlimit(2)), and to the terminal of who has put the process
+/// in the background (`SIGTTOU`, termios(3)).
+pub fn survive_writing() {
+    for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
+        // SAFETY: no handler is set. It cannot fail for these.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// Makes timeouts of the calling thread as exact as the machine can (`PR_SET_TIMERSLACK`); the
 /// default lets them come 50 us late.
 pub fn exact_timers() {

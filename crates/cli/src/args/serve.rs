@@ -26,6 +26,8 @@ pub struct Serve {
     #[arg(long)]
     pub tcp: bool,
     /// Print a line on standard output when all sockets can be connected to
+    ///
+    /// If it cannot be printed, a message says so, and the server serves all the same.
     #[arg(long)]
     pub ready: bool,
     /// How its disks run

@@ -5,15 +5,15 @@ mod detach;
 
 pub(super) use detach::detach;
 
-use super::Context;
 use super::serve::{say_end, start};
 use crate::args::Attach;
 use crate::fault::Fault;
 use crate::live::config::Config;
 use crate::live::disks;
+use crate::live::messages;
 use attached::Attached;
 
-pub(super) fn attach(args: &Attach, context: &mut Context<'_>) -> Result<(), Fault> {
+pub(super) fn attach(args: &Attach) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;
     let prepared = disks::prepare(&config)?;
     // Before anything is made.
@@ -28,9 +28,8 @@ pub(super) fn attach(args: &Attach, context: &mut Context<'_>) -> Result<(), Fau
     };
     let text = attached.text();
     let (ended, result) = server.run_behind(attached.front(), &mut |ready| {
-        context.print(&format!("{text}{ready}\n"))?;
-        context.out.flush().map_err(|error| Fault::output(&error))
+        messages::announce(&format!("{text}{ready}"));
     });
-    say_end(&ended, context);
+    say_end(&ended);
     result
 }

@@ -15,6 +15,7 @@ mod trace;
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
 use crate::fault::Fault;
 use crate::output::Terminal;
+use headtime_serve::shown::one_line;
 use std::io::Write;
 
 /// Where a command writes to.
@@ -43,7 +44,7 @@ impl Context<'_> {
 
     /// Writes a note; a lost one does not matter.
     pub fn note(&mut self, text: &str) {
-        let _ = writeln!(self.err, "note: {text}");
+        let _ = writeln!(self.err, "note: {}", one_line(text));
     }
 }
 
@@ -68,7 +69,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
         Verb::Serve(args) => serve::serve(&args, context),
         #[cfg(feature = "fuse")]
-        Verb::Attach(args) => attach::attach(&args, context),
+        Verb::Attach(args) => attach::attach(&args),
         #[cfg(feature = "fuse")]
         Verb::Detach(args) => attach::detach(&args, context),
         Verb::Control(args) => control::control(&args, context),

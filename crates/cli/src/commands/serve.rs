@@ -8,6 +8,7 @@ use crate::live::disks::{self, How, Prepared};
 use crate::live::messages;
 use crate::live::server::{Ended, Server};
 use headtime_serve::clock::Clock;
+use headtime_serve::shown::one_line;
 use headtime_serve::sys;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
@@ -38,12 +39,10 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     let announce = args.ready;
     let (ended, result) = server.run(&mut |text| {
         if announce {
-            context.print(&format!("{text}\n"))?;
-            context.out.flush().map_err(|error| Fault::output(&error))?;
+            messages::announce(text);
         }
-        Ok(())
     });
-    say_end(&ended, context);
+    say_end(&ended);
     result
 }
 
@@ -70,9 +69,8 @@ pub(super) fn start(
 }
 
 /// What was done, also if the end was not a good one.
-pub(super) fn say_end(ended: &Ended, context: &mut Context<'_>) {
-    // A lost summary does not matter.
-    let _ = context.err.write_all(ended.summary().as_bytes());
+pub(super) fn say_end(ended: &Ended) {
+    messages::say("", &ended.summary());
 }
 
 /// Asks the machine for what a server needs, as far as it is permitted.
@@ -111,7 +109,7 @@ fn check(
             text,
             "disk {}: {}{size}, {}, depth {}, timeout {timeout}{read_only}",
             disk.name,
-            prepared.backend(),
+            one_line(&prepared.backend()),
             disk.scheduler,
             prepared.depth,
         );
@@ -122,13 +120,14 @@ fn check(
         }
     }
     for socket in &config.listen.nbd {
-        let _ = writeln!(text, "nbd at {socket}");
+        let _ = writeln!(text, "nbd at {}", one_line(&socket.to_string()));
     }
     if let Some(address) = config.listen.metrics {
         let _ = writeln!(text, "metrics at http://{address}/metrics");
     }
     if let Some(path) = &config.listen.control {
-        let _ = writeln!(text, "control at unix:{}", path.display());
+        let path = one_line(&path.to_string_lossy());
+        let _ = writeln!(text, "control at unix:{path}");
     }
     context.print(&text)
 }

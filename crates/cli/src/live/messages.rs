@@ -1,22 +1,54 @@
-//! Messages of a server: to people on standard error, to the service manager over its socket.
+//! Messages of a server: to people on standard error, to the service manager over its socket, and that
+//! it is ready, on standard output.
+//!
+//! None of them may keep a server from serving, or end it: what they go to may be full, gone, or not be
+//! read. (SIGPIPE is ignored in every program of Rust's, so that a reader who has gone is an error of a
+//! write.)
+
+mod lines;
+mod outbox;
 
 use super::config::{LogConfig, LogFormat};
 use crate::fault::Fault;
+use headtime_serve::shown::one_line;
+use headtime_serve::sys;
+use headtime_units::Nanos;
+use lines::Lines;
+use outbox::{BOUNDS, Outbox};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::panic::{self, PanicHookInfo};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 /// Which messages, in place of the configuration's.
 pub const LEVEL: &str = "HEADTIME_LOG";
 
+/// What is left to write has so long when the process ends.
+const END_WITHIN: Nanos = Nanos::from_secs(1);
+
+/// The service manager may be busy for so long.
+const NOTIFY_WITHIN: Duration = Duration::from_secs(1);
+
+/// Where messages go once they are begun, and how they look.
+static MESSAGES: OnceLock<(Outbox, Lines)> = OnceLock::new();
+
 /// Begins to write messages to standard error: those that [`LEVEL`] names, or else the configuration,
-/// or else all from `info` on.
+/// or else all from `info` on. From now on nothing that is said is waited for; panics are said the same
+/// way. [`end`] is for the end.
 ///
 /// # Errors
 ///
-/// If that is not written as it must be.
+/// If that is not written as it must be, or there can be no thread.
 pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault> {
     let given = env::var_os(LEVEL)
         .map(|level| level.to_string_lossy().into_owned())
@@ -30,17 +62,120 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
         (None, None) => EnvFilter::new("info"),
     };
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let messages = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !plain)
-        .with_target(false);
-    // Who has begun already is a test that runs several servers in one process.
-    let _ = match format.or(config.format).unwrap_or_default() {
-        LogFormat::Text => messages.try_init(),
-        LogFormat::Json => messages.json().try_init(),
+    let lines = Lines {
+        json: format.or(config.format).unwrap_or_default() == LogFormat::Json,
+        colour: io::stderr().is_terminal() && !plain,
     };
+    sys::survive_writing();
+    let missing = move |count| {
+        let text = format!("{count} messages were dropped here: standard error did not take them");
+        lines.line(Level::WARN, text)
+    };
+    let sink = Box::new(Unbuffered(io::stderr()));
+    let outbox = Outbox::start(sink, BOUNDS, Box::new(missing))
+        .map_err(|error| Fault::File(format!("cannot start a thread for messages: {error}")))?;
+    // Who has begun already is a test that runs several servers in one process.
+    let (outbox, lines) = MESSAGES.get_or_init(|| (outbox, lines));
+    let (writer, lines) = (outbox.clone(), *lines);
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .event_format(lines)
+        .try_init();
+    panic::set_hook(Box::new(move |panic| panicked(outbox, lines, panic)));
     Ok(())
+}
+
+/// Says that there is a bug, as Rust does by itself, but without waiting for who does not listen.
+fn panicked(outbox: &Outbox, lines: Lines, panic: &PanicHookInfo<'_>) {
+    let say = |text: &str| outbox.put(lines.line(Level::ERROR, text));
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| Some(payload.downcast_ref::<String>()?.as_str()));
+    let what = text.unwrap_or("what it said is no text");
+    match panic.location() {
+        Some(at) => say(&format!("a bug: thread {name} panicked at {at}: {what}")),
+        None => say(&format!("a bug: thread {name} panicked: {what}")),
+    }
+    // If the environment's RUST_BACKTRACE asks for it.
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        backtrace.to_string().lines().for_each(say);
+    }
+    // What follows may be an abort.
+    outbox.empty_unless_stuck(END_WITHIN);
+}
+
+/// Says something, each of its lines for itself and as it is. Before messages are begun, at once.
+/// `before` is ours, and may have colours.
+pub fn say(before: &str, text: &str) {
+    let mut before = before;
+    for line in text.lines() {
+        let line = format!("{before}{}\n", one_line(line));
+        match MESSAGES.get() {
+            Some((outbox, _)) => outbox.put(line),
+            // Who does not listen misses it.
+            None => drop(io::stderr().write_all(line.as_bytes())),
+        }
+        before = "";
+    }
+}
+
+/// The process is about to end: what is left is written, if that does not take long.
+pub fn end() {
+    if let Some((outbox, _)) = MESSAGES.get() {
+        outbox.empty(END_WITHIN);
+    }
+}
+
+/// Messages that were dropped, which goes on counting.
+pub fn dropped() -> Arc<AtomicU64> {
+    let messages = MESSAGES.get();
+    messages.map_or_else(Arc::default, |(outbox, _)| outbox.dropped())
+}
+
+/// Says on standard output that the server is ready, whoever reads that and when: clients are served
+/// already. Lines that cannot be written are a message.
+pub fn announce(text: &str) {
+    let lines: String = text.lines().map(|line| one_line(line) + "\n").collect();
+    let write = move || {
+        if let Err(error) = Unbuffered(io::stdout()).write_all(lines.as_bytes()) {
+            tracing::error!(
+                "standard output: cannot write that the server is ready: {error}; it serves all the same"
+            );
+        }
+    };
+    let thread = std::thread::Builder::new().name("ready".to_owned());
+    if let Err(error) = thread.spawn(write) {
+        tracing::error!("standard output: cannot start a thread that writes to it: {error}");
+    }
+}
+
+/// A file as the kernel has it: no buffer of the standard library's, which would write at the end of the
+/// process, and none of its locks, which others would wait for.
+struct Unbuffered<F>(F);
+
+impl<F: AsFd> Write for Unbuffered<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match rustix::io::write(&self.0, bytes) {
+                // Whoever opened it may have wanted that.
+                Err(Errno::AGAIN) => {
+                    let mut room = [PollFd::new(&self.0, PollFlags::OUT)];
+                    let _ = poll(&mut room, None);
+                }
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads which messages are wanted: a level, or levels of parts of the program by comma.
@@ -77,6 +212,11 @@ fn send(socket: &str, state: &str) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(socket)?,
     };
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
+    let from = UnixDatagram::unbound()?;
+    from.set_write_timeout(Some(NOTIFY_WITHIN))?;
+    from.send_to_addr(state.as_bytes(), &address)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ use headtime_serve::disk::{BuildScheduler, Disk};
 use headtime_serve::http::{Site, Sockets, Watched, snapshot};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
 use headtime_serve::nbd;
+use headtime_serve::shown::one_line;
 use headtime_units::Nanos;
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,8 +21,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Who learns that the server is ready.
-pub type Ready<'a> = &'a mut dyn FnMut(&str) -> Result<(), Fault>;
+/// Who learns that the server is ready. Not being able to pass that on is no reason to end: clients may
+/// have come already.
+pub type Ready<'a> = &'a mut dyn FnMut(&str);
 
 /// A server whose disks run.
 #[derive(Debug)]
@@ -91,7 +92,8 @@ async fn over(mut ended: watch::Receiver<bool>) {
 /// The second request to end: whatever is under way is given up.
 fn at_once() -> ! {
     let fault = Fault::Interrupted;
-    let _ = writeln!(std::io::stderr(), "error: {fault}");
+    messages::say("error: ", &fault.to_string());
+    messages::end();
     std::process::exit(fault.exit_code().into());
 }
 
@@ -130,9 +132,8 @@ impl Server {
             let front = (gone, &*abandon);
             let mut was_ready = false;
             let mut ready = |text: &str| {
-                ready(text)?;
                 was_ready = true;
-                Ok(())
+                ready(text);
             };
             let served = serve(
                 reload,
@@ -208,6 +209,11 @@ fn sockets(listen: &ListenConfig) -> Vec<nbd::Listen> {
     sockets.collect()
 }
 
+/// Nobody can be listened to; the text has paths of the configuration.
+fn unheard(text: &str) -> Fault {
+    Fault::File(one_line(text))
+}
+
 async fn serve(
     mut reload: Reload,
     clock: Clock,
@@ -220,10 +226,10 @@ async fn serve(
     let file = reload.file.display().to_string();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
     let nbd = nbd::Server::bind(&sockets(&listen), exports.collect(), nbd::Limits::default())
-        .map_err(|error| Fault::File(format!("{file}: listen.nbd: {error}")))?;
+        .map_err(|error| unheard(&format!("{file}: listen.nbd: {error}")))?;
     let http = Sockets::bind(listen.metrics, listen.control.clone())
         .await
-        .map_err(|error| Fault::File(format!("{file}: listen: {error}")))?;
+        .map_err(|error| unheard(&format!("{file}: listen: {error}")))?;
     let mut text = String::from("ready");
     for listen in nbd.listens() {
         let _ = write!(text, " nbd={listen}");
@@ -237,6 +243,7 @@ async fn serve(
     let site = Arc::new(Site {
         disks: running.iter().map(watched).collect(),
         nbd: Some(nbd.counts()),
+        messages_dropped: messages::dropped(),
         clock,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
@@ -244,7 +251,7 @@ async fn serve(
     let clients = nbd.run(over(ended.clone()));
     let watchers = http.serve(site, ended);
     let mut clients = pin!(async { tokio::join!(clients, watchers).0 });
-    ready(&text)?;
+    ready(&text);
     tracing::info!("{text}");
     messages::notify("READY=1");
 

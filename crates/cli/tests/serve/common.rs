@@ -46,19 +46,34 @@ pub struct Server {
 impl Server {
     /// Starts a server of a configuration, with further arguments.
     pub fn start(name: &str, config: &str, args: &[&str]) -> Server {
-        let directory = scratch(name);
-        fs::write(directory.join("serve.toml"), config).unwrap();
-        let mut all = vec!["serve", "serve.toml", "--ready"];
-        all.extend(args);
-        let mut command = headtime(&directory, &all);
+        let (directory, mut command) = Server::command(name, config, args);
         Server::spawn(directory, &mut command)
     }
 
     pub fn spawn(directory: PathBuf, command: &mut Command) -> Server {
         let messages = fs::File::create(directory.join("messages")).unwrap();
+        Server::spawn_telling(directory, command, messages)
+    }
+
+    /// With its messages going elsewhere.
+    pub fn start_telling(name: &str, config: &str, to: impl Into<Stdio>, args: &[&str]) -> Server {
+        let (directory, mut command) = Server::command(name, config, args);
+        Server::spawn_telling(directory, &mut command, to)
+    }
+
+    fn command(name: &str, config: &str, args: &[&str]) -> (PathBuf, Command) {
+        let directory = scratch(name);
+        fs::write(directory.join("serve.toml"), config).unwrap();
+        let mut all = vec!["serve", "serve.toml", "--ready"];
+        all.extend(args);
+        let command = headtime(&directory, &all);
+        (directory, command)
+    }
+
+    fn spawn_telling(directory: PathBuf, command: &mut Command, to: impl Into<Stdio>) -> Server {
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(messages)
+            .stderr(to)
             .spawn()
             .expect("the command can be started");
         let mut ready = String::new();
@@ -77,9 +92,10 @@ impl Server {
         self.directory.join(name)
     }
 
-    /// What it wrote to standard error.
+    /// What it wrote to standard error, if that is a file.
     pub fn messages(&self) -> String {
-        fs::read_to_string(self.path("messages")).unwrap()
+        let messages = fs::read(self.path("messages")).unwrap_or_default();
+        String::from_utf8(messages).unwrap()
     }
 
     /// Waits until its messages have a text.

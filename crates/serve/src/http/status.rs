@@ -5,11 +5,17 @@ use headtime_units::Nanos;
 use serde_json::{Map, Value, json};
 
 /// Writes the state of disks.
-pub(super) fn render(disks: &[Labelled], uptime: Nanos, version: &str) -> String {
+pub(super) fn render(
+    disks: &[Labelled],
+    messages_dropped: u64,
+    uptime: Nanos,
+    version: &str,
+) -> String {
     let disks: Vec<Value> = disks.iter().map(disk).collect();
     let status = json!({
         "version": version,
         "uptime_s": uptime.as_secs_f64(),
+        "log_messages_dropped": messages_dropped,
         "disks": disks,
     });
     format!("{status:#}\n")

@@ -56,6 +56,7 @@ impl Fixture {
                 parse_scheduler: Arc::new(|text| Err(format!("`{text}`: no such scheduler"))),
             }],
             nbd: None,
+            messages_dropped: Arc::default(),
             clock: Clock::start(),
             version: "0".to_owned(),
         });

@@ -41,8 +41,8 @@ const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
 ];
 
-/// Writes the state of disks and, if there is one, of the server of NBD clients. `uptime` is that of
-/// the whole server, `version` its program's.
+/// Writes the state of disks and, if there is one, of the server of NBD clients. `messages_dropped`
+/// are those of the whole server that could not be written, `uptime` is its, `version` its program's.
 ///
 /// # Panics
 ///
@@ -50,6 +50,7 @@ const LATE_BOUNDS_US: [u64; 12] = [
 pub fn render(
     disks: Vec<Labelled>,
     nbd: Option<&Arc<Counts>>,
+    messages_dropped: u64,
     uptime: Nanos,
     version: &str,
 ) -> String {
@@ -57,6 +58,7 @@ pub fn render(
     registry.register_collector(Box::new(Page {
         disks,
         nbd: nbd.cloned(),
+        messages_dropped,
         uptime,
         version: version.to_owned(),
     }));
@@ -70,6 +72,7 @@ pub fn render(
 struct Page {
     disks: Vec<Labelled>,
     nbd: Option<Arc<Counts>>,
+    messages_dropped: u64,
     uptime: Nanos,
     version: String,
 }
@@ -456,6 +459,14 @@ impl Collector for Page {
                 Some(Unit::Seconds),
             ),
             [(Vec::new(), self.uptime.as_secs_f64())],
+        )?;
+        out.counters(
+            (
+                "log_messages_dropped",
+                "Messages that were dropped because standard error did not take them",
+                None,
+            ),
+            [(Vec::new(), self.messages_dropped)],
         )?;
         if let Some(counts) = &self.nbd {
             self.write_nbd(&mut out, counts)?;

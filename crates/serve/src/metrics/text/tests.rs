@@ -90,7 +90,7 @@ fn what_a_scrape_says() {
         labelled("null", &["null"], false),
         labelled("real", &["real"], false),
     ];
-    let values = read(&render(disks, None, Nanos::from_millis(1500), "1.2.3"));
+    let values = read(&render(disks, None, 7, Nanos::from_millis(1500), "1.2.3"));
     for (key, value) in [
         ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
         ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
@@ -100,6 +100,7 @@ fn what_a_scrape_says() {
         ),
         ("headtime_build_info{version=\"1.2.3\"}", 1.0),
         ("headtime_uptime_seconds{}", 1.5),
+        ("headtime_log_messages_dropped_total{}", 7.0),
         (
             "headtime_requests_total{disk=\"disk0\",export=\"vm\",op=\"read\"}",
             10.0,
@@ -177,8 +178,8 @@ fn what_a_scrape_says() {
 
 #[test]
 fn no_disks() {
-    assert_eq!(read(&render(Vec::new(), None, Nanos::ZERO, "")).len(), 2);
+    assert_eq!(read(&render(Vec::new(), None, 0, Nanos::ZERO, "")).len(), 3);
     let counts = Arc::new(Counts::default());
-    let with_clients = render(Vec::new(), Some(&counts), Nanos::ZERO, "");
-    assert_eq!(read(&with_clients).len(), 6);
+    let with_clients = render(Vec::new(), Some(&counts), 0, Nanos::ZERO, "");
+    assert_eq!(read(&with_clients).len(), 7);
 }
