@@ -23,7 +23,7 @@
 //! A read of what was cut off fails. A write there extends the file again, and what lies before it
 //! reads as zeroes: the lock keeps other servers out, not programs that ignore it.
 
-mod allocation;
+pub(crate) mod allocation;
 mod error;
 mod opening;
 mod ring;

@@ -6,10 +6,10 @@
 
 use super::OpenError;
 use crate::device::{Allocation, remove_made};
-use crate::file::use_of_file;
+use crate::file::{allocation, use_of_file};
 use rustix::fs::{
-    FallocateFlags, FileType, FlockOperation, MemfdFlags, SeekFrom, Stat, fallocate, fdatasync,
-    flock, fstat, fsync, ftruncate, memfd_create, seek, stat,
+    FallocateFlags, FileType, FlockOperation, MemfdFlags, Stat, fallocate, fdatasync, flock, fstat,
+    fsync, ftruncate, memfd_create, stat,
 };
 use rustix::io::{Errno, pread, pwrite};
 use rustix::process::{Resource, getrlimit};
@@ -237,21 +237,10 @@ fn write_zeroes(file: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
 
 impl Allocation for Store {
     fn status(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
-        let Some((file, from, len)) = self.spans(offset, len).next() else {
-            return Ok((false, 0));
-        };
-        // These move the file's position, which nobody uses.
-        let data = match seek(file, SeekFrom::Data(from)) {
-            Ok(data) => data,
-            // Nothing but a hole up to the end.
-            Err(Errno::NXIO) => u64::MAX,
-            Err(errno) => return Err(errno.into()),
-        };
-        if data > from {
-            return Ok((false, len.min(data - from)));
+        match self.spans(offset, len).next() {
+            Some((file, from, len)) => allocation::status(file, from, len),
+            None => Ok((false, 0)),
         }
-        let hole = seek(file, SeekFrom::Hole(from))?;
-        Ok((true, len.min(hole - from)))
     }
 }
 
@@ -495,6 +484,42 @@ mod tests {
             assert_eq!(store.status(from, 4096).ok(), Some((false, 4096 - 512)));
             assert_eq!(store.status(2 << 20, 1 << 20).ok(), Some((false, 1 << 20)));
         });
+    }
+
+    /// An answer is about one piece; who wants to know more asks again.
+    #[test]
+    fn what_is_allocated_in_pieces_and_at_their_ends() {
+        both(3 << 20, 1 << 20, |store| {
+            store.write((1 << 20) - 4096, &[1; 8192]).expect("room");
+            store.write((3 << 20) - 4096, &[1; 4096]).expect("room");
+            let mut told = Vec::new();
+            let mut at = 0;
+            while at < 3 << 20 {
+                let (allocated, len) = store.status(at, (3 << 20) - at).expect("it can tell");
+                assert!(len > 0, "at {at}");
+                told.push((allocated, len));
+                at += len;
+            }
+            let (data, hole) = ((true, 4096), (false, (1 << 20) - 4096));
+            assert_eq!(told, [hole, data, data, hole, hole, data]);
+            for at in [0, 1 << 20, 3 << 20] {
+                assert_eq!(store.status(at, 0).ok(), Some((false, 0)), "{at}");
+            }
+        });
+    }
+
+    /// What it has lost cannot be read: it must not be said to be zeroes.
+    #[test]
+    fn a_store_that_somebody_has_made_shorter_is_no_hole_beyond_its_end() {
+        let folder = Folder::new();
+        let path = folder.0.join("store");
+        let store = Store::file(&path, 2 << 20, 1 << 20).expect("opens");
+        let first = OpenOptions::new().write(true).open(&path).expect("opens");
+        first.set_len(1 << 19).expect("cuts");
+        assert_eq!(store.status(0, 1 << 20).ok(), Some((false, 1 << 19)));
+        assert_eq!(store.status(1 << 19, 1 << 20).ok(), Some((true, 1 << 19)));
+        assert_eq!(store.read(1 << 19, &mut [0; 512]), Err(Errno::IO));
+        assert_eq!(store.status(1 << 20, 1 << 20).ok(), Some((false, 1 << 20)));
     }
 
     #[test]

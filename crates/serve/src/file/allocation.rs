@@ -6,35 +6,92 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Asks the file system with `SEEK_DATA` and `SEEK_HOLE`. One that does not know says that
-/// everything is allocated.
+/// How often to ask again when the file changes between two questions: soon there is an answer.
+const TRIES: usize = 8;
+
+/// A file that can say where its data and its holes are, as `lseek` does.
+pub(crate) trait Sparse {
+    /// The first byte of data from `from` on. `NXIO`: there is none, or the file ends before.
+    fn data(&self, from: u64) -> Result<u64, Errno>;
+    /// The first byte of a hole from `from` on; at the latest the file's end. `NXIO`: the file ends before.
+    fn hole(&self, from: u64) -> Result<u64, Errno>;
+    /// The file's length.
+    fn end(&self) -> Result<u64, Errno>;
+}
+
+/// Asking moves the position, so nobody else may use that.
+impl Sparse for OwnedFd {
+    fn data(&self, from: u64) -> Result<u64, Errno> {
+        seek(self, SeekFrom::Data(from))
+    }
+
+    fn hole(&self, from: u64) -> Result<u64, Errno> {
+        seek(self, SeekFrom::Hole(from))
+    }
+
+    fn end(&self) -> Result<u64, Errno> {
+        seek(self, SeekFrom::End(0))
+    }
+}
+
+/// What [`Allocation::status`] says of one file.
+///
+/// What may be data is said to be allocated, as it is only copied for nothing then: if the file system
+/// does not know, or the file changes faster than it can be asked. So is what lies beyond the end of a
+/// file that somebody has made shorter: reading it fails, and whoever copies it has to see that.
+pub(crate) fn status(file: &impl Sparse, offset: u64, len: u64) -> io::Result<(bool, u64)> {
+    if len == 0 {
+        return Ok((false, 0));
+    }
+    for _ in 0..TRIES {
+        match ask(file, offset, len) {
+            Ok(Some(told)) => return Ok(told),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((true, len))
+}
+
+/// Asks once; `None` if the answers do not fit together, as the file has changed meanwhile.
+fn ask(file: &impl Sparse, offset: u64, len: u64) -> Result<Option<(bool, u64)>, Errno> {
+    let end = file.end()?;
+    if end <= offset {
+        return Ok(Some((true, len)));
+    }
+    let data = match file.data(offset) {
+        Ok(data) => data,
+        Err(Errno::NXIO) => {
+            // A hole up to the end. If the file has grown since, there may be data beyond the earlier end.
+            let end = end.min(file.end()?);
+            return Ok((end > offset).then(|| (false, len.min(end - offset))));
+        }
+        Err(errno) => return Err(errno),
+    };
+    if data > offset {
+        return Ok(Some((false, len.min(data - offset))));
+    }
+    match file.hole(offset) {
+        Ok(hole) if hole > offset => Ok(Some((true, len.min(hole - offset)))),
+        // A hole has come, or the file has become shorter.
+        Ok(_) | Err(Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A regular file as a whole.
 #[derive(Debug)]
 pub(super) struct Holes {
-    /// A descriptor of its own: asking moves its offset, which nobody else uses.
+    /// A descriptor of its own.
     pub file: OwnedFd,
 }
 
 impl Allocation for Holes {
     fn status(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
-        // Between two questions a hole may come where there was none; soon there is an answer.
-        for _ in 0..8 {
-            let data = match seek(&self.file, SeekFrom::Data(offset)) {
-                Ok(data) => data,
-                // A hole up to the end.
-                Err(Errno::NXIO) => return Ok((false, len)),
-                Err(Errno::INVAL) => return Ok((true, len)),
-                Err(error) => return Err(error.into()),
-            };
-            if data > offset {
-                return Ok((false, len.min(data - offset)));
-            }
-            match seek(&self.file, SeekFrom::Hole(offset)) {
-                Ok(hole) if hole > offset => return Ok((true, len.min(hole - offset))),
-                Ok(_) | Err(Errno::NXIO) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // As allocated it is only copied for nothing.
-        Ok((true, len))
+        status(&self.file, offset, len)
     }
 }
+
+#[cfg(test)]
+mod tests;
