@@ -18,7 +18,7 @@ pub enum Fault {
     /// A scenario, configuration, profile, trace or log is wrong: exit code 3.
     #[error("{0}")]
     Input(String),
-    /// A file cannot be read or written: exit code 4.
+    /// A file cannot be read or written, or a socket not be used: exit code 4.
     #[error("{0}")]
     File(String),
     /// Told to end twice: what was under way was given up: exit code 5.
@@ -36,7 +36,7 @@ Exit codes:
   1  a check did not hold (reproduce --check, sim fuzz, sim replay-log), or control was refused
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
-  4  a file cannot be read or written
+  4  a file cannot be read or written, or a socket not be used
   5  serve or attach was told to end a second time, and did so at once";
 
 impl Fault {

@@ -117,8 +117,8 @@ impl Site {
             .find(|watched| watched.disk.name() == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.disks.iter().map(|w| w.disk.name()).collect();
-            let (name, names) = (Shown(name), names.join(", "));
-            let problem = format!("no disk is called `{name}`; there are {names}");
+            let (name, are) = (Shown(name), if names.len() == 1 { "is" } else { "are" });
+            let problem = format!("no disk `{name}`; there {are} {}", names.join(", "));
             Refusal(StatusCode::NOT_FOUND, problem)
         })
     }

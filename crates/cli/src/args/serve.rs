@@ -73,6 +73,7 @@ fn serve_help() -> String {
 
 /// Ask a server, or tell it something, over its control socket
 #[derive(Debug, Args)]
+#[command(after_help = CONTROL_EXIT_CODES)]
 pub struct Control {
     /// The server's listen.control socket
     #[arg(value_name = "SOCKET")]
@@ -81,6 +82,14 @@ pub struct Control {
     #[command(subcommand)]
     pub verb: ControlVerb,
 }
+
+/// Those of them that control ends with.
+const CONTROL_EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the server refuses: it has no such disk, may not, or cannot do that now, and says so
+  2  the command line is wrong, and nobody was asked
+  4  nobody answers at SOCKET, or it cannot be connected to";
 
 /// What a server can be asked or told.
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
 use crate::fault::Fault;
-use headtime_serve::http::client::ask;
+use headtime_serve::http::client::{Answer, ask};
 use std::io;
 use std::path::Path;
 
@@ -30,11 +30,21 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
     };
     let answer = ask(&args.socket, method, &target, body)
         .map_err(|error| unanswered(&args.socket, &error))?;
-    match answer.status {
-        200 => context.print(&answer.body),
-        // The server says what is wrong with what it was asked.
-        400 | 403 | 404 => Err(Fault::Usage(answer.body.trim_end().to_owned())),
-        _ => Err(Fault::Check(answer.body.trim_end().to_owned())),
+    context.print(&done(&args.socket, answer)?)
+}
+
+/// What the server says if it has done what it was told. Whatever it refuses is a [`Fault::Check`], also
+/// a disk or a scheduler that it does not have: the command line does not show what there is, and a
+/// script that asks several servers tells that apart from its own mistakes.
+fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
+    match (answer.status, answer.body.trim_end()) {
+        (200, _) => Ok(answer.body),
+        // It does not know what it is asked: it is of another version, or none of ours.
+        (status, "") => Err(Fault::Check(format!(
+            "{}: refused with HTTP's {status}, without a reason",
+            socket.display()
+        ))),
+        (_, why) => Err(Fault::Check(why.to_owned())),
     }
 }
 
@@ -67,5 +77,28 @@ fn fault(
         ),
         FaultVerb::Stall { disk, span } => to(disk, &format!("fault?kind=stall&for={span}")),
         FaultVerb::LoseNext { disk } => to(disk, "fault?kind=lose-next"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(status: u16, body: &str) -> (u8, String) {
+        let body = body.to_owned();
+        match done(Path::new("c.sock"), Answer { status, body }) {
+            Ok(body) => (0, body),
+            Err(fault) => (fault.exit_code(), fault.to_string()),
+        }
+    }
+
+    #[test]
+    fn whatever_the_server_refuses_ends_with_1() {
+        assert_eq!(of(200, "as it is\n"), (0, "as it is\n".to_owned()));
+        for status in [204, 302, 400, 403, 404, 405, 409, 413, 500, 503] {
+            assert_eq!(of(status, "why\n"), (1, "why".to_owned()), "{status}");
+            let bare = format!("c.sock: refused with HTTP's {status}, without a reason");
+            assert_eq!(of(status, ""), (1, bare), "{status}");
+        }
     }
 }

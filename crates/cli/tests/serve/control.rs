@@ -2,6 +2,7 @@
 
 use super::common::{Server, wait_until};
 use super::nbd::{Ask, Client};
+use headtime_serve::http::client::ask;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -163,7 +164,7 @@ fn faults_on_request() {
     for (args, code, error) in [
         (
             vec!["power-cut", "disk1"],
-            2,
+            1,
             "faults are not allowed on disk disk1; its configuration must say faults = true",
         ),
         (
@@ -171,32 +172,120 @@ fn faults_on_request() {
             1,
             "only an emulated drive can do that",
         ),
-        (
-            vec!["power-cut", "disk2"],
-            2,
-            "no disk is called `disk2`; there are disk0, disk1",
-        ),
         (vec!["power-cut", "a/b"], 2, "no disk can be called `a/b`"),
         (
             vec!["scheduler", "disk0", "dedline"],
-            2,
+            1,
             "did you mean \"deadline\"?",
         ),
         (
             vec!["scheduler", "disk1", "sptf"],
-            2,
+            1,
             "has to know the drive",
         ),
         (
             vec!["fault", "unreadable", "disk0", "--lba", "131072"],
-            2,
+            1,
             "allowed is a whole number, 0 to 131071",
         ),
+        (
+            vec!["fault", "stall", "disk1", "--for", "1s"],
+            1,
+            "faults are not allowed on disk disk1",
+        ),
+        // What nobody has to be asked for to know that it is wrong.
+        (vec!["power-on"], 2, "required arguments were not provided"),
+        (vec!["power-of", "disk0"], 2, "unrecognized subcommand"),
+        (
+            vec!["fault", "stall", "disk0", "--for", "1"],
+            2,
+            "a duration needs its unit",
+        ),
+        (
+            vec!["fault", "unreadable", "disk0", "--lba", "x"],
+            2,
+            "invalid digit",
+        ),
+        (vec!["scheduler", "", "noop"], 2, "no disk can be called ``"),
     ] {
         let output = server.control(&args);
         let found = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {found}");
         assert!(found.contains(error), "{args:?}: {found}");
+    }
+}
+
+/// What is too long for the server is refused by it like all else.
+#[test]
+fn a_text_that_no_scheduler_has_ends_with_1() {
+    let server = Server::start("long", CONFIG, &[]);
+    let output = server.control(&["scheduler", "disk0", &"x".repeat(20 << 10)]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("length limit exceeded"), "{error}");
+}
+
+#[test]
+fn a_disk_that_is_not_there_ends_with_1_for_every_verb_and_those_that_are_there_are_named() {
+    let verbs: [&[&str]; 7] = [
+        &["power-cut", "disk2"],
+        &["power-on", "disk2"],
+        &["clear-failure", "disk2"],
+        &["scheduler", "disk2", "noop"],
+        &["fault", "unreadable", "disk2", "--lba", "0"],
+        &["fault", "stall", "disk2", "--for", "1ms"],
+        &["fault", "lose-next", "disk2"],
+    ];
+    let two = Server::start("none-of-two", CONFIG, &[]);
+    let (_, rest) = CONFIG.split_once("[[disk]]\nname = \"disk1\"").unwrap();
+    let one = Server::start(
+        "none-of-one",
+        &format!("[[disk]]\nname = \"disk1\"{rest}"),
+        &[],
+    );
+    for (server, there) in [(&two, "are disk0, disk1"), (&one, "is disk1")] {
+        for verb in verbs {
+            let output = server.control(verb);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{verb:?}: {error}");
+            assert_eq!(
+                error,
+                format!("error: no disk `disk2`; there {there}\n"),
+                "{verb:?}"
+            );
+            assert!(output.stdout.is_empty(), "{verb:?}");
+        }
+    }
+    // These are about all disks: another word is one too many.
+    for verb in ["status", "metrics"] {
+        let output = two.control(&[verb, "disk2"]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {error}");
+        assert!(
+            error.contains("unexpected argument 'disk2'"),
+            "{verb}: {error}"
+        );
+    }
+}
+
+/// The same over HTTP, where a name may have any bytes.
+#[test]
+fn a_disk_that_is_not_there_is_not_found_over_http() {
+    let server = Server::start("none-http", CONFIG, &[]);
+    let socket = server.path("control.sock");
+    for what in [
+        "power-cut",
+        "power-on",
+        "clear-failure",
+        "scheduler",
+        "fault?kind=lose-next",
+    ] {
+        for (name, shown) in [("disk2", "disk2"), ("disk0%2F", "disk0/"), ("%20", " ")] {
+            let target = format!("/disks/{name}/{what}");
+            let answer = ask(&socket, "POST", &target, "noop").unwrap();
+            let expected = format!("no disk `{shown}`; there are disk0, disk1\n");
+            assert_eq!((answer.status, answer.body), (404, expected), "{target}");
+        }
     }
 }
 
