@@ -6,6 +6,8 @@
     reason = "a server runs in real time"
 )]
 
+#[path = "serve/access.rs"]
+mod access;
 #[path = "serve/check.rs"]
 mod check;
 #[path = "serve/common.rs"]

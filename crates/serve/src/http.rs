@@ -11,7 +11,7 @@
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
 //!
 //! What changes nothing is served at loopback addresses too; what changes something, at a unix
-//! socket that only its owner can open. An answer other than 200 has a line of text that says why:
+//! socket whose file says who may, by default its owner alone. An answer other than 200 has a line of text that says why:
 //! 400 for a request that is not understood, 403 for a fault where none are allowed, 404 for a disk
 //! that is not there, 409 for what the disk cannot do now, 413 for a text that no scheduler has, 503
 //! for a disk that has stopped. Clients are bounded in number and time, see [`Limits`].

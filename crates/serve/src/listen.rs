@@ -4,16 +4,15 @@
 //! answered is not, its file is for whom it is meant from the beginning, and in the end what was made
 //! here is removed, and nothing else.
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+mod unix;
+
+pub use unix::{Access, JOIN_GROUP, UnixSocket};
+
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::task::Poll;
 use std::time::Duration;
@@ -44,21 +43,40 @@ pub enum BindError {
     /// Somebody holds the folder's lock.
     #[error("{0}: somebody has locked the folder for more than {LOCK_WITHIN:?}")]
     FolderLocked(Listen),
+    /// Its group could not be had.
+    #[error(
+        "{listen}: its file cannot be given to group {group}: {error}{}",
+        what_to_do(error)
+    )]
+    Group {
+        /// Where.
+        listen: Listen,
+        /// Which group.
+        group: u32,
+        /// Why.
+        error: io::Error,
+    },
+    /// Who can write to the directory has put something else there before the socket's permissions
+    /// could be set.
+    #[error("{0}: something else has taken the place of the socket's file")]
+    Replaced(Listen),
     /// An address that others can reach.
     #[error("{0}: only loopback addresses, 127.0.0.0/8 and ::1, are listened on")]
     NotLoopback(Listen),
+}
+
+fn what_to_do(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("; {JOIN_GROUP}"),
+        _ => String::new(),
+    }
 }
 
 /// Where to listen. As text: `unix:PATH` or `tcp:ADDRESS:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A unix socket.
-    Unix {
-        /// Its file.
-        path: PathBuf,
-        /// Who may connect: permissions of the file, 0600 unless told otherwise.
-        mode: u32,
-    },
+    Unix(UnixSocket),
     /// A loopback address; port 0 lets the kernel choose.
     Tcp(SocketAddr),
 }
@@ -66,10 +84,7 @@ pub enum Listen {
 impl Listen {
     /// A unix socket for nobody but its owner.
     pub fn unix(path: impl Into<PathBuf>) -> Listen {
-        Listen::Unix {
-            path: path.into(),
-            mode: 0o600,
-        }
+        Listen::Unix(path.into().into())
     }
 
     pub(crate) fn bind(&self) -> Result<Bound, BindError> {
@@ -90,102 +105,15 @@ impl Listen {
                     socket: Socket::Tcp(listener),
                 })
             }
-            Listen::Unix { path, mode } => self.bind_unix(path, *mode),
+            Listen::Unix(socket) => socket.bind(),
         }
     }
-
-    fn bind_unix(&self, path: &Path, mode: u32) -> Result<Bound, BindError> {
-        let failed = |error: io::Error| BindError::Io {
-            listen: self.clone(),
-            error,
-        };
-        // Of servers that start at the same time only one looks at what is there.
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder =
-            rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
-        let mut tries = LOCK_WITHIN.as_millis() / LOCK_AGAIN.as_millis();
-        loop {
-            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::INTR) => {}
-                // Another server takes a moment; somebody else may hold it for ever.
-                Err(Errno::WOULDBLOCK) if tries > 0 => {
-                    tries -= 1;
-                    let again = LOCK_AGAIN.try_into().expect("is short");
-                    // Of nothing: a signal only makes it shorter.
-                    let _ = rustix::event::poll(&mut [], Some(&again));
-                }
-                Err(Errno::WOULDBLOCK) => return Err(BindError::FolderLocked(self.clone())),
-                Err(error) => return Err(failed(error.into())),
-            }
-        }
-        self.make_way(path)?;
-        let listener = listen_unix(path, mode).map_err(failed)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
-        let file = std::fs::symlink_metadata(path).map_err(failed)?;
-        Ok(Bound {
-            listen: self.clone(),
-            socket: Socket::Unix {
-                listener,
-                path: path.to_owned(),
-                file: (file.dev(), file.ino()),
-            },
-        })
-    }
-
-    /// Removes the socket of a server that is gone.
-    fn make_way(&self, path: &Path) -> Result<(), BindError> {
-        let failed = |error: io::Error| BindError::Io {
-            listen: self.clone(),
-            error,
-        };
-        let file = match std::fs::symlink_metadata(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(error)),
-        };
-        if !file.file_type().is_socket() {
-            return Err(BindError::NotASocket(self.clone()));
-        }
-        match answers(path) {
-            Ok(true) => Err(BindError::InUse(self.clone())),
-            Ok(false) => std::fs::remove_file(path).map_err(failed),
-            Err(error) => Err(failed(error)),
-        }
-    }
-}
-
-/// Whether a server is behind a socket.
-fn answers(path: &Path) -> io::Result<bool> {
-    // One that has more clients waiting than it lets wait would not be got through to.
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
-        Ok(()) | Err(Errno::AGAIN) => Ok(true),
-        Err(Errno::CONNREFUSED) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A unix socket whose file never had more permissions than `mode`.
-fn listen_unix(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListener> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file gets the permissions of the socket, less the process's mask (unix(7)).
-    rustix::fs::fchmod(socket.as_fd(), Mode::from_raw_mode(mode))?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    rustix::net::listen(&socket, 128)?;
-    Ok(socket.into())
 }
 
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listen::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+            Listen::Unix(socket) => socket.fmt(f),
             Listen::Tcp(address) => write!(f, "tcp:{address}"),
         }
     }
@@ -246,13 +174,8 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // Unless it has been replaced.
-        if let Socket::Unix { path, file, .. } = &self.socket
-            && let Ok(found) = std::fs::symlink_metadata(path)
-            && (found.dev(), found.ino()) == *file
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::warn!("cannot remove {}: {error}", path.display());
+        if let Socket::Unix { path, file, .. } = &self.socket {
+            unix::remove(path, *file);
         }
     }
 }
@@ -304,6 +227,3 @@ pub(crate) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
 
 /// Between attempts to accept when the machine has no file descriptors left.
 pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests;

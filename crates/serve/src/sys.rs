@@ -1,5 +1,5 @@
 //! What a server asks of the machine, where it is permitted: memory that stays, a thread that is
-//! not kept waiting. None of it is needed to be right, so what is refused is reported, not an error.
+//! not kept waiting. None of that is needed to be right, so what is refused is reported, not an error.
 
 #![allow(
     unsafe_code,
@@ -8,7 +8,9 @@
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
+use std::ffi::CString;
 use std::io;
+use std::mem::MaybeUninit;
 
 /// Why memory is not locked.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,49 @@ pub fn survive_writing() {
     }
 }
 
+/// The number of a group, wherever the machine has its groups from; `None` if there is none of that name.
+///
+/// # Errors
+///
+/// If it cannot be looked up.
+pub fn group_number(name: &str) -> io::Result<Option<u32>> {
+    look_up_group(name, 1 << 10)
+}
+
+/// With so many bytes for a first attempt.
+fn look_up_group(name: &str, first: usize) -> io::Result<Option<u32>> {
+    /// Room for the members, who stand in the answer, of a group that is larger than any.
+    const ANSWER_MAX: usize = 64 << 20;
+    let Ok(name) = CString::new(name) else {
+        return Ok(None);
+    };
+    let mut buffer = vec![0; first];
+    loop {
+        let mut group = MaybeUninit::<libc::group>::uninit();
+        let mut found = std::ptr::null_mut::<libc::group>();
+        // SAFETY: all of it outlives the call; the buffer is as long as said.
+        let result = unsafe {
+            libc::getgrnam_r(
+                name.as_ptr(),
+                group.as_mut_ptr(),
+                buffer.as_mut_ptr(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        match result {
+            0 if found.is_null() => return Ok(None),
+            // SAFETY: it points to `group`, which has been filled.
+            0 => return Ok(Some(unsafe { (*found).gr_gid })),
+            libc::ERANGE if buffer.len() < ANSWER_MAX => buffer.resize(buffer.len() * 2, 0),
+            libc::EINTR => {}
+            // Also said for a name that is not there (getgrnam_r(3)).
+            libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),
+            errno => return Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
 /// Makes timeouts of the calling thread as exact as the machine can (`PR_SET_TIMERSLACK`); the
 /// default lets them come 50 us late.
 pub fn exact_timers() {
@@ -133,6 +178,17 @@ mod tests {
             error.to_string(),
             "it would be limited to 8388608 bytes (ulimit -l), and CAP_IPC_LOCK is not held: later allocations could fail"
         );
+    }
+
+    #[test]
+    fn groups_are_found_by_name() {
+        // The only one that is everywhere. The first answers do not fit.
+        for first in [1, 1 << 10] {
+            assert_eq!(look_up_group("root", first).ok(), Some(Some(0)), "{first}");
+            for name in ["no-such-group-anywhere", "", "root\0", "0"] {
+                assert_eq!(look_up_group(name, first).ok(), Some(None), "{name:?}");
+            }
+        }
     }
 
     /// Runs itself again as a process that may lock 4 MiB, with and without the capability.

@@ -56,6 +56,11 @@ fn unanswered(socket: &Path, error: &io::Error) -> Fault {
             format!("; no server listens there: give the path of {what}, of one that runs")
         }
         io::ErrorKind::InvalidData => format!("; give the path of {what}"),
+        io::ErrorKind::PermissionDenied => {
+            "; who may connect say `listen.control_mode` and `listen.control_group` in the server's \
+             configuration, and the directories above it"
+                .to_owned()
+        }
         _ => String::new(),
     };
     Fault::File(format!("{}: {error}{hint}", socket.display()))

@@ -5,8 +5,8 @@ use crate::args::{Live, Serve};
 use crate::fault::Fault;
 use crate::live::config::{Config, Socket};
 use crate::live::disks::{self, How, Prepared};
-use crate::live::messages;
 use crate::live::server::{Ended, Server};
+use crate::live::{messages, sockets};
 use headtime_serve::clock::Clock;
 use headtime_serve::shown::one_line;
 use headtime_serve::sys;
@@ -52,7 +52,11 @@ pub(super) fn start(
     prepared: Vec<Prepared>,
     live: &Live,
 ) -> Result<Server, Fault> {
+    let notes = sockets::look(&config.listen)?;
     messages::begin(&config.log, live.log_format)?;
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     settle();
     let how = How {
         clock: Clock::start(),
@@ -119,15 +123,23 @@ fn check(
             let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
         }
     }
+    let notes = sockets::look(&config.listen)?;
     for socket in &config.listen.nbd {
-        let _ = writeln!(text, "nbd at {}", one_line(&socket.to_string()));
+        let shown = one_line(&socket.to_string());
+        let _ = match socket {
+            Socket::Unix(_) => writeln!(text, "nbd at {shown}{}", config.listen.access),
+            Socket::Tcp(_) => writeln!(text, "nbd at {shown}"),
+        };
     }
     if let Some(address) = config.listen.metrics {
         let _ = writeln!(text, "metrics at http://{address}/metrics");
     }
     if let Some(path) = &config.listen.control {
         let path = one_line(&path.to_string_lossy());
-        let _ = writeln!(text, "control at unix:{path}");
+        let access = &config.listen.control_access;
+        let _ = writeln!(text, "control at unix:{path}{access}");
     }
-    context.print(&text)
+    context.print(&text)?;
+    notes.iter().for_each(|note| context.note(note));
+    Ok(())
 }

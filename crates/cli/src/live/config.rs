@@ -1,9 +1,11 @@
 //! The configuration of a server, as `docs/serve.md` explains it.
 
+mod access;
 mod disk;
 mod listen;
 mod seen;
 
+pub use access::{AccessConfig, GroupConfig};
 pub use disk::scheduler;
 
 use crate::fault::Fault;
@@ -131,12 +133,36 @@ pub struct ExportConfig {
 pub struct ListenConfig {
     /// NBD clients.
     pub nbd: Vec<Socket>,
+    /// Who may connect to the unix sockets among them.
+    pub access: AccessConfig,
     /// Whether NBD clients may come over loopback TCP.
     pub tcp: bool,
     /// Who reads `/metrics` and `/status`.
     pub metrics: Option<SocketAddr>,
-    /// Who may change something.
+    /// Where something can be changed.
     pub control: Option<PathBuf>,
+    /// Who may do so.
+    pub control_access: AccessConfig,
+}
+
+impl ListenConfig {
+    /// The keys in which another configuration differs; none of them can change while a server runs.
+    pub fn fixed_differences(&self, other: &ListenConfig) -> Vec<&'static str> {
+        [
+            ("nbd", self.nbd != other.nbd),
+            ("mode or group", self.access != other.access),
+            ("tcp", self.tcp != other.tcp),
+            ("metrics", self.metrics != other.metrics),
+            ("control", self.control != other.control),
+            (
+                "control_mode or control_group",
+                self.control_access != other.control_access,
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(key, differs)| differs.then_some(key))
+        .collect()
+    }
 }
 
 /// A socket to listen at.

@@ -7,3 +7,4 @@ pub mod known;
 mod log_file;
 pub mod messages;
 pub mod server;
+pub mod sockets;

@@ -1,9 +1,9 @@
 //! A server from its first socket to its last flush.
 
-use super::config::{Config, DiskConfig, ListenConfig, Socket};
+use super::config::{Config, DiskConfig, ListenConfig};
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
-use super::messages;
+use super::{messages, sockets};
 use crate::fault::Fault;
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{BuildScheduler, Disk};
@@ -201,14 +201,6 @@ async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
     disks
 }
 
-fn sockets(listen: &ListenConfig) -> Vec<nbd::Listen> {
-    let sockets = listen.nbd.iter().map(|socket| match socket {
-        Socket::Unix(path) => nbd::Listen::unix(path),
-        Socket::Tcp(address) => nbd::Listen::Tcp(*address),
-    });
-    sockets.collect()
-}
-
 /// Nobody can be listened to; the text has paths of the configuration.
 fn unheard(text: &str) -> Fault {
     Fault::File(one_line(text))
@@ -225,9 +217,10 @@ async fn serve(
     let listen = reload.listen.clone();
     let file = reload.file.display().to_string();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
-    let nbd = nbd::Server::bind(&sockets(&listen), exports.collect(), nbd::Limits::default())
+    let clients = sockets::nbd(&listen);
+    let nbd = nbd::Server::bind(&clients, exports.collect(), nbd::Limits::default())
         .map_err(|error| unheard(&format!("{file}: listen.nbd: {error}")))?;
-    let http = Sockets::bind(listen.metrics, listen.control.clone())
+    let http = Sockets::bind(listen.metrics, sockets::control(&listen))
         .await
         .map_err(|error| unheard(&format!("{file}: listen: {error}")))?;
     let mut text = String::from("ready");
@@ -429,8 +422,10 @@ fn changes(
     let config = Config::open(file)?;
     let mut changes = Changes::default();
     let fixed = &mut changes.fixed;
-    if *listen != config.listen {
-        fixed.push("[listen] is another; that takes a restart".to_owned());
+    let differences = listen.fixed_differences(&config.listen);
+    if !differences.is_empty() {
+        let keys = differences.join(", ");
+        fixed.push(format!("listen: {keys}: another value takes a restart"));
     }
     for new in &config.disks {
         if !current.iter().any(|(disk, _)| disk.name() == new.name) {

@@ -3,13 +3,12 @@
 //! A connection is for one request: with nothing to keep, it cannot be kept for ever.
 
 use super::{Site, controlling, watching};
-use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream};
+use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream, UnixSocket};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,18 +143,18 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Listens at a loopback address for those who watch, and at a unix socket, which only the owner
-    /// may open, for those who control. Wants the runtime that is to serve them.
+    /// Listens at a loopback address for those who watch, and at a unix socket for those who control.
+    /// Wants the runtime that is to serve them.
     ///
     /// # Errors
     ///
     /// If the kernel refuses, the address is no loopback one, or another server listens there.
     pub async fn bind(
         metrics: Option<SocketAddr>,
-        control: Option<PathBuf>,
+        control: Option<UnixSocket>,
     ) -> Result<Sockets, BindError> {
         let metrics = metrics.map(|address| Place::new(Listen::Tcp(address)));
-        let control = control.map(|path| Place::new(Listen::unix(path)));
+        let control = control.map(|socket| Place::new(Listen::Unix(socket)));
         Ok(Sockets {
             metrics: metrics.transpose()?,
             control: control.transpose()?,
@@ -178,7 +177,7 @@ impl Sockets {
     pub fn metrics(&self) -> Option<SocketAddr> {
         match self.metrics.as_ref()?.bound.listen() {
             Listen::Tcp(address) => Some(*address),
-            Listen::Unix { .. } => None,
+            Listen::Unix(_) => None,
         }
     }
 

@@ -70,7 +70,7 @@ impl Fixture {
                 .expect("a runtime")
                 .block_on(async {
                     let any = "127.0.0.1:0".parse().expect("an address");
-                    let sockets = Sockets::bind(Some(any), Some(control)).await;
+                    let sockets = Sockets::bind(Some(any), Some(control.into())).await;
                     let sockets = sockets.expect("binds").with_limits(limits);
                     bound.send(sockets.metrics()).expect("somebody waits");
                     sockets.serve(site, ended).await;

@@ -327,10 +327,10 @@ fn permissions_of_the_socket() {
     let folder = Folder::new();
     for (name, mode) in [("own", 0o600), ("group", 0o660), ("all", 0o666)] {
         let path = folder.join(name);
-        let listen = Listen::Unix {
+        let listen = Listen::Unix(listen::UnixSocket {
             path: path.clone(),
-            mode,
-        };
+            access: listen::Access { mode, group: None },
+        });
         let _server = bind(listen).expect("binds");
         let found = std::fs::metadata(&path).expect("is there").permissions();
         assert_eq!(found.mode() & 0o777, mode);

@@ -1,5 +1,6 @@
 //! The sections of the sockets and of the messages.
 
+use super::access::{self, Keys};
 use super::seen::{Seen, in_use_once, once};
 use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket};
 use crate::live::messages::filter;
@@ -8,9 +9,34 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+/// A last digit other than 0 says nothing but that everybody is let in: it needs no second key to be
+/// meant, as an address does.
+const CLIENTS: Keys = Keys {
+    mode: "mode",
+    group: "group",
+    of: "nbd",
+    others: true,
+};
+
+const CONTROL: Keys = Keys {
+    mode: "control_mode",
+    group: "control_group",
+    of: "control",
+    others: false,
+};
+
 /// Reads `[listen]`.
 pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<ListenConfig, TreeError> {
-    section.allow(&["nbd", "tcp", "metrics", "control"])?;
+    section.allow(&[
+        "nbd",
+        "mode",
+        "group",
+        "tcp",
+        "metrics",
+        "control",
+        "control_mode",
+        "control_group",
+    ])?;
     let expected = "a socket, such as \"unix:headtime.sock\"";
     let nbd = section
         .parse_list("nbd", expected, |text| {
@@ -27,6 +53,9 @@ pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<Listen
         Socket::Unix(path) => Ok(path),
         Socket::Tcp(_) => Err("allowed is a unix socket only, unix:PATH".to_owned()),
     })?;
+    let is_unix = |socket: &Socket| matches!(socket, Socket::Unix(_));
+    let access = access::access(&mut section, &CLIENTS, nbd.iter().any(is_unix))?;
+    let control_access = access::access(&mut section, &CONTROL, control.is_some())?;
     let mut sockets: Vec<(&str, &Path)> = Vec::new();
     sockets.extend(nbd.iter().filter_map(|socket| match socket {
         Socket::Unix(path) => Some(("nbd", path.as_path())),
@@ -51,9 +80,11 @@ pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<Listen
     section.finish()?;
     Ok(ListenConfig {
         nbd,
+        access,
         tcp,
         metrics,
         control,
+        control_access,
     })
 }
 

@@ -1,0 +1,63 @@
+//! The sockets of a configuration.
+
+use super::config::{AccessConfig, ListenConfig, Socket};
+use crate::fault::Fault;
+use headtime_serve::listen::{JOIN_GROUP, UnixSocket};
+use headtime_serve::nbd::Listen;
+use std::path::Path;
+
+/// Those for NBD clients.
+pub fn nbd(listen: &ListenConfig) -> Vec<Listen> {
+    let sockets = listen.nbd.iter().map(|socket| match socket {
+        Socket::Unix(path) => Listen::Unix(unix(path, &listen.access)),
+        Socket::Tcp(address) => Listen::Tcp(*address),
+    });
+    sockets.collect()
+}
+
+/// The one for who controls.
+pub fn control(listen: &ListenConfig) -> Option<UnixSocket> {
+    let path = listen.control.as_deref()?;
+    Some(unix(path, &listen.control_access))
+}
+
+fn unix(path: &Path, access: &AccessConfig) -> UnixSocket {
+    UnixSocket {
+        path: path.to_owned(),
+        access: access.access(),
+    }
+}
+
+/// Looks, before there are any, whether those can connect who may; what hinders them but is no error
+/// comes as notes.
+///
+/// # Errors
+///
+/// If a socket could not be given to its group.
+pub fn look(listen: &ListenConfig) -> Result<Vec<String>, Fault> {
+    let nbd = listen.nbd.iter().filter_map(|socket| match socket {
+        Socket::Unix(path) => Some((path, &listen.access)),
+        Socket::Tcp(_) => None,
+    });
+    let control = listen
+        .control
+        .iter()
+        .map(|path| (path, &listen.control_access));
+    let mut notes = Vec::new();
+    for (path, access) in nbd.chain(control) {
+        let socket = unix(path, access);
+        if let Some(group) = &access.group
+            && !socket.may_be_given()
+        {
+            let problem = format!("{socket} cannot be given to this group; {JOIN_GROUP}");
+            return Err(group.error(&problem));
+        }
+        if let Some(folder) = socket.closed_by() {
+            notes.push(format!(
+                "{socket}{access}: who is let in cannot get there, as {} is closed to them (chmod g+x or o+x)",
+                folder.display()
+            ));
+        }
+    }
+    Ok(notes)
+}

@@ -1,0 +1,281 @@
+//! Unix sockets: who may connect, from the first moment on.
+
+use super::{BindError, Bound, LOCK_AGAIN, LOCK_WITHIN, Listen, Socket};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{getegid, geteuid, getgroups};
+use rustix::thread::{CapabilitySet, capabilities};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What an administrator can do about a group that a socket cannot be given to.
+pub const JOIN_GROUP: &str = "let the server's user join that group (in a systemd unit: SupplementaryGroups=), or give the server CAP_CHOWN";
+
+/// Who may connect: permissions and group of the socket's file. Connecting takes permission to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Permissions.
+    pub mode: u32,
+    /// Which group they are for; that of every file that the process makes there, if absent.
+    pub group: Option<u32>,
+}
+
+impl Access {
+    /// Nobody but the owner.
+    pub const OWNER: Access = Access {
+        mode: 0o600,
+        group: None,
+    };
+}
+
+/// A unix socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixSocket {
+    /// Its file.
+    pub path: PathBuf,
+    /// Who may connect.
+    pub access: Access,
+}
+
+/// For nobody but its owner.
+impl<P: Into<PathBuf>> From<P> for UnixSocket {
+    fn from(path: P) -> UnixSocket {
+        UnixSocket {
+            path: path.into(),
+            access: Access::OWNER,
+        }
+    }
+}
+
+impl fmt::Display for UnixSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unix:{}", self.path.display())
+    }
+}
+
+impl UnixSocket {
+    /// Whether the process may give the file to its group, as far as that shows before there is a file. In a
+    /// directory that is of the group already, only making the file shows it.
+    pub fn may_be_given(&self) -> bool {
+        let Some(group) = self.access.group else {
+            return true;
+        };
+        let is_of_group = rustix::fs::stat(self.folder()).map(|found| found.st_gid == group);
+        // Where there is no directory, that is what is wrong.
+        is_of_group.unwrap_or(true) || may_give_to(Gid::from_raw(group))
+    }
+
+    /// The first directory on the way there that those who are let in, other than the owner, cannot pass,
+    /// as far as its permissions tell: not if it has an access control list.
+    pub fn closed_by(&self) -> Option<PathBuf> {
+        let folder = std::fs::canonicalize(self.folder()).ok()?;
+        let parent = rustix::fs::stat(&folder).ok()?;
+        let group = match Mode::from_raw_mode(parent.st_mode).contains(Mode::SGID) {
+            true => parent.st_gid,
+            false => getegid().as_raw(),
+        };
+        let group = self.access.group.unwrap_or(group);
+        let passes = |found: &Stat| match self.access.mode {
+            mode if mode & 0o002 != 0 => found.st_mode & 0o001 != 0,
+            mode if mode & 0o020 == 0 => true,
+            _ if found.st_gid == group => found.st_mode & 0o010 != 0,
+            _ => found.st_mode & 0o001 != 0,
+        };
+        let has_list = |folder: &Path| {
+            let name = c"system.posix_acl_access";
+            rustix::fs::getxattr(folder, name, &mut [0_u8; 0]).is_ok_and(|bytes| bytes > 0)
+        };
+        let mut on_the_way: Vec<&Path> = folder.ancestors().collect();
+        on_the_way.reverse();
+        let closed = on_the_way.into_iter().find(|folder| {
+            rustix::fs::stat(*folder).is_ok_and(|found| !passes(&found)) && !has_list(folder)
+        });
+        closed.map(Path::to_owned)
+    }
+
+    pub(super) fn bind(&self) -> Result<Bound, BindError> {
+        let failed = |error: io::Error| BindError::Io {
+            listen: Listen::Unix(self.clone()),
+            error,
+        };
+        // Of servers that start at the same time only one looks at what is there.
+        let _locked = self.lock_folder()?;
+        self.make_way()?;
+        // The group is not the one that is meant yet.
+        let first = Mode::from_raw_mode(self.access.mode) & (Mode::RUSR | Mode::WUSR);
+        let listener = listen(&self.path, first).map_err(failed)?;
+        // The path may be another's already, where others can write to the directory. What is opened is one
+        // file from here on.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&self.path, flags, Mode::empty())
+            .map_err(|error| failed(error.into()))?;
+        let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+        let missing = self.missing(&found)?;
+        // Is removed from here on if something goes wrong.
+        let bound = Bound {
+            listen: Listen::Unix(self.clone()),
+            socket: Socket::Unix {
+                listener,
+                path: self.path.clone(),
+                file: (found.st_dev, found.st_ino),
+            },
+        };
+        if let Some(missing) = missing {
+            self.admit(&file, missing)?;
+        }
+        Ok(bound)
+    }
+
+    /// What has still to be done to its file so that those are let in who may be, if anything.
+    fn missing(&self, found: &Stat) -> Result<Option<Missing>, BindError> {
+        let replaced = || BindError::Replaced(Listen::Unix(self.clone()));
+        if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
+            return Err(replaced());
+        }
+        let mode = Mode::from_raw_mode(self.access.mode);
+        let other = self.access.group.filter(|group| *group != found.st_gid);
+        if other.is_none() && Mode::from_raw_mode(found.st_mode) == mode {
+            return Ok(None);
+        }
+        if found.st_uid != geteuid().as_raw() {
+            return Err(replaced());
+        }
+        let group = other.map(Gid::from_raw);
+        Ok(Some(Missing { group, mode }))
+    }
+
+    /// Lets in those who may: first the group, then its permissions. Never has the file more of them
+    /// than were asked for, nor has another group some.
+    fn admit(&self, file: &OwnedFd, missing: Missing) -> Result<(), BindError> {
+        let failed = |error: Errno| BindError::Io {
+            listen: Listen::Unix(self.clone()),
+            error: error.into(),
+        };
+        if let Some(group) = missing.group {
+            rustix::fs::chownat(file, c"", None, Some(group), AtFlags::EMPTY_PATH).map_err(
+                |error| BindError::Group {
+                    listen: Listen::Unix(self.clone()),
+                    group: group.as_raw(),
+                    error: error.into(),
+                },
+            )?;
+        }
+        // There is no call that takes a descriptor which only names the file (but for `fchmodat2`,
+        // since 6.6).
+        let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        rustix::fs::chmod(name, missing.mode).map_err(failed)
+    }
+
+    /// The directory of its file.
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+
+    /// Locks the directory, until the descriptor is closed.
+    fn lock_folder(&self) -> Result<OwnedFd, BindError> {
+        let failed = |error: Errno| BindError::Io {
+            listen: Listen::Unix(self.clone()),
+            error: error.into(),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(self.folder(), flags, Mode::empty()).map_err(failed)?;
+        let mut tries = LOCK_WITHIN.as_millis() / LOCK_AGAIN.as_millis();
+        loop {
+            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(folder),
+                Err(Errno::INTR) => {}
+                // Another server takes a moment; somebody else may hold it for ever.
+                Err(Errno::WOULDBLOCK) if tries > 0 => {
+                    tries -= 1;
+                    let again = LOCK_AGAIN.try_into().expect("is short");
+                    // Of nothing: a signal only makes it shorter.
+                    let _ = rustix::event::poll(&mut [], Some(&again));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(BindError::FolderLocked(Listen::Unix(self.clone())));
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Removes the socket of a server that is gone.
+    fn make_way(&self) -> Result<(), BindError> {
+        let listen = || Listen::Unix(self.clone());
+        let failed = |error: io::Error| BindError::Io {
+            listen: listen(),
+            error,
+        };
+        let file = match std::fs::symlink_metadata(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        if !file.file_type().is_socket() {
+            return Err(BindError::NotASocket(listen()));
+        }
+        match answers(&self.path) {
+            Ok(true) => Err(BindError::InUse(listen())),
+            Ok(false) => std::fs::remove_file(&self.path).map_err(failed),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// Removes a socket's file, given by device and number, unless it has been replaced.
+pub(super) fn remove(path: &Path, file: (u64, u64)) {
+    if let Ok(found) = std::fs::symlink_metadata(path)
+        && (found.dev(), found.ino()) == file
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::warn!("cannot remove {}: {error}", path.display());
+    }
+}
+
+/// What a socket's file is still to get.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// None if it has the right one.
+    group: Option<Gid>,
+    mode: Mode,
+}
+
+/// Whether the process may give its own files to a group (chown(2)).
+fn may_give_to(group: Gid) -> bool {
+    getegid() == group
+        || getgroups().is_ok_and(|groups| groups.contains(&group))
+        || capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::CHOWN))
+}
+
+/// Whether a server is behind a socket.
+fn answers(path: &Path) -> io::Result<bool> {
+    // One that has more clients waiting than it lets wait would not be got through to.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A unix socket whose file has no more permissions than `mode`.
+fn listen(path: &Path, mode: Mode) -> io::Result<std::os::unix::net::UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The file gets the permissions of the socket, less the process's mask (unix(7)).
+    rustix::fs::fchmod(socket.as_fd(), mode)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, 128)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests;
