@@ -78,8 +78,12 @@ impl Segment {
         self.start <= extent.start.get() && extent.start.get() < self.end
     }
 
-    /// The sectors that are not on the medium yet.
+    /// The sectors that are not on the medium yet. The segment holds them all.
     pub fn dirty(&self) -> Extent {
+        debug_assert!(
+            self.start <= self.dirty_start && self.dirty_end <= self.end,
+            "dirty sectors were dropped: {self:?}"
+        );
         Extent::at(self.dirty_start, self.dirty_end - self.dirty_start)
     }
 }
@@ -227,6 +231,11 @@ impl Cache {
             .iter()
             .position(|s| s.is_dirty() && s.dirty().overlaps(extent))
             .map(|index| SegmentId(index as u32))
+    }
+
+    fn is_dirty_nowhere_but(&self, id: SegmentId, extent: Extent) -> bool {
+        let mut others = (0..).zip(&self.segments).filter(|(n, _)| *n != id.0);
+        !others.any(|(_, s)| s.is_dirty() && s.dirty().overlaps(extent))
     }
 
     fn is_dedicated(&self, index: usize) -> bool {
@@ -473,6 +482,7 @@ impl Cache {
 
     /// Puts the data of a write into a segment of its own.
     pub fn begin_write(&mut self, id: SegmentId, extent: Extent) {
+        debug_assert!(self.is_dirty_nowhere_but(id, extent), "{extent} dirty twice");
         let segment = &mut self.segments[id.index()];
         debug_assert!(!segment.is_dirty(), "dirty data would be lost");
         segment.start = extent.start.get();
@@ -489,6 +499,7 @@ impl Cache {
     /// Puts the data of a write beside or over dirty data.
     pub fn join_write(&mut self, id: SegmentId, extent: Extent) {
         let size = u64::from(self.spec.segment_sectors);
+        debug_assert!(self.is_dirty_nowhere_but(id, extent), "{extent} dirty twice");
         let segment = &mut self.segments[id.index()];
         debug_assert!(segment.is_dirty());
         segment.dirty_start = segment.dirty_start.min(extent.start.get());
@@ -570,12 +581,17 @@ impl Cache {
         }
     }
 
-    /// Drops requested data behind which a command has completed, if the drive does not keep it.
+    /// Drops requested data behind which a command has completed, if the drive does not keep it; but
+    /// none that are not on the medium yet, nor what is behind those.
     pub fn completed_read(&mut self, id: SegmentId, extent: Extent) {
         let dropped = self.spec.requested_data == RequestedData::Dropped;
         let segment = &mut self.segments[id.index()];
         if dropped && segment.users == 0 {
-            segment.start = segment.start.max(extent.end().get().min(segment.end));
+            let until = match segment.is_dirty() {
+                true => segment.dirty_start,
+                false => segment.end,
+            };
+            segment.start = segment.start.max(extent.end().get().min(until));
         }
     }
 }
@@ -751,6 +767,26 @@ mod tests {
             without.find_read(Extent::at(102, 4)),
             ReadLookup::Miss(_)
         ));
+    }
+
+    #[test]
+    fn dirty_data_that_a_read_has_asked_for_are_not_dropped_before_they_are_on_the_medium() {
+        let mut cache = cache(|spec| spec.requested_data = RequestedData::Dropped);
+        let id = write(&mut cache, 100, 20);
+        assert_eq!(cache.find_read(Extent::at(104, 4)), ReadLookup::Whole(id));
+        cache.completed_read(id, Extent::at(104, 4));
+        assert_eq!(cache.find_read(Extent::at(100, 20)), ReadLookup::Whole(id));
+        let front = Extent::at(101, 2);
+        assert_eq!(cache.find_write(front), WriteLookup::Join(id));
+        cache.begin_destage(id);
+        assert_eq!(cache.find_write(front), WriteLookup::Blocked(id));
+        cache.join_write(id, Extent::at(120, 5));
+        cache.end_destage(id, 120);
+        cache.completed_read(id, Extent::at(104, 4));
+        assert_eq!((cache.get(id).start, cache.get(id).end), (108, 125));
+        cache.completed_read(id, Extent::at(110, 15));
+        assert_eq!((cache.get(id).start, cache.get(id).end), (120, 125));
+        assert_eq!(cache.get(id).dirty(), Extent::at(120, 5));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What the drive says of what is on the medium.
 
 use crate::common::{Trouble, command, make_room, ms, runs, troubles, wait};
-use headtime_disk::profile::{NoiseSpec, WriteBack, by_name};
-use headtime_disk::{Command, Drive, Fault};
+use headtime_disk::profile::{NoiseSpec, RequestedData, WriteBack, by_name};
+use headtime_disk::{Command, Drive, Fault, Hit};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
@@ -278,6 +278,43 @@ fn a_power_cycle_forgets_everything_but_the_medium() {
     let failed = wait(&mut drive);
     assert_eq!(failed.result.unwrap_err().lba, Lba::new(5_000));
     assert_eq!(drive.head_time(failed.at).total(), failed.at - Time::ZERO);
+}
+
+/// The arm writes 0 to 277; a read of sector 259 comes from the buffer meanwhile, and the drive drops
+/// what has been read. A write of sector 0 has to wait all the same: of what the arm is writing there
+/// is no other copy, and what it says of sector 0 then is not about the new data.
+#[test]
+fn a_write_over_what_the_arm_writes_waits_although_a_read_has_had_what_is_behind() {
+    let profile = by_name("cheetah9lp")
+        .unwrap()
+        .with(|spec| {
+            let cache = &mut spec.cache;
+            cache.write_back = WriteBack::Full;
+            cache.segments = 3;
+            cache.write_segments = 2;
+            cache.read_hits_on_write_data = true;
+            cache.sneaky_full_read_hits = true;
+            cache.requested_data = RequestedData::Dropped;
+            spec.queue.depth = 2;
+        })
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    drive.record_written(Time::ZERO, true);
+    let first = Extent::at(0, 278);
+    drive.submit(Time::ZERO, command(1, Op::Write, 0, 278));
+    let begun = wait(&mut drive).at;
+    drive.submit(begun, command(2, Op::Read, 259, 1));
+    let read = wait(&mut drive);
+    assert_eq!(read.hit, Hit::Full);
+    drive.submit(read.at, command(3, Op::Write, 0, 1));
+    let new = wait(&mut drive);
+    assert_eq!(new.hit, Hit::Buffered);
+    let written: Vec<_> = drive.take_written(new.at).collect();
+    assert_eq!(written.len(), 1, "{written:?}");
+    assert_eq!(written[0].1, first);
+    assert!(written[0].0 > read.at && written[0].0 < new.at);
+    let dirty: Vec<_> = drive.dirty_extents(new.at).collect();
+    assert_eq!(dirty, [Extent::at(0, 1)], "the new data alone");
 }
 
 /// What happens at a time between commands.
