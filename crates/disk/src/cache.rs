@@ -189,17 +189,12 @@ impl Cache {
         self.dirty
     }
 
-    /// How many sectors are not on the medium yet. No sector is dirty in two segments.
-    pub fn dirty_sectors(&self) -> u64 {
-        self.dirty_extents().map(|extent| extent.len.get()).sum()
-    }
-
-    /// The sectors that are not on the medium yet.
-    pub fn dirty_extents(&self) -> impl Iterator<Item = Extent> + '_ {
-        self.segments
-            .iter()
-            .filter(|s| s.is_dirty())
-            .map(Segment::dirty)
+    /// The sectors that are not on the medium yet. No sector is dirty in two segments.
+    pub fn dirty_extents(&self) -> impl Iterator<Item = (SegmentId, Extent)> + '_ {
+        (0..)
+            .zip(&self.segments)
+            .filter(|(_, s)| s.is_dirty())
+            .map(|(index, s)| (SegmentId(index), s.dirty()))
     }
 
     /// The dirty segments whose writing has not begun.
@@ -482,7 +477,10 @@ impl Cache {
 
     /// Puts the data of a write into a segment of its own.
     pub fn begin_write(&mut self, id: SegmentId, extent: Extent) {
-        debug_assert!(self.is_dirty_nowhere_but(id, extent), "{extent} dirty twice");
+        debug_assert!(
+            self.is_dirty_nowhere_but(id, extent),
+            "{extent} dirty twice"
+        );
         let segment = &mut self.segments[id.index()];
         debug_assert!(!segment.is_dirty(), "dirty data would be lost");
         segment.start = extent.start.get();
@@ -499,7 +497,10 @@ impl Cache {
     /// Puts the data of a write beside or over dirty data.
     pub fn join_write(&mut self, id: SegmentId, extent: Extent) {
         let size = u64::from(self.spec.segment_sectors);
-        debug_assert!(self.is_dirty_nowhere_but(id, extent), "{extent} dirty twice");
+        debug_assert!(
+            self.is_dirty_nowhere_but(id, extent),
+            "{extent} dirty twice"
+        );
         let segment = &mut self.segments[id.index()];
         debug_assert!(segment.is_dirty());
         segment.dirty_start = segment.dirty_start.min(extent.start.get());
@@ -541,16 +542,19 @@ impl Cache {
         self.spec.read_hits_on_write_data && !self.spec.dedicated_write_segment
     }
 
-    /// Drops clean copies that a write of `extent` into `writer` makes stale.
-    pub fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) {
-        if !self.changes_copies() {
+    /// Drops clean copies that a write of `extent` into `writer` makes stale; whether it makes any so.
+    pub fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) -> bool {
+        let stale = !self.changes_copies();
+        if stale {
             self.invalidate(extent, writer);
         }
+        stale
     }
 
     /// Drops clean copies of sectors in segments other than `writer`.
     ///
-    /// A segment goes as a whole; one that is being filled only loses what it has.
+    /// A segment goes as a whole; one that is being filled only loses what it has, one with dirty data
+    /// behind the clean ones keeps those.
     pub fn invalidate(&mut self, extent: Extent, writer: Option<SegmentId>) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
             if writer.is_some_and(|id| id.index() == index) || !segment.overlaps(extent) {
@@ -559,7 +563,11 @@ impl Cache {
             match segment.state {
                 State::Clean => segment.state = State::Empty,
                 State::Reading => segment.start = segment.end,
-                _ => {}
+                State::Dirty | State::Writing => {
+                    let front = extent.end().get().min(segment.dirty_start);
+                    segment.start = segment.start.max(front);
+                }
+                State::Empty => {}
             }
         }
     }

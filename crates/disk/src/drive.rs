@@ -142,12 +142,15 @@ struct Slot {
     result: Result<(), MediumError>,
 }
 
-/// The arm writes what is in a segment.
+/// The arm writes sectors, for one command or for several that continue each other.
 #[derive(Clone, Copy, Debug)]
 struct Writing {
-    segment: SegmentId,
-    /// Behind the last sector that is on the medium then.
-    written: u64,
+    /// Where they are dirty; `None` if they go past the buffer.
+    segment: Option<SegmentId>,
+    /// What is not on the medium yet. A segment that is written for several commands has all of it
+    /// until the last is done: it is given away as a whole.
+    extent: Extent,
+    /// When the last of them is on the medium.
     until: Time,
 }
 
@@ -191,6 +194,9 @@ pub struct Drive {
     /// When the head has last read for a command, and the sector behind.
     read_last: (Time, Lba),
     writing: Option<Writing>,
+    /// When which of the commands that the arm writes for is done, but for the last: with the
+    /// sector behind.
+    parts: VecDeque<(Time, Lba)>,
     last_was_read: bool,
     pending: bool,
     /// Flushes that wait: nothing new gets into the buffer before them.
@@ -243,6 +249,7 @@ impl Drive {
             ahead: None,
             read_last: (Time::ZERO, Lba::ZERO),
             writing: None,
+            parts: VecDeque::new(),
             last_was_read: true,
             pending: false,
             flushes: 0,
@@ -440,7 +447,7 @@ impl Drive {
     /// If time goes backwards.
     pub fn dirty_sectors(&mut self, now: Time) -> Sectors {
         self.advance(now);
-        Sectors::new(self.cache.dirty_sectors())
+        Sectors::new(self.dirty().map(|extent| extent.len.get()).sum())
     }
 
     /// Whether the arm has something to do for the commands that wait.

@@ -164,6 +164,48 @@ impl Drive {
         }
     }
 
+    /// Clean copies of sectors are no good any more.
+    pub(super) fn drop_copies(&mut self, extent: Extent) {
+        self.bring_ahead(self.now);
+        self.cache.invalidate(extent, None);
+        self.drop_around(extent);
+    }
+
+    /// A write of `extent` into a segment makes copies of it stale, unless it changes them.
+    pub(super) fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) {
+        if self.cache.overwrite(extent, writer) {
+            self.drop_around(extent);
+        }
+    }
+
+    /// Nor are copies of sectors of `extent` taken that have come in before those behind them.
+    fn drop_around(&mut self, extent: Extent) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let end = Lba::new(self.cache.get(ahead.segment).end);
+        if let Some((_, first)) = &mut ahead.around
+            && *first < extent.end()
+            && extent.start < end
+        {
+            *first = (*first).max(extent.end()).min(end);
+        }
+    }
+
+    /// Reading ahead stops before sectors that cannot be read.
+    pub(super) fn keep_ahead_readable(&mut self) {
+        let Some(mut ahead) = self.ahead else { return };
+        let from = Lba::new(self.cache.get(ahead.segment).end);
+        ahead.stop = self.readable_until(from, ahead.stop);
+        self.ahead = Some(ahead);
+    }
+
+    /// How far sectors from `from` on can be read, not beyond `stop`.
+    pub(super) fn readable_until(&self, from: Lba, stop: Lba) -> Lba {
+        if stop <= from {
+            return stop;
+        }
+        self.faults.readable_until(Extent::new(from, stop - from))
+    }
+
     /// Leaves the segment as it is, and the arm where it has come to.
     fn close_ahead(&mut self) {
         if let Some(ahead) = self.ahead.take() {

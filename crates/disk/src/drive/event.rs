@@ -14,7 +14,7 @@ use super::ahead;
 /// The next thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A segment is on the medium.
+    /// What the arm was writing is on the medium.
     Written,
     /// A command completes.
     Completed,
@@ -52,7 +52,8 @@ impl Drive {
             next = (at, Event::Completed);
         }
         if let Some(writing) = &self.writing {
-            next = next.min((writing.until, Event::Written));
+            let until = self.parts.front().map_or(writing.until, |&(at, _)| at);
+            next = next.min((until, Event::Written));
         }
         if self.has_work() {
             next = next.min((self.arm_free.max(self.now), Event::ArmFree));
@@ -114,13 +115,20 @@ impl Drive {
     }
 
     fn written(&mut self, at: Time) {
-        let writing = self.writing.take().expect("a segment is written");
-        let from = self.cache.get(writing.segment).dirty_start;
-        let extent = Extent::at(from, writing.written - from);
-        self.faults.written(extent);
-        self.note_written(at, extent);
-        self.cache.end_destage(writing.segment, writing.written);
-        self.admit(at);
+        let mut writing = self.writing.take().expect("sectors are written");
+        if let Some((_, end)) = self.parts.pop_front() {
+            let rest = writing.extent.end();
+            let start = writing.extent.start;
+            self.note_written(at, Extent::new(start, end - start));
+            writing.extent = Extent::new(end, rest - end);
+            self.writing = Some(writing);
+            return;
+        }
+        self.note_written(at, writing.extent);
+        if let Some(segment) = writing.segment {
+            self.cache.end_destage(segment, writing.extent.end().get());
+            self.admit(at);
+        }
     }
 
     /// Whether a write need not wait for the arm.
@@ -149,7 +157,7 @@ impl Drive {
                 }
             }
             Op::Discard => {
-                self.cache.invalidate(slot.command.extent, None);
+                self.drop_copies(slot.command.extent);
                 self.finish_without_data(index, now);
             }
             Op::Read => {

@@ -73,6 +73,22 @@ impl Faults {
             .min_by_key(|(error, _)| error.lba)
     }
 
+    /// The first sector of `extent` that cannot be read, or where it ends.
+    pub fn readable_until(&self, extent: Extent) -> Lba {
+        self.unreadable(extent)
+            .map_or(extent.end(), |(error, _)| error.lba)
+    }
+
+    /// Where in `extent` sectors begin that can be read up to its end.
+    pub fn readable_from(&self, extent: Extent) -> Lba {
+        self.unreadable
+            .iter()
+            .filter(|(bad, _)| bad.overlaps(extent))
+            .map(|(bad, _)| bad.end().min(extent.end()))
+            .max()
+            .unwrap_or(extent.start)
+    }
+
     /// Writing makes sectors readable again.
     pub fn written(&mut self, extent: Extent) {
         if self.unreadable.is_empty() {
@@ -107,9 +123,10 @@ impl Drive {
             Fault::Unreadable { extent, retries } => {
                 assert!(extent.end() <= Lba::ZERO + self.layout.capacity());
                 if extent.len > Sectors::ZERO {
-                    self.cache.invalidate(extent, None);
-                    self.no_room = false;
                     self.faults.unreadable.push((extent, retries));
+                    self.drop_copies(extent);
+                    self.keep_ahead_readable();
+                    self.no_room = false;
                 }
             }
             Fault::Stall(span) => {

@@ -397,9 +397,13 @@ impl Drive {
         let per_track = u64::from(motion.sectors_per_track);
         let passed = motion.waited.as_nanos() * per_track / turn.as_nanos();
         let front = passed.min((extent.start - track.start).get());
-        self.cache.read_before(id, extent.start.get() - front);
+        let first = self
+            .faults
+            .readable_from(Extent::new(track.start, extent.start - track.start));
+        let from = first.get().max(extent.start.get() - front);
+        self.cache.read_before(id, from);
         let whole = self.mechanics.zero_latency(Op::Read) && extent.end() <= track.end();
-        whole.then_some((motion.landed + turn, track.start))
+        whole.then_some((motion.landed + turn, first))
     }
 
     /// Begins to read ahead behind a request that took the arm to the medium.
@@ -412,6 +416,7 @@ impl Drive {
         };
         self.ahead = None;
         let stop = self.ahead_stop(extent.end() - Sectors::new(1));
+        let stop = self.readable_until(extent.end(), stop);
         let limit = Lba::new(self.cache.get(id).ahead_max).min(stop);
         let on = self.cache.spec().read_ahead != ReadAhead::Off;
         if on && (extent.end() < limit || around.is_some()) {
@@ -442,7 +447,7 @@ impl Drive {
         let stop = match kind {
             ReadAhead::TrackEnd if there != self.track => next,
             ReadAhead::CylinderEnd if there.cylinder != self.track.cylinder => next,
-            _ => self.ahead_stop(next),
+            _ => self.readable_until(next, self.ahead_stop(next)),
         };
         if next < stop {
             self.cache.get_mut(id).state = State::Reading;

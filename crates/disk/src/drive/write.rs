@@ -6,7 +6,7 @@ use crate::cache::{SegmentId, State, WriteLookup};
 use crate::ledger::Part;
 use crate::profile::Preseek;
 use headtime_sched::Op;
-use headtime_units::{Nanos, Time};
+use headtime_units::{Extent, Nanos, Time};
 
 /// The data of a write on the bus.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Drive {
             WriteLookup::Blocked(_) | WriteLookup::Full => return false,
         };
         self.cache.touch(id, true);
-        self.cache.overwrite(extent, Some(id));
+        self.overwrite(extent, Some(id));
         let overhead = self.profile.overhead;
         // One that has waited is taken up when the drive begins something again.
         let taken = self.faults.after_stall(now);
@@ -143,14 +143,17 @@ impl Drive {
             return false;
         }
         self.bring_ahead(now);
-        if self.cache.find_write(extent) != WriteLookup::Join(writing.segment) {
+        let Some(id) = writing.segment else {
+            return false;
+        };
+        if self.cache.find_write(extent) != WriteLookup::Join(id) {
             return false;
         }
-        let segment = *self.cache.get(writing.segment);
-        if segment.state != State::Writing || segment.dirty_end != writing.written {
+        let segment = *self.cache.get(id);
+        let end = writing.extent.end();
+        if segment.state != State::Writing || segment.dirty().end() != end {
             return false;
         }
-        let id = writing.segment;
         let overhead = self.profile.overhead;
         let processed = slot.arrived + self.write_overhead(true);
         let begin = processed + overhead.data_preparation;
@@ -165,7 +168,7 @@ impl Drive {
         self.bus.plan(begin, sent);
         self.cache.join_write(id, extent);
         self.cache.touch(id, true);
-        self.cache.overwrite(extent, Some(id));
+        self.overwrite(extent, Some(id));
         let depart = processed.max(writing.until);
         let feed = Feed {
             first: begin + self.sector(),
@@ -175,9 +178,11 @@ impl Drive {
         self.ledger.settle(now);
         let motion = self.write_media(self.track, depart, extent, Some(feed), true);
         self.track = motion.track;
+        self.parts.push_back((writing.until, end));
+        let start = writing.extent.start;
         self.writing = Some(Writing {
-            segment: id,
-            written: extent.end().get(),
+            segment: Some(id),
+            extent: Extent::new(start, extent.end() - start),
             until: motion.end,
         });
         let at = sent + overhead.write_completion;
@@ -245,7 +250,7 @@ impl Drive {
             self.cache.touch(id, true);
             self.cache.begin_destage(id);
         }
-        self.cache.overwrite(extent, segment);
+        self.overwrite(extent, segment);
 
         // The arm.
         let mut depart = processed.max(leave).max(now);
@@ -261,7 +266,7 @@ impl Drive {
             lead: overhead.write_lead(len),
         };
         self.ledger.plan(depart, extent.start, Part::Overhead);
-        self.begin_passing(now);
+        self.begin_passing();
         let motion = self.write_media(self.track, depart, extent, Some(feed), fast);
         self.track = motion.track;
         if len > u64::from(self.cache.spec().segment_sectors) {
@@ -271,17 +276,11 @@ impl Drive {
         if fetched.is_none() {
             self.bus.plan(data, sent);
         }
-        match segment {
-            Some(id) => {
-                self.writing = Some(Writing {
-                    segment: id,
-                    written: extent.end().get(),
-                    until: motion.end,
-                });
-            }
-            // Nothing else of the drive knows of it.
-            None => self.note_past(motion.end, extent),
-        }
+        self.writing = Some(Writing {
+            segment,
+            extent,
+            until: motion.end,
+        });
         self.last_was_read = false;
         if fast {
             let told = match fetched {
@@ -359,13 +358,13 @@ impl Drive {
         let extent = self.cache.get(id).dirty();
         self.cache.begin_destage(id);
         self.ledger.plan(depart, extent.start, Part::Overhead);
-        self.begin_passing(now);
+        self.begin_passing();
         let motion = self.write_media(self.track, depart, extent, None, true);
         self.track = motion.track;
         self.arm_free = motion.end;
         self.writing = Some(Writing {
-            segment: id,
-            written: extent.end().get(),
+            segment: Some(id),
+            extent,
             until: motion.end,
         });
     }

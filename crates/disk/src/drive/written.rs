@@ -3,7 +3,7 @@
 //! For whoever keeps the data of an emulated drive: the drive itself moves none, it only says which
 //! sectors have got where.
 
-use super::{Drive, Passing};
+use super::{Drive, Passing, Writing};
 use crate::cache::Cache;
 use crate::queue::Queue;
 use headtime_sched::Op;
@@ -15,24 +15,27 @@ use std::collections::VecDeque;
 pub(super) struct Record {
     on: bool,
     done: Vec<(Time, Extent)>,
-    /// Sectors that go past the buffer, and when they are on the medium.
-    past: Option<(Time, Extent)>,
-    /// What the arm is writing, step by step.
+    /// What the arm is writing, step by step; also if nothing is recorded, as it decides what a loss
+    /// of power leaves of sectors that could not be read.
     passing: Vec<Passing>,
 }
 
 impl Record {
     /// Sectors pass under the writing head.
     pub fn passing(&mut self, passing: Passing) {
+        self.passing.push(passing);
+    }
+
+    fn note(&mut self, at: Time, extent: Extent) {
         if self.on {
-            self.passing.push(passing);
+            self.done.push((at, extent));
         }
     }
 }
 
 impl Drive {
     /// Records from now on what gets onto the medium, or stops it and drops what was recorded. Off
-    /// at first, and then costs nothing.
+    /// at first. The drive does the same either way.
     ///
     /// Turned on while writes are under way, it records what ends from then on.
     ///
@@ -41,11 +44,9 @@ impl Drive {
     /// If time goes backwards.
     pub fn record_written(&mut self, now: Time, on: bool) {
         self.advance(now);
-        if on != self.written.on {
-            self.written = Record {
-                on,
-                ..Record::default()
-            };
+        self.written.on = on;
+        if !on {
+            self.written.done.clear();
         }
     }
 
@@ -68,7 +69,6 @@ impl Drive {
     /// If time goes backwards.
     pub fn take_written(&mut self, now: Time) -> std::vec::Drain<'_, (Time, Extent)> {
         self.advance(now);
-        self.settle_past(now);
         self.written.done.drain(..)
     }
 
@@ -79,7 +79,18 @@ impl Drive {
     /// If time goes backwards.
     pub fn dirty_extents(&mut self, now: Time) -> impl Iterator<Item = Extent> + '_ {
         self.advance(now);
-        self.cache.dirty_extents()
+        self.dirty()
+    }
+
+    pub(super) fn dirty(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.cache.dirty_extents().map(|(id, extent)| {
+            // The arm may have written the first of them already.
+            let writing = self.writing.filter(|writing| writing.segment == Some(id));
+            writing.map_or(extent, |writing| {
+                let start = writing.extent.start;
+                Extent::new(start, extent.end() - start)
+            })
+        })
     }
 
     /// The power fails and is back at once. What the buffer held is lost, and so is every command:
@@ -96,7 +107,6 @@ impl Drive {
     /// If time goes backwards.
     pub fn power_cycle(&mut self, now: Time) {
         self.advance(now);
-        self.settle_past(now);
         self.note_cut(now);
         self.replan(now);
         let depth = self.depth();
@@ -114,42 +124,22 @@ impl Drive {
         self.ahead = None;
         self.read_last = (Time::ZERO, Lba::ZERO);
         self.writing = None;
+        self.parts.clear();
         self.last_was_read = true;
         self.flushes = 0;
         self.no_room = false;
     }
 
     /// The arm sets out to write something new.
-    pub(super) fn begin_passing(&mut self, now: Time) {
-        self.settle_past(now);
+    pub(super) fn begin_passing(&mut self) {
+        debug_assert!(self.writing.is_none(), "there is one arm");
         self.written.passing.clear();
     }
 
-    /// Sectors from the buffer are on the medium.
+    /// Sectors are on the medium.
     pub(super) fn note_written(&mut self, at: Time, extent: Extent) {
-        if self.written.on {
-            self.settle_past(at);
-            self.written.done.push((at, extent));
-            self.written.passing.clear();
-        }
-    }
-
-    /// Sectors that go past the buffer will be on the medium.
-    pub(super) fn note_past(&mut self, at: Time, extent: Extent) {
         self.faults.written(extent);
-        if self.written.on {
-            debug_assert!(self.written.past.is_none(), "there is one arm");
-            self.written.past = Some((at, extent));
-        }
-    }
-
-    /// Sectors that went past the buffer are on the medium, if it is time.
-    pub(super) fn settle_past(&mut self, now: Time) {
-        if let Some((at, extent)) = self.written.past.filter(|&(at, _)| at <= now) {
-            self.written.past = None;
-            self.written.done.push((at, extent));
-            self.written.passing.clear();
-        }
+        self.written.note(at, extent);
     }
 
     /// The completion of a command is polled: what of it is not in the buffer any more is on the
@@ -160,12 +150,10 @@ impl Drive {
             return;
         }
         let at = self.now;
-        self.settle_past(at);
         let (mut from, end) = (command.extent.start, command.extent.end());
         while from < end {
             let dirty = self
-                .cache
-                .dirty_extents()
+                .dirty()
                 .filter(|dirty| dirty.end() > from)
                 .min_by_key(|dirty| dirty.start);
             let until = dirty.map_or(end, |dirty| dirty.start.min(end));
@@ -179,13 +167,8 @@ impl Drive {
 
     /// The arm loses its power while it writes.
     fn note_cut(&mut self, now: Time) {
-        let wanted = match (&self.writing, self.written.past.take()) {
-            (Some(writing), _) => {
-                let from = self.cache.get(writing.segment).dirty_start;
-                Extent::at(from, writing.written - from)
-            }
-            (None, Some((_, extent))) => extent,
-            (None, None) => return,
+        let Some(Writing { extent: wanted, .. }) = self.writing else {
+            return;
         };
         let per = u64::from(self.profile.geometry.sectors_per_physical());
         let mut passing = std::mem::take(&mut self.written.passing);
@@ -205,9 +188,7 @@ impl Drive {
             let start = step.extent.start.max(wanted.start);
             let end = Lba::new(end).min(wanted.end());
             if start < end {
-                let extent = Extent::new(start, end - start);
-                self.faults.written(extent);
-                self.written.done.push((now, extent));
+                self.note_written(now, Extent::new(start, end - start));
             }
         }
         self.written.passing = passing;

@@ -1,6 +1,8 @@
 //! What holds of every drive, whatever its buffer, bus and queue are like.
 
-use crate::common::{Trouble, command, commands, make_room, ms, profiles, runs, troubles, wait};
+use crate::common::{
+    Trouble, at_least, command, commands, make_room, ms, profiles, runs, troubles, wait,
+};
 use headtime_disk::profile::{
     FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, WriteBack, by_name,
 };
@@ -591,7 +593,7 @@ fn collect(drive: &mut Drive, now: Time, waiting: &mut std::collections::BTreeMa
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(at_least(400))]
 
     /// Every command completes once, in order of time; the parts of its time sum to it, those of
     /// the arm's to all of the time; a flush leaves nothing dirty that was written before it.
@@ -699,7 +701,7 @@ proptest! {
 
 proptest! {
     // What is rare is what this is for.
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(at_least(2000))]
 
     /// Whatever stalls, is lost and is given up, the rest completes, once; what is given up does
     /// not; and a flush still leaves nothing dirty.

@@ -1,7 +1,8 @@
 //! Drives and loads of every kind.
 
 use headtime_disk::profile::{
-    FirmwarePolicy, Preseek, ReadAhead, RequestedData, WriteBack, by_name,
+    BusSpec, FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, RequestedData, WriteBack,
+    by_name,
 };
 use headtime_disk::{Command, Completion, Drive, Fault, Profile};
 use headtime_sched::Op;
@@ -153,6 +154,78 @@ pub fn profiles() -> impl Strategy<Value = Profile> {
                     .unwrap()
             },
         )
+}
+
+/// Drives with buffers of any size, or none to speak of, with long queues, and with times of zero,
+/// so that many things happen at once.
+pub fn any_drive() -> impl Strategy<Value = Profile> {
+    let size = prop::sample::select(vec![1_u32, 2, 8, 37, 200, 600]);
+    let destage_delay = prop_oneof![Just(0_u64), 0_u64..5_000_000, Just(60_000_000)];
+    let shape = (1_u32..8, size, 1_u32..8, any::<bool>(), destage_delay);
+    let depth = prop::sample::select(vec![1_u32, 2, 8, 32]);
+    let age_cap = prop::option::of(0_u64..30_000_000);
+    let kind = prop::array::uniform4(prop::bool::weighted(0.2));
+    (
+        prop_oneof![profiles(), profiles().prop_map(buffering)],
+        shape,
+        depth,
+        age_cap,
+        kind,
+        any::<bool>(),
+    )
+        .prop_map(|(profile, shape, depth, cap, kind, reshape)| {
+            profile
+                .with(|spec| {
+                    let cache = &mut spec.cache;
+                    if reshape {
+                        let (segments, size, writes, combine, delay) = shape;
+                        let least = 1 + u32::from(cache.dedicated_write_segment);
+                        cache.segments = segments.max(least);
+                        cache.write_segments = writes.min(cache.segments);
+                        cache.segment_sectors = size;
+                        cache.read_ahead_max = cache.read_ahead_max.min(size);
+                        cache.read_ahead_min = cache.read_ahead_min.min(cache.read_ahead_max);
+                        cache.combine_sequential_writes = combine;
+                        cache.destage_delay = Nanos::from_nanos(delay);
+                    }
+                    spec.queue.depth = depth;
+                    if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
+                        *age_cap = cap.map(Nanos::from_nanos);
+                    }
+                    let [no_cache, no_times, no_bus, no_noise] = kind;
+                    if no_cache {
+                        cache.enabled = false;
+                        cache.read_ahead = ReadAhead::Off;
+                        cache.read_ahead_min = 0;
+                        cache.read_ahead_max = 0;
+                        cache.write_back = WriteBack::Off;
+                        cache.read_free_sectors = false;
+                    }
+                    if no_times {
+                        spec.overhead = OverheadSpec::default();
+                    }
+                    if no_bus {
+                        spec.bus = BusSpec {
+                            hold_for_read: spec.bus.hold_for_read,
+                            never_disconnect: spec.bus.never_disconnect,
+                            ..BusSpec::default()
+                        };
+                    }
+                    if no_noise {
+                        spec.noise = NoiseSpec::default();
+                    }
+                })
+                .unwrap()
+        })
+}
+
+/// So many cases, or as many as `PROPTEST_CASES` says if that is more.
+pub fn at_least(cases: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        cases: config.cases.max(cases),
+        ..config
+    }
 }
 
 /// One command: what, where (a few places, so that they meet), how long, forced, and how long the

@@ -1,5 +1,7 @@
 //! The drive as a whole.
 
+mod account;
 mod behaviour;
 mod common;
+mod faults;
 mod written;

@@ -1,130 +1,11 @@
 //! What the drive says of what is on the medium.
 
-use crate::common::{Trouble, command, make_room, ms, runs, troubles, wait};
+use crate::common::{command, ms, wait};
 use headtime_disk::profile::{NoiseSpec, RequestedData, WriteBack, by_name};
 use headtime_disk::{Command, Drive, Fault, Hit};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
-
-fn sectors(extent: Extent) -> std::ops::Range<u64> {
-    extent.start.get()..extent.end().get()
-}
-
-/// Keeps account of what was written, as whoever emulates a disk has to.
-#[derive(Default)]
-struct Account {
-    in_flight: BTreeMap<u32, Command>,
-    /// Sectors of writes that were ever submitted.
-    submitted: BTreeSet<u64>,
-    /// Sectors of completed writes that have not been reported since.
-    volatile: BTreeSet<u64>,
-    /// What was volatile when a flush was submitted and has not been written again since, by its
-    /// tag.
-    flushes: BTreeMap<u32, BTreeSet<u64>>,
-    last: Time,
-}
-
-impl Account {
-    fn submit(&mut self, drive: &mut Drive, now: Time, command: Command) {
-        self.catch_up(drive, now);
-        match command.op {
-            Op::Write => {
-                self.written_again(command.extent);
-                self.submitted.extend(sectors(command.extent));
-            }
-            Op::Flush => {
-                self.flushes.insert(command.tag, self.volatile.clone());
-            }
-            _ => {}
-        }
-        self.in_flight.insert(command.tag, command);
-        drive.submit(now, command);
-    }
-
-    /// A flush under way says nothing of these any more.
-    fn written_again(&mut self, extent: Extent) {
-        for before in self.flushes.values_mut() {
-            before.retain(|sector| !sectors(extent).contains(sector));
-        }
-    }
-
-    /// Takes everything that has happened by `now`, and checks the law.
-    fn catch_up(&mut self, drive: &mut Drive, now: Time) {
-        loop {
-            self.take(drive, now);
-            let Some(completion) = drive.poll(now) else {
-                break;
-            };
-            let command = self.in_flight.remove(&completion.tag).expect("submitted");
-            match command.op {
-                Op::Write => {
-                    self.written_again(command.extent);
-                    self.volatile.extend(sectors(command.extent));
-                }
-                Op::Flush => {
-                    let before = self.flushes.remove(&completion.tag).expect("a flush");
-                    let left: BTreeSet<_> = before.intersection(&self.volatile).collect();
-                    assert!(left.is_empty(), "{left:?} not reported before a flush");
-                }
-                _ => {}
-            }
-        }
-        let dirty: Vec<u64> = drive.dirty_extents(now).flat_map(sectors).collect();
-        assert_eq!(Sectors::new(dirty.len() as u64), drive.dirty_sectors(now));
-        let dirty: BTreeSet<u64> = dirty.into_iter().collect();
-        let lost: BTreeSet<_> = self.volatile.difference(&dirty).collect();
-        assert!(
-            lost.is_empty(),
-            "{lost:?} are not dirty and were not reported"
-        );
-        assert!(dirty.is_subset(&self.submitted));
-        if self.in_flight.is_empty() {
-            assert_eq!(self.volatile, dirty);
-        }
-    }
-
-    fn take(&mut self, drive: &mut Drive, now: Time) {
-        let written: Vec<(Time, Extent)> = drive.take_written(now).collect();
-        for (at, extent) in written {
-            assert!(at <= now);
-            self.reported(at, extent);
-        }
-    }
-
-    fn reported(&mut self, at: Time, extent: Extent) {
-        assert!(at >= self.last, "reports are in order of time");
-        assert!(!extent.is_empty());
-        self.last = at;
-        for sector in sectors(extent) {
-            assert!(
-                self.submitted.contains(&sector),
-                "{sector} was never written"
-            );
-            self.volatile.remove(&sector);
-        }
-    }
-
-    /// Lets time pass up to `until`, event by event.
-    fn pass(&mut self, drive: &mut Drive, until: Time) {
-        while let Some(next) = drive.next_event().filter(|next| *next <= until) {
-            self.catch_up(drive, next);
-        }
-        self.catch_up(drive, until);
-    }
-
-    /// The power fails: what is volatile is lost, what is in flight is open.
-    fn power_cycle(&mut self, drive: &mut Drive, now: Time) {
-        self.catch_up(drive, now);
-        drive.power_cycle(now);
-        self.take(drive, now);
-        self.in_flight.clear();
-        self.flushes.clear();
-        self.volatile.clear();
-        self.submitted.clear();
-    }
-}
+use headtime_units::{Extent, Lba, Sectors, Time};
+use std::collections::BTreeSet;
 
 #[test]
 fn a_write_is_reported_when_the_arm_has_written_it() {
@@ -166,6 +47,70 @@ fn a_forced_write_is_reported_before_it_completes_and_again_then() {
     assert!(written.iter().all(|(_, extent)| *extent == forced.extent));
     assert!(written[0].0 <= completed);
     assert_eq!(written[1].0, completed);
+}
+
+/// The arm goes on behind a forced write with one that continues it. The first is on the medium when
+/// it completes all the same, and nobody has to wait for the second to be told so.
+#[test]
+fn a_forced_write_that_another_continues_is_reported_before_it_completes() {
+    let profile = by_name("cheetah9lp")
+        .unwrap()
+        .with(|spec| spec.queue.depth = 2)
+        .unwrap();
+    assert_eq!(profile.cache.write_back, WriteBack::Flushed);
+    let (first, second) = (Extent::at(5_000_000, 100), Extent::at(5_000_100, 200));
+    let mut drive = Drive::new(&profile, 0);
+    drive.record_written(Time::ZERO, true);
+    let forced = Command {
+        fua: true,
+        ..command(1, Op::Write, 5_000_000, 100)
+    };
+    drive.submit(Time::ZERO, forced);
+    let mut continued = 0;
+    for micros in (0..30_000).step_by(100) {
+        let mut drive = drive.clone();
+        let now = Time::from_nanos(micros * 1_000);
+        if drive.poll(now).is_some() {
+            break;
+        }
+        drive.submit(now, command(2, Op::Write, 5_000_100, 200));
+        let mut completion = wait(&mut drive);
+        if completion.tag == 2 {
+            completion = wait(&mut drive);
+        }
+        assert_eq!((completion.tag, completion.hit), (1, Hit::Through));
+        let at = completion.at;
+        let written: Vec<Extent> = drive.take_written(at).map(|(_, extent)| extent).collect();
+        assert!(written.contains(&first), "{written:?}");
+        let dirty: Vec<Extent> = drive.dirty_extents(at).collect();
+        assert!(
+            dirty.iter().all(|dirty| !dirty.overlaps(first)),
+            "{dirty:?}"
+        );
+        assert_eq!(
+            drive.dirty_sectors(at),
+            dirty
+                .iter()
+                .fold(Sectors::ZERO, |sum, dirty| sum + dirty.len)
+        );
+        continued += u32::from(dirty == [second]);
+        // A flush waits for the second, and that is all there is left to say.
+        drive.submit(at, command(3, Op::Flush, 0, 0));
+        let mut flushed = wait(&mut drive);
+        while flushed.tag != 3 {
+            flushed = wait(&mut drive);
+        }
+        let written: BTreeSet<u64> = drive
+            .take_written(flushed.at)
+            .flat_map(|(_, extent)| extent.start.get()..extent.end().get())
+            .collect();
+        assert!(drive.is_clean(flushed.at));
+        assert!(
+            written.iter().copied().eq(5_000_100..5_000_300),
+            "{written:?}"
+        );
+    }
+    assert!(continued > 10, "{continued}");
 }
 
 #[test]
@@ -315,83 +260,4 @@ fn a_write_over_what_the_arm_writes_waits_although_a_read_has_had_what_is_behind
     assert!(written[0].0 > read.at && written[0].0 < new.at);
     let dirty: Vec<_> = drive.dirty_extents(new.at).collect();
     assert_eq!(dirty, [Extent::at(0, 1)], "the new data alone");
-}
-
-/// What happens at a time between commands.
-#[derive(Clone, Debug)]
-enum Between {
-    Trouble(Trouble),
-    PowerCycle,
-}
-
-fn between() -> impl Strategy<Value = Between> {
-    prop_oneof![
-        20 => troubles().prop_map(Between::Trouble),
-        1 => Just(Between::PowerCycle),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
-
-    /// At any time, the sectors of completed writes that were not reported since are among those that
-    /// the drive counts as dirty, and are all of them when nothing is in flight; what was written
-    /// before a flush is reported before it completes; nothing is reported that nobody wrote.
-    #[test]
-    fn what_is_not_reported_is_dirty(
-        (profile, commands, depth, seed) in runs(),
-        between in prop::collection::vec(between(), 60),
-    ) {
-        let mut drive = Drive::new(&profile, seed);
-        drive.record_written(Time::ZERO, true);
-        let mut account = Account::default();
-        let mut now = Time::ZERO;
-        for ((tag, &(kind, start, len, fua, pause)), between) in (0..).zip(&commands).zip(&between) {
-            make_room(
-                (&mut drive, &mut now),
-                depth,
-                &mut account,
-                |account| &mut account.in_flight,
-                |drive, now, account| account.catch_up(drive, now),
-            );
-            let op = match kind {
-                0 => Op::Flush,
-                1 => Op::Discard,
-                2..=6 => Op::Read,
-                _ => Op::Write,
-            };
-            if let Between::Trouble(Trouble::Inject(fault)) = *between {
-                drive.inject(now, fault);
-            }
-            account.submit(&mut drive, now, Command { fua, ..command(tag, op, start, len) });
-            now += Nanos::from_nanos(pause);
-            account.pass(&mut drive, now);
-            match between {
-                Between::Trouble(Trouble::Abort(which)) if !account.in_flight.is_empty() => {
-                    let index = which.index(account.in_flight.len());
-                    let tag = *account.in_flight.keys().nth(index).unwrap();
-                    if drive.abort(now, tag) {
-                        account.in_flight.remove(&tag);
-                        account.flushes.remove(&tag);
-                    }
-                }
-                Between::PowerCycle => account.power_cycle(&mut drive, now),
-                _ => {}
-            }
-            account.catch_up(&mut drive, now);
-        }
-        account.pass(&mut drive, now + ms(5_000));
-        now += ms(5_000);
-        for tag in std::mem::take(&mut account.in_flight).into_keys() {
-            prop_assert!(drive.abort(now, tag));
-        }
-        account.catch_up(&mut drive, now);
-        for tag in 0..2 {
-            account.submit(&mut drive, now, command(tag, Op::Flush, 0, 0));
-        }
-        account.pass(&mut drive, now + ms(1_000));
-        now += ms(1_000);
-        prop_assert!(account.volatile.is_empty() && drive.is_clean(now));
-        prop_assert_eq!(drive.head_time(now).total(), now - Time::ZERO);
-    }
 }
