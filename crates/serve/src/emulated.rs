@@ -52,7 +52,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
 use headtime_sched::{Flags, Op, Request, Tag};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Nanos, Sectors, Time};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -149,8 +149,6 @@ pub struct Emulated {
     /// The latest time of a call.
     now: Time,
     /// Scratch.
-    completed: VecDeque<Completion>,
-    written: Vec<(Time, Extent)>,
     before: Vec<u8>,
 }
 
@@ -219,8 +217,6 @@ impl Emulated {
             syncing: VecDeque::new(),
             has_power: true,
             now: Time::ZERO,
-            completed: VecDeque::new(),
-            written: Vec::new(),
             before: Vec::new(),
         })
     }
@@ -237,33 +233,31 @@ impl Emulated {
 
     /// Lets the model come up to `now`, or to the latest time that it has been asked for, and says
     /// which that is.
+    ///
+    /// However late that is, it comes there event by event: what the arm has written by the time at
+    /// which a write completes are the data before it, what is said then are its own.
     fn advance(&mut self, now: Time) -> Time {
-        self.now = self.now.max(now);
-        while let Some(completion) = self.drive.poll(self.now) {
-            self.completed.push_back(completion);
+        let mut at = self.now;
+        self.now = at.max(now);
+        loop {
+            let next = self.drive.next_event().filter(|next| *next <= self.now);
+            at = at.max(next.unwrap_or(self.now));
+            self.account(at);
+            while let Some(completion) = self.drive.poll(at) {
+                self.completed(&completion);
+                self.account(at);
+            }
+            if next.is_none() {
+                return self.now;
+            }
         }
-        self.account();
-        while let Some(completion) = self.completed.pop_front() {
-            self.completed(&completion);
-        }
-        self.now
     }
 
-    /// Takes note of what is on the medium, and of what completed before that.
-    fn account(&mut self) {
-        let now = self.now;
-        // What is on the medium when a command completes is said at the same time, about its data.
-        let mut written = std::mem::take(&mut self.written);
-        written.extend(self.drive.take_written(now));
-        for (at, extent) in written.drain(..) {
-            while self.completed.front().is_some_and(|done| done.at <= at) {
-                if let Some(completion) = self.completed.pop_front() {
-                    self.completed(&completion);
-                }
-            }
+    /// Takes note of what is on the medium.
+    fn account(&mut self, now: Time) {
+        for (_, extent) in self.drive.take_written(now) {
             self.undo.on_medium(extent);
         }
-        self.written = written;
     }
 
     /// The model is done with a command.

@@ -17,7 +17,7 @@ impl Emulated {
         let now = self.advance(now);
         self.has_power = false;
         self.drive.power_cycle(now);
-        self.account();
+        self.account(now);
         // Whoever has not been told that a command is done is told that it is not: its data may be
         // gone, or what it read taken back.
         let offline = Err(Failure::new(Kind::Offline));

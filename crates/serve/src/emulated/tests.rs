@@ -6,6 +6,7 @@ use crate::device::Part;
 use crate::request::Data;
 use headtime_disk::profile::by_name;
 use headtime_sched::Request;
+use headtime_units::Extent;
 
 const SECTORS: u64 = 1 << 11;
 

@@ -1,11 +1,12 @@
 //! What a power cut does to single commands, where the outcome is certain.
 
 use crate::host::{Folder, Host, emulate, profile, store_in};
+use headtime_disk::profile::{BusSpec, NoiseSpec, OverheadSpec};
 use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Control, Device};
 use headtime_serve::emulated::StoreSpec;
 use headtime_serve::request::{Data, Kind};
-use headtime_units::{Extent, Nanos};
+use headtime_units::{Extent, Nanos, Time};
 
 const SECTORS: u64 = 1 << 20;
 
@@ -41,6 +42,32 @@ fn what_is_only_acknowledged_is_lost() {
         cut(&mut host);
         assert_eq!(first_byte(&mut host, 100), 1);
     });
+}
+
+/// In a drive to which commands and the bus cost no time, a write completes at the very time at which
+/// the arm has written the data before it.
+#[test]
+fn what_the_arm_writes_when_a_write_over_it_completes_is_the_earlier_data() {
+    let profile = profile("wd5000aaks")
+        .with(|spec| {
+            spec.overhead = OverheadSpec::default();
+            spec.bus = BusSpec::default();
+            spec.noise = NoiseSpec::default();
+            spec.cache.destage_delay = Nanos::ZERO;
+        })
+        .expect("it fits");
+    let mut host = Host::new(emulate(&profile, StoreSpec::Memory, SECTORS));
+    host.write(100_000, 8, 1, Flags::NONE);
+    assert_eq!(host.next().at, Time::ZERO, "it is in the buffer");
+    host.pass(Nanos::from_micros(100));
+    host.write(100_000, 8, 2, Flags::NONE);
+    let second = host.next().at;
+    assert!(
+        second > Time::from_nanos(200_000),
+        "it had to wait for the arm"
+    );
+    cut(&mut host);
+    assert_eq!(first_byte(&mut host, 100_000), 1);
 }
 
 #[test]
