@@ -41,6 +41,55 @@ impl Piece {
     }
 }
 
+/// The sectors of a read, as they come into the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Coming<'a> {
+    /// That many are there before the first of these.
+    there: u64,
+    pieces: &'a [Piece],
+}
+
+impl Coming<'_> {
+    /// When the first `count` sectors are there.
+    fn when(&self, count: u64) -> Time {
+        let mut left = count.saturating_sub(self.there);
+        if left == 0 {
+            return Time::ZERO;
+        }
+        for piece in self.pieces {
+            if left <= piece.count {
+                return piece.when(left);
+            }
+            left -= piece.count;
+        }
+        unreachable!("more sectors sent than read")
+    }
+
+    /// How many sectors are there at `now`.
+    fn available(&self, now: Time) -> u64 {
+        let mut sum = self.there;
+        for piece in self.pieces {
+            let here = piece.available(now);
+            sum += here;
+            if here < piece.count {
+                break;
+            }
+        }
+        sum
+    }
+
+    /// Sectors have been sent. The pieces among them are not looked at again: a long read has many,
+    /// and is sent in many turns.
+    fn pass(&mut self, sent: u64) {
+        while let [piece, rest @ ..] = self.pieces
+            && self.there + piece.count <= sent
+        {
+            self.there += piece.count;
+            self.pieces = rest;
+        }
+    }
+}
+
 /// What sending the data of a read costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
@@ -75,51 +124,32 @@ pub(super) fn send(
     start: Start,
     free: Time,
 ) -> (Time, Time) {
-    let when = |count: u64| {
-        let mut left = count.saturating_sub(ready);
-        if left == 0 {
-            return Time::ZERO;
-        }
-        for piece in pieces {
-            if left <= piece.count {
-                return piece.when(left);
-            }
-            left -= piece.count;
-        }
-        unreachable!("more sectors sent than read")
+    let mut coming = Coming {
+        there: ready,
+        pieces,
     };
-    let reconnected = |from: Time, sent: u64| {
-        let enough = when((sent + link.water).min(total));
+    let reconnected = |coming: &Coming<'_>, from: Time, sent: u64| {
+        let enough = coming.when((sent + link.water).min(total));
         from.max(enough) + link.reconnect
     };
     let begin = match start {
         Start::Connected(at) => at,
-        Start::Disconnected(at) => reconnected(at, 0),
+        Start::Disconnected(at) => reconnected(&coming, at, 0),
     }
     .max(free);
     let seamless = link.disconnect.is_zero() && link.reconnect.is_zero() && link.water <= 1;
     if link.hold || seamless {
         return (begin, stream(link.sector, pieces, ready, begin));
     }
-    let available = |now: Time| {
-        let mut sum = ready;
-        for piece in pieces {
-            let here = piece.available(now);
-            sum += here;
-            if here < piece.count {
-                break;
-            }
-        }
-        sum.min(total)
-    };
     let (mut now, mut sent) = (begin, 0);
     while sent < total {
-        let here = available(now) - sent;
+        let here = coming.available(now).min(total) - sent;
         if here > 0 {
             now += link.sector * here;
             sent += here;
+            coming.pass(sent);
         } else {
-            now = reconnected(now + link.disconnect, sent);
+            now = reconnected(&coming, now + link.disconnect, sent);
         }
     }
     (begin, now)
@@ -259,6 +289,31 @@ mod tests {
         assert_eq!(
             send(&link, &MEDIA, 2, 10, start, at(0)),
             (at(500), at(1830))
+        );
+    }
+
+    /// Half a million times the bus is given up and asked for again, in a hundred thousand pieces.
+    #[test]
+    fn a_long_read_is_sent_in_pieces_without_going_over_all_of_them_for_each() {
+        let pieces: Vec<Piece> = (0..100_000)
+            .map(|piece| Piece {
+                count: 5,
+                first: at(1_000 * piece + 200),
+                last: at(1_000 * (piece + 1)),
+            })
+            .collect();
+        let link = Link {
+            sector: Nanos::from_nanos(5),
+            hold: false,
+            disconnect: Nanos::from_nanos(10),
+            reconnect: Nanos::from_nanos(10),
+            water: 1,
+        };
+        let start = Start::Disconnected(at(0));
+        // Each sector is sent 10 after it has come, in 5.
+        assert_eq!(
+            send(&link, &pieces, 0, 500_000, start, at(0)),
+            (at(210), at(100_000_015))
         );
     }
 

@@ -3,12 +3,14 @@
 use super::Drive;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use std::collections::BTreeMap;
 
 /// Something that goes wrong with a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Sectors that cannot be read from the medium until they are written: a read of any of them
-    /// fails after the drive has tried for `retries` more turns.
+    /// fails after the drive has tried for `retries` more turns. Of two faults of a sector the later
+    /// one counts.
     Unreadable {
         /// The sectors.
         extent: Extent,
@@ -30,10 +32,19 @@ pub struct MediumError {
     pub lba: Lba,
 }
 
+/// Sectors that cannot be read.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    end: Lba,
+    retries: u32,
+}
+
 /// The faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
-    unreadable: Vec<(Extent, u32)>,
+    /// By their first sector; they do not overlap. A fault can be as large as the disk, and every write
+    /// into it makes two of one.
+    unreadable: BTreeMap<Lba, Bad>,
     stalled_until: Time,
     lose: u32,
 }
@@ -59,18 +70,12 @@ impl Faults {
 
     /// The first sector of `extent` that cannot be read, and for how many turns that is tried.
     pub fn unreadable(&self, extent: Extent) -> Option<(MediumError, u32)> {
-        self.unreadable
-            .iter()
-            .filter(|(bad, _)| bad.overlaps(extent))
-            .map(|(bad, retries)| {
-                (
-                    MediumError {
-                        lba: bad.start.max(extent.start),
-                    },
-                    *retries,
-                )
-            })
-            .min_by_key(|(error, _)| error.lba)
+        let (start, end) = (extent.start, extent.end());
+        let before = self.unreadable.range(..=start).next_back();
+        let before = before.filter(|(_, bad)| start < bad.end);
+        let (first, bad) = before.or_else(|| self.unreadable.range(start..end).next())?;
+        let lba = start.max(*first);
+        (lba < end).then_some((MediumError { lba }, bad.retries))
     }
 
     /// The first sector of `extent` that cannot be read, or where it ends.
@@ -81,33 +86,39 @@ impl Faults {
 
     /// Where in `extent` sectors begin that can be read up to its end.
     pub fn readable_from(&self, extent: Extent) -> Lba {
-        self.unreadable
-            .iter()
-            .filter(|(bad, _)| bad.overlaps(extent))
-            .map(|(bad, _)| bad.end().min(extent.end()))
-            .max()
-            .unwrap_or(extent.start)
+        let last = self.unreadable.range(..extent.end()).next_back();
+        last.map_or(extent.start, |(_, bad)| {
+            bad.end.clamp(extent.start, extent.end())
+        })
+    }
+
+    /// These sectors cannot be read from now on.
+    fn spoil(&mut self, extent: Extent, retries: u32) {
+        self.written(extent);
+        let end = extent.end();
+        self.unreadable.insert(extent.start, Bad { end, retries });
     }
 
     /// Writing makes sectors readable again.
     pub fn written(&mut self, extent: Extent) {
-        if self.unreadable.is_empty() {
-            return;
-        }
-        let mut left = Vec::new();
-        for &(bad, retries) in &self.unreadable {
-            if !bad.overlaps(extent) {
-                left.push((bad, retries));
-                continue;
+        while let Some((error, retries)) = self.unreadable(extent) {
+            let Some((start, Bad { end, .. })) = self.take(error.lba) else {
+                return;
+            };
+            if start < extent.start {
+                let end = extent.start;
+                self.unreadable.insert(start, Bad { end, retries });
             }
-            if bad.start < extent.start {
-                left.push((Extent::new(bad.start, extent.start - bad.start), retries));
-            }
-            if extent.end() < bad.end() {
-                left.push((Extent::new(extent.end(), bad.end() - extent.end()), retries));
+            if extent.end() < end {
+                self.unreadable.insert(extent.end(), Bad { end, retries });
             }
         }
-        self.unreadable = left;
+    }
+
+    /// Takes out the stretch that a sector is in.
+    fn take(&mut self, lba: Lba) -> Option<(Lba, Bad)> {
+        let start = *self.unreadable.range(..=lba).next_back()?.0;
+        self.unreadable.remove_entry(&start)
     }
 }
 
@@ -123,7 +134,7 @@ impl Drive {
             Fault::Unreadable { extent, retries } => {
                 assert!(extent.end() <= Lba::ZERO + self.layout.capacity());
                 if extent.len > Sectors::ZERO {
-                    self.faults.unreadable.push((extent, retries));
+                    self.faults.spoil(extent, retries);
                     self.drop_copies(extent);
                     self.keep_ahead_readable();
                     self.no_room = false;
@@ -164,5 +175,44 @@ impl Drive {
         self.no_room = false;
         self.admit(now);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every sector is as bad as the last that was done to it has left it.
+        #[test]
+        fn faults_are_what_was_done_to_each_sector(
+            done in prop::collection::vec((0_u64..100, 1_u64..40, prop::option::of(0_u32..5)), 0..30),
+            asked in (0_u64..140, 0_u64..60),
+        ) {
+            let mut faults = Faults::default();
+            let mut sectors = [None; 200];
+            for (start, len, retries) in done {
+                let extent = Extent::at(start, len);
+                match retries {
+                    Some(retries) => faults.spoil(extent, retries),
+                    None => faults.written(extent),
+                }
+                sectors[start as usize..(start + len) as usize].fill(retries);
+                let whole: u64 = faults.unreadable.iter().map(|(start, bad)| (bad.end - *start).get()).sum();
+                prop_assert_eq!(whole, sectors.iter().flatten().count() as u64);
+            }
+            let (start, len) = asked;
+            let asked = Extent::at(start, len);
+            let range = start as usize..(start + len) as usize;
+            let first = range.clone().find_map(|lba| Some((lba as u64, sectors[lba]?)));
+            let found = faults.unreadable(asked).map(|(error, retries)| (error.lba.get(), retries));
+            prop_assert_eq!(found, first);
+            let until = first.map_or(start + len, |(lba, _)| lba);
+            prop_assert_eq!(faults.readable_until(asked).get(), until);
+            let from = range.rev().find(|lba| sectors[*lba].is_some());
+            let from = from.map_or(start, |lba| lba as u64 + 1);
+            prop_assert_eq!(faults.readable_from(asked).get(), from);
+        }
     }
 }
