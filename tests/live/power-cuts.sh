@@ -45,9 +45,12 @@ check() {
 
 one() { # kind, store
     rm -f "$work/synced" "$work"/store.img*
+    local create=
+    [ "$2" = memory ] || create='create = true'
     configure 'stream(deadline)' 8 "emulate = \"wd5000aaks\"
 store = \"$2\"
 size = \"256MiB\"
+$create
 faults = true" "control = \"unix:$control\""
     attach --loop
     mkfs.ext4 -q -F -E lazy_itable_init=0,nodiscard -J size=4 "$loop"

@@ -75,7 +75,7 @@ impl Place {
         let store = self.path("store");
         let text = format!(
             "[[disk]]\nname = \"drive\"\nemulate = \"atlas10k\"\nstore = \"{store}\"\n\
-             size = \"256MiB\"\nscheduler = \"deadline\"\n\
+             size = \"256MiB\"\ncreate = true\nscheduler = \"deadline\"\n\
              [[disk.export]]\nname = \"first\"\n[[disk.export]]\nname = \"second\"\n\
              read_only = true\n"
         );

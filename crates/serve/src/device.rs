@@ -1,14 +1,12 @@
 //! What executes the commands of a disk.
 
+use crate::backing::{Lost, Made};
 use crate::request::{Data, Failure};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_sched::{Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
-use std::fs::Metadata;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One request's share of a command.
@@ -144,24 +142,19 @@ pub trait Device {
 
     /// Files that opening the device has made, which are not to stay if the disk does not start
     /// after all. Does not change.
-    fn made(&self) -> &[PathBuf] {
-        &[]
+    fn made(&self) -> Made {
+        Made::default()
     }
-}
 
-/// Removes files that were made for a device that is not to be after all, while it has them locked. What
-/// has data stays: somebody was quicker than what went wrong.
-pub(crate) fn remove_made(made: &[PathBuf]) {
-    for path in made {
-        let is_hole = |found: &Metadata| found.is_file() && found.blocks() == 0;
-        let removed = match std::fs::symlink_metadata(path) {
-            Ok(found) if is_hole(&found) => std::fs::remove_file(path),
-            Ok(_) => continue,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = removed {
-            tracing::warn!("{}, which was made in vain, stays: {error}", path.display());
-        }
+    /// Whether the files behind the device are still what their names lead to, and as long as they were:
+    /// what is written to one that was deleted is acknowledged, and gone with the server. Two calls of
+    /// the kernel for each file.
+    ///
+    /// # Errors
+    ///
+    /// If not. That changes back if somebody puts it right.
+    fn check_backing(&self) -> Result<(), Lost> {
+        Ok(())
     }
 }
 

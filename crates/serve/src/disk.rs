@@ -3,9 +3,10 @@
 mod log;
 mod thread;
 
+use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::clock::Clock;
-use crate::device::{Allocation, Control, ControlError, Device, Geometry, remove_made};
+use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
@@ -17,7 +18,6 @@ use rustix::event::EventfdFlags;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -169,7 +169,7 @@ struct Shared {
     allocation: Option<Arc<dyn Allocation>>,
     discards_to_zeroes: bool,
     /// Files that were made for it.
-    made: Vec<PathBuf>,
+    made: Made,
     exports: u16,
     queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
@@ -381,7 +381,7 @@ impl Disk {
     /// Removes the files that did not exist before this disk was started and have no data. For a
     /// server of which another part cannot be started, before [`Disk::stop`].
     pub fn remove_made(&self) {
-        remove_made(&self.0.made);
+        self.0.made.remove();
     }
 
     /// Swaps the scheduler in flight.

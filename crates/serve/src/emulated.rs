@@ -35,6 +35,7 @@
 
 mod bytes;
 mod error;
+mod pieces;
 mod places;
 mod power;
 mod store;
@@ -43,9 +44,8 @@ mod sync;
 mod tests;
 mod undo;
 
-use crate::device::{
-    Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts, remove_made,
-};
+use crate::backing::{Lost, Made};
+use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts};
 use crate::request::{Failure, Kind};
 use bytes::has_bytes;
 use headtime_disk::drive::Fault;
@@ -53,10 +53,11 @@ use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_units::{Nanos, Sectors, Time};
+use pieces::Pieces;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
 use sync::{Syncer, Ticket};
@@ -73,8 +74,7 @@ const STALL_MAX: Nanos = Nanos::from_secs(365 * 24 * 60 * 60);
 pub enum StoreSpec {
     /// In memory, as much of it as is written; gone with the server.
     Memory,
-    /// In a sparse file, made if it is not there; beyond [`FILE_BYTES_MAX`], in further ones beside
-    /// it: `PATH.1` and so on.
+    /// In a sparse file; beyond [`FILE_BYTES_MAX`], in further ones beside it: `PATH.1` and so on.
     File(PathBuf),
 }
 
@@ -88,17 +88,20 @@ pub struct Options {
     /// Bytes of the volume: whole sectors, at most the drive's capacity, which is what it has if
     /// nothing is said.
     pub size: Option<u64>,
+    /// Whether the store's files are made if they are not there. Never under `/dev`, `/proc` or `/sys`.
+    pub create: bool,
     /// From which what varies between units of a drive, and from command to command, is drawn.
     pub seed: u64,
 }
 
 impl Options {
-    /// All of a drive, seed 1.
+    /// All of a drive, seed 1; nothing is made.
     pub fn new(profile: Profile, store: StoreSpec) -> Options {
         Options {
             profile,
             store,
             size: None,
+            create: false,
             seed: 1,
         }
     }
@@ -162,21 +165,27 @@ pub fn open(options: Options) -> Result<Emulated, OpenError> {
     Emulated::open(&options, FILE_BYTES_MAX)
 }
 
-/// Whether the file could be a store, as far as that shows without opening it.
+/// Whether the drive could be emulated, as far as that shows without opening its store for writing; its
+/// bytes.
 ///
 /// # Errors
 ///
-/// If it is something else than a regular file, or in use.
-pub fn look(path: &Path) -> Result<(), OpenError> {
-    store::look(path)
+/// As [`open`], as far as that shows.
+pub fn look(options: &Options) -> Result<u64, OpenError> {
+    let bytes = options.bytes()?;
+    if let Some(pieces) = options.pieces(bytes, FILE_BYTES_MAX) {
+        pieces.look()?;
+    }
+    Ok(bytes)
 }
 
-impl Emulated {
-    fn open(options: &Options, file_bytes: u64) -> Result<Emulated, OpenError> {
-        let profile = &options.profile;
+impl Options {
+    /// The volume's bytes, if they fit the drive.
+    fn bytes(&self) -> Result<u64, OpenError> {
+        let profile = &self.profile;
         let sector_bytes = profile.geometry.sector_bytes;
         let capacity = profile.geometry.capacity.bytes(sector_bytes);
-        let size = options.size.unwrap_or(capacity);
+        let size = self.size.unwrap_or(capacity);
         if size == 0 || !size.is_multiple_of(u64::from(sector_bytes)) {
             return Err(OpenError::Size { size, sector_bytes });
         }
@@ -187,14 +196,36 @@ impl Emulated {
                 drive: profile.name.clone(),
             });
         }
-        let store = Arc::new(match &options.store {
-            StoreSpec::Memory => Store::memory(size, file_bytes)?,
-            StoreSpec::File(path) => Store::file(path, size, file_bytes)?,
+        Ok(size)
+    }
+
+    /// The files that it is to be in, if any.
+    fn pieces(&self, bytes: u64, file_bytes: u64) -> Option<Pieces<'_>> {
+        match &self.store {
+            StoreSpec::Memory => None,
+            StoreSpec::File(path) => Some(Pieces {
+                path,
+                bytes,
+                file_bytes,
+                create: self.create,
+            }),
+        }
+    }
+}
+
+impl Emulated {
+    fn open(options: &Options, file_bytes: u64) -> Result<Emulated, OpenError> {
+        let profile = &options.profile;
+        let sector_bytes = profile.geometry.sector_bytes;
+        let size = options.bytes()?;
+        let store = Arc::new(match options.pieces(size, file_bytes) {
+            None => Store::memory(size, file_bytes)?,
+            Some(pieces) => Store::file(&pieces)?,
         });
         let syncer = match store.in_memory() {
             true => None,
             false => Some(Syncer::start(Arc::clone(&store)).map_err(|error| {
-                remove_made(store.made());
+                store.made().remove();
                 OpenError::Thread(error)
             })?),
         };
@@ -478,8 +509,12 @@ impl Device for Emulated {
         Some(Arc::clone(&self.store) as Arc<_>)
     }
 
-    fn made(&self) -> &[PathBuf] {
+    fn made(&self) -> Made {
         self.store.made()
+    }
+
+    fn check_backing(&self) -> Result<(), Lost> {
+        self.store.check()
     }
 }
 

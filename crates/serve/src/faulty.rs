@@ -3,6 +3,7 @@
 //! An emulated drive can be told to go wrong by itself. Around a file this does the same, by the
 //! same [`Control::Fault`], so that what stands above can be tried in front of either.
 
+use crate::backing::{Lost, Made};
 use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts};
 use crate::request::{Failure, Kind};
 use headtime_disk::drive::Fault;
@@ -11,7 +12,6 @@ use headtime_sched::{Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -276,8 +276,12 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.allocation()
     }
 
-    fn made(&self) -> &[PathBuf] {
+    fn made(&self) -> Made {
         self.inner.made()
+    }
+
+    fn check_backing(&self) -> Result<(), Lost> {
+        self.inner.check_backing()
     }
 }
 

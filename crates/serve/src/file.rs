@@ -21,7 +21,8 @@
 //! # Files that change behind the disk's back
 //!
 //! A read of what was cut off fails. A write there extends the file again, and what lies before it
-//! reads as zeroes: the lock keeps other servers out, not programs that ignore it.
+//! reads as zeroes: the lock keeps other servers out, not programs that ignore it. What they do shows when
+//! it is asked for ([`Device::check_backing`]).
 
 pub(crate) mod allocation;
 mod error;
@@ -32,10 +33,12 @@ mod safety;
 pub use error::OpenError;
 pub use safety::Use;
 
-use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts, remove_made};
+use crate::backing::{Claim, Lost, Made};
+use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
 use crate::request::{Data, Failure, Kind};
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
+use opening::Opening;
 use ring::{Action, Ring};
 use rustix::fs::Stat;
 use std::collections::VecDeque;
@@ -61,9 +64,11 @@ pub struct Options {
     pub direct: bool,
     /// Whether it is opened even if it is in use, see [`Use`].
     pub force: bool,
-    /// The size in bytes with which it is created, of holes, if it does not exist. If it exists it
-    /// must be of this size.
-    pub create_size: Option<u64>,
+    /// The size in bytes that it must have.
+    pub size: Option<u64>,
+    /// Whether it is made, of holes, if it is not there; takes [`Options::size`]. Never under `/dev`,
+    /// `/proc` or `/sys`, and never to be only read.
+    pub create: bool,
     /// Commands that the kernel gets at a time, 1 to 256.
     pub depth: u32,
 }
@@ -76,7 +81,8 @@ impl Options {
             read_only: false,
             direct: true,
             force: false,
-            create_size: None,
+            size: None,
+            create: false,
             depth: 32,
         }
     }
@@ -89,24 +95,29 @@ impl Options {
 /// If it is neither, is not of whole sectors, cannot be opened as asked, or is used for something
 /// that writing to it would damage: see [`OpenError`].
 pub fn open(options: &Options) -> Result<File, OpenError> {
-    open_on(options, &safety::Machine::default())
+    let opening = Opening {
+        machine: &safety::Machine::default(),
+        for_writing: !options.read_only,
+    };
+    open_on(options, &opening)
 }
 
-/// What would be opened, looked at without opening it for writing.
+/// What would be opened or made, looked at without opening it for writing; its bytes.
 ///
 /// # Errors
 ///
 /// As [`open`], as far as that shows.
-pub fn look(options: &Options) -> Result<Geometry, OpenError> {
-    let machine = safety::Machine::default();
-    if !options.read_only {
-        opening::refuse_if_used(options, &machine)?;
+pub fn look(options: &Options) -> Result<u64, OpenError> {
+    if let Some(bytes) = opening::could_make(options)? {
+        return Ok(bytes);
     }
-    let read_only = Options {
-        read_only: true,
-        ..options.clone()
+    let machine = safety::Machine::default();
+    let looking = Opening {
+        machine: &machine,
+        for_writing: false,
     };
-    open_on(&read_only, &machine).map(|file| file.geometry())
+    let geometry = open_on(options, &looking)?.geometry();
+    Ok(geometry.capacity.bytes(geometry.sector_bytes))
 }
 
 /// What a regular file is used for beside, if anything.
@@ -118,26 +129,25 @@ pub(crate) fn use_of_file(path: &Path, file: &Stat) -> io::Result<Option<Use>> {
     safety::Machine::default().use_of_file(path, file)
 }
 
-fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenError> {
+fn open_on(options: &Options, opening: &Opening<'_>) -> Result<File, OpenError> {
     let opening::Opened {
-        file,
+        claim,
         geometry,
         is_block_device,
-        made,
-    } = opening::open_checked(options, machine)?;
+    } = opening::open_checked(options, opening)?;
     // What is allocated of a block device, nobody knows.
     let allocation = match is_block_device {
         true => None,
-        false => opening::again(&file).ok().map(|file| {
+        false => opening::again(claim.file()).ok().map(|file| {
             let holes = allocation::Holes { file };
             Arc::new(holes) as Arc<dyn Allocation>
         }),
     };
     // At most so many are out at a time: `depth`, and what was given up on before it was too much.
     let slots = (geometry.depth as usize + ABANDONED_MAX) as u16;
-    let made: Vec<PathBuf> = made.then(|| options.path.clone()).into_iter().collect();
+    let file = Arc::clone(claim.file());
     let ring = Ring::new(file, slots, geometry.sector_bytes).map_err(|error| {
-        remove_made(&made);
+        claim.remove();
         OpenError::Ring(error)
     })?;
     Ok(File {
@@ -154,7 +164,7 @@ fn open_on(options: &Options, machine: &safety::Machine) -> Result<File, OpenErr
         can_punch: true,
         can_zero: true,
         allocation,
-        made,
+        claim: Arc::new(claim),
     })
 }
 
@@ -176,8 +186,7 @@ pub struct File {
     can_punch: bool,
     can_zero: bool,
     allocation: Option<Arc<dyn Allocation>>,
-    /// Itself, if it was not there before.
-    made: Vec<PathBuf>,
+    claim: Arc<Claim>,
 }
 
 /// What a command is about to do.
@@ -508,8 +517,12 @@ impl Device for File {
         self.allocation.clone()
     }
 
-    fn made(&self) -> &[PathBuf] {
-        &self.made
+    fn made(&self) -> Made {
+        Made::among([&self.claim])
+    }
+
+    fn check_backing(&self) -> Result<(), Lost> {
+        self.claim.check()
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`disk`]: the handle that front ends use, and the thread behind it: events in, decisions out.
 //! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
 //!   [`faulty`] makes one go wrong.
+//! - [`backing`]: the files behind them, made, locked, watched and removed.
 //! - [`nbd`], `fuse` (a feature): front ends.
 //! - [`metrics`], [`http`], [`record`]: what a person watches it with; [`estimate`]:
 //!   where the arm's time goes if the device does not tell.
@@ -26,6 +27,7 @@
 //! One for each disk, which alone touches its engine and device; one for NBD and HTTP; one for FUSE.
 //! Between them stand bounded queues: when one is full, its front end stops reading from its client.
 
+pub mod backing;
 pub mod buffer;
 pub mod clock;
 pub mod device;
@@ -47,3 +49,7 @@ pub mod record;
 pub mod request;
 pub mod shown;
 pub mod sys;
+
+#[cfg(test)]
+#[path = "../tests/common/folder.rs"]
+mod folder;

@@ -136,6 +136,7 @@ fn drive(store: StoreSpec) -> emulated::Emulated {
     let profile = by_name("wd5000aaks").expect("it is shipped");
     emulated::open(emulated::Options {
         size: Some(SECTORS * 512),
+        create: true,
         ..emulated::Options::new(profile, store)
     })
     .expect("opens")
@@ -251,7 +252,8 @@ fn requests_do_not_allocate() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let folder = Folder::new();
     let mut opened = file::Options::new(folder.join("disk"));
-    opened.create_size = Some(SECTORS * 512);
+    opened.size = Some(SECTORS * 512);
+    opened.create = true;
     opened.direct = false;
     through("file", 100_000, move || file::open(&opened).expect("opens"));
     // In real time, so there are fewer.

@@ -431,7 +431,8 @@ fn a_request_of_an_export_that_there_is_not() {
 fn a_start_that_fails_leaves_no_file_that_it_made() {
     let folder = Folder::new();
     let opened = |name: &str| file::Options {
-        create_size: Some(1 << 20),
+        size: Some(1 << 20),
+        create: true,
         direct: false,
         depth: 4,
         ..file::Options::new(folder.join(name))
@@ -451,7 +452,7 @@ fn a_start_that_fails_leaves_no_file_that_it_made() {
     assert!(folder.join("file").exists(), "it was there before");
     // Of no whole sectors.
     let mut odd = opened("odd");
-    odd.create_size = Some(1000);
+    odd.size = Some(1000);
     file::open(&odd).expect_err("refused");
     assert!(!folder.join("odd").exists());
 
@@ -461,7 +462,8 @@ fn a_start_that_fails_leaves_no_file_that_it_made() {
         let mut options = options(Clock::start());
         options.engine.depth = depth;
         Disk::start(options, move || {
-            let options = emulated::Options::new(profile, store);
+            let mut options = emulated::Options::new(profile, store);
+            options.create = true;
             emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
         })
     };

@@ -225,6 +225,7 @@ fn power_cuts(store: StoreSpec, seed: u64) {
     );
     options.engine.depth = 8;
     let mut emulated = emulated::Options::new(profile, store);
+    emulated.create = true;
     emulated.seed = seed;
     emulated.size = Some(64 << 20);
     let disk = Disk::start(options, move || {

@@ -58,7 +58,7 @@ fn serve_help() -> String {
          \x20 [[disk]]\n\
          \x20 name = \"disk0\"\n\
          \x20 emulate = \"wd5000aaks\"          # or device = \"PATH\"\n\
-         \x20 store = \"memory\"                # or the path of a sparse file\n\
+         \x20 store = \"memory\"                # or the path of a sparse file; create = true makes it\n\
          \x20 size = \"4GiB\"\n\
          \x20 scheduler = \"stream(deadline)\"\n\
          \x20 [listen]\n\

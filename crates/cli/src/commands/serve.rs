@@ -12,6 +12,7 @@ use headtime_serve::shown::one_line;
 use headtime_serve::sys;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
+use std::path::Path;
 
 pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;
@@ -33,7 +34,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     }
     let prepared = disks::prepare(&config)?;
     if args.check {
-        return check(&config, &prepared, args.live.force, context);
+        return check(&config, &prepared, &args.live, context);
     }
     let server = start(&config, prepared, &args.live)?;
     let announce = args.ready;
@@ -61,7 +62,7 @@ pub(super) fn start(
     let how = How {
         clock: Clock::start(),
         force: live.force,
-        log: live.log.clone().or_else(|| config.log.events.clone()),
+        log: log(config, live).map(Path::to_owned),
     };
     let running = disks::start(prepared, &how)?;
     Ok(Server {
@@ -70,6 +71,11 @@ pub(super) fn start(
         clock: how.clock,
         running,
     })
+}
+
+/// Where events and decisions go.
+fn log<'a>(config: &'a Config, live: &'a Live) -> Option<&'a Path> {
+    live.log.as_deref().or(config.log.events.as_deref())
 }
 
 /// What was done, also if the end was not a good one.
@@ -95,23 +101,20 @@ fn settle() {
 fn check(
     config: &Config,
     prepared: &[Prepared],
-    force: bool,
+    live: &Live,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
     let mut text = String::new();
     for prepared in prepared {
         let disk = &prepared.config;
-        let size = match prepared.look(force)? {
-            Some(size) => format!(", {}", Bytes(size)),
-            None => String::new(),
-        };
+        let size = Bytes(prepared.look(live.force)?);
         let timeout = disk
             .timeout
             .map_or("off".to_owned(), |timeout| timeout.to_string());
         let read_only = if disk.read_only { ", read-only" } else { "" };
         let _ = writeln!(
             text,
-            "disk {}: {}{size}, {}, depth {}, timeout {timeout}{read_only}",
+            "disk {}: {}, {size}, {}, depth {}, timeout {timeout}{read_only}",
             disk.name,
             one_line(&prepared.backend()),
             disk.scheduler,
@@ -123,6 +126,7 @@ fn check(
             let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
         }
     }
+    disks::look_at_logs(prepared, log(config, live))?;
     let notes = sockets::look(&config.listen)?;
     for socket in &config.listen.nbd {
         let shown = one_line(&socket.to_string());

@@ -68,6 +68,8 @@ pub struct DiskConfig {
     pub timeout: Option<Nanos>,
     /// Whether it takes no writes.
     pub read_only: bool,
+    /// Whether its file is made if it is not there. Means nothing to a disk that runs.
+    pub create: bool,
     /// Whether faults may be injected.
     pub faults: bool,
     /// Under which names it is seen, at least one.
@@ -88,7 +90,7 @@ pub enum Backend {
         direct: bool,
         /// Whether a device in use is taken nevertheless.
         force: bool,
-        /// A file that does not exist is made so large.
+        /// How large it must be, and a file that is made.
         size: Option<Bytes>,
     },
     /// Answers at once, keeps nothing.

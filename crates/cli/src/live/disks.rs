@@ -2,7 +2,7 @@
 
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{Known, fault_at};
-use super::log_file::{LogFile, OpenedLog};
+use super::log_file::{self, LogFile, OpenedLog};
 use crate::drives;
 use crate::fault::Fault;
 use crate::prepare::{changed, with_firmware};
@@ -17,8 +17,7 @@ use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_units::{Bytes, Sectors};
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,15 +83,6 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
         return Err(config.error("depth", problem));
     }
-    if let Backend::Device {
-        path, size: None, ..
-    } = &config.backend
-        && fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    {
-        let path = path.display();
-        let problem = format!("{path}: is not there; with size = \"4GiB\" a file is made");
-        return Err(config.error("device", problem));
-    }
     let known = Known::new(config, profile.as_ref())?;
     // What is wrong shows before anything is opened.
     let _ = known
@@ -146,53 +136,35 @@ impl Prepared {
         }
     }
 
-    /// The bytes of an emulated drive; 0 of others.
-    pub(super) fn bytes(&self) -> u64 {
-        match (&self.config.backend, &self.profile) {
-            (
-                Backend::Emulated(Emulated {
-                    size: Some(size), ..
-                }),
-                _,
-            ) => size.0,
-            (_, Some(profile)) => profile
-                .geometry
-                .capacity
-                .bytes(profile.geometry.sector_bytes),
-            _ => 0,
-        }
-    }
-
-    /// Looks at what would be opened, without opening it for writing; its size in bytes, if that is
-    /// known. With `force` it may be in use.
+    /// Looks at what would be opened or made, without opening it for writing; its size in bytes. With
+    /// `force` it may be in use.
     ///
     /// # Errors
     ///
-    /// If it is there and cannot be what it should.
-    pub fn look(&self, force: bool) -> Result<Option<u64>, Fault> {
+    /// If it cannot be what it should.
+    pub fn look(&self, force: bool) -> Result<u64, Fault> {
         match &self.config.backend {
-            Backend::Null { size } => Ok(Some(size.0)),
-            Backend::Emulated(emulated) => {
-                if let Some(path) = &emulated.store {
-                    directory(&self.config, "store", path)?;
-                    emulated::look(path)
-                        .map_err(|error| self.config.error("store", error.to_string()))?;
-                }
-                Ok(Some(self.bytes()))
-            }
-            Backend::Device { path, size, .. } => {
-                if fs::symlink_metadata(path).is_err()
-                    && let Some(size) = size
-                {
-                    directory(&self.config, "device", path)?;
-                    return Ok(Some(size.0));
-                }
+            Backend::Null { size } => Ok(size.0),
+            Backend::Emulated(emulated) => emulated::look(&self.drive_options(emulated))
+                .map_err(|error| self.config.error("store", error.to_string())),
+            Backend::Device { .. } => {
                 let options = self.file_options(force).expect("it is a device");
-                let geometry = file::look(&options)
-                    .map_err(|error| self.config.error("device", error.to_string()))?;
-                Ok(Some(geometry.capacity.bytes(geometry.sector_bytes)))
+                file::look(&options).map_err(|error| self.config.error("device", error.to_string()))
             }
         }
+    }
+
+    fn drive_options(&self, emulated: &Emulated) -> emulated::Options {
+        let profile = self.profile.clone().expect("an emulated drive has one");
+        let store = match &emulated.store {
+            None => StoreSpec::Memory,
+            Some(path) => StoreSpec::File(path.clone()),
+        };
+        let mut options = emulated::Options::new(profile, store);
+        options.size = emulated.size.map(|size| size.0);
+        options.create = self.config.create;
+        options.seed = emulated.seed;
+        options
     }
 
     fn file_options(&self, forced: bool) -> Option<file::Options> {
@@ -207,7 +179,8 @@ impl Prepared {
                 options.read_only = self.config.read_only;
                 options.direct = *direct;
                 options.force = *force || forced;
-                options.create_size = size.map(|size| size.0);
+                options.size = size.map(|size| size.0);
+                options.create = self.config.create;
                 options.depth = self.depth;
                 Some(options)
             }
@@ -286,14 +259,7 @@ impl Prepared {
                 })
             }
             Backend::Emulated(emulated) => {
-                let profile = self.profile.clone().expect("an emulated drive has one");
-                let store = match &emulated.store {
-                    None => StoreSpec::Memory,
-                    Some(path) => StoreSpec::File(path.clone()),
-                };
-                let mut drive = emulated::Options::new(profile, store);
-                drive.size = emulated.size.map(|size| size.0);
-                drive.seed = emulated.seed;
+                let drive = self.drive_options(emulated);
                 Disk::start(options, move || {
                     emulated::open(drive).map(|drive| Box::new(drive) as Box<dyn Device>)
                 })
@@ -324,17 +290,6 @@ impl Prepared {
     }
 }
 
-/// Something can be made in the directory of a path.
-fn directory(config: &DiskConfig, key: &'static str, path: &Path) -> Result<(), Fault> {
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    let parent = parent.unwrap_or(Path::new("."));
-    match fs::metadata(parent) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(config.error(key, format!("{} is no directory", parent.display()))),
-        Err(error) => Err(config.error(key, format!("{}: {error}", parent.display()))),
-    }
-}
-
 /// Starts disks, all or none.
 ///
 /// # Errors
@@ -344,7 +299,7 @@ pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> 
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
-        let started = log_path(how, &prepared.config.name, several)
+        let started = log_path(how.log.as_deref(), &prepared.config.name, several)
             .map(|path| LogFile::open(&path))
             .transpose()
             .and_then(|log| {
@@ -370,13 +325,25 @@ pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> 
     Ok(running)
 }
 
+/// Refuses logs that could not be written, as far as that shows without opening them.
+///
+/// # Errors
+///
+/// Of the first.
+pub fn look_at_logs(prepared: &[Prepared], log: Option<&Path>) -> Result<(), Fault> {
+    let paths = prepared
+        .iter()
+        .filter_map(|disk| log_path(log, &disk.config.name, prepared.len() > 1));
+    paths.into_iter().try_for_each(|path| log_file::look(&path))
+}
+
 /// Where a disk's events and decisions go.
-fn log_path(how: &How, name: &str, several: bool) -> Option<PathBuf> {
-    let path = how.log.as_ref()?;
+fn log_path(log: Option<&Path>, name: &str, several: bool) -> Option<PathBuf> {
+    let path = log?;
     if !several {
-        return Some(path.clone());
+        return Some(path.to_owned());
     }
-    let mut file = path.clone().into_os_string();
+    let mut file = path.to_owned().into_os_string();
     file.push(format!(".{name}"));
     Some(PathBuf::from(file))
 }

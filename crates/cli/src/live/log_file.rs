@@ -1,11 +1,12 @@
 //! The file of a disk's events and decisions.
 
 use crate::fault::{Fault, name};
+use headtime_serve::backing::{MakeError, may_make};
 use rustix::fs::{FlockOperation, OFlags, fcntl_setfl, flock};
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +28,11 @@ pub(super) struct OpenedLog {
     /// Of a file that was not there before.
     made: Option<PathBuf>,
     void: Arc<AtomicBool>,
-    _lock: File,
+    lock: File,
 }
+
+/// How often a log is looked for anew that other servers make and remove meanwhile.
+const TRIES_MAX: u32 = 32;
 
 impl LogFile {
     /// Opens the file, and makes it if it is not there. A pipe may be one, if somebody reads it; the disk
@@ -39,54 +43,123 @@ impl LogFile {
     /// If it cannot be written, another server has it, or it is a disk.
     pub fn open(path: &Path) -> Result<(LogFile, OpenedLog), Fault> {
         let failed = |error: io::Error| Fault::writing(path, &error);
-        let refused = |why: &str| Err(Fault::File(format!("{}: {why}", name(path))));
-        if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
-            return refused("is a block device, and the log would overwrite its data");
-        }
-        let mut options = OpenOptions::new();
-        let (file, made) = match options.write(true).create_new(true).open(path) {
-            Ok(file) => (file, Some(path.to_owned())),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // Or a link to what is not there.
-                let mut options = OpenOptions::new();
-                let options = options.write(true).create(true).truncate(false);
-                // A pipe that nobody reads is refused rather than waited for.
-                let options = options.custom_flags(OFlags::NONBLOCK.bits() as i32);
-                match options.open(path) {
-                    Ok(file) => (file, None),
-                    Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                        return refused("is a pipe that nobody reads, or a socket");
+        for _ in 0..TRIES_MAX {
+            let (file, made) = match open_or_make(path) {
+                Ok(opened) => opened,
+                // Somebody else has made it since, or removed it.
+                Err(Unopened::Changed) => continue,
+                Err(Unopened::Fault(fault)) => return Err(fault),
+            };
+            if file.metadata().map_err(failed)?.is_file() {
+                match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                    Ok(()) => {}
+                    Err(Errno::WOULDBLOCK) => {
+                        return Err(refused(path, "another server writes its log there"));
                     }
-                    Err(error) => return Err(failed(error)),
+                    // Not every file system has locks.
+                    Err(error) => tracing::debug!("{}: cannot lock: {error}", path.display()),
+                }
+                if !is(fs::metadata(path), &file) {
+                    continue;
                 }
             }
-            Err(error) => return Err(failed(error)),
-        };
-        if made.is_none() {
+            let void = Arc::new(AtomicBool::new(false));
+            let opened = OpenedLog {
+                made: made.then(|| path.to_owned()),
+                void: Arc::clone(&void),
+                lock: file.try_clone().map_err(failed)?,
+            };
+            let log = LogFile {
+                file,
+                is_new: true,
+                void,
+            };
+            return Ok((log, opened));
+        }
+        Err(refused(
+            path,
+            "is replaced or removed again and again by somebody else",
+        ))
+    }
+}
+
+/// Refuses a log that could not be written, as far as that shows without opening it.
+///
+/// # Errors
+///
+/// If it is a disk, or is not there and is not to be made there.
+pub(super) fn look(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(found) => refuse_disk(path, &found),
+        Err(error) if error.kind() == ErrorKind::NotFound => may_be_made(path),
+        Err(error) => Err(Fault::writing(path, &error)),
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Fault {
+    Fault::File(format!("{}: {why}", name(path)))
+}
+
+enum Unopened {
+    Changed,
+    Fault(Fault),
+}
+
+/// The file, and whether it was not there before.
+fn open_or_make(path: &Path) -> Result<(File, bool), Unopened> {
+    let failed = |error: io::Error| Unopened::Fault(Fault::writing(path, &error));
+    let mut options = OpenOptions::new();
+    // A pipe that nobody reads is refused rather than waited for.
+    options
+        .write(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    if let Ok(found) = fs::metadata(path) {
+        refuse_disk(path, &found).map_err(Unopened::Fault)?;
+    }
+    match options.open(path) {
+        Ok(file) => {
             // From here on it is waited for, by the log's own thread.
             fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
+            return Ok((file, false));
         }
-        if file.metadata().map_err(failed)?.is_file() {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return refused("another server writes its log there"),
-                // Not every file system has locks.
-                Err(error) => tracing::debug!("{}: cannot lock: {error}", path.display()),
-            }
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            let why = "is a pipe that nobody reads, or a socket";
+            return Err(Unopened::Fault(refused(path, why)));
         }
-        let void = Arc::new(AtomicBool::new(false));
-        let opened = OpenedLog {
-            made,
-            void: Arc::clone(&void),
-            _lock: file.try_clone().map_err(failed)?,
-        };
-        let log = LogFile {
-            file,
-            is_new: true,
-            void,
-        };
-        Ok((log, opened))
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
     }
+    may_be_made(path).map_err(Unopened::Fault)?;
+    // A link to what is not there stays when the log goes.
+    let is_link = fs::symlink_metadata(path).is_ok();
+    match options.create(is_link).create_new(!is_link).open(path) {
+        Ok(file) => Ok((file, !is_link)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Unopened::Changed),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn refuse_disk(path: &Path, found: &Metadata) -> Result<(), Fault> {
+    if found.file_type().is_block_device() {
+        let why = "is a block device, and the log would overwrite its data";
+        return Err(refused(path, why));
+    }
+    Ok(())
+}
+
+/// What else is wrong is said by opening it.
+fn may_be_made(path: &Path) -> Result<(), Fault> {
+    match may_make(path) {
+        Err(error @ MakeError::Forbidden { .. }) => Err(Fault::File(error.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether what was found by a name is an open file.
+fn is(found: io::Result<Metadata>, file: &File) -> bool {
+    let number = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
+    let ours = number(file.metadata());
+    ours.is_some() && number(found) == ours
 }
 
 impl OpenedLog {
@@ -95,6 +168,7 @@ impl OpenedLog {
     pub fn undo(&self) {
         self.void.store(true, Ordering::SeqCst);
         if let Some(path) = &self.made
+            && is(fs::symlink_metadata(path), &self.lock)
             && let Err(error) = fs::remove_file(path)
         {
             tracing::warn!("{}: is left behind: {error}", path.display());
@@ -119,5 +193,103 @@ impl Write for LogFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A folder that is gone with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("headtime-log-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir(&path).unwrap();
+            Folder(path)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn refused(path: &Path) -> String {
+        let looked = look(path).unwrap_err().to_string();
+        assert_eq!(LogFile::open(path).unwrap_err().to_string(), looked);
+        looked
+    }
+
+    #[test]
+    fn a_log_that_was_made_in_vain_goes_unless_it_is_anothers_by_now() {
+        let folder = Folder::new("undo");
+        let path = folder.path("log");
+        let (_, opened) = LogFile::open(&path).unwrap();
+        opened.undo();
+        assert!(!path.exists());
+        let (_, opened) = LogFile::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let (mut log, _other) = LogFile::open(&path).unwrap();
+        log.write_all(b"another's").unwrap();
+        opened.undo();
+        assert_eq!(fs::read(&path).unwrap(), b"another's");
+    }
+
+    #[test]
+    fn a_log_is_written_where_a_link_leads() {
+        let folder = Folder::new("link");
+        let (path, to) = (folder.path("log"), folder.path("to"));
+        symlink("to", &path).unwrap();
+        look(&path).unwrap();
+        let (mut log, opened) = LogFile::open(&path).unwrap();
+        log.write_all(b"events").unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"events");
+        opened.undo();
+        assert!(path.exists(), "the link is not ours");
+    }
+
+    #[test]
+    fn no_log_is_made_in_dev() {
+        let folder = Folder::new("dev");
+        let path = folder.path("log");
+        symlink("/dev/headtime-sdz", &path).unwrap();
+        let expected = "/dev/headtime-sdz is not there, and no file is made under /dev";
+        assert_eq!(refused(&path), expected);
+        assert_eq!(refused(Path::new("/dev/headtime-sdz")), expected);
+        assert!(!Path::new("/dev/headtime-sdz").exists());
+        // What is there takes it.
+        look(Path::new("/dev/null")).unwrap();
+        LogFile::open(Path::new("/dev/null")).unwrap();
+    }
+
+    #[test]
+    fn a_disk_is_no_log() {
+        let is_disk =
+            |path: &Path| fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+        let mut disks = fs::read_dir("/dev")
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| is_disk(path));
+        let Some(disk) = disks.next() else {
+            println!("skipped: there is no block device in /dev");
+            return;
+        };
+        // Only looked at: it may be this machine's.
+        let error = look(&disk).unwrap_err().to_string();
+        let shown = disk.display();
+        assert_eq!(
+            error,
+            format!("{shown}: is a block device; a log there would be its end")
+        );
     }
 }

@@ -21,6 +21,7 @@ read_only = true
 name = "file"
 device = "disk.img"
 size = "1MiB"
+create = true
 direct = false
 scheduler = "deadline:fifo_batch=4"
 timeout = "off"
@@ -107,7 +108,7 @@ fn what_is_refused() {
         (
             "scheduler = \"noop\"",
             "scheduler = \"sptf\"",
-            "error: serve.toml:27: disk[2].scheduler: sptf: has to know the drive, which no profile is given of; give belief",
+            "error: serve.toml:28: disk[2].scheduler: sptf: has to know the drive, which no profile is given of; give belief",
         ),
         (
             "scheduler = \"noop\"",
@@ -117,7 +118,7 @@ fn what_is_refused() {
         (
             "timeout = \"off\"",
             "belief = \"x\"",
-            "error: serve.toml:21: disk[1].belief: no drive is called `x`",
+            "error: serve.toml:22: disk[1].belief: no drive is called `x`",
         ),
         (
             "\"disk.img\"",
@@ -126,9 +127,29 @@ fn what_is_refused() {
         ),
         ("\"disk.img\"", "\"/dev\"", "disk[1].device: /dev"),
         (
-            "size = \"1MiB\"",
-            "read_only = false",
-            "error: serve.toml:17: disk[1].device: disk.img: is not there; with size = ",
+            "size = \"1MiB\"\ncreate = true\n",
+            "",
+            "error: serve.toml:17: disk[1].device: disk.img is not there; with size = \"4GiB\" and create = true a file is made\n",
+        ),
+        (
+            "create = true\n",
+            "",
+            "error: serve.toml:17: disk[1].device: disk.img is not there; with create = true a file of 1MiB is made\n",
+        ),
+        (
+            "\"disk.img\"",
+            "\"/dev/headtime-sdz\"",
+            "error: serve.toml:17: disk[1].device: /dev/headtime-sdz is not there, and no file is made under /dev\n",
+        ),
+        (
+            "\"memory\"",
+            "\"store.img\"",
+            "error: serve.toml:5: disk[0].store: store.img is not there; with create = true a file of 4GiB is made\n",
+        ),
+        (
+            "\"memory\"",
+            "\"/dev/shm/headtime-store\"\ncreate = true",
+            "error: serve.toml:5: disk[0].store: /dev/shm/headtime-store is not there, and no file is made under /dev\n",
         ),
         ("\"disk.img\"", "\"/dev/zero\"", "disk[1].device: /dev/zero"),
         (
@@ -144,8 +165,99 @@ fn what_is_refused() {
         assert_eq!((code, &*out), (Some(3), ""), "{err}");
         assert!(err.contains(error), "{err}");
     }
+    // Of several disks each has its log.
+    let log = format!("{CONFIG}[log]\nevents = \"/dev/headtime-sdz\"\n");
+    let (code, _, err) = check("log", &log, &[]);
+    let expected = "error: /dev/headtime-sdz.disk0 is not there, and no file is made under /dev\n";
+    assert_eq!((code, &*err), (Some(4), expected));
+    let (code, _, err) = check("log-given", &log, &["--log", "events.log"]);
+    assert_eq!(code, Some(0), "{err}");
     let (code, _, err) = check("tcp", &CONFIG.replacen("tcp = true\n", "", 1), &["--tcp"]);
     assert_eq!(code, Some(0), "{err}");
+}
+
+/// Whoever asks beforehand is told what a start would be told, and neither leaves anything.
+#[test]
+fn a_start_is_refused_as_the_check_is() {
+    let directory = scratch("same");
+    fs::create_dir(directory.join("folder")).unwrap();
+    std::os::unix::fs::symlink("/dev", directory.join("devices")).unwrap();
+    std::os::unix::fs::symlink("nowhere", directory.join("link")).unwrap();
+    for (file, size) in [("empty.img", 0), ("small.img", 512 << 10)] {
+        let file = fs::File::create(directory.join(file)).unwrap();
+        file.set_len(size).unwrap();
+    }
+    let told = |config: &str, args: &[&str]| {
+        fs::write(directory.join("serve.toml"), config).unwrap();
+        let output = run(&directory, &[&["serve", "serve.toml"], args].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        let messages = error.lines().filter(|line| line.starts_with("error: "));
+        (
+            output.status.code(),
+            messages.collect::<Vec<_>>().join("\n"),
+        )
+    };
+    for (backend, size) in [
+        ("device = \"PATH\"\ndirect = false", "1MiB"),
+        ("emulate = \"atlas10k\"\nstore = \"PATH\"", "1MiB"),
+    ] {
+        for (path, expected) in [
+            (
+                "new.img",
+                Some("is not there; with create = true a file of 1MiB is made"),
+            ),
+            (
+                "empty.img",
+                Some("is empty; with create = true it becomes a file of 1MiB"),
+            ),
+            ("small.img", None),
+            ("folder", None),
+            ("folder/", None),
+            ("no/new.img", None),
+            ("link", Some("no file is made behind a link")),
+            ("/dev/headtime-sdz", Some("no file is made under /dev")),
+            (
+                "devices/../dev/headtime-sdz",
+                Some("no file is made under /dev: its folder is /dev"),
+            ),
+            ("/sys/headtime-sdz", Some("no file is made under /sys")),
+            ("/proc/headtime-sdz", Some("no file is made under /proc")),
+            ("/dev/zero", None),
+        ] {
+            for create in ["", "create = true\n"] {
+                let is_made = path == "new.img" || path == "empty.img";
+                if is_made && !create.is_empty() {
+                    continue;
+                }
+                let backend = backend.replacen("PATH", path, 1);
+                let config = format!(
+                    "[[disk]]\nname = \"disk0\"\n{backend}\nsize = \"{size}\"\n{create}\
+                     scheduler = \"noop\"\n[listen]\nnbd = \"unix:nbd.sock\"\n"
+                );
+                let checked = told(&config, &["--check"]);
+                assert_eq!(checked, told(&config, &[]), "{config}");
+                assert_eq!(checked.0, Some(3), "{config}: {}", checked.1);
+                if let Some(expected) = expected {
+                    assert!(checked.1.ends_with(expected), "{}", checked.1);
+                }
+            }
+        }
+    }
+    let mut left: Vec<_> = fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    let before = [
+        "devices",
+        "empty.img",
+        "folder",
+        "link",
+        "serve.toml",
+        "small.img",
+    ];
+    assert_eq!(left, before);
+    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

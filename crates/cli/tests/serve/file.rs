@@ -11,6 +11,7 @@ const CONFIG: &str = r#"
 name = "disk0"
 device = "disk.img"
 size = "4MiB"
+create = true
 direct = false
 scheduler = "deadline"
 [listen]
@@ -145,9 +146,10 @@ fn a_mounted_device_takes_force() {
     };
     let device = mounted.device.clone().unwrap();
     fs::write(mounted.at().join("kept"), "kept").unwrap();
-    let config = CONFIG
-        .replacen("disk.img", &device, 1)
-        .replacen("size = \"4MiB\"\n", "", 1);
+    let config =
+        CONFIG
+            .replacen("disk.img", &device, 1)
+            .replacen("size = \"4MiB\"\ncreate = true\n", "", 1);
     let directory = scratch("device");
     fs::write(directory.join("serve.toml"), &config).unwrap();
     let name = device.rsplit('/').next().unwrap();

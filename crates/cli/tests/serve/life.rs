@@ -226,7 +226,7 @@ fn what_a_killed_server_leaves_behind_is_in_nobodys_way() {
 
 #[test]
 fn a_store_outlives_its_server() {
-    let config = CONFIG.replacen("\"memory\"", "\"store.img\"", 1);
+    let config = CONFIG.replacen("\"memory\"", "\"store.img\"\ncreate = true", 1);
     let mut server = Server::start("store", &config, &[]);
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     assert_eq!(client.ask(Ask::Write, 8192, &mut [3; 512]).unwrap(), 0);

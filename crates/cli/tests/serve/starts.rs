@@ -11,11 +11,13 @@ name = "drive"
 emulate = "atlas10k"
 store = "store.img"
 size = "64MiB"
+create = true
 scheduler = "deadline"
 [[disk]]
 name = "file"
 device = "disk.img"
 size = "1MiB"
+create = true
 direct = false
 scheduler = "noop"
 [listen]
@@ -51,7 +53,7 @@ fn all_or_nothing() {
     let directory = scratch("undone");
     fs::write(directory.join("disk.img"), [0; 512]).unwrap();
     let (error, left) = fails(&directory, CONFIG, 3);
-    let expected = "error: serve.toml:10: disk[1].device: ";
+    let expected = "error: serve.toml:11: disk[1].device: ";
     assert!(error.contains(expected), "{error}");
     assert_eq!(left, ["disk.img", "serve.toml"]);
     fs::remove_dir_all(&directory).unwrap();
@@ -85,7 +87,10 @@ fn what_was_made_goes_and_what_was_there_stays() {
 /// A server that is started twice does not spoil what the first one is doing.
 #[test]
 fn a_log_is_one_servers() {
-    let config = CONFIG.replacen("\"store.img\"", "\"memory\"", 1);
+    let config =
+        CONFIG
+            .replacen("\"store.img\"", "\"memory\"", 1)
+            .replacen("create = true\n", "", 1);
     let mut server = Server::start("logs", &config, &["--log", "events.log"]);
     let mut client = Client::connect(&server.path("nbd.sock"), "drive").unwrap();
     assert_eq!(client.ask(Ask::Write, 0, &mut [1; 512]).unwrap(), 0);

@@ -1,5 +1,6 @@
 //! Why a drive cannot be emulated.
 
+use crate::backing::MakeError;
 use std::io;
 use std::path::PathBuf;
 
@@ -82,26 +83,19 @@ pub enum OpenError {
         /// One that is not, or is empty.
         missing: PathBuf,
     },
-    /// The process may not have files so large.
+    /// Its files are not there, and are not made.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// The file system has no locks.
     #[error(
-        "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
+        "{}: its file system has no locks, without which another server could write to it too: {error}",
         path.display()
     )]
-    Limit {
+    NoLock {
         /// The file.
         path: PathBuf,
-        /// Bytes that it would have.
-        wanted: u64,
-        /// Bytes that it may have.
-        limit: u64,
-    },
-    /// The file system has no files so large.
-    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Bytes that it would have.
-        wanted: u64,
+        /// What it says.
+        error: io::Error,
     },
     /// There is no thread to be had.
     #[error("no thread for a store: {0}")]

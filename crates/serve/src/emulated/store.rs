@@ -5,18 +5,15 @@
 //! several files, `PATH`, `PATH.1` and so on, of which only the last is shorter.
 
 use super::OpenError;
-use crate::device::{Allocation, remove_made};
-use crate::file::{allocation, use_of_file};
-use rustix::fs::{
-    FallocateFlags, FileType, FlockOperation, MemfdFlags, Stat, fallocate, fdatasync, flock, fstat,
-    fsync, ftruncate, memfd_create, stat,
-};
+use super::pieces::Pieces;
+use crate::backing::{Claim, Lost, Made};
+use crate::device::Allocation;
+use crate::file::allocation;
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, fdatasync, ftruncate, memfd_create};
 use rustix::io::{Errno, pread, pwrite};
-use rustix::process::{Resource, getrlimit};
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The most bytes of one file: 8 TiB, half of what ext4 takes with blocks of 4 KiB.
 pub const FILE_BYTES_MAX: u64 = 8 << 40;
@@ -28,13 +25,12 @@ const ZEROES: &[u8] = &[0; 64 << 10];
 /// allocated; only the first changes them.
 #[derive(Debug)]
 pub(super) struct Store {
-    files: Vec<OwnedFd>,
+    files: Vec<Arc<OwnedFd>>,
     /// Bytes of every file but the last.
     file_bytes: u64,
     bytes: u64,
-    in_memory: bool,
-    /// Files that were not there before.
-    made: Vec<PathBuf>,
+    /// By what names the files go; none if they are in memory.
+    claims: Vec<Arc<Claim>>,
     /// Whoever holds this keeps a sync from ending.
     #[cfg(test)]
     pub held: std::sync::Mutex<()>,
@@ -53,45 +49,43 @@ impl Store {
     /// A store in memory that takes as much of it as is written.
     pub fn memory(bytes: u64, file_bytes: u64) -> Result<Store, OpenError> {
         let mut files = Vec::new();
-        for (_, len) in pieces(bytes, file_bytes) {
+        for len in Pieces::lengths(bytes, file_bytes) {
             let file = memfd_create("headtime-store", MemfdFlags::CLOEXEC)
                 .map_err(|error| OpenError::Memory(error.into()))?;
             ftruncate(&file, len).map_err(|error| OpenError::Memory(error.into()))?;
-            files.push(file);
+            files.push(Arc::new(file));
         }
         Ok(Store {
             files,
             file_bytes,
             bytes,
-            in_memory: true,
-            made: Vec::new(),
+            claims: Vec::new(),
             #[cfg(test)]
             held: std::sync::Mutex::default(),
         })
     }
 
-    /// A store in files, which are made if there are none.
-    pub fn file(path: &Path, bytes: u64, file_bytes: u64) -> Result<Store, OpenError> {
-        let mut made = Vec::new();
-        let opened = open(path, bytes, file_bytes, &mut made);
-        if opened.is_err() {
-            // They are empty.
-            remove_made(&made);
-        }
+    /// A store in files, which are made if there are none and that is asked for.
+    pub fn file(pieces: &Pieces<'_>) -> Result<Store, OpenError> {
+        let claims = pieces.open()?;
         Ok(Store {
-            files: opened?,
-            file_bytes,
-            bytes,
-            in_memory: false,
-            made,
+            files: claims.iter().map(|claim| claim.file().clone()).collect(),
+            file_bytes: pieces.file_bytes,
+            bytes: pieces.bytes,
+            claims,
             #[cfg(test)]
             held: std::sync::Mutex::default(),
         })
     }
 
     /// The files that were not there before it was opened.
-    pub fn made(&self) -> &[PathBuf] {
-        &self.made
+    pub fn made(&self) -> Made {
+        Made::among(&self.claims)
+    }
+
+    /// Whether its files are where they were, and as long.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.claims.iter().try_for_each(|claim| claim.check())
     }
 
     /// A store of which nothing can be synced.
@@ -99,18 +93,17 @@ impl Store {
     pub fn broken() -> Store {
         let (pipe, _) = rustix::pipe::pipe().expect("there are pipes");
         Store {
-            files: vec![pipe],
+            files: vec![Arc::new(pipe)],
             file_bytes: 1,
             bytes: 1,
-            in_memory: false,
-            made: Vec::new(),
+            claims: Vec::new(),
             held: std::sync::Mutex::default(),
         }
     }
 
     /// Whether it is gone with the process, so that there is nothing to sync.
     pub fn in_memory(&self) -> bool {
-        self.in_memory
+        self.claims.is_empty()
     }
 
     /// The files that bytes lie in: file, offset in it, length.
@@ -125,7 +118,7 @@ impl Store {
             let (file, from) = (at / self.file_bytes, at % self.file_bytes);
             let len = (end - at).min(self.file_bytes - from);
             at += len;
-            Some((&self.files[file as usize], from, len))
+            Some((&*self.files[file as usize], from, len))
         })
     }
 
@@ -203,9 +196,6 @@ impl Store {
     pub fn sync(&self) -> Result<(), Errno> {
         #[cfg(test)]
         drop(self.held.lock());
-        if self.in_memory {
-            return Ok(());
-        }
         self.files
             .iter()
             .try_for_each(|file| retried(|| fdatasync(file)))
@@ -244,211 +234,25 @@ impl Allocation for Store {
     }
 }
 
-/// The sizes of the files of a store, and their numbers.
-fn pieces(bytes: u64, file_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
-    (0..bytes.div_ceil(file_bytes)).map(move |number| {
-        let before = number * file_bytes;
-        (number, file_bytes.min(bytes - before))
-    })
-}
-
-/// The path of one of them.
-fn piece_path(path: &Path, number: u64) -> PathBuf {
-    if number == 0 {
-        return path.to_owned();
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    PathBuf::from(name)
-}
-
-fn open(
-    path: &Path,
-    bytes: u64,
-    file_bytes: u64,
-    made: &mut Vec<PathBuf>,
-) -> Result<Vec<OwnedFd>, OpenError> {
-    let mut files: Vec<OwnedFd> = Vec::new();
-    // A file that holds something, and one that is empty.
-    let (mut holds, mut is_empty) = (None, None);
-    for (number, len) in pieces(bytes, file_bytes) {
-        let path = piece_path(path, number);
-        let file = open_piece(&path, made)?;
-        let found = lock(&path, &file)?;
-        match found {
-            0 => is_empty = Some(path),
-            _ if found == len => holds = Some(path),
-            _ => {
-                return Err(OpenError::OtherSize {
-                    path,
-                    found,
-                    wanted: len,
-                });
-            }
-        }
-        files.push(file.into());
-    }
-    let beyond = piece_path(path, files.len() as u64);
-    if beyond.exists() {
-        return Err(OpenError::Beyond { path: beyond });
-    }
-    match (holds, is_empty) {
-        (Some(holds), Some(missing)) => return Err(OpenError::InPart { holds, missing }),
-        (Some(_), None) => {}
-        (None, _) => {
-            for (file, (number, len)) in files.iter().zip(pieces(bytes, file_bytes)) {
-                make(&piece_path(path, number), file, len)?;
-            }
-            keep_names(path)?;
-        }
-    }
-    Ok(files)
-}
-
-fn open_piece(path: &Path, made: &mut Vec<PathBuf>) -> Result<File, OpenError> {
-    let failed = |error| OpenError::File {
-        path: path.to_owned(),
-        error,
-    };
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // If somebody else makes it meanwhile, it is theirs.
-            let file = options.create_new(true).open(path).map_err(failed)?;
-            made.push(path.to_owned());
-            Ok(file)
-        }
-        other => other.map_err(failed),
-    }
-}
-
-/// Refuses a file that a loop device or a mount stands on: it would be written beneath them, never
-/// what somebody wants of a store.
-fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
-    match use_of_file(path, stat) {
-        Ok(None) => Ok(()),
-        Ok(Some(what)) => Err(OpenError::InUse {
-            path: path.to_owned(),
-            what,
-        }),
-        Err(error) => {
-            let path = path.display();
-            tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
-            Ok(())
-        }
-    }
-}
-
-/// Whether a file could be a store, as far as that shows without opening it. One that is not there
-/// could.
-pub(super) fn look(path: &Path) -> Result<(), OpenError> {
-    match stat(path) {
-        Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(OpenError::File {
-            path: path.to_owned(),
-            error: errno.into(),
-        }),
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
-            Err(OpenError::NotAFile {
-                path: path.to_owned(),
-            })
-        }
-        Ok(stat) => refuse_used(path, &stat),
-    }
-}
-
-/// Takes the file for this process alone; its length.
-fn lock(path: &Path, file: &File) -> Result<u64, OpenError> {
-    let failed = |errno: Errno| OpenError::File {
-        path: path.to_owned(),
-        error: errno.into(),
-    };
-    let stat = fstat(file).map_err(failed)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(OpenError::NotAFile {
-            path: path.to_owned(),
-        });
-    }
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => {
-            return Err(OpenError::Locked {
-                path: path.to_owned(),
-            });
-        }
-        Err(errno) => return Err(failed(errno)),
-    }
-    refuse_used(path, &stat)?;
-    // Only now nobody changes it.
-    Ok(fstat(file).map_err(failed)?.st_size as u64)
-}
-
-/// Gives an empty file its size.
-fn make(path: &Path, file: &OwnedFd, len: u64) -> Result<(), OpenError> {
-    // Beyond this limit the kernel does not refuse, it ends the process.
-    if let Some(limit) = getrlimit(Resource::Fsize).current
-        && limit < len
-    {
-        return Err(OpenError::Limit {
-            path: path.to_owned(),
-            wanted: len,
-            limit,
-        });
-    }
-    ftruncate(file, len).map_err(|errno| match errno {
-        Errno::FBIG | Errno::INVAL => OpenError::TooLarge {
-            path: path.to_owned(),
-            wanted: len,
-        },
-        errno => OpenError::File {
-            path: path.to_owned(),
-            error: errno.into(),
-        },
-    })
-}
-
-/// Files that have just been made are still there after a crash of the machine.
-fn keep_names(path: &Path) -> Result<(), OpenError> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let synced = File::open(folder).and_then(|folder| Ok(fsync(folder)?));
-    synced.map_err(|error| OpenError::File {
-        path: folder.to_owned(),
-        error,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
+    use std::path::Path;
 
     fn both(bytes: u64, file_bytes: u64, test: impl Fn(&Store)) {
         let folder = Folder::new();
         test(&Store::memory(bytes, file_bytes).expect("opens"));
-        test(&Store::file(&folder.0.join("store"), bytes, file_bytes).expect("opens"));
+        let path = folder.join("store");
+        test(&Store::file(&pieces(&path, bytes, file_bytes)).expect("opens"));
     }
 
-    /// A folder that is gone with the test.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Folder {
-            use std::sync::atomic::{AtomicU32, Ordering};
-            static NUMBER: AtomicU32 = AtomicU32::new(0);
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("headtime-store-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&path).expect("a folder for temporary files");
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+    fn pieces(path: &Path, bytes: u64, file_bytes: u64) -> Pieces<'_> {
+        Pieces {
+            path,
+            bytes,
+            file_bytes,
+            create: true,
         }
     }
 
@@ -512,79 +316,16 @@ mod tests {
     #[test]
     fn a_store_that_somebody_has_made_shorter_is_no_hole_beyond_its_end() {
         let folder = Folder::new();
-        let path = folder.0.join("store");
-        let store = Store::file(&path, 2 << 20, 1 << 20).expect("opens");
-        let first = OpenOptions::new().write(true).open(&path).expect("opens");
+        let path = folder.join("store");
+        let store = Store::file(&pieces(&path, 2 << 20, 1 << 20)).expect("opens");
+        let first = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("opens");
         first.set_len(1 << 19).expect("cuts");
         assert_eq!(store.status(0, 1 << 20).ok(), Some((false, 1 << 19)));
         assert_eq!(store.status(1 << 19, 1 << 20).ok(), Some((true, 1 << 19)));
         assert_eq!(store.read(1 << 19, &mut [0; 512]), Err(Errno::IO));
         assert_eq!(store.status(1 << 20, 1 << 20).ok(), Some((false, 1 << 20)));
-    }
-
-    #[test]
-    fn a_store_is_recognised_by_its_size() {
-        let folder = Folder::new();
-        let path = folder.0.join("store");
-        let open = |bytes| Store::file(&path, bytes, 1 << 20);
-        let refused = |bytes| open(bytes).expect_err("refused").to_string();
-        let shown = path.display();
-        let store = open(3 << 19).expect("opens");
-        store.write((1 << 20) - 1, &[7; 2]).expect("there is room");
-        assert_eq!(
-            refused(3 << 19),
-            format!("{shown} is in use by another server")
-        );
-        drop(store);
-        assert_eq!(
-            refused(1 << 19),
-            format!("{shown} is a store of 1048576 bytes, not of 524288")
-        );
-        assert_eq!(
-            refused(1 << 20),
-            format!("{shown}.1 belongs to a larger store; this one ends before it")
-        );
-        assert_eq!(
-            refused(5 << 19),
-            format!("{shown}.1 is a store of 524288 bytes, not of 1048576")
-        );
-        assert!(!folder.0.join("store.2").exists());
-        let store = open(3 << 19).expect("opens");
-        let mut back = [0; 4];
-        store.read((1 << 20) - 2, &mut back).expect("reads");
-        assert_eq!(back, [0, 7, 7, 0]);
-        drop(store);
-        std::fs::remove_file(folder.0.join("store.1")).expect("is there");
-        assert_eq!(
-            refused(3 << 19),
-            format!("{shown} is there, but {shown}.1, which belongs to it, is not")
-        );
-        assert!(!folder.0.join("store.1").exists());
-    }
-
-    #[test]
-    fn what_is_no_file() {
-        let refused = |path: &str| {
-            Store::file(Path::new(path), 4096, 4096)
-                .expect_err("refused")
-                .to_string()
-        };
-        assert_eq!(refused("/dev/null"), "/dev/null is not a regular file");
-        assert_eq!(
-            refused("/proc/none/store"),
-            "/proc/none/store: No such file or directory (os error 2)"
-        );
-    }
-
-    #[test]
-    fn a_store_larger_than_the_kernel_takes() {
-        let folder = Folder::new();
-        let path = folder.0.join("store");
-        let error = Store::file(&path, 1 << 62, 1 << 62).expect_err("too large");
-        assert!(
-            matches!(error, OpenError::TooLarge { .. } | OpenError::Limit { .. }),
-            "{error}"
-        );
-        assert!(!path.exists());
     }
 }

@@ -1,6 +1,7 @@
 //! Why a file cannot be a disk.
 
 use super::safety::Use;
+use crate::backing::MakeError;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,6 +17,21 @@ pub enum OpenError {
         /// What was tried.
         doing: &'static str,
         /// Why not.
+        error: io::Error,
+    },
+    /// It is not there, and is not made.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// The file system has no locks.
+    #[error(
+        "{}: its file system has no locks, without which another server could write to it too: {error}; \
+         `force` opens it all the same",
+        .path.display()
+    )]
+    NoLock {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
         error: io::Error,
     },
     /// It is not something that a disk can be made of.
@@ -67,7 +83,7 @@ pub enum OpenError {
         /// Bytes of a sector.
         sector_bytes: u32,
     },
-    /// It exists, and is not as large as it should be made.
+    /// It exists, and is not as large as it should be.
     #[error("{} exists and has {bytes} bytes, not {asked}", .path.display())]
     OtherSize {
         /// The file.

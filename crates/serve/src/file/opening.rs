@@ -3,63 +3,98 @@
 use super::Options;
 use super::error::OpenError;
 use super::safety::{Machine, Use};
+use crate::backing::{
+    Claim, Hint, MakeError, New, Place, TRIES_MAX, Way, keep_found_name, keep_name, lock,
+    may_have_size, may_write, set_size, still_named, until_free,
+};
 use crate::buffer::Pool;
-use crate::device::{Geometry, remove_made};
-use headtime_units::Sectors;
-use rustix::event::{Timespec, poll};
+use crate::device::Geometry;
+use headtime_units::{Bytes, Sectors};
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags,
-    fallocate, flock, fstat, ftruncate, ioctl_blksszget, open, seek, statx,
+    AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, fallocate,
+    fcntl_getfl, fcntl_setfl, fstat, ioctl_blksszget, open, seek, statx,
 };
 use rustix::io::Errno;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+pub(super) struct Opening<'a> {
+    /// What tells whether it is used otherwise.
+    pub machine: &'a Machine,
+    /// Whether it can then be written to. Whoever only looks at what is to be written cannot, and makes
+    /// nothing, but is refused what a writer is.
+    pub for_writing: bool,
+}
+
+impl Opening<'_> {
+    /// Whether somebody only looks at what is to be written.
+    fn looks(&self, options: &Options) -> bool {
+        !self.for_writing && !options.read_only
+    }
+}
 
 /// A file that may be used.
 pub(super) struct Opened {
-    pub file: OwnedFd,
+    pub claim: Claim,
     pub geometry: Geometry,
     pub is_block_device: bool,
-    /// Whether it was not there before.
-    pub made: bool,
 }
 
 /// The largest depth, the engine's.
 const DEPTH_MAX: u32 = 256;
 
-/// Opens, having looked at what it is. A file that was made for this does not stay if it cannot be
-/// used.
-pub(super) fn open_checked(options: &Options, machine: &Machine) -> Result<Opened, OpenError> {
-    let mut made = false;
-    let opened = open_or_make(options, machine, &mut made);
-    if made && opened.is_err() {
-        remove_made(std::slice::from_ref(&options.path));
-    }
-    opened
+/// Opens, having looked at what it is, or makes it. A file that was made for this does not stay if it
+/// cannot be used.
+pub(super) fn open_checked(options: &Options, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+    open_by(options, opening, Way::default())
 }
 
-fn open_or_make(
-    options: &Options,
-    machine: &Machine,
-    made: &mut bool,
-) -> Result<Opened, OpenError> {
-    let path = options.path.as_path();
+fn open_by(options: &Options, opening: &Opening<'_>, mut way: Way) -> Result<Opened, OpenError> {
     if !(1..=DEPTH_MAX).contains(&options.depth) {
         return Err(OpenError::Depth(options.depth));
     }
-    // To look at it without doing anything to it, such as waiting for the other end of a pipe. From
-    // here on the file is named by this descriptor, whatever happens to the path.
-    let handle = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-        Err(Errno::NOENT) if options.create_size.is_some() && !options.read_only => {
-            let file = create(path, options.create_size.unwrap_or_default())?;
-            *made = true;
-            file
+    for _ in 0..TRIES_MAX {
+        let opened = match handle(&options.path)? {
+            Some(handle) => open_found(options, opening, &handle)?,
+            // It was there a moment ago.
+            None if opening.looks(options) => {
+                place(options)?;
+                break;
+            }
+            None => make(options, opening.machine, &mut way)?,
+        };
+        if let Some(opened) = opened {
+            return Ok(opened);
         }
-        handle => handle.map_err(|error| failed(path, "opening it", error))?,
-    };
-    let stat = fstat(&handle).map_err(|error| failed(path, "looking at it", error))?;
+    }
+    let path = options.path.clone();
+    Err(MakeError::Unsteady { path }.into())
+}
+
+/// What is behind a path, if anything: to look at it without doing anything to it, such as waiting for
+/// the other end of a pipe. From here on it is named by this descriptor, whatever happens to the path.
+fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
+    match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(failed(path, "opening it", error)),
+    }
+}
+
+/// Opens what is there. `None` if it has meanwhile lost its name.
+fn open_found(
+    options: &Options,
+    opening: &Opening<'_>,
+    handle: &OwnedFd,
+) -> Result<Option<Opened>, OpenError> {
+    let machine = opening.machine;
+    let path = options.path.as_path();
+    let looking = |error| failed(path, "looking at it", error);
+    let stat = fstat(handle).map_err(looking)?;
     let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => false,
         FileType::BlockDevice => true,
@@ -74,9 +109,9 @@ fn open_or_make(
         refuse_used(options, machine, &stat, is_block_device)?;
     }
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
-    flags |= match options.read_only {
-        true => OFlags::RDONLY,
-        false => OFlags::RDWR,
+    flags |= match opening.for_writing {
+        true => OFlags::RDWR,
+        false => OFlags::RDONLY,
     };
     if options.direct {
         flags |= OFlags::DIRECT;
@@ -86,43 +121,112 @@ fn open_or_make(
         flags |= OFlags::EXCL;
     }
     let by_handle = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    if opening.looks(options) {
+        may_write(Path::new(&by_handle)).map_err(|error| failed(path, "opening it", error))?;
+    }
     let open = || open(by_handle.as_str(), flags, Mode::empty());
     let file = until_free(Errno::BUSY, open).map_err(|error| match error {
-        Errno::INVAL if options.direct => OpenError::NoDirect {
-            path: path.to_owned(),
-        },
+        Errno::INVAL if options.direct => no_direct(path),
         Errno::BUSY => in_use(path, Use::Claimed),
         error => failed(path, "opening it", error),
     })?;
+    let mut locked = Ok(());
     if !is_block_device {
-        lock(options, &file)?;
-    }
-    let geometry = geometry(options, machine, &file, &stat, is_block_device)?;
-    Ok(Opened {
-        file,
-        geometry,
-        is_block_device,
-        made: *made,
-    })
-}
-
-/// Tries again for a while: a server that was killed holds its files until the kernel has taken
-/// its ring apart, which is some time after it is gone.
-fn until_free<T>(busy: Errno, try_it: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
-    let pause = Timespec {
-        tv_sec: 0,
-        tv_nsec: 20_000_000,
-    };
-    for _ in 0..15 {
-        match try_it() {
-            Err(error) if error == busy => {
-                // If it is interrupted, it is tried sooner.
-                let _ = poll(&mut [], Some(&pause));
-            }
-            result => return result,
+        locked = lock(&file, !options.read_only);
+        may_be_unlocked(options, locked)?;
+        if !still_named(path, &file).map_err(looking)? {
+            return Ok(None);
         }
     }
-    try_it()
+    let geometry = geometry(options, machine, &file, &stat, is_block_device)?;
+    if options.create && !options.read_only && !is_block_device {
+        let is_empty = fstat(&file).map_err(looking)?.st_size == 0;
+        match (is_empty, opening.for_writing) {
+            (true, true) => {
+                // Somebody else may be making it.
+                locked.map_err(|error| unlocked(path, error))?;
+                set_size(path, &file, bytes_of(geometry))?;
+                keep_name(path)?;
+            }
+            (true, false) => may_have_size(path, bytes_of(geometry))?,
+            (false, true) => keep_found_name(path),
+            (false, false) => {}
+        }
+    }
+    Ok(Some(Opened {
+        claim: Claim::found(path, Arc::new(file), bytes_of(geometry)),
+        geometry,
+        is_block_device,
+    }))
+}
+
+fn bytes_of(geometry: Geometry) -> u64 {
+    geometry.capacity.get() * u64::from(geometry.sector_bytes)
+}
+
+/// Makes a file of holes, and sees to it that it stays. `None` if somebody else has been quicker.
+fn make(options: &Options, machine: &Machine, way: &mut Way) -> Result<Option<Opened>, OpenError> {
+    let path = options.path.as_path();
+    let (place, bytes) = place(options)?;
+    let Some(new) = New::file_in(&place, way)? else {
+        return Ok(None);
+    };
+    let file = Arc::clone(new.file());
+    may_be_unlocked(options, new.locked)?;
+    let locked = new.locked.is_ok();
+    let told = |error| failed(path, "looking at it", error);
+    if options.direct {
+        let flags = fcntl_getfl(&file).map_err(told)?;
+        fcntl_setfl(&file, flags | OFlags::DIRECT).map_err(|error| match error {
+            Errno::INVAL => no_direct(path),
+            error => failed(path, "opening it", error),
+        })?;
+    }
+    let stat = fstat(&file).map_err(told)?;
+    // What is wrong with it shows before it is a disk.
+    let geometry = geometry(options, machine, &file, &stat, false)?;
+    set_size(path, &file, bytes)?;
+    if !new.publish(way) {
+        return Ok(None);
+    }
+    let claim = Claim::made(path, file, bytes, locked);
+    keep_name(path).inspect_err(|_| claim.remove())?;
+    Ok(Some(Opened {
+        claim,
+        geometry,
+        is_block_device: false,
+    }))
+}
+
+/// Where a file would be made, and how large, if one may be.
+fn place(options: &Options) -> Result<(Place, u64), OpenError> {
+    // What is wrong with where it would be helps more than how to have it made there.
+    let place = Place::of(&options.path)?;
+    let hint = match (options.read_only, options.size) {
+        (true, _) => Hint::None,
+        (false, None) => Hint::SizeAndCreate,
+        (false, Some(bytes)) if options.create => return Ok((place, bytes)),
+        (false, Some(bytes)) => Hint::Create(Bytes(bytes)),
+    };
+    let path = options.path.clone();
+    Err(MakeError::Missing { path, hint }.into())
+}
+
+/// Whether a file that is not there could be made, as far as that shows without making it; its size.
+pub(super) fn could_make(options: &Options) -> Result<Option<u64>, OpenError> {
+    if handle(&options.path)?.is_some() {
+        return Ok(None);
+    }
+    let (place, bytes) = place(options)?;
+    place.may_write()?;
+    may_have_size(&options.path, bytes)?;
+    Ok(Some(bytes))
+}
+
+fn no_direct(path: &Path) -> OpenError {
+    OpenError::NoDirect {
+        path: path.to_owned(),
+    }
 }
 
 fn failed(path: &Path, doing: &'static str, error: Errno) -> OpenError {
@@ -148,45 +252,6 @@ fn kind(other: FileType) -> &'static str {
         FileType::Socket => "a socket",
         FileType::Symlink => "a symbolic link",
         _ => "something unknown",
-    }
-}
-
-/// Makes a file of holes, and sees to it that it stays.
-fn create(path: &Path, bytes: u64) -> Result<OwnedFd, OpenError> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let file = open(path, flags, mode).map_err(|error| failed(path, "creating it", error))?;
-    let made = ftruncate(&file, bytes)
-        .and_then(|()| rustix::fs::fsync(&file))
-        .and_then(|()| {
-            let parent = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let parent = open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
-            rustix::fs::fsync(parent)
-        });
-    made.map_err(|error| {
-        // Nobody has seen it yet.
-        let _ = fs::remove_file(path);
-        failed(path, "making it as large as asked", error)
-    })?;
-    Ok(file)
-}
-
-/// Whether it is in use, seen without opening it; what is not there is not.
-pub(super) fn refuse_if_used(options: &Options, machine: &Machine) -> Result<(), OpenError> {
-    let path = options.path.as_path();
-    let handle = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(()),
-        handle => handle.map_err(|error| failed(path, "opening it", error))?,
-    };
-    let stat = fstat(&handle).map_err(|error| failed(path, "looking at it", error))?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => refuse_used(options, machine, &stat, false),
-        FileType::BlockDevice => refuse_used(options, machine, &stat, true),
-        // Opening it says what is wrong.
-        _ => Ok(()),
     }
 }
 
@@ -220,20 +285,25 @@ fn refuse_used(
     }
 }
 
-/// Keeps other servers from the file.
-fn lock(options: &Options, file: &OwnedFd) -> Result<(), OpenError> {
-    let operation = match options.read_only {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
-    match until_free(Errno::WOULDBLOCK, || flock(file, operation)) {
-        Ok(()) => Ok(()),
+/// A lock is done without only if that is asked for.
+fn may_be_unlocked(options: &Options, locked: Result<(), Errno>) -> Result<(), OpenError> {
+    let path = &options.path;
+    match locked {
         Err(error) if options.force => {
-            tracing::warn!("{} is used without a lock: {error}", options.path.display());
+            tracing::warn!("{} is used without a lock: {error}", path.display());
             Ok(())
         }
-        Err(Errno::WOULDBLOCK) => Err(in_use(&options.path, Use::Claimed)),
-        Err(error) => Err(failed(&options.path, "locking it", error)),
+        locked => locked.map_err(|error| unlocked(path, error)),
+    }
+}
+
+fn unlocked(path: &Path, error: Errno) -> OpenError {
+    match error {
+        Errno::WOULDBLOCK => in_use(path, Use::Claimed),
+        error => OpenError::NoLock {
+            path: path.to_owned(),
+            error: error.into(),
+        },
     }
 }
 
@@ -252,7 +322,15 @@ fn geometry(
         let discards = !options.read_only && device_discards(machine, stat.st_rdev);
         (bytes, sector, discards)
     } else {
-        let bytes = fstat(file).map_err(measure)?.st_size as u64;
+        let bytes = match (fstat(file).map_err(measure)?.st_size, options.size) {
+            // It is to become a disk.
+            (0, Some(bytes)) if options.create && !options.read_only => bytes,
+            (0, Some(bytes)) if !options.read_only => {
+                let (path, wanted) = (path.to_owned(), Bytes(bytes));
+                return Err(MakeError::Empty { path, wanted }.into());
+            }
+            (bytes, _) => bytes as u64,
+        };
         let sector = match options.direct {
             true => direct_alignment(path, file)?,
             false => 512,
@@ -272,7 +350,7 @@ fn geometry(
             sector_bytes,
         });
     }
-    if let Some(asked) = options.create_size
+    if let Some(asked) = options.size
         && asked != bytes
     {
         return Err(OpenError::OtherSize {
@@ -338,4 +416,114 @@ pub(super) fn again(file: &OwnedFd) -> io::Result<OwnedFd> {
     let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     Ok(open(by_handle, flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Barrier;
+
+    const BYTES: u64 = 1 << 20;
+    const SERVERS: usize = 4;
+
+    fn options(path: &Path) -> Options {
+        Options {
+            size: Some(BYTES),
+            create: true,
+            direct: false,
+            ..Options::new(path)
+        }
+    }
+
+    fn open_named(options: &Options) -> Result<Opened, OpenError> {
+        let machine = Machine::default();
+        let opening = Opening {
+            machine: &machine,
+            for_writing: true,
+        };
+        open_by(options, &opening, Way::Named)
+    }
+
+    /// Where a file cannot be made without its name. The other way is tested by what is opened.
+    #[test]
+    fn of_servers_that_start_at_once_one_has_the_file_that_is_empty_at_first() {
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..4).for_each(|_| race()));
+            }
+        });
+    }
+
+    fn race() {
+        let folder = Folder::new();
+        let asked = options(&folder.join("disk"));
+        let barrier = Barrier::new(SERVERS);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let start = || {
+                barrier.wait();
+                open_named(&asked)
+            };
+            let threads: Vec<_> = (0..SERVERS).map(|_| scope.spawn(start)).collect();
+            let results = threads.into_iter().map(|thread| thread.join());
+            results.map(|result| result.expect("no panic")).collect()
+        });
+        let mut winners = Vec::new();
+        for result in results {
+            match result {
+                Ok(opened) => winners.push(opened),
+                Err(OpenError::InUse { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let [winner] = &winners[..] else {
+            panic!("{} have it", winners.len());
+        };
+        assert_eq!(winner.claim.check(), Ok(()));
+        let found = fs::metadata(&asked.path).expect("is there");
+        let ours = fstat(winner.claim.file()).expect("is open");
+        assert_eq!((found.dev(), found.ino()), (ours.st_dev, ours.st_ino));
+        assert_eq!(found.len(), BYTES);
+        assert_eq!(fs::read_dir(&*folder).expect("is there").count(), 1);
+    }
+
+    #[test]
+    fn an_empty_file_that_somebody_is_making_is_not_had_by_force() {
+        let folder = Folder::new();
+        let path = folder.join("disk");
+        let other = fs::File::create(&path).expect("is made");
+        let asked = Options {
+            force: true,
+            ..options(&path)
+        };
+        let locked = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+        rustix::fs::flock(&other, locked).expect("nobody has it");
+        let error = open_named(&asked).err().expect("another makes it");
+        assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+        assert_eq!(other.metadata().expect("is open").len(), 0);
+        // One that is whole is had so.
+        other.set_len(BYTES).expect("grows");
+        assert!(open_named(&asked).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_no_disk_after_all_does_not_stay_under_its_name() {
+        let folder = Folder::new();
+        let asked = options(&folder.join("disk"));
+        let odd = Options {
+            size: Some(1000),
+            ..asked.clone()
+        };
+        let error = open_named(&odd).err().expect("no whole sectors");
+        assert!(matches!(error, OpenError::Size { .. }), "{error}");
+        assert!(!asked.path.exists());
+        // What was there stays as it was.
+        fs::write(&asked.path, "").expect("writes");
+        open_named(&odd).err().expect("no whole sectors");
+        assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);
+        let opened = open_named(&asked).expect("becomes a disk");
+        assert!(!opened.claim.is_made(), "it was there");
+        assert_eq!(fs::metadata(&asked.path).expect("is there").len(), BYTES);
+    }
 }

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Pieces of memory in one call; the kernel takes no more (`UIO_MAXIOV`).
@@ -74,12 +75,12 @@ pub(super) struct Ring {
     collected: bool,
     sector_bytes: u64,
     /// Open as long as the ring is.
-    _file: OwnedFd,
+    _file: Arc<OwnedFd>,
 }
 
 impl Ring {
     /// A ring of so many slots.
-    pub fn new(file: OwnedFd, slots: u16, sector_bytes: u32) -> io::Result<Ring> {
+    pub fn new(file: Arc<OwnedFd>, slots: u16, sector_bytes: u32) -> io::Result<Ring> {
         // Each slot may end and be cancelled before anybody looks.
         let completions = (2 * u32::from(slots)).next_power_of_two();
         let ring = IoUring::builder()

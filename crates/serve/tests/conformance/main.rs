@@ -20,6 +20,7 @@ fn emulate(drive: &str, store: StoreSpec) -> Box<dyn Device> {
     let size = SECTORS * u64::from(profile.geometry.sector_bytes);
     let options = emulated::Options {
         size: Some(size),
+        create: true,
         ..emulated::Options::new(profile, store)
     };
     Box::new(emulated::open(options).expect("opens"))
@@ -28,7 +29,8 @@ fn emulate(drive: &str, store: StoreSpec) -> Box<dyn Device> {
 fn file(folder: &Folder, direct: bool) -> file::File {
     file::open(&file::Options {
         direct,
-        create_size: Some(SECTORS * 4096),
+        size: Some(SECTORS * 4096),
+        create: true,
         depth: 8,
         ..file::Options::new(folder.join("disk"))
     })

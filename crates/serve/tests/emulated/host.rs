@@ -30,6 +30,7 @@ pub fn emulate(profile: &Profile, store: StoreSpec, sectors: u64) -> Emulated {
     let size = sectors * u64::from(profile.geometry.sector_bytes);
     open(Options {
         size: Some(size),
+        create: true,
         ..Options::new(profile.clone(), store)
     })
     .expect("opens")

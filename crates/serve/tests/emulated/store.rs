@@ -2,8 +2,9 @@
 
 use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_sched::{Flags, Op};
+use headtime_serve::backing::Lost;
 use headtime_serve::device::{Control, Device};
-use headtime_serve::emulated::{FILE_BYTES_MAX, Options, StoreSpec, open};
+use headtime_serve::emulated::{FILE_BYTES_MAX, Options, StoreSpec, look, open};
 use headtime_serve::request::{Data, Kind};
 use headtime_units::{Extent, Sectors};
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +30,11 @@ fn twenty_terabytes_cost_what_is_written() {
     let profile = twenty_terabytes();
     let folder = Folder::new();
     for store in [StoreSpec::Memory, store_in(&folder)] {
-        let mut host = Host::new(open(Options::new(profile.clone(), store)).expect("opens"));
+        let options = Options {
+            create: true,
+            ..Options::new(profile.clone(), store)
+        };
+        let mut host = Host::new(open(options).expect("opens"));
         let sectors = host.device.geometry().capacity.get();
         assert_eq!(sectors, 20_000_588_955_648 / 512);
         // Over the edge of two files, too.
@@ -96,6 +101,37 @@ fn a_file_keeps_what_was_written_and_is_for_one_at_a_time() {
         image[77 * 512 - 1..78 * 512],
         [&[0][..], &[4; 512]].concat()
     );
+}
+
+#[test]
+fn a_store_of_which_a_file_is_gone_is_lost() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.join(name);
+    let options = Options {
+        create: true,
+        ..Options::new(twenty_terabytes(), store_in(&folder))
+    };
+    assert_eq!(look(&options).ok(), Some(20_000_588_955_648));
+    let drive = open(options.clone()).expect("is made");
+    assert_eq!(drive.check_backing(), Ok(()));
+    for name in ["store", "store.1", "store.2"] {
+        std::fs::rename(path(name), path("other")).expect("is there");
+        let lost = Lost::Moved { path: path(name) };
+        assert_eq!(drive.check_backing(), Err(lost));
+        std::fs::rename(path("other"), path(name)).expect("moves back");
+        assert_eq!(drive.check_backing(), Ok(()));
+    }
+    // In memory there is nothing that somebody could take away.
+    let memory = Options::new(profile("wd5000aaks"), StoreSpec::Memory);
+    assert_eq!(open(memory).expect("opens").check_backing(), Ok(()));
+
+    // Whatever was made goes, but for what is another's by now.
+    std::fs::rename(path("store.1"), path("other")).expect("is there");
+    std::fs::write(path("store.1"), "data").expect("writes");
+    drive.made().remove();
+    assert!(!path("store").exists() && !path("store.2").exists());
+    assert_eq!(std::fs::read(path("store.1")).expect("is there"), b"data");
+    assert!(path("other").exists());
 }
 
 /// A file system of a few pages, unmounted with the test.

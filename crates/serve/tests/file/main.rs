@@ -7,6 +7,7 @@ mod asking;
 #[path = "../common/mod.rs"]
 mod common;
 mod data;
+mod making;
 mod opening;
 mod oracle;
 mod stalls;

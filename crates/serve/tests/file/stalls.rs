@@ -76,7 +76,8 @@ impl Drop for Ice {
 
 fn options(ice: &Ice) -> file::Options {
     let mut options = file::Options::new(ice.file());
-    options.create_size = Some(8 * MIB);
+    options.size = Some(8 * MIB);
+    options.create = true;
     options
 }
 
@@ -172,7 +173,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
     let others: Vec<_> = (0..64).map(|id| part(id, 9)).collect();
     ice.thaw();
     // Until then the file is locked.
-    options.create_size = None;
+    options.create = false;
     let device = loop {
         if let Ok(device) = file::open(&options) {
             break device;
@@ -232,6 +233,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     let disk = disk_of("noop", Config::default(), move || {
         emulated::open(emulated::Options {
             size: Some(8 * MIB),
+            create: true,
             ..emulated::Options::new(profile, store)
         })
     });

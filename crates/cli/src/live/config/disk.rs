@@ -36,7 +36,11 @@ pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConf
         &format!("there is a disk \"{name}\" already"),
     )?;
     let read_only = section.flag("read_only")?.unwrap_or(false);
+    let create = section.flag("create")?.unwrap_or(false);
     let backend = backend(&mut section, seen)?;
+    if create {
+        may_create(&backend, read_only).map_err(|problem| section.error("create", problem))?;
+    }
     let scheduler = section
         .parse("scheduler", "the text of a scheduler", scheduler)?
         .ok_or_else(|| {
@@ -105,6 +109,7 @@ pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConf
         hide_processes,
         timeout,
         read_only,
+        create,
         faults,
         exports,
         at,
@@ -112,12 +117,13 @@ pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConf
 }
 
 /// Keys of a disk, whatever is behind it.
-const ALL_KEYS: [&str; 22] = [
+const ALL_KEYS: [&str; 23] = [
     "name",
     "emulate",
     "device",
     "store",
     "size",
+    "create",
     "scheduler",
     "firmware",
     "override",
@@ -261,6 +267,20 @@ fn backend(section: &mut Section<'_>, seen: &mut Seen) -> Result<Backend, TreeEr
             "emulate",
             "missing; give emulate = \"wd5000aaks\" or the like, or device = \"PATH\"",
         )),
+    }
+}
+
+/// Whether there is a file to be made. The error is what is wrong with `create`.
+fn may_create(backend: &Backend, read_only: bool) -> Result<(), &'static str> {
+    match backend {
+        Backend::Emulated(Emulated { store: None, .. }) | Backend::Null { .. } => {
+            Err("is for a file: a store = \"PATH\" or a device = \"PATH\"")
+        }
+        Backend::Device { size: None, .. } => {
+            Err("takes size, which says how large the file is to be")
+        }
+        _ if read_only => Err("is true, but the disk is read-only: what is only read is not made"),
+        _ => Ok(()),
     }
 }
 

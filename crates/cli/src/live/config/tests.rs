@@ -10,6 +10,7 @@ name = \"disk0\"
 emulate = \"wd5000aaks\"
 store = \"store.img\"
 size = \"4GiB\"
+create = true
 scheduler = \"stream(deadline)\"
 firmware = \"sptf\"
 override.cache.enabled = false
@@ -62,6 +63,7 @@ fn everything_at_once() {
     assert_eq!(disk0.scheduler.to_string(), "stream(deadline)");
     assert_eq!((disk0.depth, disk0.timeout), (Some(8), None));
     assert!(disk0.hide_processes && disk0.faults && !disk0.merge);
+    assert!(disk0.create && !disk1.create);
     assert_eq!(disk0.exports[0].class, Class::REAL_TIME);
     assert!(disk0.exports[1].read_only && !disk0.exports[0].read_only);
     let Backend::Emulated(emulated) = &disk0.backend else {
@@ -95,12 +97,12 @@ fn what_does_not_fit() {
         (
             "depth = 8",
             "deph = 8",
-            "c.toml:13: disk[0].deph: unknown key; did you mean `depth`?",
+            "c.toml:14: disk[0].deph: unknown key; did you mean `depth`?",
         ),
         (
             "[log]",
             "[logs]",
-            "c.toml:43: logs: unknown key; did you mean `log`?",
+            "c.toml:44: logs: unknown key; did you mean `log`?",
         ),
         // Of two faults, what is misspelt and what is missing without it, the first is said.
         (
@@ -111,37 +113,37 @@ fn what_does_not_fit() {
         (
             "name = \"vm\"",
             "nmae = \"vm\"",
-            "c.toml:21: disk[0].export[0].nmae: unknown key; did you mean `name`? Allowed here: ",
+            "c.toml:22: disk[0].export[0].nmae: unknown key; did you mean `name`? Allowed here: ",
         ),
         (
             "size = \"1TiB\"",
             "sizes = \"1TiB\"",
-            "c.toml:36: disk[2].sizes: unknown key; did you mean `size`? Allowed here: ",
+            "c.toml:37: disk[2].sizes: unknown key; did you mean `size`? Allowed here: ",
         ),
         (
             "metrics = \"[::1]:9104\"",
             "metric = \"0.0.0.0:9104\"",
-            "c.toml:41: listen.metric: unknown key; did you mean `metrics`? Allowed here: ",
+            "c.toml:42: listen.metric: unknown key; did you mean `metrics`? Allowed here: ",
         ),
         (
             "format = \"json\"",
             "formats = 3",
-            "c.toml:45: log.formats: unknown key; did you mean `format`? Allowed here: ",
+            "c.toml:46: log.formats: unknown key; did you mean `format`? Allowed here: ",
         ),
         (
             "name = \"disk1\"",
             "name = \"disk0\"",
-            "c.toml:28: disk[1].name: there is a disk \"disk0\" already, at c.toml:2",
+            "c.toml:29: disk[1].name: there is a disk \"disk0\" already, at c.toml:2",
         ),
         (
             "name = \"backup\"",
             "name = \"vm\"",
-            "c.toml:24: disk[0].export[1].name: there is an export \"vm\" already, at c.toml:21",
+            "c.toml:25: disk[0].export[1].name: there is an export \"vm\" already, at c.toml:22",
         ),
         (
             "name = \"backup\"",
             "name = \"disk1\"",
-            "c.toml:28: disk[1].name: is that of an export, and would be this disk's too, as it has none, at c.toml:24",
+            "c.toml:29: disk[1].name: is that of an export, and would be this disk's too, as it has none, at c.toml:25",
         ),
         (
             "name = \"vm\"",
@@ -156,7 +158,7 @@ fn what_does_not_fit() {
         (
             "device = \"/dev/null-or-so\"",
             "device = \"store.img\"",
-            "c.toml:29: disk[1].device: store.img is in use already, at c.toml:4",
+            "c.toml:30: disk[1].device: store.img is in use already, at c.toml:4",
         ),
         (
             "device = \"/dev/null-or-so\"",
@@ -188,6 +190,33 @@ fn what_does_not_fit() {
             "",
             "disk[2].size: missing; the null device",
         ),
+        (
+            "store = \"store.img\"",
+            "store = \"memory\"",
+            "c.toml:6: disk[0].create: is for a file: a store = \"PATH\" or a device = \"PATH\"",
+        ),
+        (
+            "read_only = false",
+            "read_only = true",
+            "c.toml:6: disk[0].create: is true, but the disk is read-only: what is only read is not made",
+        ),
+        (
+            "create = true",
+            "create = \"yes\"",
+            "c.toml:6: disk[0].create: is the string \"yes\", but should be true or false",
+        ),
+        (
+            "force = true",
+            "create = true",
+            "c.toml:32: disk[1].create: takes size, which says how large the file is to be",
+        ),
+        (
+            "size = \"1TiB\"",
+            "size = \"1TiB\"\ncreate = true",
+            "c.toml:38: disk[2].create: is for a file",
+        ),
+        ("create = true", "create = false", ""),
+        ("direct = false", "size = \"1GiB\"\ncreate = true", ""),
         (
             "size = \"4GiB\"",
             "size = \"1000B\"",
@@ -228,7 +257,7 @@ fn what_does_not_fit() {
             "class = \"best\"",
             "disk[0].export[1].class: \"best\": allowed are real-time",
         ),
-        ("read_only = false", "read_only = true", ""),
+        ("create = true\n", "", ""),
         (
             "tcp:localhost:10809",
             "tcp:10.0.0.1:10809",
@@ -242,7 +271,7 @@ fn what_does_not_fit() {
         (
             "tcp:localhost:10809",
             "tcp:[::1]:9104",
-            "listen.metrics: [::1]:9104 is in use already, at c.toml:39",
+            "listen.metrics: [::1]:9104 is in use already, at c.toml:40",
         ),
         (
             "[::1]:9104",
@@ -257,7 +286,7 @@ fn what_does_not_fit() {
         (
             "unix:control.sock",
             "unix:nbd.sock",
-            "c.toml:42: listen.control: nbd.sock is in use already, at c.toml:39",
+            "c.toml:43: listen.control: nbd.sock is in use already, at c.toml:40",
         ),
         (
             "unix:control.sock",
@@ -288,12 +317,12 @@ fn what_does_not_fit() {
         (
             "level = \"debug\"",
             "level = \"loud\"",
-            "c.toml:44: log.level: \"loud\": `loud` is no level; allowed are off, error,",
+            "c.toml:45: log.level: \"loud\": `loud` is no level; allowed are off, error,",
         ),
         (
             "level = \"debug\"",
             "level = \"debug,tokio=loud\"",
-            "c.toml:44: log.level: \"debug,tokio=loud\": ",
+            "c.toml:45: log.level: \"debug,tokio=loud\": ",
         ),
         ("level = \"debug\"", "level = \"warn,tokio=debug\"", ""),
         (
@@ -330,7 +359,9 @@ fn what_does_not_fit() {
         assert!(found.contains(error), "{found}");
     }
     // A read-only disk has no export that takes writes.
-    let text = FULL.replacen("read_only = false", "read_only = true", 1);
+    let text = FULL.replacen("create = true\n", "", 1);
+    let text = text.replacen("read_only = false", "read_only = true", 1);
+    assert!(Config::parse("c.toml", &text).is_ok());
     let text = text.replacen("class = \"idle\"\nread_only = true", "read_only = false", 1);
     let found = Config::parse("c.toml", &text).unwrap_err().to_string();
     assert!(
@@ -371,6 +402,8 @@ fn what_takes_a_restart() {
         [""; 0]
     );
     assert_eq!(other("timeout = \"off\"", "timeout = \"1s\""), [""; 0]);
+    // Nothing is made while it runs.
+    assert_eq!(other("create = true", "create = false"), [""; 0]);
     assert_eq!(other("depth = 8", "depth = 9"), ["depth"]);
     assert_eq!(
         other("seed = 7", "seed = 8"),

@@ -4,7 +4,7 @@ use super::super::log::Log;
 use super::super::{Options, Shared, StartError};
 use super::{SPIN, SPIN_REAL_TIME, Thread};
 use crate::buffer::Pool;
-use crate::device::{Device, Geometry, remove_made};
+use crate::device::{Device, Geometry};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
 use crate::sys;
@@ -47,7 +47,7 @@ impl Thread {
         }
         let (sink, settings) = (options.log, &options.log_settings);
         let (engine, log) = engine_and_log(&name, config, build(), &geometry, sink, settings)
-            .inspect_err(|_| remove_made(device.made()))?;
+            .inspect_err(|_| device.made().remove())?;
         let mut spin = Nanos::ZERO;
         if device.in_model_time() {
             sys::exact_timers();
@@ -73,7 +73,7 @@ impl Thread {
             geometry,
             allocation: device.allocation(),
             discards_to_zeroes: device.discards_to_zeroes(),
-            made: device.made().to_vec(),
+            made: device.made(),
             exports: options.exports,
             queue: ArrayQueue::new(options.queue.max(1)),
             room: Notify::new(),

@@ -1,0 +1,248 @@
+//! The files behind disks: how they are made, locked, watched and removed.
+//!
+//! # One server for a file
+//!
+//! Whoever serves a file has it locked (`flock`), whatever name it was opened by. A lock is one of the
+//! file and not of its name, which another server may meanwhile have removed or given to another file.
+//! So whoever has got a lock looks whether the name still leads there, and begins
+//! again if not.
+//!
+//! # How a file is made
+//!
+//! It has no name at first: it is given its size, locked and synced, and only then gets its name, by a
+//! link that fails if there is something of that name. Of servers that start at the same time one makes
+//! the file, and the others find it locked. A server that is killed before that leaves nothing.
+//!
+//! Not every file system can do that. On others a file that is made is empty at first, under its name. An
+//! empty file is therefore nobody's disk: whoever locks it and is to make one gives it its size.
+//!
+//! # How it is removed
+//!
+//! A file that was made for a server that cannot start after all goes again, if it is still locked
+//! here, the name still leads to it, and nothing was written to it ([`Made::remove`]). Only a program
+//! that asks for no lock could come between the look and the removal.
+
+mod error;
+mod making;
+mod place;
+
+pub use error::{Hint, Lost, MakeError};
+pub use place::may_make;
+
+pub(crate) use making::{New, Way, may_have_size, set_size};
+pub(crate) use place::{Place, keep_found_name, keep_name};
+
+use rustix::event::{Timespec, poll};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, FlockOperation, SeekFrom, Stat, accessat, flock, fstat, lstat,
+    seek, stat,
+};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// How often a file is looked for anew that is made, removed or replaced meanwhile.
+pub(crate) const TRIES_MAX: u32 = 32;
+
+/// A file or a block device that a disk has open, by the name under which it was found or made.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    path: PathBuf,
+    /// As the disk has it open: the lock is this description's.
+    file: Arc<OwnedFd>,
+    /// What is served of it.
+    bytes: u64,
+    /// It was not there before, and is locked.
+    made: bool,
+}
+
+impl Claim {
+    /// On what was there.
+    pub fn found(path: &Path, file: Arc<OwnedFd>, bytes: u64) -> Claim {
+        Claim {
+            path: path.to_owned(),
+            file,
+            bytes,
+            made: false,
+        }
+    }
+
+    /// On a file that was made here. Without a lock it may be another's by now, and is never removed.
+    pub fn made(path: &Path, file: Arc<OwnedFd>, bytes: u64, locked: bool) -> Claim {
+        Claim {
+            made: locked,
+            ..Claim::found(path, file, bytes)
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
+    /// Whether it was not there before.
+    pub fn is_made(&self) -> bool {
+        self.made
+    }
+
+    /// Whether the file has its name and size still.
+    ///
+    /// # Errors
+    ///
+    /// If not, or if the kernel does not tell of the open file. That a name cannot be looked up, for
+    /// want of a permission for instance, is none.
+    pub fn check(&self) -> Result<(), Lost> {
+        let path = || self.path.clone();
+        let unknown = |errno: Errno| match errno {
+            // A file system of another machine, where it has been removed.
+            Errno::STALE => Lost::Deleted { path: path() },
+            errno => Lost::Unknown {
+                path: path(),
+                errno: errno.raw_os_error(),
+            },
+        };
+        let ours = fstat(&self.file).map_err(unknown)?;
+        let is_block_device = FileType::from_raw_mode(ours.st_mode) == FileType::BlockDevice;
+        match (stat(&self.path), is_block_device) {
+            (Ok(found), true) if !same_device(&found, &ours) => {
+                return Err(Lost::Replaced { path: path() });
+            }
+            // The name of a device goes when it is pulled out; what is asked of it then fails.
+            (_, true) => {}
+            (Ok(found), false) if !same_file(&found, &ours) => {
+                return Err(Lost::Replaced { path: path() });
+            }
+            (Ok(_), false) => {}
+            (Err(_), false) if ours.st_nlink == 0 => return Err(Lost::Deleted { path: path() }),
+            (Err(Errno::NOENT | Errno::NOTDIR), false) => {
+                return Err(Lost::Moved { path: path() });
+            }
+            (Err(_), false) => {}
+        }
+        let found = match is_block_device {
+            // Whoever reads and writes says where.
+            true => seek(&self.file, SeekFrom::End(0)).map_err(unknown)?,
+            false => ours.st_size as u64,
+        };
+        match found < self.bytes {
+            true => Err(Lost::Truncated {
+                path: path(),
+                found,
+                served: self.bytes,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the file if it was made here, is still what its name leads to, and holds nothing.
+    pub fn remove(&self) {
+        let removed = match self.may_go() {
+            Ok(true) => std::fs::remove_file(&self.path),
+            Ok(false) => return,
+            Err(errno) => Err(errno.into()),
+        };
+        if let Err(error) = removed {
+            let path = self.path.display();
+            tracing::warn!("{path}, which was made in vain, stays: {error}");
+        }
+    }
+
+    fn may_go(&self) -> Result<bool, Errno> {
+        if !self.made {
+            return Ok(false);
+        }
+        let ours = fstat(&self.file)?;
+        match lstat(&self.path) {
+            Ok(found) => Ok(same_file(&found, &ours) && ours.st_blocks == 0),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Files that opening a device has made, for whoever has to undo that.
+///
+/// They are removed only while the device has them open, and so locked: this does not keep them.
+#[derive(Clone, Debug, Default)]
+pub struct Made(Vec<Weak<Claim>>);
+
+impl Made {
+    /// Those of the claims that are on files which were made.
+    pub(crate) fn among<'a>(claims: impl IntoIterator<Item = &'a Arc<Claim>>) -> Made {
+        let made = claims.into_iter().filter(|claim| claim.made);
+        Made(made.map(Arc::downgrade).collect())
+    }
+
+    /// Removes those that still have their names and hold nothing: what has data stays, and what
+    /// somebody else has put there.
+    pub fn remove(&self) {
+        for claim in self.0.iter().filter_map(Weak::upgrade) {
+            claim.remove();
+        }
+    }
+}
+
+fn same_file(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+fn same_device(found: &Stat, ours: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice && found.st_rdev == ours.st_rdev
+}
+
+/// Whether a name leads to an open file. To be asked by whoever has just locked it: until then the file
+/// may have lost its name, and another may have got it.
+pub(crate) fn still_named(path: &Path, file: &OwnedFd) -> Result<bool, Errno> {
+    let ours = fstat(file)?;
+    match stat(path) {
+        Ok(found) => Ok(ours.st_nlink > 0 && same_file(&found, &ours)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether this process may open a file for reading and writing, as far as permissions say.
+pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
+    let access = Access::READ_OK | Access::WRITE_OK;
+    accessat(CWD, path, access, AtFlags::EACCESS)
+}
+
+/// Takes a lock that others may be about to let go of: for this process alone, or beside others.
+pub(crate) fn lock(file: &OwnedFd, alone: bool) -> Result<(), Errno> {
+    const SHARED: FlockOperation = FlockOperation::NonBlockingLockShared;
+    let locked = until_free(Errno::WOULDBLOCK, || match alone {
+        true => flock(file, FlockOperation::NonBlockingLockExclusive),
+        false => flock(file, SHARED),
+    });
+    match locked {
+        // To one who only looks, NFS gives no other.
+        Err(Errno::BADF) if alone => until_free(Errno::WOULDBLOCK, || flock(file, SHARED)),
+        locked => locked,
+    }
+}
+
+/// Tries again for a while: a server that was killed holds its files until the kernel has taken
+/// its ring apart, which is some time after it is gone.
+pub(crate) fn until_free<T>(
+    busy: Errno,
+    try_it: impl Fn() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let pause = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
+    for _ in 0..15 {
+        match try_it() {
+            Err(error) if error == busy || error == Errno::INTR => {
+                // If it is interrupted, it is tried sooner.
+                let _ = poll(&mut [], Some(&pause));
+            }
+            result => return result,
+        }
+    }
+    try_it()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Why there is no file, or no longer the one that is served.
+
+use headtime_units::Bytes;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file that is not there, or is empty, is not made a disk's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MakeError {
+    /// Nobody has asked for it.
+    #[error("{} is not there{hint}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What would make it.
+        hint: Hint,
+    },
+    /// It is there, and nothing is in it: a file that is about to be made, or was left so.
+    #[error("{} is empty; with create = true it becomes a file of {wanted}", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// Its size then.
+        wanted: Bytes,
+    },
+    /// It would be where the kernel and its helpers have theirs.
+    #[error("{} is not there, and no file is made under {root}{}", path.display(), within(folder))]
+    Forbidden {
+        /// The file.
+        path: PathBuf,
+        /// Which of those places it is.
+        root: &'static str,
+        /// The folder's own name, if the path leads there by another.
+        folder: Option<PathBuf>,
+    },
+    /// It would be made behind a symbolic link, where nobody has asked for it.
+    #[error(
+        "{} is a link to {}, which is not there; no file is made behind a link",
+        path.display(), to.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+    /// The path ends like that of a folder.
+    #[error("{} is no name for a file", path.display())]
+    Name {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The folder that it would be in is not to be had.
+    #[error("{}: {error}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The process may not have files so large.
+    #[error(
+        "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
+        path.display()
+    )]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// The file system has no files so large.
+    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it would have.
+        wanted: u64,
+    },
+    /// Others make and remove it all the time.
+    #[error("{} is replaced or removed again and again by somebody else", path.display())]
+    Unsteady {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The kernel refuses something else.
+    #[error("{}: {doing}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// What would have a file made that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// To ask for it; so large it would be.
+    Create(Bytes),
+    /// To ask for it and to say how large.
+    SizeAndCreate,
+    /// Nothing: it would only be read.
+    None,
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hint::Create(bytes) => write!(f, "; with create = true a file of {bytes} is made"),
+            Hint::SizeAndCreate => {
+                f.write_str("; with size = \"4GiB\" and create = true a file is made")
+            }
+            Hint::None => Ok(()),
+        }
+    }
+}
+
+fn within(folder: &Option<PathBuf>) -> String {
+    match folder {
+        Some(folder) => format!(": its folder is {}", folder.display()),
+        None => String::new(),
+    }
+}
+
+/// What has become of a disk's file behind its back.
+///
+/// What is written from then on is out of reach for whoever opens the path, unless the file was
+/// [moved](Lost::Moved) and is found again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// It has no name any more, and is gone when the disk stops.
+    #[error("{} was deleted", path.display())]
+    Deleted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its name leads to another file or device, and whoever opens the path gets that.
+    #[error("{} is another file now", path.display())]
+    Replaced {
+        /// The file or device.
+        path: PathBuf,
+    },
+    /// Its name leads nowhere, but it has another.
+    #[error("{} was moved: the file that is served has another name", path.display())]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody has made it shorter; a block device without its medium has no bytes.
+    #[error("{} has {found} bytes, {served} were served", path.display())]
+    Truncated {
+        /// The file or device.
+        path: PathBuf,
+        /// Its bytes now.
+        found: u64,
+        /// The bytes that the disk was started with.
+        served: u64,
+    },
+    /// The kernel does not tell.
+    #[error(
+        "{}: whether it is still there cannot be found out: {}",
+        path.display(), io::Error::from_raw_os_error(*errno)
+    )]
+    Unknown {
+        /// The file or device.
+        path: PathBuf,
+        /// The kernel's number of the error.
+        errno: i32,
+    },
+}

@@ -1,0 +1,215 @@
+//! Where a file is made.
+
+use super::error::MakeError;
+use rustix::fs::{
+    Access, AtFlags, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, accessat, fstat, fstatfs, fsync, open,
+    readlink, readlinkat, stat,
+};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Folders under which no file is made: a disk's name that was mistyped would become one.
+const FORBIDDEN: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// linux/magic.h, which rustix does not have.
+const SYSFS_MAGIC: FsWord = 0x6265_6572;
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// A folder in which a file may be made, and the file's name in it. The folder stays the same, whatever
+/// becomes of its path.
+pub(crate) struct Place {
+    pub path: PathBuf,
+    pub name: OsString,
+    /// Good for finding things in it, not for reading it.
+    pub folder: OwnedFd,
+    folder_path: PathBuf,
+}
+
+impl Place {
+    /// Where a file would be made.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be, or must not be there.
+    pub fn of(path: &Path) -> Result<Place, MakeError> {
+        let (folder_path, name) = split(path).ok_or_else(|| MakeError::Name {
+            path: path.to_owned(),
+        })?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder =
+            open(folder_path, flags, Mode::empty()).map_err(|errno| MakeError::Folder {
+                folder: folder_path.to_owned(),
+                error: errno.into(),
+            })?;
+        let place = Place {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            folder,
+            folder_path: folder_path.to_owned(),
+        };
+        place.refuse_forbidden()?;
+        match readlinkat(&place.folder, &place.name, Vec::new()) {
+            Ok(to) => Err(MakeError::Link {
+                path: path.to_owned(),
+                to: PathBuf::from(OsStr::from_bytes(to.as_bytes())),
+            }),
+            Err(_) => Ok(place),
+        }
+    }
+
+    fn refuse_forbidden(&self) -> Result<(), MakeError> {
+        let real = self.real_folder();
+        let Some(root) = forbidden(&real, &self.folder) else {
+            return Ok(());
+        };
+        Err(MakeError::Forbidden {
+            path: self.path.clone(),
+            root,
+            folder: (real != self.folder_path).then_some(real),
+        })
+    }
+
+    /// The folder without links.
+    fn real_folder(&self) -> PathBuf {
+        let link = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        match readlink(link, Vec::new()) {
+            Ok(real) => PathBuf::from(OsStr::from_bytes(real.as_bytes())),
+            Err(_) => {
+                let path = &self.folder_path;
+                fs::canonicalize(path).unwrap_or_else(|_| path.clone())
+            }
+        }
+    }
+
+    /// Whether this process may make files in the folder, as far as permissions say.
+    ///
+    /// # Errors
+    ///
+    /// If not.
+    pub fn may_write(&self) -> Result<(), MakeError> {
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        accessat(&self.folder, ".", access, AtFlags::EACCESS).map_err(|errno| MakeError::Folder {
+            folder: self.folder_path.clone(),
+            error: errno.into(),
+        })
+    }
+}
+
+/// Sees to it that a file that was given its name still has it after a crash of the machine.
+///
+/// # Errors
+///
+/// If that cannot be.
+pub(crate) fn keep_name(path: &Path) -> Result<(), MakeError> {
+    let (folder, _) = split(path).ok_or_else(|| MakeError::Name {
+        path: path.to_owned(),
+    })?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let synced = open(folder, flags, Mode::empty()).and_then(fsync);
+    synced.map_err(|errno| MakeError::Folder {
+        folder: folder.to_owned(),
+        error: errno.into(),
+    })
+}
+
+/// The same for a file that was there: a server that was killed may have made it, and have had no time
+/// for this. If it cannot be, that is said and no more.
+pub(crate) fn keep_found_name(path: &Path) {
+    let real = fs::canonicalize(path);
+    if let Err(error) = keep_name(real.as_deref().unwrap_or(path)) {
+        let path = path.display();
+        tracing::warn!("{path}: may lose its name if the machine crashes: {error}");
+    }
+}
+
+/// Whether a file that is not there may be made, by whoever is sure to want it: a log, not a disk. It may
+/// be behind links that lead nowhere yet.
+///
+/// # Errors
+///
+/// If it would be under `/dev`, `/proc` or `/sys`, or its folder cannot be had.
+pub fn may_make(path: &Path) -> Result<(), MakeError> {
+    let mut path = path.to_owned();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        let to = match Place::of(&path) {
+            Err(MakeError::Link { to, .. }) => to,
+            other => return other.map(drop),
+        };
+        let folder = split(&path).map_or(Path::new("."), |(folder, _)| folder);
+        path = folder.join(to);
+    }
+    Err(MakeError::Io {
+        path,
+        doing: "following links",
+        error: Errno::LOOP.into(),
+    })
+}
+
+/// The folder and the name of a file. As the kernel takes them: `Path` would overlook a last `/` or `.`,
+/// which make it a folder's.
+fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    let (folder, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&b"/"[..], &bytes[1..]),
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (&b"."[..], bytes),
+    };
+    let is_name = !matches!(name, b"" | b"." | b"..");
+    is_name.then(|| {
+        (
+            Path::new(OsStr::from_bytes(folder)),
+            OsStr::from_bytes(name),
+        )
+    })
+}
+
+/// Under which of the folders that are not for files this one is.
+fn forbidden(real: &Path, folder: &OwnedFd) -> Option<&'static str> {
+    let root = FORBIDDEN.into_iter().find(|root| real.starts_with(root));
+    if root.is_some() {
+        return root;
+    }
+    // They may be mounted elsewhere as well.
+    match fstatfs(folder).ok()?.f_type {
+        PROC_SUPER_MAGIC => Some("/proc"),
+        SYSFS_MAGIC => Some("/sys"),
+        // The kernel says of both devtmpfs and tmpfs that it is tmpfs.
+        TMPFS_MAGIC => {
+            let device = fstat(folder).ok()?.st_dev;
+            let is_dev = stat("/dev").is_ok_and(|dev| dev.st_dev == device);
+            let is_root = stat("/").is_ok_and(|root| root.st_dev == device);
+            (is_dev && !is_root).then_some("/dev")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_splits_as_the_kernel_splits_it() {
+        for (path, parts) in [
+            ("a", Some((".", "a"))),
+            ("/a", Some(("/", "a"))),
+            ("a/b.c", Some(("a", "b.c"))),
+            ("/a//b", Some(("/a/", "b"))),
+            ("../a", Some(("..", "a"))),
+            ("a/", None),
+            ("a/.", None),
+            ("a/..", None),
+            ("..", None),
+            ("/", None),
+            ("", None),
+        ] {
+            let parts = parts.map(|(folder, name)| (Path::new(folder), OsStr::new(name)));
+            assert_eq!(split(Path::new(path)), parts, "{path:?}");
+        }
+    }
+}

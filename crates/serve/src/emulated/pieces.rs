@@ -1,0 +1,364 @@
+//! The files of a store: found or made, all of them or none.
+//!
+//! The first is the lock of all: whoever does not have it touches none of the others. Of several it is
+//! made empty and gets its size when the others are there, so that a store whose first file has its size
+//! is whole. One that a killed server has left half made is completed by the next that is to make it.
+
+use super::OpenError;
+use crate::backing::{
+    Claim, Hint, MakeError, New, Place, TRIES_MAX, Way, keep_found_name, keep_name, lock,
+    may_have_size, may_write, set_size, still_named,
+};
+use crate::file::use_of_file;
+use headtime_units::Bytes;
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open, stat};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the files of a store are to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pieces<'a> {
+    /// The first one's; the others are beside it: `PATH.1` and so on.
+    pub path: &'a Path,
+    /// Of all together.
+    pub bytes: u64,
+    /// Of every file but the last.
+    pub file_bytes: u64,
+    /// Whether they are made if none is there.
+    pub create: bool,
+}
+
+/// What there is of a piece.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    bytes: u64,
+    /// Whether anything was ever written to it.
+    holds: bool,
+}
+
+/// What the pieces that are there come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// A store.
+    Whole,
+    /// None yet, and nothing that making one would spoil.
+    ToMake,
+}
+
+impl Found {
+    fn of(stat: &Stat) -> Found {
+        Found {
+            bytes: stat.st_size as u64,
+            holds: stat.st_blocks > 0,
+        }
+    }
+}
+
+impl Pieces<'_> {
+    /// Bytes of each file of a store.
+    pub fn lengths(bytes: u64, file_bytes: u64) -> impl Iterator<Item = u64> {
+        let starts = (0..bytes.div_ceil(file_bytes)).map(move |number| number * file_bytes);
+        starts.map(move |start| file_bytes.min(bytes - start))
+    }
+
+    /// The files and their bytes.
+    fn all(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let lengths = Pieces::lengths(self.bytes, self.file_bytes);
+        let numbered = (0..).zip(lengths);
+        numbered.map(|(number, bytes)| (self.piece(number), bytes))
+    }
+
+    fn piece(&self, number: usize) -> PathBuf {
+        if number == 0 {
+            return self.path.to_owned();
+        }
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    }
+
+    /// Whether the files could be a store or become one, as far as that shows without writing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pieces::open`].
+    pub fn look(&self) -> Result<(), OpenError> {
+        let found = self.look_at_all()?;
+        let verdict = self.judge(&found)?;
+        for ((path, bytes), found) in self.all().zip(&found) {
+            match found {
+                Some(_) => {
+                    may_write(&path).map_err(|errno| failed(&path, errno))?;
+                    open_piece(&path, bytes, OFlags::RDONLY)?;
+                }
+                None => Place::of(&path)?.may_write()?,
+            }
+            if verdict == Verdict::ToMake {
+                may_have_size(&path, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What there is, unlocked.
+    fn look_at_all(&self) -> Result<Vec<Option<Found>>, OpenError> {
+        let one = |(path, _): (PathBuf, u64)| match stat(&path) {
+            Ok(stat) => refuse_used(&path, &stat).map(|()| Some(Found::of(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed(&path, errno)),
+        };
+        self.all().map(one).collect()
+    }
+
+    /// What the pieces come to.
+    fn judge(&self, found: &[Option<Found>]) -> Result<Verdict, OpenError> {
+        for ((path, bytes), found) in self.all().zip(found) {
+            if let Some(Found { bytes: found, .. }) = *found
+                && found != 0
+                && found != bytes
+            {
+                let wanted = bytes;
+                return Err(OpenError::OtherSize {
+                    path,
+                    found,
+                    wanted,
+                });
+            }
+        }
+        let beyond = self.piece(found.len());
+        if beyond.exists() {
+            return Err(OpenError::Beyond { path: beyond });
+        }
+        let in_part = |holds, missing| OpenError::InPart {
+            holds: self.piece(holds),
+            missing: self.piece(missing),
+        };
+        let has_size = |found: &Option<Found>| found.is_some_and(|found| found.bytes > 0);
+        if found.first().is_some_and(has_size) {
+            return match found.iter().position(|found| !has_size(found)) {
+                Some(missing) => Err(in_part(0, missing)),
+                None => Ok(Verdict::Whole),
+            };
+        }
+        // What was left half made has its size and holds nothing.
+        let is_anothers = |found: &Option<Found>| {
+            found.is_some_and(|found| found.bytes > 0 && (found.holds || !self.create))
+        };
+        if let Some(holds) = found.iter().position(is_anothers) {
+            return Err(in_part(holds, 0));
+        }
+        match found.first() {
+            _ if self.create => Ok(Verdict::ToMake),
+            Some(Some(_)) => {
+                let path = self.path.to_owned();
+                let wanted = Bytes(self.bytes);
+                Err(MakeError::Empty { path, wanted }.into())
+            }
+            _ => {
+                // What is wrong with where it would be helps more than how to have it made there.
+                Place::of(self.path)?;
+                let path = self.path.to_owned();
+                let hint = Hint::Create(Bytes(self.bytes));
+                Err(MakeError::Missing { path, hint }.into())
+            }
+        }
+    }
+
+    /// Opens the files for this process alone, or makes them.
+    ///
+    /// # Errors
+    ///
+    /// If they are no store, are in use, or are not there and not made. What was made for this is gone
+    /// again then.
+    pub fn open(&self) -> Result<Vec<Arc<Claim>>, OpenError> {
+        self.open_by(Way::default())
+    }
+
+    fn open_by(&self, mut way: Way) -> Result<Vec<Arc<Claim>>, OpenError> {
+        for _ in 0..TRIES_MAX {
+            let mut claims = vec![None; self.all().count()];
+            let is_open = self.open_into(&mut claims, &mut way);
+            if matches!(is_open, Ok(true)) {
+                return Ok(claims.into_iter().flatten().collect());
+            }
+            // The first one first: without it, what is left of the others is no store.
+            for claim in claims.into_iter().flatten() {
+                claim.remove();
+            }
+            is_open?;
+        }
+        let path = self.path.to_owned();
+        Err(MakeError::Unsteady { path }.into())
+    }
+
+    /// `false` if somebody else came between, and everything has to be looked at again.
+    fn open_into(
+        &self,
+        claims: &mut [Option<Arc<Claim>>],
+        way: &mut Way,
+    ) -> Result<bool, OpenError> {
+        let mut found = vec![None; claims.len()];
+        for (number, (path, bytes)) in self.all().enumerate() {
+            match open_piece(&path, bytes, OFlags::RDWR)? {
+                Piece::Missing if number == 0 => {
+                    // What is wrong shows before anything is made.
+                    self.judge(&self.look_at_all()?)?;
+                    let size = if claims.len() == 1 { bytes } else { 0 };
+                    claims[0] = make(&path, size, bytes, way)?;
+                    found[0] = Some(Found {
+                        bytes: size,
+                        holds: false,
+                    });
+                    if claims[0].is_none() {
+                        return Ok(false);
+                    }
+                }
+                Piece::Missing => {}
+                Piece::Renamed => return Ok(false),
+                Piece::Found(claim) => {
+                    // Only now nobody changes it.
+                    let stat = fstat(claim.file()).map_err(|errno| failed(&path, errno))?;
+                    found[number] = Some(Found::of(&stat));
+                    claims[number] = Some(Arc::new(claim));
+                }
+            }
+        }
+        match self.judge(&found)? {
+            Verdict::Whole if claims.iter().flatten().any(|claim| claim.is_made()) => {
+                keep_name(self.path)?;
+                return Ok(true);
+            }
+            Verdict::Whole => {
+                if self.create {
+                    keep_found_name(self.path);
+                }
+                return Ok(true);
+            }
+            Verdict::ToMake => {}
+        }
+        for (number, (path, bytes)) in self.all().enumerate() {
+            match (&claims[number], found[number]) {
+                (None, _) => {
+                    claims[number] = make(&path, bytes, bytes, way)?;
+                    if claims[number].is_none() {
+                        return Ok(false);
+                    }
+                }
+                (Some(claim), Some(Found { bytes: 0, .. })) if number > 0 => {
+                    set_size(&path, claim.file(), bytes)?;
+                }
+                (Some(_), _) => {}
+            }
+        }
+        keep_name(self.path)?;
+        // From now on it is whole.
+        if let (Some(first), Some((path, bytes))) = (&claims[0], self.all().next()) {
+            set_size(&path, first.file(), bytes)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Makes a piece of `size` bytes that is to have `bytes` in the end. `None` if somebody else has been
+/// quicker.
+fn make(
+    path: &Path,
+    size: u64,
+    bytes: u64,
+    way: &mut Way,
+) -> Result<Option<Arc<Claim>>, OpenError> {
+    // Also for what gets its size only when there are others.
+    may_have_size(path, bytes)?;
+    let place = Place::of(path)?;
+    let Some(new) = New::file_in(&place, way)? else {
+        return Ok(None);
+    };
+    new.locked.map_err(|errno| no_lock(path, errno))?;
+    let file = Arc::clone(new.file());
+    set_size(path, &file, size)?;
+    let published = new.publish(way);
+    Ok(published.then(|| Arc::new(Claim::made(path, file, bytes, true))))
+}
+
+/// What comes of looking for a piece.
+enum Piece {
+    Missing,
+    /// It is there, and locked.
+    Found(Claim),
+    /// It lost its name before it was locked.
+    Renamed,
+}
+
+/// Opens a piece for this process alone.
+fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<Piece, OpenError> {
+    let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = match open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(Piece::Missing),
+        Err(Errno::ISDIR) => return Err(not_a_file(path)),
+        Err(errno) => return Err(failed(path, errno)),
+    };
+    let told = |errno| failed(path, errno);
+    let stat = fstat(&file).map_err(told)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(not_a_file(path));
+    }
+    match lock(&file, true) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(OpenError::Locked {
+                path: path.to_owned(),
+            });
+        }
+        Err(errno) => return Err(no_lock(path, errno)),
+    }
+    if !still_named(path, &file).map_err(told)? {
+        return Ok(Piece::Renamed);
+    }
+    refuse_used(path, &stat)?;
+    Ok(Piece::Found(Claim::found(path, Arc::new(file), bytes)))
+}
+
+/// Refuses a file that a loop device or a mount stands on: it would be written beneath them, never
+/// what somebody wants of a store. And what is no file at all.
+fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(not_a_file(path));
+    }
+    match use_of_file(path, stat) {
+        Ok(None) => Ok(()),
+        Ok(Some(what)) => Err(OpenError::InUse {
+            path: path.to_owned(),
+            what,
+        }),
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
+            Ok(())
+        }
+    }
+}
+
+fn not_a_file(path: &Path) -> OpenError {
+    OpenError::NotAFile {
+        path: path.to_owned(),
+    }
+}
+
+fn no_lock(path: &Path, errno: Errno) -> OpenError {
+    OpenError::NoLock {
+        path: path.to_owned(),
+        error: errno.into(),
+    }
+}
+
+fn failed(path: &Path, errno: Errno) -> OpenError {
+    OpenError::File {
+        path: path.to_owned(),
+        error: errno.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
