@@ -3,6 +3,7 @@
 use crate::scenario::tree::{Place, Section, TreeError};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What must not be there twice, and where it is.
@@ -11,6 +12,27 @@ pub(super) struct Seen {
     pub(super) disks: BTreeMap<String, Place>,
     pub(super) exports: BTreeMap<String, Place>,
     pub(super) files: BTreeMap<PathBuf, Place>,
+    things: BTreeMap<Thing, Place>,
+}
+
+/// What is one thing by all its names: hard links, mounts of one folder in two places, nodes of one device.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    /// A file system's number and the file's.
+    File(u64, u64),
+    /// A block device's number.
+    Device(u64),
+}
+
+/// What a path leads to, if that is there and could be a disk.
+fn thing(path: &Path) -> Option<Thing> {
+    let found = fs::metadata(path).ok()?;
+    let kind = found.file_type();
+    if kind.is_block_device() {
+        return Some(Thing::Device(found.rdev()));
+    }
+    kind.is_file()
+        .then(|| Thing::File(found.dev(), found.ino()))
 }
 
 /// Notes that something is there.
@@ -50,5 +72,12 @@ pub(super) fn in_use_once(
     key: &str,
 ) -> Result<(), TreeError> {
     let what = format!("{} is in use already", path.display());
-    once(&mut seen.files, canonical(path), section, key, &what)
+    once(&mut seen.files, canonical(path), section, key, &what)?;
+    match thing(path) {
+        Some(thing) => {
+            let what = format!("{what}, by another name");
+            once(&mut seen.things, thing, section, key, &what)
+        }
+        None => Ok(()),
+    }
 }

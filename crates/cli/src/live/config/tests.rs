@@ -370,6 +370,49 @@ fn what_does_not_fit() {
     );
 }
 
+/// Also by names of which none is the other's real path.
+#[test]
+fn one_file_by_two_names_is_given_once() {
+    let folder = std::env::temp_dir().join(format!("headtime-config-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("disk"), "").unwrap();
+    fs::hard_link(folder.join("disk"), folder.join("hard")).unwrap();
+    std::os::unix::fs::symlink("disk", folder.join("soft")).unwrap();
+    fs::write(folder.join("other"), "").unwrap();
+    let refused = |first: &str, second: &str| {
+        let disk = |name: &str, file: &str| {
+            let path = folder.join(file);
+            format!("[[disk]]\nname = \"{name}\"\ndevice = {path:?}\nscheduler = \"noop\"\n")
+        };
+        let store = format!(
+            "[[disk]]\nname = \"c\"\nstore = {:?}\nemulate = \"atlas10k\"\nscheduler = \"noop\"\n",
+            folder.join(second)
+        );
+        let beside = |second: &str| Config::parse("c", &(disk("a", first) + second));
+        let error = beside(&disk("b", second))
+            .err()
+            .map(|error| error.to_string());
+        let of_store = beside(&store).err().map(|error| error.to_string());
+        assert_eq!(
+            of_store,
+            error.clone().map(|error| error.replace("device", "store"))
+        );
+        error
+    };
+    let shown = |name: &str| folder.join(name).display().to_string();
+    for (other, tail) in [("disk", ""), ("soft", ""), ("hard", ", by another name")] {
+        let expected = format!(
+            "c:7: disk[1].device: {} is in use already{tail}, at c:3",
+            shown(other)
+        );
+        assert_eq!(refused("disk", other), Some(expected));
+    }
+    assert_eq!(refused("disk", "other"), None);
+    assert_eq!(refused("disk", "not there"), None);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
 /// The page that explains the configuration has all its keys, and its example is one.
 #[test]
 fn the_documentation_is_of_this() {
