@@ -297,6 +297,43 @@ fn files_alone_and_a_second_signal() {
     drop(open);
 }
 
+#[test]
+fn what_is_attached_is_not_served_or_attached_as_well() {
+    if !can_attach("what_is_attached_is_not_served_or_attached_as_well") {
+        return;
+    }
+    let place = Place::new("both");
+    let (config, disks) = (place.config(), place.path("disks"));
+    let attached = Attached::begin(&[&config, &disks]);
+    let refused = |arguments: &[&str]| {
+        let refused = headtime(arguments);
+        assert_eq!(refused.status.code(), Some(3), "{arguments:?}");
+        let said = text(&refused.stderr);
+        assert!(said.contains("is in use"), "{said}");
+    };
+    refused(&["attach", &config, &place.path("other")]);
+    let store = place.path("store");
+    let socket = place.path("socket");
+    for backend in [
+        format!("emulate = \"atlas10k\"\nsize = \"256MiB\"\ncreate = true\nstore = \"{store}\""),
+        format!("device = \"{store}\""),
+        format!("device = \"{store}\"\nread_only = true"),
+    ] {
+        let text = format!(
+            "[[disk]]\nname = \"drive\"\nscheduler = \"noop\"\n{backend}\n\
+             [listen]\nnbd = \"unix:{socket}\"\n"
+        );
+        fs::write(&config, text).expect("is written");
+        refused(&["serve", &config]);
+        refused(&["serve", &config, "--check"]);
+    }
+    assert!(!Path::new(&socket).exists());
+    let detached = headtime(&["detach", &disks]);
+    assert!(detached.status.success(), "{}", text(&detached.stderr));
+    assert!(attached.end().status.success());
+    assert_eq!(left(&place), [""; 0]);
+}
+
 /// What is in a directory could not be seen while disks are mounted there.
 #[test]
 fn a_directory_that_is_not_empty_is_refused() {

@@ -22,5 +22,7 @@ mod life;
 mod messages;
 #[path = "serve/nbd.rs"]
 mod nbd;
+#[path = "serve/races.rs"]
+mod races;
 #[path = "serve/starts.rs"]
 mod starts;

@@ -4,8 +4,7 @@
 //!
 //! Whoever serves a file has it locked (`flock`), whatever name it was opened by. A lock is one of the
 //! file and not of its name, which another server may meanwhile have removed or given to another file.
-//! So whoever has got a lock looks whether the name still leads there, and begins
-//! again if not.
+//! So whoever has got a lock looks whether the name still leads there, and begins again if not.
 //!
 //! # How a file is made
 //!
