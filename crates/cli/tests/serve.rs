@@ -18,6 +18,8 @@ mod control;
 mod file;
 #[path = "serve/life.rs"]
 mod life;
+#[path = "serve/losses.rs"]
+mod losses;
 #[path = "serve/messages.rs"]
 mod messages;
 #[path = "serve/nbd.rs"]

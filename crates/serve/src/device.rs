@@ -120,12 +120,13 @@ pub trait Device {
     /// Whether requests wait while the device has room, for the account of the arm's time.
     fn note_pending(&mut self, _now: Time, _pending: bool) {}
 
-    /// Makes something happen that does not happen by itself.
+    /// Makes something happen that does not happen by itself. Returns how many sectors of completed
+    /// writes that has cost, which had not reached the medium: 0 unless the power was cut.
     ///
     /// # Errors
     ///
-    /// If the device cannot do that.
-    fn control(&mut self, _now: Time, _what: &Control) -> Result<(), ControlError> {
+    /// If the device cannot do that, or has nothing to do.
+    fn control(&mut self, _now: Time, _what: &Control) -> Result<Sectors, ControlError> {
         Err(ControlError::Unsupported)
     }
 
@@ -165,6 +166,12 @@ pub enum ControlError {
     /// It is a real one.
     #[error("only an emulated drive can do that")]
     Unsupported,
+    /// The power is to be switched on, and is on.
+    #[error("the power is on")]
+    PowerIsOn,
+    /// The power is to be cut, and is off.
+    #[error("the power is off")]
+    PowerIsOff,
     /// Sectors are named that it does not have.
     #[error("sectors {extent} are not on a disk of {capacity}")]
     Outside {

@@ -3,7 +3,7 @@
 mod log;
 mod thread;
 
-use crate::backing::Made;
+use crate::backing::{Lost, Made};
 use crate::buffer::Pool;
 use crate::clock::Clock;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
@@ -141,16 +141,83 @@ pub enum Refused {
 enum Order {
     Swap { text: String, build: BuildScheduler },
     SetTimeout(Option<Nanos>),
-    Device(Control, oneshot::Sender<Result<(), ControlError>>),
-    ClearFailure(oneshot::Sender<Result<(), Abandoned>>),
+    Device(Control, oneshot::Sender<Result<Sectors, ControlError>>),
+    ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
     Stop,
 }
 
-/// Writes that were given up on may still happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} commands that were given up on are still with the device and may overtake new ones")]
-pub struct Abandoned(pub usize);
+/// Why a disk takes no writes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A write failed, of which the client was told.
+    #[error("a write of sectors {extent} failed: {failure}")]
+    Write {
+        /// Its sectors.
+        extent: Extent,
+        /// How.
+        failure: Failure,
+        /// Whether it was to be on stable storage when it completed.
+        durable: bool,
+    },
+    /// A flush failed.
+    #[error("a flush failed: {failure}")]
+    Flush {
+        /// How.
+        failure: Failure,
+    },
+    /// A discard was given up on and may still happen, also to data that are written later.
+    #[error("a discard of sectors {extent} was given up on and may still happen")]
+    Discard {
+        /// Its sectors.
+        extent: Extent,
+    },
+    /// The power was cut before acknowledged writes had reached the medium.
+    #[error(
+        "the power was cut, and {sectors} sectors that were acknowledged and not flushed are lost"
+    )]
+    PowerCut {
+        /// How many sectors.
+        sectors: Sectors,
+    },
+    /// The power was cut, and the store holds neither what the medium would nor what was written.
+    #[error("the power was cut, and {error}")]
+    NotTakenBack {
+        /// What went wrong.
+        error: ControlError,
+    },
+    /// The file or device under the disk is not what it was.
+    #[error("{0}")]
+    Backing(Lost),
+}
+
+impl Cause {
+    /// Whether writes that had been acknowledged are lost.
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Cause::Write { .. } | Cause::Flush { .. } | Cause::Discard { .. } => false,
+            Cause::PowerCut { .. } | Cause::NotTakenBack { .. } | Cause::Backing(_) => true,
+        }
+    }
+}
+
+/// Why a disk does not take writes again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotCleared {
+    /// It takes them.
+    #[error("nothing has failed")]
+    NotFailed,
+    /// Writes that were given up on may still happen.
+    #[error(
+        "{0} commands that were given up on are still with the device and may overtake new ones"
+    )]
+    Abandoned(usize),
+    /// The file or device under it is still not what it was.
+    #[error("{0}")]
+    Backing(Lost),
+}
 
 /// The disk has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,8 +251,12 @@ struct Shared {
     stopped: AtomicBool,
     /// The thread has ended: whatever still comes has to be answered by who brings it.
     closed: AtomicBool,
-    /// A write failed.
+    /// Writes are refused because something failed.
     failed: AtomicBool,
+    /// Files that were made for it have been removed again.
+    given_up: AtomicBool,
+    /// The thread has ended by a bug.
+    broken: AtomicBool,
     thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
 }
 
@@ -203,10 +274,14 @@ impl Shared {
 
     /// Answers the requests that the thread has not taken before it ended.
     fn turn_away(&self) {
+        let kind = match self.broken.load(Ordering::SeqCst) {
+            true => Kind::Device,
+            false => Kind::ShuttingDown,
+        };
         while let Some(submission) = self.queue.pop() {
             submission.to.complete(Completion {
                 cookie: submission.cookie,
-                result: Err(Failure::new(Kind::ShuttingDown)),
+                result: Err(Failure::new(kind)),
                 data: submission.data,
             });
             submission.to.wake();
@@ -275,7 +350,7 @@ impl Disk {
         self.0.clock.now()
     }
 
-    /// Whether writes are refused because one failed.
+    /// Whether writes are refused because something failed, see [`Cause`].
     pub fn has_failed(&self) -> bool {
         self.0.failed.load(Ordering::Relaxed)
     }
@@ -381,6 +456,7 @@ impl Disk {
     /// Removes the files that did not exist before this disk was started and have no data. For a
     /// server of which another part cannot be started, before [`Disk::stop`].
     pub fn remove_made(&self) {
+        self.0.given_up.store(true, Ordering::SeqCst);
         self.0.made.remove();
     }
 
@@ -395,23 +471,24 @@ impl Disk {
         self.order(Order::SetTimeout(timeout));
     }
 
-    /// Makes something happen to an emulated drive.
+    /// Makes something happen to an emulated drive. Returns how many sectors of acknowledged writes
+    /// that has cost; if there are any, the disk takes no writes and no flushes from then on.
     ///
     /// # Errors
     ///
     /// If the disk has stopped, or (inside) the device cannot do that.
-    pub async fn control(&self, what: Control) -> Result<Result<(), ControlError>, Stopped> {
+    pub async fn control(&self, what: Control) -> Result<Result<Sectors, ControlError>, Stopped> {
         let (sender, receiver) = oneshot::channel();
         self.order(Order::Device(what, sender));
         receiver.await.map_err(|_| Stopped)
     }
 
-    /// Takes writes again after one has failed.
+    /// Takes writes again after something has failed.
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) commands that were given up on are still with the device.
-    pub async fn clear_failure(&self) -> Result<Result<(), Abandoned>, Stopped> {
+    /// If the disk has stopped, or (inside) nothing has failed, or what failed is still so.
+    pub async fn clear_failure(&self) -> Result<Result<(), NotCleared>, Stopped> {
         let (sender, receiver) = oneshot::channel();
         self.order(Order::ClearFailure(sender));
         receiver.await.map_err(|_| Stopped)
@@ -437,11 +514,15 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// If the last flush or the log failed.
+    /// If the last flush or the log failed, or the thread had ended by a bug.
     pub fn stop(&self) -> io::Result<()> {
         self.order(Order::Stop);
         match lock(&self.0.thread).take() {
-            Some(thread) => thread.join().expect("the disk's thread does not panic"),
+            Some(thread) => match thread.join() {
+                Ok(result) => result,
+                // It has said so.
+                Err(_) => Err(io::Error::other("its thread ended by a bug")),
+            },
             None => Ok(()),
         }
     }

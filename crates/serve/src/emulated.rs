@@ -475,12 +475,12 @@ impl Device for Emulated {
         self.drive.note_pending(now, pending);
     }
 
-    fn control(&mut self, now: Time, what: &Control) -> Result<(), ControlError> {
+    fn control(&mut self, now: Time, what: &Control) -> Result<Sectors, ControlError> {
         match *what {
             Control::PowerCut => self.power_cut(now),
             Control::PowerOn => {
-                self.power_on(now);
-                Ok(())
+                self.power_on(now)?;
+                Ok(Sectors::ZERO)
             }
             Control::Fault(fault) => {
                 let capacity = self.geometry.capacity;
@@ -500,7 +500,7 @@ impl Device for Emulated {
                 };
                 let now = self.advance(now);
                 self.drive.inject(now, fault);
-                Ok(())
+                Ok(Sectors::ZERO)
             }
         }
     }

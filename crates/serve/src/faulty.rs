@@ -251,7 +251,7 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.note_pending(now, pending);
     }
 
-    fn control(&mut self, now: Time, what: &Control) -> Result<(), ControlError> {
+    fn control(&mut self, now: Time, what: &Control) -> Result<Sectors, ControlError> {
         let Control::Fault(fault) = what else {
             return self.inner.control(now, what);
         };
@@ -269,7 +269,7 @@ impl<D: Device> Device for Faulty<D> {
             Fault::Stall(span) => self.stalled_until = self.stalled_until.max(now + span),
             Fault::LoseNext => self.to_lose += 1,
         }
-        Ok(())
+        Ok(Sectors::ZERO)
     }
 
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {

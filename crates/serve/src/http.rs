@@ -24,7 +24,7 @@ mod status;
 use crate::clock::Clock;
 use crate::device::Control;
 use crate::disk::{BuildScheduler, Disk};
-use crate::metrics::{self, Labelled, Snapshot};
+use crate::metrics::{self, Labelled, Page, Snapshot};
 use crate::nbd::Counts;
 use crate::shown::Shown;
 use axum::Router;
@@ -32,6 +32,7 @@ use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use headtime_units::Sectors;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,14 +101,28 @@ pub async fn snapshot(disk: &Disk) -> Option<Box<Snapshot>> {
 }
 
 impl Site {
-    async fn snapshots(&self) -> Vec<Labelled> {
-        let mut labelled = Vec::with_capacity(self.disks.len());
-        for watched in &self.disks {
-            if let Some(snapshot) = snapshot(&watched.disk).await {
-                labelled.push(watched.label(snapshot));
+    /// Asks all disks at a time: those that are stuck cost a second together.
+    async fn page(&self) -> Page {
+        let asked = self.disks.iter().map(|watched| {
+            let disk = watched.disk.clone();
+            tokio::spawn(async move { snapshot(&disk).await })
+        });
+        let asked: Vec<_> = asked.collect();
+        let (mut disks, mut silent) = (Vec::new(), Vec::new());
+        for (watched, told) in self.disks.iter().zip(asked) {
+            match told.await.ok().flatten() {
+                Some(snapshot) => disks.push(watched.label(snapshot)),
+                None => silent.push(watched.disk.name().to_owned()),
             }
         }
-        labelled
+        Page {
+            disks,
+            silent,
+            nbd: self.nbd.clone(),
+            messages_dropped: self.messages_dropped.load(Ordering::Relaxed),
+            uptime: self.clock.now() - headtime_units::Time::ZERO,
+            version: self.version.clone(),
+        }
     }
 
     fn find(&self, name: &str) -> Result<&Watched, Refusal> {
@@ -148,9 +163,16 @@ impl Watched {
         }
     }
 
-    async fn control(&self, what: Control) -> Result<(), Refusal> {
+    /// Returns how many acknowledged sectors that has cost.
+    async fn control(&self, what: Control) -> Result<Sectors, Refusal> {
         let answer = self.disk.control(what).await.map_err(Refusal::stopped)?;
-        answer.map_err(Refusal::conflict)
+        answer.map_err(|error| self.conflict(error))
+    }
+
+    /// The disk cannot do that now.
+    fn conflict(&self, error: impl fmt::Display) -> Refusal {
+        let text = format!("disk {}: {error}", self.disk.name());
+        Refusal(StatusCode::CONFLICT, text)
     }
 }
 
@@ -160,10 +182,6 @@ struct Refusal(StatusCode, String);
 impl Refusal {
     fn stopped(error: impl fmt::Display) -> Refusal {
         Refusal(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-    }
-
-    fn conflict(error: impl fmt::Display) -> Refusal {
-        Refusal(StatusCode::CONFLICT, error.to_string())
     }
 }
 
@@ -176,35 +194,30 @@ impl IntoResponse for Refusal {
 type Shared = State<Arc<Site>>;
 
 async fn metrics(State(site): Shared) -> Response {
-    let text = metrics::render(
-        site.snapshots().await,
-        site.nbd.as_ref(),
-        site.messages_dropped.load(Ordering::Relaxed),
-        site.clock.now() - headtime_units::Time::ZERO,
-        &site.version,
-    );
+    let text = metrics::render(site.page().await);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 async fn status(State(site): Shared) -> Response {
-    let disks = site.snapshots().await;
-    let uptime = site.clock.now() - headtime_units::Time::ZERO;
-    let dropped = site.messages_dropped.load(Ordering::Relaxed);
-    let text = status::render(&disks, dropped, uptime, &site.version);
+    let text = status::render(&site.page().await);
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<String, Refusal> {
     let watched = site.find(&name)?;
     watched.may_fail()?;
+    let lost = watched.control(Control::PowerCut).await?;
     tracing::warn!(disk = name, "the power is cut");
-    watched.control(Control::PowerCut).await
+    Ok(match lost.get() {
+        0 => String::new(),
+        lost => format!("{lost} sectors that were acknowledged and not flushed are lost\n"),
+    })
 }
 
 async fn power_on(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
-    let watched = site.find(&name)?;
+    site.find(&name)?.control(Control::PowerOn).await?;
     tracing::info!(disk = name, "the power is switched on");
-    watched.control(Control::PowerOn).await
+    Ok(())
 }
 
 async fn inject(
@@ -218,7 +231,8 @@ async fn inject(
     let fault = fault::from_query(&query.unwrap_or_default(), geometry.capacity)
         .map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))?;
     tracing::warn!(disk = name, ?fault, "a fault is injected");
-    watched.control(Control::Fault(fault)).await
+    watched.control(Control::Fault(fault)).await?;
+    Ok(())
 }
 
 async fn clear_failure(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
@@ -226,7 +240,7 @@ async fn clear_failure(State(site): Shared, Path(name): Path<String>) -> Result<
     let answer = watched.disk.clear_failure().await;
     answer
         .map_err(Refusal::stopped)?
-        .map_err(Refusal::conflict)?;
+        .map_err(|error| watched.conflict(error))?;
     tracing::info!(disk = name, "writes are taken again");
     Ok(())
 }

@@ -10,7 +10,7 @@ use headtime_sched::{Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
 pub use histogram::{Histogram, Times};
-pub use text::{CONTENT_TYPE, Labelled, render};
+pub use text::{CONTENT_TYPE, Labelled, Page, render};
 
 /// The kinds of requests, in the order of counts by kind.
 pub const OPS: [(Op, &str); 4] = [
@@ -131,8 +131,8 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Commands given up on whose data the device still holds.
     pub abandoned: usize,
-    /// Whether writes are refused because one failed.
-    pub failed: bool,
+    /// Why writes are refused, if they are because something failed.
+    pub failure: Option<String>,
     /// Whether the device lives in model time, so that lateness means something.
     pub in_model_time: bool,
     /// Where the arm's time went, if the device knows.

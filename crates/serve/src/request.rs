@@ -90,10 +90,12 @@ pub enum Kind {
     Device,
     /// There is no space left to store what was written.
     NoSpace,
-    /// A write or a flush failed before, and nobody has cleared that; or the disk is read-only.
+    /// Something failed before, and nobody has cleared that; or the disk is read-only.
     ReadOnly,
     /// The device has no power.
     Offline,
+    /// The device holds less than it acknowledged.
+    Lost,
     /// The server ends.
     ShuttingDown,
 }
@@ -137,6 +139,7 @@ impl Failure {
             Kind::NoSpace => "no space is left to store what was written",
             Kind::ReadOnly => "the disk is read-only",
             Kind::Offline => "the device has no power",
+            Kind::Lost => "the device has lost acknowledged writes",
             Kind::ShuttingDown => "the server ends",
         };
         let mut text = String::from(kind);

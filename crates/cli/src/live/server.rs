@@ -487,8 +487,8 @@ impl Ended {
             if metrics.timeouts > 0 {
                 let _ = write!(text, ", {} timeouts", metrics.timeouts);
             }
-            if snapshot.failed {
-                text.push_str("; read-only since a write or a flush failed");
+            if let Some(failure) = &snapshot.failure {
+                let _ = write!(text, "; takes no writes: {failure}");
             }
             let lateness = metrics.lateness.read();
             if snapshot.in_model_time && !lateness.is_empty() {

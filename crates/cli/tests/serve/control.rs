@@ -160,7 +160,6 @@ fn faults_on_request() {
 
     server.told(&["scheduler", "disk0", "sstf"]);
     assert_eq!(server.status()["disks"][0]["scheduler"], "sstf");
-    server.told(&["clear-failure", "disk0"]);
     for (args, code, error) in [
         (
             vec!["power-cut", "disk1"],

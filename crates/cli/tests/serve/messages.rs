@@ -331,7 +331,7 @@ fn a_disk_that_is_not_there_is_no_message() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-    let why = "\r\n\r\nno disk is called `x\\nforged\\u{1b}[0m`; there are disk0\n";
+    let why = "\r\n\r\nno disk `x\\nforged\\u{1b}[0m`; there is disk0\n";
     assert!(answer.ends_with(why), "{answer}");
     assert_eq!(server.terminate(), Some(0));
     assert!(

@@ -176,3 +176,13 @@ pub enum Lost {
         errno: i32,
     },
 }
+
+impl Lost {
+    /// Whether what was acknowledged is gone, or will not be found where it is looked for.
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Lost::Deleted { .. } | Lost::Replaced { .. } | Lost::Truncated { .. } => true,
+            Lost::Moved { .. } | Lost::Unknown { .. } => false,
+        }
+    }
+}

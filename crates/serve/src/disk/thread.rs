@@ -4,12 +4,14 @@
 //! device in model time that is what keeps lateness from adding up, as the next command starts when
 //! the one before ended and not when this thread noticed.
 
+mod bug;
+mod latch;
 mod orders;
 mod start;
 mod timeouts;
 
 use super::log::Log;
-use super::{Options, Shared, StartError};
+use super::{Cause, Options, Shared, StartError};
 use crate::clock::{Clock, timespec};
 use crate::device::{Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
@@ -18,6 +20,7 @@ use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
 use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use latch::{Latch, Mark};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io;
@@ -50,8 +53,8 @@ struct Pending {
     data: Option<Data>,
     /// Why it failed, the last time it was tried.
     failure: Option<Failure>,
-    /// How many flushes had failed when it came.
-    flushes_failed: u64,
+    /// What had failed when it came.
+    mark: Mark,
 }
 
 pub(super) fn main<E>(
@@ -64,12 +67,12 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match Thread::start(options, open, doorbell) {
-        Ok(thread) => {
+        Ok(mut thread) => {
             let shared = Arc::clone(&thread.shared);
             // Whoever started it waits for it.
             let _ = started.send(Ok(Arc::clone(&shared)));
             let _closing = Closing(shared);
-            thread.run()
+            thread.run_to_the_end()
         }
         Err(error) => {
             let _ = started.send(Err(error));
@@ -124,12 +127,9 @@ struct Thread {
     steps: u32,
     spin: Nanos,
     stopping: bool,
-    /// While the power is cut: whether a write had failed before.
-    failed_before_cut: Option<bool>,
-    /// A flush that failed: none succeeds any more, as what it was to make durable may be lost, and
-    /// the next one would not know.
-    flush_failed: Option<Failure>,
-    flushes_failed: u64,
+    latch: Latch,
+    /// The file under the device has another name, or cannot be looked at; that has been said.
+    astray: bool,
     /// The last flush, and how it ended.
     last_flush: Option<Result<(), Failure>>,
 }
@@ -143,7 +143,7 @@ impl Completer for Nobody {
 }
 
 impl Thread {
-    fn run(mut self) -> io::Result<()> {
+    fn run(&mut self) -> io::Result<()> {
         loop {
             let real = self.clock.now();
             self.steps = self.steps.wrapping_add(1);
@@ -273,7 +273,7 @@ impl Thread {
             self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
         let refused = match op {
             Op::Write | Op::Discard if read_only => Some(Failure::new(Kind::ReadOnly)),
-            Op::Flush => self.flush_failed,
+            Op::Flush => self.latch.flush_failure(),
             _ => None,
         };
         if let Some(failure) = refused {
@@ -293,7 +293,7 @@ impl Thread {
             to,
             data: Some(data),
             failure: None,
-            flushes_failed: self.flushes_failed,
+            mark: self.latch.mark(),
         };
         let id = match self.free.pop() {
             Some(id) => {
@@ -341,6 +341,12 @@ impl Thread {
     }
 
     fn issue(&mut self, at: Time, request: &Request) {
+        // A write at the end of a file that was cut short makes it as long as before.
+        if request.op == Op::Write
+            && request.extent.end() == Lba::ZERO + self.shared.geometry.capacity
+        {
+            self.check_backing();
+        }
         let mut parts = self.spare_parts.pop().unwrap_or_default();
         let mut whole = true;
         for (id, extent) in self.engine.parts(request.tag) {
@@ -364,14 +370,8 @@ impl Thread {
             // Part of a merged command that was given up on, tried again alone: the device still
             // has its data.
             Some(Kind::TimedOut)
-        } else if request.op.changes()
-            && self.device.abandoned() > 0
-            && self.shared.failed.load(Ordering::Relaxed)
-        {
-            // It came before the failure. What was given up on may still be written, over this.
-            Some(Kind::ReadOnly)
         } else {
-            None
+            self.refused_late(request)
         };
         if let Some(kind) = refused {
             self.commands[index] = (0, true);
@@ -431,10 +431,8 @@ impl Thread {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
-        // The device was asked after it had told of the loss, and has nothing more to tell.
-        let lost = self.flushes_failed > pending.flushes_failed && is_durable(&done.request);
         let result = match done.outcome {
-            Outcome::Done if !lost => Ok(()),
+            Outcome::Done => self.confirmed(&done.request, pending.mark),
             _ => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
         };
         self.metrics
@@ -455,7 +453,38 @@ impl Thread {
         }
     }
 
-    /// A write or a flush that failed: nobody can say what is on the medium.
+    /// Why a request that came before a failure may no longer go to the device.
+    fn refused_late(&self, request: &Request) -> Option<Kind> {
+        self.latch.cause()?;
+        let lost = self.latch.has_lost();
+        match request.op {
+            Op::Read => None,
+            Op::Flush => lost.then_some(Kind::Lost),
+            // What was given up on may still be written, over this.
+            Op::Write | Op::Discard => {
+                (lost || self.device.abandoned() > 0).then_some(Kind::ReadOnly)
+            }
+        }
+    }
+
+    /// A request that the device has done: whether its client may be told so.
+    fn confirmed(&mut self, request: &Request, mark: Mark) -> Result<(), Failure> {
+        let durable = is_durable(request);
+        if durable {
+            // Before it promises that everything is there.
+            self.check_backing();
+        }
+        if request.op != Op::Read && self.latch.lost_since(mark) {
+            return Err(Failure::new(Kind::Lost));
+        }
+        // The device was asked after it had told of the loss, and has nothing more to tell.
+        match durable && self.latch.flush_failed_since(mark) {
+            true => Err(Failure::new(Kind::Device)),
+            false => Ok(()),
+        }
+    }
+
+    /// A request that failed. After a write or a flush, nobody can say what is on the medium.
     fn failed(&mut self, request: &Request, failure: &Failure) {
         tracing::warn!(
             disk = self.shared.name,
@@ -463,18 +492,60 @@ impl Thread {
             sectors = %request.extent,
             "{failure}"
         );
-        // What the kernel could not write back it says once, to whoever flushes next.
-        if is_durable(request) {
-            self.flushes_failed += 1;
-            self.flush_failed = Some(*failure);
+        let (extent, failure) = (request.extent, *failure);
+        match request.op {
+            // Refused because of an earlier failure; nothing new has happened.
+            _ if matches!(failure.kind, Kind::ReadOnly | Kind::Lost) => {}
+            Op::Read => {}
+            Op::Write => self.latch(Cause::Write {
+                extent,
+                failure,
+                durable: is_durable(request),
+            }),
+            Op::Flush => self.latch(Cause::Flush { failure }),
+            // One that the device refuses changes nothing; it is only advice.
+            Op::Discard if failure.kind == Kind::TimedOut => {
+                self.latch(Cause::Discard { extent });
+            }
+            Op::Discard => {}
         }
-        if matches!(request.op, Op::Write | Op::Flush)
-            && !self.shared.failed.swap(true, Ordering::SeqCst)
-        {
+        if matches!(failure.kind, Kind::Device | Kind::Medium) {
+            // A file that was cut off fails like a bad device.
+            self.check_backing();
+        }
+    }
+
+    /// Takes no more writes, because of `cause`.
+    fn latch(&mut self, cause: Cause) {
+        let text = cause.to_string();
+        if self.latch.set(cause) {
             tracing::error!(
                 disk = self.shared.name,
-                "read-only from now on, as a write or a flush failed"
+                "takes no more writes until the failure is cleared: {text}"
             );
+        }
+        self.shared.failed.store(true, Ordering::SeqCst);
+    }
+
+    /// Looks whether the file under the device is still what it was. If not, acknowledged writes are
+    /// lost, whatever the device says.
+    fn check_backing(&mut self) {
+        if self.shared.given_up.load(Ordering::SeqCst) {
+            // The server itself has removed it.
+            return;
+        }
+        match self.device.check_backing() {
+            Ok(()) => self.astray = false,
+            Err(lost) if lost.is_loss() => {
+                if !self.latch.has_lost() {
+                    self.latch(Cause::Backing(lost));
+                }
+            }
+            Err(moved) => {
+                if !std::mem::replace(&mut self.astray, true) {
+                    tracing::warn!(disk = self.shared.name, "{moved}");
+                }
+            }
         }
     }
 
@@ -498,7 +569,7 @@ impl Thread {
             self.last_flush = Some(Ok(()));
             return;
         }
-        if let Some(failure) = self.flush_failed {
+        if let Some(failure) = self.latch.flush_failure() {
             self.last_flush = Some(Err(failure));
             return;
         }
@@ -519,9 +590,9 @@ impl Thread {
         );
     }
 
-    fn end(self, flushed: Result<(), Failure>) -> io::Result<()> {
+    fn end(&mut self, flushed: Result<(), Failure>) -> io::Result<()> {
         // Data that are lost matter more than a log that is.
-        let log = self.log.map_or(Ok(()), Log::finish);
+        let log = self.log.take().map_or(Ok(()), Log::finish);
         flushed.map_err(io::Error::other)?;
         log.map_err(|error| io::Error::new(error.kind(), format!("the log: {error}")))
     }

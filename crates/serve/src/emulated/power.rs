@@ -4,15 +4,17 @@ use super::{Emulated, InFlight, Ready};
 use crate::device::{ControlError, Done};
 use crate::request::{Failure, Kind};
 use headtime_sched::{Op, Tag};
-use headtime_units::{Nanos, Time};
+use headtime_units::{Nanos, Sectors, Time};
 
 /// A power cut waits no longer for what it has taken back to be synced.
 const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
 
 impl Emulated {
-    pub(super) fn power_cut(&mut self, now: Time) -> Result<(), ControlError> {
+    /// Cuts the power. Returns how many sectors of completed writes are lost. A write that is
+    /// complete in the model and not polled yet counts among them, though nobody was told of it.
+    pub(super) fn power_cut(&mut self, now: Time) -> Result<Sectors, ControlError> {
         if !self.has_power {
-            return Ok(());
+            return Err(ControlError::PowerIsOff);
         }
         let now = self.advance(now);
         self.has_power = false;
@@ -56,6 +58,7 @@ impl Emulated {
                 });
             }
         }
+        let lost = self.undo.at_stake();
         let mut failed = None;
         let sector = u64::from(self.geometry.sector_bytes);
         self.undo.power_cut(|lba, old| {
@@ -69,16 +72,18 @@ impl Emulated {
             (None, None) => Ok(()),
         };
         match synced {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(lost),
             Err(errno) => Err(ControlError::Store(errno.raw_os_error())),
         }
     }
 
-    pub(super) fn power_on(&mut self, now: Time) {
-        if !self.has_power {
-            let now = self.advance(now);
-            self.drive.power_cycle(now);
-            self.has_power = true;
+    pub(super) fn power_on(&mut self, now: Time) -> Result<(), ControlError> {
+        if self.has_power {
+            return Err(ControlError::PowerIsOn);
         }
+        let now = self.advance(now);
+        self.drive.power_cycle(now);
+        self.has_power = true;
+        Ok(())
     }
 }

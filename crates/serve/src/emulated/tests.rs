@@ -124,7 +124,8 @@ fn a_power_cut_leaves_to_the_kernel_what_was_given_up_on() {
     come_to_rest(&mut device);
     drop(held);
     // The cut syncs what it takes back, behind the one that hung.
-    assert_eq!(device.control(now, &Control::PowerCut), Ok(()));
+    let lost = device.control(now, &Control::PowerCut);
+    assert_eq!(lost, Ok(Sectors::ZERO));
     let now = device.now;
     let done = device.poll(now).expect("the write fails");
     assert_eq!(done.tag, Tag(1));

@@ -79,6 +79,16 @@ impl Undo {
             .sum()
     }
 
+    /// Sectors whose last completed write is not on the medium: what a power cut would lose of what
+    /// was acknowledged.
+    pub fn at_stake(&self) -> Sectors {
+        let blocks = self.blocks.iter();
+        let sectors = blocks
+            .map(|block| (block.held & (!block.flying | block.shadow)).count_ones())
+            .map(u64::from);
+        Sectors::new(sectors.sum())
+    }
+
     fn per_block(&self) -> u64 {
         (BLOCK / self.sector) as u64
     }

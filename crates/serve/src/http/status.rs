@@ -1,21 +1,18 @@
 //! The state of a server as JSON.
 
-use crate::metrics::{Labelled, OPS, Times};
+use crate::metrics::{Labelled, OPS, Page, Times};
 use headtime_units::Nanos;
 use serde_json::{Map, Value, json};
 
-/// Writes the state of disks.
-pub(super) fn render(
-    disks: &[Labelled],
-    messages_dropped: u64,
-    uptime: Nanos,
-    version: &str,
-) -> String {
-    let disks: Vec<Value> = disks.iter().map(disk).collect();
+/// Writes the state of a server. Of a disk that does not say how it is there is its name alone.
+pub(super) fn render(page: &Page) -> String {
+    let silent = page.silent.iter();
+    let silent = silent.map(|name| json!({ "name": name, "up": false }));
+    let disks: Vec<Value> = page.disks.iter().map(disk).chain(silent).collect();
     let status = json!({
-        "version": version,
-        "uptime_s": uptime.as_secs_f64(),
-        "log_messages_dropped": messages_dropped,
+        "version": page.version,
+        "uptime_s": page.uptime.as_secs_f64(),
+        "log_messages_dropped": page.messages_dropped,
         "disks": disks,
     });
     format!("{status:#}\n")
@@ -60,12 +57,14 @@ fn disk(labelled: &Labelled) -> Value {
     });
     json!({
         "name": labelled.disk,
+        "up": true,
         "backend": labelled.backend,
         "scheduler": snapshot.scheduler,
         "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
         "in_flight": snapshot.in_flight,
         "waiting": snapshot.waiting,
-        "failed": snapshot.failed,
+        "failed": snapshot.failure.is_some(),
+        "failure": snapshot.failure,
         "abandoned": snapshot.abandoned,
         "errors": metrics.errors,
         "timeouts": metrics.timeouts,

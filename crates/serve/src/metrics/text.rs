@@ -41,40 +41,35 @@ const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
 ];
 
-/// Writes the state of disks and, if there is one, of the server of NBD clients. `messages_dropped`
-/// are those of the whole server that could not be written, `uptime` is its, `version` its program's.
+/// A server's state at one time.
+#[derive(Debug)]
+pub struct Page {
+    /// The disks that have told theirs.
+    pub disks: Vec<Labelled>,
+    /// Names of disks that have not: their thread has ended, or is stuck in its device or store.
+    pub silent: Vec<String>,
+    /// What the server of NBD clients counts, if there is one.
+    pub nbd: Option<Arc<Counts>>,
+    /// Messages that could not be written.
+    pub messages_dropped: u64,
+    /// Since the start of the server.
+    pub uptime: Nanos,
+    /// The program's version.
+    pub version: String,
+}
+
+/// Writes the state of a server.
 ///
 /// # Panics
 ///
 /// Never: writing to a string does not fail.
-pub fn render(
-    disks: Vec<Labelled>,
-    nbd: Option<&Arc<Counts>>,
-    messages_dropped: u64,
-    uptime: Nanos,
-    version: &str,
-) -> String {
+pub fn render(page: Page) -> String {
     let mut registry = Registry::with_prefix("headtime");
-    registry.register_collector(Box::new(Page {
-        disks,
-        nbd: nbd.cloned(),
-        messages_dropped,
-        uptime,
-        version: version.to_owned(),
-    }));
+    registry.register_collector(Box::new(page));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("a string takes everything");
     text
-}
-
-#[derive(Debug)]
-struct Page {
-    disks: Vec<Labelled>,
-    nbd: Option<Arc<Counts>>,
-    messages_dropped: u64,
-    uptime: Nanos,
-    version: String,
 }
 
 impl Page {
@@ -201,6 +196,17 @@ impl Page {
     }
 
     fn write_disks(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let told = self.disks.iter().map(|disk| (disk.disk.as_str(), 1.0));
+        let silent = self.silent.iter().map(|disk| (disk.as_str(), 0.0));
+        let up = told.chain(silent);
+        out.gauges(
+            (
+                "disk_up",
+                "1 if the disk says how it is, 0 if its thread has ended or is stuck",
+                None,
+            ),
+            up.map(|(disk, up)| (vec![("disk", disk)], up)),
+        )?;
         let info = self.disks.iter().map(|disk| {
             let labels = vec![
                 ("disk", disk.disk.as_str()),
@@ -254,9 +260,9 @@ impl Page {
             ),
             (
                 "disk_failed",
-                "1 if writes are refused because one failed, until that is cleared",
+                "1 if writes are refused because something failed, until that is cleared",
                 None,
-                |disk| f64::from(u8::from(disk.snapshot.failed)),
+                |disk| f64::from(u8::from(disk.snapshot.failure.is_some())),
             ),
         ];
         for (name, help, unit, of) in gauges {

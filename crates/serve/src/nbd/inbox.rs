@@ -17,6 +17,8 @@ pub(super) struct Inbox {
     waker: Mutex<Option<Waker>>,
     /// No more requests are to be read.
     drain: AtomicBool,
+    /// A completion found no room.
+    overflown: AtomicBool,
     /// Dropped with this, which the disk keeps as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
@@ -43,6 +45,7 @@ impl Inbox {
             asleep: AtomicBool::new(false),
             waker: Mutex::new(None),
             drain: AtomicBool::new(false),
+            overflown: AtomicBool::new(false),
             left: Mutex::new(None),
         }
     }
@@ -68,6 +71,11 @@ impl Inbox {
         self.drain.load(Ordering::Relaxed)
     }
 
+    /// Whether there were more completions than requests, so that some have no answer: a bug.
+    pub(super) fn is_overflown(&self) -> bool {
+        self.overflown.load(Ordering::Relaxed)
+    }
+
     /// The connection is about to wait, unless there is something (then `false`).
     /// `heard` says whether it knows already that it is to end.
     pub(super) fn sleep(&self, waker: &Waker, heard: bool) -> bool {
@@ -81,7 +89,7 @@ impl Inbox {
         // Whatever is put in before this is seen below; whoever puts in something later sees that
         // somebody sleeps.
         fence(Ordering::SeqCst);
-        self.queue.is_empty() && (heard || !self.is_draining())
+        self.queue.is_empty() && (heard || !self.is_draining()) && !self.is_overflown()
     }
 
     /// The connection is awake, and looks for itself.
@@ -96,9 +104,11 @@ impl Inbox {
 
 impl Completer for Inbox {
     fn complete(&self, completion: Completion) {
-        self.queue
-            .push(completion)
-            .expect("no more completions than requests");
+        // A request that was answered twice, or never submitted. The connection has to end, and the
+        // disk's thread, which calls this, must not.
+        if self.queue.push(completion).is_err() {
+            self.overflown.store(true, Ordering::SeqCst);
+        }
     }
 
     fn wake(&self) {
@@ -121,6 +131,22 @@ impl fmt::Debug for Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_completion_too_many_is_noted_and_does_not_panic() {
+        let inbox = Inbox::new(1);
+        let completion = |cookie| Completion {
+            cookie,
+            result: Ok(()),
+            data: crate::request::Data::None,
+        };
+        inbox.complete(completion(0));
+        assert!(!inbox.is_overflown());
+        inbox.complete(completion(1));
+        assert!(inbox.is_overflown());
+        assert_eq!(inbox.pop().map(|done| done.cookie), Some(0));
+        assert!(!inbox.sleep(Waker::noop(), true), "the connection looks");
+    }
 
     #[test]
     fn what_a_connection_leaves_is_let_go_with_its_last_request() {

@@ -88,6 +88,9 @@ pub enum SessionError {
     /// The client asked for something absurd.
     #[error("{0}")]
     Absurd(&'static str),
+    /// There were more completions than requests.
+    #[error("a bug in the server: a request was completed twice, so another has no answer")]
+    Overflown,
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
@@ -204,6 +207,9 @@ impl Session {
             self.terms.inbox.awake();
             if self.terms.inbox.is_draining() {
                 self.reading = false;
+            }
+            if self.terms.inbox.is_overflown() {
+                return Err(SessionError::Overflown);
             }
             let mut progress = self.take_completions();
             // What was read before, and had no room then.

@@ -4,7 +4,7 @@ use crate::rig::{Rig, Subject, first_bytes};
 use headtime_sched::{Flags, Op, Tag};
 use headtime_serve::device::{Aborted, Control, ControlError, Part};
 use headtime_serve::request::Data;
-use headtime_units::{Extent, Nanos};
+use headtime_units::{Extent, Nanos, Sectors};
 use headtime_workload::Random;
 
 pub fn run(subject: Subject) {
@@ -162,11 +162,14 @@ fn control_answers(subject: &Subject) {
         Err(ControlError::Unsupported) => {
             rig.write(0, 1, 1, Flags::NONE);
         }
-        Ok(()) => {
+        Ok(_) => {
             let part = rig.part(0, 0, 1, 1);
             let done = rig.one(Op::Read, Flags::NONE, vec![part]);
             assert!(done.result.is_err());
-            assert_eq!(rig.device.control(now, &Control::PowerOn), Ok(()));
+            assert_eq!(
+                rig.device.control(now, &Control::PowerOn),
+                Ok(Sectors::ZERO)
+            );
             rig.write(0, 1, 1, Flags::NONE);
         }
         Err(error) => panic!("{error}"),

@@ -178,8 +178,9 @@ impl Host {
         self.now += span;
     }
 
-    pub fn control(&mut self, what: Control) {
-        self.device.control(self.now, &what).expect("it can");
+    /// Returns how many sectors of completed writes are said to be lost.
+    pub fn control(&mut self, what: Control) -> u64 {
+        self.device.control(self.now, &what).expect("it can").get()
     }
 
     /// The bytes of sectors, read as a command of their own.

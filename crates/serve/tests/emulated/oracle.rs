@@ -3,7 +3,7 @@
 use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
 use headtime_sched::{Flags, Op};
-use headtime_serve::device::{Control, Device, Done, Part};
+use headtime_serve::device::{Control, ControlError, Device, Done, Part};
 use headtime_serve::emulated::StoreSpec;
 use headtime_serve::request::{Data, Kind};
 use headtime_units::{Extent, Nanos};
@@ -266,9 +266,10 @@ impl Run {
     }
 
     fn cut(&mut self) {
-        self.host.control(Control::PowerCut);
-        // Done again it changes nothing.
-        self.host.control(Control::PowerCut);
+        let idle = self.host.in_flight.is_empty();
+        let said = self.host.control(Control::PowerCut);
+        let again = self.host.device.control(self.host.now, &Control::PowerCut);
+        assert_eq!(again, Err(ControlError::PowerIsOff));
         assert_eq!(self.host.device.undo_bytes(), 0);
         for done in self.host.drain() {
             let failure = done.result.expect_err("the power is off");
@@ -279,7 +280,9 @@ impl Run {
         assert_eq!(refused.kind, Kind::Offline);
         self.host.pass(Nanos::from_millis(self.random.below(20)));
         self.host.control(Control::PowerOn);
-        self.host.control(Control::PowerOn);
+        let again = self.host.device.control(self.host.now, &Control::PowerOn);
+        assert_eq!(again, Err(ControlError::PowerIsOn));
+        let mut lost = 0;
         let bytes = self.host.sector_bytes();
         let found = self.host.contents(0, SECTORS);
         for (lba, sector) in found.chunks(bytes).enumerate() {
@@ -290,9 +293,19 @@ impl Run {
                 "sector {lba} holds {version} after a power cut, not one of {:?}",
                 known.possible
             );
-            self.outcome.lost += u64::from(version < known.current);
+            lost += u64::from(version < known.current);
             known.settle(version);
         }
+        // Of a write that is done in the drive, and of which nobody was told, more is said to be lost.
+        assert!(
+            lost <= said,
+            "{lost} sectors are lost, {said} were said to be"
+        );
+        assert!(
+            !idle || lost == said,
+            "{lost} sectors are lost, {said} were said to be"
+        );
+        self.outcome.lost += lost;
         self.outcome.cuts += 1;
     }
 

@@ -9,12 +9,12 @@ use headtime_engine::Config;
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Control, Device, Part};
-use headtime_serve::disk::{Abandoned, Disk};
+use headtime_serve::disk::{Disk, NotCleared};
 use headtime_serve::emulated;
 use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
 use headtime_serve::request::{Data, Kind, Submission};
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ fn a_write_that_the_kernel_keeps_is_given_up_on() {
     assert!(disk.has_failed());
     // What is there can be read.
     assert!(read(&disk, MIB / 2 / sector, len).as_deref() == Ok(&before[1 << 19..][..4096]));
-    assert_eq!(now(disk.clear_failure()), Ok(Err(Abandoned(1))));
+    assert_eq!(now(disk.clear_failure()), Ok(Err(NotCleared::Abandoned(1))));
     ice.thaw();
     while now(disk.clear_failure()) != Ok(Ok(())) {
         std::thread::yield_now();
@@ -257,7 +257,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     // What is there can be read, and nothing is said to be safe.
     assert!(read(&disk, 0, 8) == Ok(pattern(2, 4096)));
     assert_eq!(flush(&disk).expect_err("not again").kind, Kind::TimedOut);
-    assert_eq!(now(disk.clear_failure()), Ok(Err(Abandoned(1))));
+    assert_eq!(now(disk.clear_failure()), Ok(Err(NotCleared::Abandoned(1))));
     sheet.ice.thaw();
     while now(disk.clear_failure()) != Ok(Ok(())) {
         std::thread::yield_now();
@@ -286,7 +286,10 @@ fn files_go_wrong_as_drives_do() {
     write(&disk, 0, &bytes, Flags::NONE).expect("writes");
     let inject = |fault| now(disk.control(Control::Fault(fault))).expect("runs");
     let extent = Extent::at(9, 1);
-    assert_eq!(inject(Fault::Unreadable { extent, retries: 0 }), Ok(()));
+    assert_eq!(
+        inject(Fault::Unreadable { extent, retries: 0 }),
+        Ok(Sectors::ZERO)
+    );
     let failure = read(&disk, 0, 16).expect_err("unreadable");
     assert_eq!(
         (failure.kind, failure.at),
@@ -302,13 +305,16 @@ fn files_go_wrong_as_drives_do() {
     .expect("writes");
     assert!(read(&disk, 0, 16).is_ok());
 
-    assert_eq!(inject(Fault::Stall(Nanos::from_millis(60))), Ok(()));
+    assert_eq!(
+        inject(Fault::Stall(Nanos::from_millis(60))),
+        Ok(Sectors::ZERO)
+    );
     let before = disk.now();
     assert!(read(&disk, 0, 16).is_ok());
     assert!(disk.now() - before > Nanos::from_millis(40));
 
     disk.set_timeout(Some(Nanos::from_millis(20)));
-    assert_eq!(inject(Fault::LoseNext), Ok(()));
+    assert_eq!(inject(Fault::LoseNext), Ok(Sectors::ZERO));
     let failure = read(&disk, 0, 16).expect_err("lost");
     assert_eq!(failure.kind, Kind::TimedOut);
     disk.set_timeout(None);

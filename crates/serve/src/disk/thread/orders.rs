@@ -1,12 +1,12 @@
 //! What a disk is told beside requests.
 
-use super::super::{Abandoned, Order, lock};
+use super::super::{Cause, NotCleared, Order, lock};
 use super::Thread;
-use crate::device::Control;
+use crate::device::ControlError;
 use crate::metrics::Snapshot;
 use headtime_engine::log;
 use headtime_sched::WaitStats;
-use headtime_units::Time;
+use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
 
 impl Thread {
@@ -33,33 +33,20 @@ impl Thread {
                 Order::SetTimeout(timeout) => self.set_timeout(at, timeout),
                 Order::Device(what, answer) => {
                     let result = self.device.control(at, &what);
-                    if result.is_ok() {
-                        match what {
-                            Control::PowerCut => {
-                                let failed = self.shared.failed.load(Ordering::SeqCst);
-                                self.failed_before_cut.get_or_insert(failed);
-                            }
-                            // Only what the cut has broken is mended by the power.
-                            Control::PowerOn => {
-                                if self.failed_before_cut.take() == Some(false) {
-                                    self.clear_failure();
-                                }
-                            }
-                            Control::Fault(_) => {}
+                    match result {
+                        Ok(sectors) if sectors > Sectors::ZERO => {
+                            self.latch(Cause::PowerCut { sectors });
                         }
+                        Err(error @ ControlError::Store(_)) => {
+                            self.latch(Cause::NotTakenBack { error });
+                        }
+                        _ => {}
                     }
                     // Who asked may have gone.
                     let _ = answer.send(result);
                 }
                 Order::ClearFailure(answer) => {
-                    let result = match self.device.abandoned() {
-                        0 => {
-                            self.clear_failure();
-                            Ok(())
-                        }
-                        abandoned => Err(Abandoned(abandoned)),
-                    };
-                    let _ = answer.send(result);
+                    let _ = answer.send(self.clear_failure());
                 }
                 Order::Snapshot(answer) => {
                     let _ = answer.send(self.snapshot(at));
@@ -73,9 +60,22 @@ impl Thread {
         }
     }
 
-    fn clear_failure(&mut self) {
-        self.flush_failed = None;
-        self.shared.failed.store(false, Ordering::SeqCst);
+    fn clear_failure(&mut self) -> Result<(), NotCleared> {
+        match self.device.abandoned() {
+            0 => {}
+            abandoned => return Err(NotCleared::Abandoned(abandoned)),
+        }
+        match self.device.check_backing() {
+            Err(lost) if lost.is_loss() => return Err(NotCleared::Backing(lost)),
+            _ => {}
+        }
+        match self.latch.clear() {
+            true => {
+                self.shared.failed.store(false, Ordering::SeqCst);
+                Ok(())
+            }
+            false => Err(NotCleared::NotFailed),
+        }
     }
 
     /// Of all schedulers that there were.
@@ -86,6 +86,7 @@ impl Thread {
     }
 
     fn snapshot(&mut self, at: Time) -> Box<Snapshot> {
+        self.check_backing();
         Box::new(Snapshot {
             now: at,
             scheduler: self.scheduler.clone(),
@@ -95,7 +96,7 @@ impl Thread {
             in_flight: self.engine.in_flight(),
             waiting: self.engine.waiting(),
             abandoned: self.device.abandoned(),
-            failed: self.shared.failed.load(Ordering::Relaxed),
+            failure: self.latch.cause().map(ToString::to_string),
             in_model_time: self.device.in_model_time(),
             head_time: self.device.head_time(at),
             head_time_estimated: self.estimate.as_mut().map(|estimate| estimate.account(at)),

@@ -2,6 +2,7 @@
 
 use super::super::log::Log;
 use super::super::{Options, Shared, StartError};
+use super::latch::Latch;
 use super::{SPIN, SPIN_REAL_TIME, Thread};
 use crate::buffer::Pool;
 use crate::device::{Device, Geometry};
@@ -85,6 +86,8 @@ impl Thread {
             stopped: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
         Ok(Thread {
@@ -114,9 +117,8 @@ impl Thread {
             steps: 0,
             spin,
             stopping: false,
-            failed_before_cut: None,
-            flush_failed: None,
-            flushes_failed: 0,
+            latch: Latch::default(),
+            astray: false,
             last_flush: None,
         })
     }

@@ -41,7 +41,7 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
             in_flight: 3,
             waiting: 4,
             abandoned: 0,
-            failed: false,
+            failure: None,
             in_model_time: drive,
             head_time,
             head_time_estimated: (disk == "real")
@@ -90,7 +90,14 @@ fn what_a_scrape_says() {
         labelled("null", &["null"], false),
         labelled("real", &["real"], false),
     ];
-    let values = read(&render(disks, None, 7, Nanos::from_millis(1500), "1.2.3"));
+    let values = read(&render(Page {
+        disks,
+        silent: vec!["stuck".to_owned()],
+        nbd: None,
+        messages_dropped: 7,
+        uptime: Nanos::from_millis(1500),
+        version: "1.2.3".to_owned(),
+    }));
     for (key, value) in [
         ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
         ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
@@ -101,6 +108,8 @@ fn what_a_scrape_says() {
         ("headtime_build_info{version=\"1.2.3\"}", 1.0),
         ("headtime_uptime_seconds{}", 1.5),
         ("headtime_log_messages_dropped_total{}", 7.0),
+        ("headtime_disk_up{disk=\"disk0\"}", 1.0),
+        ("headtime_disk_up{disk=\"stuck\"}", 0.0),
         (
             "headtime_requests_total{disk=\"disk0\",export=\"vm\",op=\"read\"}",
             10.0,
@@ -178,8 +187,16 @@ fn what_a_scrape_says() {
 
 #[test]
 fn no_disks() {
-    assert_eq!(read(&render(Vec::new(), None, 0, Nanos::ZERO, "")).len(), 3);
+    let empty = |nbd| Page {
+        disks: Vec::new(),
+        silent: Vec::new(),
+        nbd,
+        messages_dropped: 0,
+        uptime: Nanos::ZERO,
+        version: String::new(),
+    };
+    assert_eq!(read(&render(empty(None))).len(), 3);
     let counts = Arc::new(Counts::default());
-    let with_clients = render(Vec::new(), Some(&counts), 0, Nanos::ZERO, "");
+    let with_clients = render(empty(Some(counts)));
     assert_eq!(read(&with_clients).len(), 7);
 }

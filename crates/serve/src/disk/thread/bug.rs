@@ -1,0 +1,72 @@
+//! The end of a disk's thread by a bug: whoever waits for it is told, and so is the administrator.
+
+use super::Thread;
+use crate::request::{Completion, Failure, Kind};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+impl Thread {
+    /// Runs until the disk is stopped.
+    ///
+    /// # Errors
+    ///
+    /// If the last flush or the log failed, or the thread panicked. Every request that it had has been
+    /// answered with an error then, and no more are taken.
+    pub(super) fn run_to_the_end(&mut self) -> io::Result<()> {
+        // What a panic leaves half-done is only dropped after it.
+        let run = catch_unwind(AssertUnwindSafe(|| self.run()));
+        run.unwrap_or_else(|panic| Err(self.end_by_a_bug(&*panic)))
+    }
+
+    fn end_by_a_bug(&mut self, panic: &(dyn Any + Send)) -> io::Error {
+        let text = text(panic);
+        let shared = &self.shared;
+        shared.failed.store(true, Ordering::SeqCst);
+        shared.broken.store(true, Ordering::SeqCst);
+        shared.stopped.store(true, Ordering::SeqCst);
+        let next = self
+            .next
+            .take()
+            .map(|next| (next.cookie, next.to, next.data));
+        let pending = self.pending.drain(..).flatten();
+        let pending = pending.map(|pending| {
+            // Data that are not here are with the device, which may still use them.
+            let data = pending.data.unwrap_or_default();
+            (pending.cookie, pending.to, data)
+        });
+        let mut answered = 0u64;
+        for (cookie, to, data) in pending.chain(next) {
+            // If this is what panicked, the others are still to be answered.
+            let told = catch_unwind(AssertUnwindSafe(|| {
+                to.complete(Completion {
+                    cookie,
+                    result: Err(Failure::new(Kind::Device)),
+                    data,
+                });
+                to.wake();
+            }));
+            answered += u64::from(told.is_ok());
+        }
+        for to in self.to_wake.drain(..) {
+            let _ = catch_unwind(AssertUnwindSafe(|| to.wake()));
+        }
+        tracing::error!(
+            disk = shared.name,
+            "its thread ended by a bug: {text}; {answered} unfinished requests were answered with an \
+             error, what was not flushed may be lost, and the disk is gone until the server is \
+             started again"
+        );
+        io::Error::other(format!("its thread ended by a bug: {text}"))
+    }
+}
+
+/// What a panic says.
+fn text(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text,
+        _ => "a panic without a message",
+    }
+}
