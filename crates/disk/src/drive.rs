@@ -438,9 +438,9 @@ impl Drive {
     }
 
     /// How many sectors of the buffer are to be written and not on the medium yet: what would be lost
-    /// if the power failed. Those that the arm is writing count until it has written the last of
-    /// them, also for a write that completes only then; a write that waits for room does not count.
-    /// Zero if and only if [`Drive::is_clean`].
+    /// if the power failed. Those that the arm is writing for a command count until it has written the
+    /// last of them, also if the command completes only then; a write that waits for room does not
+    /// count. Zero if and only if [`Drive::is_clean`].
     ///
     /// # Panics
     ///

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 /// Something that goes wrong with a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Sectors that cannot be read from the medium until they are written: a read of any of them
-    /// fails after the drive has tried for `retries` more turns. Of two faults of a sector the later
-    /// one counts.
+    /// Sectors that cannot be read from the medium until they are written, nor be read ahead: a read
+    /// of any of them fails after the drive has tried for `retries` more turns, unless the buffer
+    /// has all of it from a write. Of two faults of a sector the later one counts.
     Unreadable {
         /// The sectors.
         extent: Extent,

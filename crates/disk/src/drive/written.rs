@@ -55,11 +55,13 @@ impl Drive {
     /// unless [`Drive::record_written`] is on. The memory is used again.
     ///
     /// - A stretch is recorded when the arm has written the last of it, as
-    ///   [`Drive::dirty_sectors`] counts; if the power fails, up to where the arm was.
+    ///   [`Drive::dirty_sectors`] counts, even if it goes on with a write that continues it; if the
+    ///   power fails, up to where the arm was.
     /// - What a write has left on the medium by the time at which its completion is polled is recorded
     ///   then, again or for the first time. So of all writes whose completions were polled, those
-    ///   sectors are not on the medium that were not returned here after that; and whoever calls this
-    ///   before and after each [`Drive::poll`] knows at any time which.
+    ///   sectors are not on the medium that were not returned here after that; and whoever leaves out
+    ///   no [`Drive::next_event`], and calls this before and after each [`Drive::poll`], knows at any
+    ///   time which.
     /// - A flush completes after all that were written before it are recorded.
     /// - Sectors may be recorded while a write of them is in the drive. Which data are on the medium
     ///   then, the earlier or the new ones, is open until it completes, as with a real drive.
