@@ -8,14 +8,18 @@ use headtime_disk::profile::by_name;
 use headtime_disk::{Command, Drive, Hit};
 use headtime_engine::log::{self, Decision, Record};
 use headtime_engine::{Event, Outcome};
-use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
 use headtime_serve::clock::Clock;
+use headtime_serve::device::{Aborted, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::null::Null;
 use headtime_serve::request::{Data, Submission};
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::Random;
+use std::convert::Infallible;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is written, for whoever has a copy.
@@ -143,4 +147,76 @@ fn syncing_a_file_delays_only_the_flush() {
     let log = serve(8, 100, StoreSpec::File(path.clone()));
     std::fs::remove_file(path).expect("it was made");
     assert_eq!(compare(&log, true), 101);
+}
+
+/// A device in model time that is busy with itself every millisecond, and takes a command when it comes.
+struct Restless {
+    null: Null,
+    now: Time,
+    /// The command came at a time that had passed for it.
+    early: Arc<AtomicBool>,
+    done: Option<Done>,
+}
+
+impl Device for Restless {
+    fn geometry(&self) -> Geometry {
+        self.null.geometry()
+    }
+
+    fn in_model_time(&self) -> bool {
+        true
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let done = self.done.as_ref().map(|done| done.at);
+        Some(done.unwrap_or(self.now + Nanos::from_millis(1)))
+    }
+
+    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+        self.early.fetch_or(now < self.now, Ordering::SeqCst);
+        self.now = self.now.max(now);
+        self.done = Some(Done {
+            tag: command.tag,
+            at: self.now,
+            result: Ok(()),
+            parts,
+        });
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        self.now = self.now.max(now);
+        self.done.take()
+    }
+
+    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+        Aborted::No
+    }
+}
+
+/// Else the log would say that it went to the device at a time at which the device had come further.
+#[test]
+fn a_request_that_is_seen_late_comes_after_what_the_device_has_done_meanwhile() {
+    let early = Arc::new(AtomicBool::new(false));
+    let device = Restless {
+        null: Null::new(Sectors::new(1 << 20), 1),
+        now: Time::ZERO,
+        early: Arc::clone(&early),
+        done: None,
+    };
+    let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+    let options = Options::new("test", Clock::start(), ("noop".to_owned(), Box::new(build)));
+    let disk = Disk::start(options, move || {
+        Ok::<_, Infallible>(Box::new(device) as Box<dyn Device>)
+    })
+    .expect("starts");
+    let inbox = Inbox::new(1);
+    let request = submission(&disk, 0, Op::Read, Extent::at(0, 8), &inbox);
+    let seen = disk.now() + Nanos::from_millis(50);
+    while disk.now() < seen {
+        std::thread::yield_now();
+    }
+    disk.submit(request).expect("there is room");
+    assert_eq!(inbox.wait().result, Ok(()));
+    disk.stop().expect("stops");
+    assert!(!early.load(Ordering::SeqCst), "it went back in time");
 }

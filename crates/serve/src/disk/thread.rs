@@ -219,6 +219,8 @@ impl Thread {
             }
             if self.device.in_model_time() {
                 // It was busy with itself, and what it does next may still come before the others.
+                // A request that came before this and is seen only now cannot go back behind it.
+                self.now = at;
                 return true;
             }
         }
