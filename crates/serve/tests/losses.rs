@@ -200,6 +200,43 @@ fn the_return_of_the_power_clears_nothing() {
     disk.stop().expect("stops");
 }
 
+/// A kernel tells once of what it could not write back. Each of the two succeeds when it is tried again
+/// alone.
+#[test]
+fn a_forced_write_that_failed_within_a_merged_one_fails_it_and_every_flush() {
+    let mut options = options();
+    options.engine.depth = 1;
+    let switch = Arc::new(Switch::default());
+    let null = Null::new(Sectors::new(1 << 20), 32);
+    let disk = start(options, Faulty::new(null, Arc::clone(&switch)));
+    assert_eq!(ask(&disk, Op::Write, 800), None);
+    let pause = Nanos::from_millis(300);
+    assert_eq!(
+        control(&disk, Control::Fault(Fault::Stall(pause))),
+        Ok(Sectors::ZERO)
+    );
+    let inbox = Inbox::new(3);
+    let to: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
+    submit(&disk, request(&disk, 0, Op::Read, 1 << 18, &to));
+    for cookie in 1..3 {
+        let mut forced = request(&disk, cookie, Op::Write, cookie * 8, &to);
+        forced.flags = Flags::FUA;
+        submit(&disk, forced);
+    }
+    switch.fail_writes(1);
+    let mut kinds = [None; 3];
+    for _ in 0..3 {
+        let done = inbox.wait();
+        kinds[done.cookie as usize] = kind(&done);
+    }
+    let device = Some(Kind::Device);
+    assert_eq!(kinds, [None, device, device]);
+    assert_eq!(now(disk.snapshot()).expect("runs").engine.split, 1);
+    assert_eq!(ask(&disk, Op::Flush, 0), device);
+    assert_eq!(ask(&disk, Op::Write, 0), Some(Kind::ReadOnly));
+    assert!(disk.stop().is_err(), "not all is there");
+}
+
 /// It may happen later, to data that are written then.
 #[test]
 fn a_discard_that_was_given_up_on_makes_the_disk_read_only() {

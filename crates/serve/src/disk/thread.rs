@@ -102,6 +102,8 @@ struct Thread {
     deadlines: VecDeque<Deadline>,
     /// By tag: which command has it, and whether that is in the device.
     commands: Vec<(u64, bool)>,
+    /// By tag: the command that the device was given last.
+    given: Vec<Option<Request>>,
     issued: u64,
     /// By the engine's name for it.
     pending: Vec<Option<Pending>>,
@@ -213,6 +215,9 @@ impl Thread {
                 if self.device.in_model_time() {
                     let lateness = self.clock.now().saturating_since(done.at);
                     self.metrics.delivered(lateness);
+                }
+                if let Err(failure) = &done.result {
+                    self.broken_promise(done.tag, failure);
                 }
                 self.completed(done.tag, done.at.max(self.now), done.result, done.parts);
                 return true;
@@ -383,6 +388,10 @@ impl Thread {
         }
         self.issued += 1;
         self.commands[index] = (self.issued, true);
+        if self.given.len() <= index {
+            self.given.resize(index + 1, None);
+        }
+        self.given[index] = Some(*request);
         if let Some(timeout) = self.timeout {
             self.deadlines.push_back(Deadline {
                 at: at + timeout,
@@ -434,14 +443,16 @@ impl Thread {
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
         let result = match done.outcome {
+            // If it is not confirmed, an earlier failure is why, which is known.
             Outcome::Done => self.confirmed(&done.request, pending.mark),
-            _ => Err(pending.failure.unwrap_or(Failure::new(Kind::Device))),
+            _ => {
+                let failure = pending.failure.unwrap_or(Failure::new(Kind::Device));
+                self.failed(&done.request, &failure);
+                Err(failure)
+            }
         };
         self.metrics
             .finished(&done.request, done.issued, at, result.is_ok());
-        if let Err(failure) = &result {
-            self.failed(&done.request, failure);
-        }
         self.reply(
             &pending.to,
             Completion {
@@ -484,6 +495,25 @@ impl Thread {
             true => Err(Failure::new(Kind::Device)),
             false => Ok(()),
         }
+    }
+
+    /// The device failed a command that was to be durable. A kernel tells once of what it could not
+    /// write back; if the command is one of several requests, each is tried again alone, and may
+    /// succeed.
+    fn broken_promise(&mut self, tag: Tag, failure: &Failure) {
+        let given = self.given[tag.index()];
+        let Some(request) = given.filter(is_durable) else {
+            return;
+        };
+        let (extent, failure) = (request.extent, *failure);
+        self.latch(match request.op {
+            Op::Flush => Cause::Flush { failure },
+            _ => Cause::Write {
+                extent,
+                failure,
+                durable: true,
+            },
+        });
     }
 
     /// A request that failed. After a write or a flush, nobody can say what is on the medium.

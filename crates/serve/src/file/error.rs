@@ -51,6 +51,12 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// Another program has it locked, a server most likely, and both would write it.
+    #[error("{} is in use: another program has locked it", .path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is used for something else, and writing to it would do damage.
     #[error("{} is in use: {what}; `force` opens it all the same", .path.display())]
     InUse {

@@ -285,11 +285,12 @@ fn refuse_used(
     }
 }
 
-/// A lock is done without only if that is asked for.
+/// A lock is done without only if that is asked for. One that somebody else has is not, unless the file is
+/// only read: two servers would write it.
 fn may_be_unlocked(options: &Options, locked: Result<(), Errno>) -> Result<(), OpenError> {
     let path = &options.path;
     match locked {
-        Err(error) if options.force => {
+        Err(error) if options.force && (options.read_only || error != Errno::WOULDBLOCK) => {
             tracing::warn!("{} is used without a lock: {error}", path.display());
             Ok(())
         }
@@ -299,7 +300,9 @@ fn may_be_unlocked(options: &Options, locked: Result<(), Errno>) -> Result<(), O
 
 fn unlocked(path: &Path, error: Errno) -> OpenError {
     match error {
-        Errno::WOULDBLOCK => in_use(path, Use::Claimed),
+        Errno::WOULDBLOCK => OpenError::Locked {
+            path: path.to_owned(),
+        },
         error => OpenError::NoLock {
             path: path.to_owned(),
             error: error.into(),
@@ -473,7 +476,7 @@ mod tests {
         for result in results {
             match result {
                 Ok(opened) => winners.push(opened),
-                Err(OpenError::InUse { .. }) => {}
+                Err(OpenError::Locked { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -500,11 +503,18 @@ mod tests {
         let locked = rustix::fs::FlockOperation::NonBlockingLockExclusive;
         rustix::fs::flock(&other, locked).expect("nobody has it");
         let error = open_named(&asked).err().expect("another makes it");
-        assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+        assert!(matches!(error, OpenError::Locked { .. }), "{error}");
         assert_eq!(other.metadata().expect("is open").len(), 0);
-        // One that is whole is had so.
+        // Nor is one that is whole, unless it is only read.
         other.set_len(BYTES).expect("grows");
-        assert!(open_named(&asked).is_ok());
+        let error = open_named(&asked).err().expect("another writes it");
+        assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+        let reading = Options {
+            read_only: true,
+            create: false,
+            ..asked
+        };
+        assert!(open_named(&reading).is_ok());
     }
 
     #[test]

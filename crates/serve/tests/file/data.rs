@@ -185,7 +185,7 @@ fn a_file_cut_short_gives_errors_and_not_zeroes() {
             let first = start.max(MIB / sector);
             assert_eq!(failure.at.map(|at| at.get()), Some(first));
         }
-        disk.stop().expect("stops");
+        disk.stop().expect_err("what was written is lost");
     }
 }
 

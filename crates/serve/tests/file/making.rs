@@ -4,7 +4,7 @@ use crate::support::{Loop, Place, run};
 use headtime_serve::backing::Lost;
 use headtime_serve::device::Device;
 use headtime_serve::faulty::Faulty;
-use headtime_serve::file::{self, File, OpenError, Options, Use};
+use headtime_serve::file::{self, File, OpenError, Options};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
@@ -186,9 +186,7 @@ fn race() {
             barrier.wait();
             match opened {
                 Ok(file) => Some(is_served(&file, &asked.path)),
-                Err(OpenError::InUse {
-                    what: Use::Claimed, ..
-                }) => None,
+                Err(OpenError::Locked { .. }) => None,
                 Err(error) => panic!("{error}"),
             }
         };
@@ -264,7 +262,7 @@ fn a_file_that_is_removed_while_another_server_waits_for_it_is_made_anew() {
                 match file::open(&asked) {
                     Ok(second) => return assert!(is_served(&second, &asked.path)),
                     // It has waited its time, which the machine was busy otherwise.
-                    Err(OpenError::InUse { .. }) => {}
+                    Err(OpenError::Locked { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -345,7 +343,7 @@ fn one_file_by_several_names_is_one_servers() {
                 ..options(path)
             };
             let refused = refusal(&again);
-            refused.ends_with("another program has locked it; `force` opens it all the same")
+            refused.ends_with("another program has locked it")
         })
     };
     let refused = (claimed(false), claimed(true));

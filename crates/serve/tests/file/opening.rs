@@ -95,20 +95,16 @@ fn one_writer_or_many_readers() {
     let writer = file::open(&options).expect("opens");
     let claimed = |options: &file::Options| {
         let error = refusal(options);
-        matches!(
-            error,
-            OpenError::InUse {
-                what: Use::Claimed,
-                ..
-            }
-        )
+        matches!(error, OpenError::Locked { .. })
     };
     assert!(claimed(&options));
     options.read_only = true;
     assert!(claimed(&options));
     options.force = true;
-    drop(file::open(&options).expect("forced"));
-    options.force = false;
+    drop(file::open(&options).expect("only reads"));
+    options.read_only = false;
+    assert!(claimed(&options), "two would write");
+    (options.force, options.read_only) = (false, true);
     drop(writer);
     let reader = file::open(&options).expect("opens");
     let other = file::open(&options).expect("opens");

@@ -99,6 +99,7 @@ impl Thread {
             timeout: options.timeout,
             deadlines: VecDeque::new(),
             commands: Vec::new(),
+            given: Vec::new(),
             issued: 0,
             pending: Vec::new(),
             free: Vec::new(),
