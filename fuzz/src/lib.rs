@@ -1,5 +1,6 @@
 //! What the fuzz targets check, beyond that nothing panics.
 
+pub mod configs;
 pub mod disksim;
 pub mod drive;
 pub mod log;
@@ -8,6 +9,7 @@ pub mod nbd;
 pub mod parts;
 pub mod profile;
 pub mod ring;
+pub mod run;
 pub mod scenario;
 pub mod schedulers;
 pub mod trace;

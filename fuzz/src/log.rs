@@ -5,7 +5,7 @@ use headtime_engine::log::{
     self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
     write_setting, write_swap,
 };
-use headtime_engine::{Command, Config, Engine, Event};
+use headtime_engine::{Command, Config, Engine, Event, Outcome, Plug};
 use headtime_sched::{Scheduler, Spec, Tag};
 use headtime_units::{Sectors, Time};
 
@@ -71,6 +71,13 @@ fn settings(records: &[&Record]) -> (Config, Spec) {
         config.merge_sectors_max = Sectors::new(most);
     }
     config.commit_ahead = value("commit_ahead") == Some("true");
+    config.plug = value("plug").and_then(|plug| {
+        let (requests, timeout) = plug.split_once(' ')?;
+        Some(Plug {
+            requests: requests.parse().ok()?,
+            timeout: timeout.parse().ok()?,
+        })
+    });
     let spec = value("scheduler").and_then(|text| text.parse().ok());
     let noop = || "noop".parse().expect("a scheduler");
     (config, spec.unwrap_or_else(noop))
@@ -80,7 +87,7 @@ fn settings(records: &[&Record]) -> (Config, Spec) {
 fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> String {
     let mut text = String::new();
     write_header(&mut text);
-    let mut in_drive: Vec<Tag> = Vec::new();
+    let mut in_drive: Vec<(Tag, Time)> = Vec::new();
     for record in records {
         let (now, mut event) = match record {
             Record::Event(now, event) => (now, *event),
@@ -95,12 +102,17 @@ fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> Strin
             }
             Record::Setting { .. } | Record::Decision(..) => continue,
         };
-        if let Event::Completed { tag, .. } = &mut event {
+        if let Event::Completed { tag, outcome } = &mut event {
             // Any tag stands for one of those in the drive.
             let Some(at) = tag.index().checked_rem(in_drive.len()) else {
                 continue;
             };
-            *tag = in_drive.swap_remove(at);
+            // Whoever gives up on a command in the moment it is issued does so before the next
+            // decision, and here all have been made.
+            if *outcome == Outcome::TimedOut && in_drive[at].1 == *now {
+                continue;
+            }
+            (*tag, _) = in_drive.swap_remove(at);
         }
         write_event(&mut text, *now, &event);
         engine.handle(*now, event);
@@ -112,14 +124,14 @@ fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> Strin
 fn decide(
     now: Time,
     engine: &mut Engine<Box<dyn Scheduler>>,
-    in_drive: &mut Vec<Tag>,
+    in_drive: &mut Vec<(Tag, Time)>,
     text: &mut String,
 ) {
     while let Some(command) = engine.poll(now) {
         write_decision(text, now, &Decision::from(&command));
         if let Command::Issue(request) = command {
-            assert!(!in_drive.contains(&request.tag));
-            in_drive.push(request.tag);
+            assert!(in_drive.iter().all(|(tag, _)| *tag != request.tag));
+            in_drive.push((request.tag, now));
             assert!(in_drive.len() <= engine.config().depth as usize);
         }
     }

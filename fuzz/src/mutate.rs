@@ -1,6 +1,7 @@
 //! Changes to texts that leave most of them in order, so that fuzzing gets past the grammar.
 
 use crate::parts::Draw;
+use headtime_units::Nanos;
 
 /// Numbers at the ends of ranges.
 const NUMBERS: [&str; 28] = [
@@ -34,6 +35,24 @@ const NUMBERS: [&str; 28] = [
     "-1",
 ];
 
+/// Times at the ends of ranges, and just beyond.
+const TIMES: [&str; 14] = [
+    "0ns",
+    "1ns",
+    "999999us",
+    "1ms",
+    "100ms",
+    "4s",
+    "4.000000001s",
+    "3600s",
+    "1d",
+    "86400.000000001s",
+    "3650d",
+    "315360000.000000001s",
+    "213503d",
+    "99999999999999d",
+];
+
 /// Changes the text in `data[..size]` in one of several ways, or as `otherwise` does, which is also
 /// for what is no text; returns its new length, at most `max_size`.
 pub fn mutate(
@@ -44,8 +63,9 @@ pub fn mutate(
     otherwise: fn(&mut [u8], usize, usize) -> usize,
 ) -> usize {
     let mut draw = Draw::new(&seed.to_le_bytes());
-    let changed = match (std::str::from_utf8(&data[..size]), draw.below(5)) {
+    let changed = match (std::str::from_utf8(&data[..size]), draw.below(6)) {
         (Ok(text), 0) => number(text, &mut draw),
+        (Ok(text), 3) => time(text, &mut draw),
         (Ok(text), 1) => line(text, &mut draw),
         (Ok(text), 2) => word(text, &mut draw),
         _ => None,
@@ -71,6 +91,15 @@ fn number(text: &str, draw: &mut Draw) -> Option<String> {
         _ => NUMBERS[draw.below(NUMBERS.len() as u64) as usize].to_owned(),
     };
     Some([&text[..from], &new, &text[to..]].concat())
+}
+
+/// Puts another time in the place of one.
+fn time(text: &str, draw: &mut Draw) -> Option<String> {
+    let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '.';
+    let is_time = |word: &str| word.parse::<Nanos>().is_ok();
+    let (from, to) = pick_such(text, is_part, is_time, draw)?;
+    let new = TIMES[draw.below(TIMES.len() as u64) as usize];
+    Some([&text[..from], new, &text[to..]].concat())
 }
 
 /// Puts a word of the text, or a string in quotes, in the place of another.
@@ -106,13 +135,25 @@ fn line(text: &str, draw: &mut Draw) -> Option<String> {
 
 /// A stretch of such signs, as long as it goes.
 fn pick(text: &str, is_part: impl Fn(char) -> bool, draw: &mut Draw) -> Option<(usize, usize)> {
+    pick_such(text, is_part, |_| true, draw)
+}
+
+/// One that is also such a word.
+fn pick_such(
+    text: &str,
+    is_part: impl Fn(char) -> bool,
+    is_such: impl Fn(&str) -> bool,
+    draw: &mut Draw,
+) -> Option<(usize, usize)> {
     let mut stretches = Vec::new();
     let mut begin = None;
     for (at, sign) in text.char_indices().chain([(text.len(), '\0')]) {
         match (begin, at < text.len() && is_part(sign)) {
             (None, true) => begin = Some(at),
             (Some(from), false) => {
-                stretches.push((from, at));
+                if is_such(&text[from..at]) {
+                    stretches.push((from, at));
+                }
                 begin = None;
             }
             _ => {}

@@ -477,15 +477,17 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
     let sum = |value: &dyn Fn(&headtime_sim::Report) -> u64| -> u64 {
         made.iter().map(|made| value(&made.report)).sum()
     };
+    // Of hundreds of repeats, each of years, it does not fit into 64 bits of nanoseconds.
+    let seconds = |span: &dyn Fn(&headtime_sim::Report) -> Nanos| {
+        let spans = made.iter().map(|made| span(&made.report).as_nanos());
+        round(spans.map(u128::from).sum::<u128>() as f64 / 1e9, 9)
+    };
     let (throughput, throughput_half) = interval(&headtime_sim::Measured::throughput_mb_s);
     let (iops, iops_half) = interval(&headtime_sim::Measured::iops);
     let (_, mean_half) = interval(&|measured| measured.response.mean_ms());
     let (_, p99_half) = interval(&|measured| measured.response.percentile_ms(99.0));
     let (fairness, _) = interval(&headtime_sim::Measured::fairness);
-    let parts = |part| {
-        let nanos = sum(&|report| report.head_time.get(part).as_nanos());
-        round(nanos as f64 / 1e9, 9)
-    };
+    let parts = |part| seconds(&|report| report.head_time.get(part));
     let firmware = firmware(&set.with_firmware(cell.firmware)?);
     let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
         measured.iter().map(|measured| of(measured)).collect()
@@ -507,10 +509,7 @@ fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault>
         failed: sum(&|report| report.measured.failed),
         unfinished: sum(&|report| report.measured.unfinished),
         oldest_unfinished_ms: oldest(measured.iter().map(|one| one.oldest_unfinished)),
-        simulated_s: round(
-            sum(&|report| report.measured.span().as_nanos()) as f64 / 1e9,
-            9,
-        ),
+        simulated_s: seconds(&|report| report.measured.span()),
         throughput_mb_s: throughput,
         iops,
         fairness,

@@ -11,7 +11,7 @@
 use crate::drive::{Command, Drive};
 use crate::profile::{NoiseSpec, Profile, ProfileError};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// Bytes in a block of a validation trace.
 const BLOCK_BYTES: u64 = 512;
@@ -62,6 +62,16 @@ pub enum TraceError {
         blocks: Extent,
         /// Why not.
         what: String,
+    },
+    /// The requests take longer than can be modelled.
+    #[error(
+        "{file}, line {line}: what stands before takes more than 292 years, and no model goes so far"
+    )]
+    TooLate {
+        /// The name of the trace.
+        file: String,
+        /// The line, from 1.
+        line: usize,
     },
     /// The profile without its noise does not pass its checks.
     #[error(transparent)]
@@ -129,7 +139,8 @@ fn parse_line(text: &str, line: usize) -> Result<Measured, String> {
     };
     field("buffer action")?;
     let block = whole("first block", field("first block")?, 0, 1 << 55)?;
-    let count = whole("block count", field("block count")?, 1, 1 << 24)?;
+    let most = Sectors::REQUEST_MAX.get();
+    let count = whole("block count", field("block count")?, 1, most)?;
     let response = micros("response time", field("response time")?)?;
     let gap = micros("gap", field("gap")?)?;
     if let Some(more) = fields.next() {
@@ -183,7 +194,8 @@ fn micros(name: &str, field: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 ///
-/// A request that does not lie on the drive, or not on whole sectors of it.
+/// A request that does not lie on the drive, or not on whole sectors of it, or that comes later than
+/// [`Time::LATEST`].
 pub fn validate(
     profile: &Profile,
     file: &str,
@@ -200,6 +212,12 @@ pub fn validate(
     let mut now = Time::ZERO;
     let mut modelled = Vec::with_capacity(trace.len());
     for (tag, request) in (0..).zip(trace) {
+        if now > Time::LATEST {
+            return Err(TraceError::TooLate {
+                file: file.to_owned(),
+                line: request.line,
+            });
+        }
         let extent =
             on_drive(request, per, drive.capacity().get()).map_err(|what| TraceError::Unfit {
                 file: file.to_owned(),
@@ -315,7 +333,7 @@ mod tests {
             ),
             (
                 "R Hit 1 0 1 1",
-                "block count `0` is not a whole number 1 to 16777216",
+                "block count `0` is not a whole number 1 to 8388608",
             ),
             (
                 "R Hit 1 1 nan 1",
@@ -354,6 +372,29 @@ mod tests {
             let _ = parse("t", &text[..cut]);
         }
         assert!(parse("t", "W Doub 1194877    15     17221.000").is_err());
+    }
+
+    /// Ten million lines with the longest gap that a line may have come to this.
+    #[test]
+    fn a_trace_of_more_years_than_there_are_is_an_error_at_the_first_line_beyond() {
+        let profile = crate::profile::by_name("wd5000aaks").expect("shipped");
+        let run = |requests: usize| {
+            let request = |line| Measured {
+                op: Op::Read,
+                blocks: Extent::at(8, 8),
+                response: Nanos::from_millis(1),
+                gap: Nanos::LONGEST,
+                line,
+            };
+            let trace: Vec<Measured> = (1..=requests).map(request).collect();
+            validate(&profile, "t", &trace).map(|report| report.requests)
+        };
+        assert_eq!(run(30), Ok(30));
+        let error = run(60).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "t, line 31: what stands before takes more than 292 years, and no model goes so far"
+        );
     }
 
     #[test]

@@ -519,7 +519,7 @@ impl<S: Scheduler> Engine<S> {
         self.stats.queued_max = self.stats.queued_max.max(queued);
         if let Some(plug) = self.config.plug {
             if empty {
-                self.plugged_until = Some(now + plug.timeout);
+                self.plugged_until = Some(now.saturating_add(plug.timeout));
             }
             if queued >= u64::from(plug.requests) || request.flags.has(Flags::SYNC) {
                 self.plugged_until = None;

@@ -2,7 +2,7 @@
 //!
 //! A log is text: a header line, settings, and then one line per event or command, in the order in
 //! which they passed through the engine. Numbers are decimal, times are nanoseconds since the start
-//! of the run, below 2^63.
+//! of the run, below 2^63 ([`Time::LATEST`]).
 //!
 //! ```text
 //! headtime-log 2
@@ -32,7 +32,7 @@
 //! | `depth` | requests in the drive at once |
 //! | `merge`, `merge_sectors_max` | `true` or `false`; sectors |
 //! | `commit_ahead`, `hide_processes` | `true` or `false` |
-//! | `plug` | `off`, or requests and a duration: `4 4ms` |
+//! | `plug` | `off`, or requests and a duration of at most 3650 days: `4 4ms` |
 //! | `curve` | what the scheduler believes of service times, if it asks for that: the factor of backward accesses in millionths, then points, sectors`:`nanoseconds |
 //! | `belief` | the drive by which a scheduler predicts positions, if one asks for that; opaque here (`headtime_disk`'s `profile::Reference`) |
 //!
@@ -57,9 +57,6 @@ pub use settings::{LogSettings, Setting, SettingsError};
 pub const VERSION: u32 = 2;
 
 const MAGIC: &str = "headtime-log";
-
-/// The latest time of a log, 292 years: later ones leave no room to add what a scheduler waits for.
-const LATEST: Time = Time::from_nanos(i64::MAX as u64);
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -162,7 +162,7 @@ impl Host {
         let mut shadow = Shadow {
             process,
             time: from,
-            until: from + AHEAD,
+            until: from.saturating_add(AHEAD),
             changes: std::mem::take(&mut self.changes),
         };
         shadow.changes.clear();

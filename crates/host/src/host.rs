@@ -302,3 +302,86 @@ impl Source for Host {
 
 /// So long a process may run ahead over what it finds in memory.
 pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use crate::{DiskSize, File, HostBuilder, HostError, HostSpec, ProcessSpec, Step};
+    use headtime_units::{Extent, Nanos, Sectors, Time};
+    use headtime_workload::Source;
+
+    fn builder() -> HostBuilder {
+        let disk = DiskSize {
+            capacity: Sectors::new(1 << 24),
+            sector_bytes: 512,
+        };
+        HostBuilder::new(HostSpec::default(), disk).expect("the defaults are allowed")
+    }
+
+    fn process(step: Step) -> ProcessSpec {
+        ProcessSpec {
+            program: 1,
+            behaviour: Box::new(move || step),
+            served_by: None,
+            start: Time::ZERO,
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "process 1 takes steps without end, and no time passes")]
+    fn a_program_that_takes_no_time() {
+        let mut builder = builder();
+        let barrier = builder.add_barrier(1);
+        builder.add_process(process(Step::Barrier(barrier)));
+        let mut host = builder.build(1).expect("it can be built");
+        host.poll(Time::ZERO);
+    }
+
+    #[test]
+    fn what_would_not_fit_into_memory_is_refused() {
+        let mut host = builder();
+        let empty = || File {
+            extents: Vec::new(),
+            size: 0,
+        };
+        let refused = (0..1 << 20).find_map(|_| host.add_file(empty()).err());
+        assert_eq!(refused, Some(HostError::TooManyFiles { most: 1 << 17 }));
+
+        let mut host = builder();
+        for _ in 0..=1_000_000 {
+            host.add_process(process(Step::Exit));
+        }
+        let error = host.build(1).err().map(|error| error.to_string());
+        let expected = "there are 1000001 processes; allowed are 1000000";
+        assert_eq!(error.as_deref(), Some(expected));
+    }
+
+    /// The end of the wait is the end of time, and who looks ahead from there looked beyond it.
+    #[test]
+    fn a_process_that_thinks_beyond_all_time_is_looked_ahead_of() {
+        let mut host = builder();
+        let file = File {
+            extents: vec![Extent::at(0, 8)],
+            size: 4096,
+        };
+        let file = host.add_file(file).expect("it fits");
+        let read = Step::Read {
+            file,
+            offset: 0,
+            len: 4096,
+        };
+        let mut steps = [Step::Think(Nanos::MAX), Step::Think(Nanos::MAX), read].into_iter();
+        let next = move || steps.next().unwrap_or(Step::Exit);
+        host.add_process(ProcessSpec {
+            behaviour: Box::new(next),
+            ..process(Step::Exit)
+        });
+        let mut host = host.build(1).expect("it can be built");
+        host.tell_ahead(true);
+        let start = Time::LATEST;
+        assert_eq!(host.poll(start), None);
+        assert_eq!(host.next_arrival(), Some(Time::NEVER));
+        // The read is foretold for then, or not at all.
+        let told = host.foretell().map(|told| told.at);
+        assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
+    }
+}

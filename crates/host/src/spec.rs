@@ -37,7 +37,7 @@ pub struct HostSpec {
     /// then). Rounded down to pages; 4 KiB to 64 MiB.
     pub request_max: Bytes,
     /// How often the flusher looks for pages to write; default 5 s (`dirty_writeback_centisecs`).
-    /// Not zero.
+    /// At least 1 ms.
     pub writeback_interval: Nanos,
     /// The flusher writes files that became dirty so long ago; default 30 s
     /// (`dirty_expire_centisecs`).
@@ -92,6 +92,9 @@ pub struct File {
     /// Bytes in it at the start of the run.
     pub size: u64,
 }
+
+/// Steps that programs may plan ahead, all together; each takes some 30 bytes.
+pub(crate) const PLANNED_MAX: u64 = 1 << 27;
 
 /// What a process does next.
 ///
@@ -153,7 +156,7 @@ pub enum Step {
 /// Knows no time and sees no result: what it does next depends on what it did, on nothing else.
 /// Built again from the same seed it says the same. After [`Step::Exit`] it is not asked again.
 pub trait Behaviour: Send {
-    /// What to do next. Of a million steps in a row at least one must take time.
+    /// What to do next. Of 268 million steps in a row at least one must take time.
     fn next(&mut self) -> Step;
 }
 
@@ -225,6 +228,20 @@ pub enum HostError {
         /// How many it can.
         most: u64,
     },
+    /// There are more files than the host can keep the state of.
+    #[error("there are more than {most} files")]
+    TooManyFiles {
+        /// How many it can.
+        most: usize,
+    },
+    /// There are more processes than the host can keep the state of.
+    #[error("there are {processes} processes; allowed are {most}")]
+    TooManyProcesses {
+        /// How many there are.
+        processes: usize,
+        /// How many it can.
+        most: usize,
+    },
     /// There is nothing to do.
     #[error("a host needs at least one process")]
     NoProcess,
@@ -272,6 +289,8 @@ pub struct HostBuilder {
     pub(crate) barriers: Vec<u32>,
     pub(crate) pools: Vec<u32>,
     pub(crate) processes: Vec<ProcessSpec>,
+    /// Steps that programs have planned.
+    pub(crate) planned: u64,
     pages: u64,
 }
 
@@ -291,6 +310,7 @@ impl HostBuilder {
             barriers: Vec::new(),
             pools: Vec::new(),
             processes: Vec::new(),
+            planned: 0,
             pages: 0,
         })
     }
@@ -312,9 +332,12 @@ impl HostBuilder {
     /// # Errors
     ///
     /// If it does not lie on the disk, if an extent is not a whole number of pages, if it is bigger
-    /// than its extents, or if there are too many pages in all (2³¹).
+    /// than its extents, or if there are too many pages (2³¹) or files (2²⁴) in all.
     pub fn add_file(&mut self, file: File) -> Result<FileId, HostError> {
         let number = self.files.len() + 1;
+        if number > FILES_MAX {
+            return Err(HostError::TooManyFiles { most: FILES_MAX });
+        }
         let page = self.page_sectors();
         let mut pages = 0u64;
         for extent in &file.extents {
@@ -395,11 +418,17 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no process, or if one names a pool or a program that cannot be; if a barrier has no
+    /// If there is no process, or more than a million, or if one names a pool or a program that cannot be; if a barrier has no
     /// members or more than there are processes; if a pool has no workers.
     pub fn build(self, seed: u64) -> Result<Host, HostError> {
         if self.processes.is_empty() {
             return Err(HostError::NoProcess);
+        }
+        if self.processes.len() > PROCESSES_MAX {
+            return Err(HostError::TooManyProcesses {
+                processes: self.processes.len(),
+                most: PROCESSES_MAX,
+            });
         }
         for (index, process) in self.processes.iter().enumerate() {
             if process.program > u32::from(u16::MAX) {
@@ -432,6 +461,11 @@ impl HostBuilder {
         Ok(Host::new(self, seed))
     }
 
+    /// Steps that may still be planned.
+    pub(crate) fn room_to_plan(&self) -> u64 {
+        PLANNED_MAX.saturating_sub(self.planned)
+    }
+
     /// Sectors of a page.
     pub(crate) fn page_sectors(&self) -> u64 {
         PAGE / u64::from(self.disk.sector_bytes)
@@ -440,6 +474,12 @@ impl HostBuilder {
 
 /// Pages that all files together may have; blocks of metadata come on top.
 const PAGES_MAX: u64 = 1 << 31;
+
+/// Files that there may be.
+const FILES_MAX: usize = if cfg!(test) { 1 << 17 } else { 1 << 24 };
+
+/// Processes that there may be.
+pub(crate) const PROCESSES_MAX: usize = 1_000_000;
 
 fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {
     let range = |good: bool, key, value: &dyn ToString, allowed| match good {
@@ -481,10 +521,10 @@ fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {
         "4KiB to 64MiB",
     )?;
     range(
-        !spec.writeback_interval.is_zero(),
+        spec.writeback_interval >= Nanos::from_millis(1),
         "writeback_interval",
         &spec.writeback_interval,
-        "more than 0",
+        "1ms and more",
     )?;
     range(
         (1..=100).contains(&spec.dirty_limit),

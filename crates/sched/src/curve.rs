@@ -28,6 +28,8 @@ pub struct ServiceCurve {
 pub enum CurveError {
     /// There are none.
     Empty,
+    /// There are more than [`ServiceCurve::POINTS_MAX`].
+    TooMany(usize),
     /// The first is not at distance 0.
     NotFromZero,
     /// A distance (by its index) is not larger than the one before.
@@ -42,6 +44,11 @@ impl core::fmt::Display for CurveError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             CurveError::Empty => f.write_str("a curve needs at least one point"),
+            CurveError::TooMany(points) => write!(
+                f,
+                "{points} points; allowed are {}",
+                ServiceCurve::POINTS_MAX
+            ),
             CurveError::NotFromZero => f.write_str("the first point must be at distance 0"),
             CurveError::NotRising(at) => write!(
                 f,
@@ -64,17 +71,23 @@ impl ServiceCurve {
     /// What the paper adds to backward accesses: half.
     pub const BACKWARD: Millionths = Millionths(1_500_000);
 
+    /// The most points of a curve: of two at nearly the same distance all between are passed over.
+    pub const POINTS_MAX: usize = 4_096;
+
     /// A curve through these points, distance and time.
     ///
     /// # Errors
     ///
-    /// If there is no point, the first is not at distance 0, distances do not rise, a time is 0 or
+    /// If there is no point, or too many, the first is not at distance 0, distances do not rise, a time is 0 or
     /// longer than a minute, or `backward` is below 1 or above 100.
     pub fn new(
         points: Vec<(Sectors, Nanos)>,
         backward: Millionths,
     ) -> Result<ServiceCurve, CurveError> {
         let first = points.first().ok_or(CurveError::Empty)?;
+        if points.len() > ServiceCurve::POINTS_MAX {
+            return Err(CurveError::TooMany(points.len()));
+        }
         if first.0 != Sectors::ZERO {
             return Err(CurveError::NotFromZero);
         }
@@ -290,6 +303,10 @@ mod tests {
             Err(CurveError::NotRising(1))
         );
         assert_eq!(refused(vec![at(0, 1), at(5, 0)]), Err(CurveError::Time(1)));
+        let many = |count| refused((0..count).map(|distance| at(distance, 1)).collect());
+        assert!(many(4_096).is_ok());
+        let error = many(4_097).unwrap_err();
+        assert_eq!(alloc::format!("{error}"), "4097 points; allowed are 4096");
         assert_eq!(
             ServiceCurve::new(vec![at(0, 1)], Millionths::ZERO),
             Err(CurveError::Backward)

@@ -583,7 +583,11 @@ fn unit_within<T>(text: &str, low: T, high: T) -> Result<T, Option<ParseUnitErro
 where
     T: FromStr<Err = ParseUnitError> + PartialOrd,
 {
-    let value: T = text.parse().map_err(Some)?;
+    let value: T = text.parse().map_err(|error| match error {
+        // What the option allows says more than what can be read.
+        ParseUnitError::TooLong | ParseUnitError::TooLarge => None,
+        error => Some(error),
+    })?;
     match (low..=high).contains(&value) {
         true => Ok(value),
         false => Err(None),

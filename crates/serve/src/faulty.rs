@@ -266,7 +266,9 @@ impl<D: Device> Device for Faulty<D> {
                     self.unreadable.push(extent);
                 }
             }
-            Fault::Stall(span) => self.stalled_until = self.stalled_until.max(now + span),
+            Fault::Stall(span) => {
+                self.stalled_until = self.stalled_until.max(now.saturating_add(span))
+            }
             Fault::LoseNext => self.to_lose += 1,
         }
         Ok(Sectors::ZERO)

@@ -499,6 +499,26 @@ fn a_timeout_that_comes_later_counts_for_what_is_there() {
     disk.stop().expect("stops");
 }
 
+/// The deadline lies behind all times, and to work it out ended the thread of the disk.
+#[test]
+fn a_timeout_longer_than_time_goes_is_none() {
+    let mut options = options(Clock::start());
+    options.timeout = Some(Nanos::MAX);
+    let (disk, _) = faulty(options);
+    assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
+    inject(&disk, Fault::Stall(Nanos::MAX));
+    let inbox = Inbox::new(1);
+    submit(&disk, read(&disk, 0, 0, &inbox));
+    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    disk.set_timeout(Some(Nanos::MAX));
+    disk.set_timeout(Some(Nanos::LONGEST));
+    now(disk.snapshot()).expect("runs");
+    assert!(inbox.poll().is_none(), "nobody has given up on it");
+    disk.set_timeout(Some(Nanos::from_millis(1)));
+    assert_eq!(kind(inbox.wait().result), Some(Kind::TimedOut));
+    disk.stop().expect_err("nor is the last flush answered");
+}
+
 #[test]
 fn what_waits_behind_a_lost_write_is_not_overtaken_by_it() {
     let mut options = options(Clock::start());

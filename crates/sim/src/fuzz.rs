@@ -2,7 +2,8 @@
 //!
 //! Each seed draws a drive, what it is told to do and how, what goes wrong, and when; then arrivals
 //! stop, and the queue must drain: nothing lost, nothing served twice, nothing out of order, every
-//! instant of the arm accounted for. The run is made twice, and its log must come out the same byte
+//! instant of the arm accounted for. Every third seed draws at the ends of what may be set: times of
+//! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. The run is made twice, and its log must come out the same byte
 //! for byte; then the log is replayed, and the engine must decide the same.
 
 use crate::{Report, RunError, Setup, Swap, run};
@@ -11,7 +12,7 @@ use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
 use headtime_engine::{Config, Engine, Plug, log};
 use headtime_sched::{
-    Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, policies,
+    Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
 };
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
@@ -193,6 +194,10 @@ fn draw(seed: u64) -> Plan {
     let mut random = Random(Pcg64Mcg::seed_from_u64(seed));
     let shipped = random.pick(profile::shipped());
     let name = shipped.name;
+    // A generator of its own, so that the other seeds draw what they always did.
+    let mut ends = seed
+        .is_multiple_of(3)
+        .then(|| Random(Pcg64Mcg::seed_from_u64(!seed)));
     let sptf = random.chance(40);
     let drive_depth = 1 + random.below(32) as u32;
     let (cache, noise) = (random.chance(80), random.chance(30));
@@ -218,7 +223,7 @@ fn draw(seed: u64) -> Plan {
             }
         })
         .expect("in range");
-    let config = Config {
+    let mut config = Config {
         depth: 1 + random.below(u64::from(drive_depth)) as u32,
         merge: random.chance(70),
         merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
@@ -232,8 +237,13 @@ fn draw(seed: u64) -> Plan {
         let text = if name == "sptf-sw" { "sptf-sw60" } else { name };
         text.parse().expect("a registered name")
     };
-    let scheduler = spec(&mut random);
-    let requests = requests(&mut random, profile.geometry.capacity.get());
+    let mut scheduler = spec(&mut random);
+    let mut requests = requests(&mut random, profile.geometry.capacity.get());
+    if let Some(ends) = &mut ends {
+        scheduler = with_options(ends, &scheduler);
+        config.plug = plug_at_an_end(ends, &mut requests);
+        begin_late(ends, &mut requests);
+    }
     let end = requests.last().map_or(Time::ZERO, |(at, _)| *at);
     let within = |random: &mut Random| Time::from_nanos(random.below(end.as_nanos() + 1));
     let mut swaps = Vec::new();
@@ -260,13 +270,22 @@ fn draw(seed: u64) -> Plan {
                 1 => Fault::Stall(Nanos::from_millis(random.below(2_000))),
                 _ => {
                     // A drive that swallows a command needs a host that gives up on it.
-                    timeout = Some(Nanos::from_secs(10));
+                    // A day, in which schedulers that wait for it look again every second.
+                    let long = ends.as_mut().is_some_and(|ends| ends.chance(50));
+                    let span = Nanos::from_secs(if long { 86_400 } else { 10 });
+                    timeout = timeout.or(Some(span));
                     Fault::LoseNext
                 }
             };
             faults.push((within(&mut random), fault));
         }
         faults.sort_by_key(|(at, _)| *at);
+    }
+    if let Some(ends) = &mut ends
+        && timeout.is_none()
+        && ends.chance(50)
+    {
+        timeout = Some(*ends.pick(&[Nanos::from_secs(3600), Nanos::LONGEST, Nanos::MAX]));
     }
     let mut drawn = format!(
         "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}",
@@ -282,9 +301,21 @@ fn draw(seed: u64) -> Plan {
     }
     // No access takes 200 ms, retries of a bad sector included; a lost command takes its timeout.
     let slowest = Nanos::from_millis(200) * requests.len() as u64 * 2;
-    let lost = timeout.unwrap_or(Nanos::ZERO) * 2 * faults.len() as u64;
+    let lost = timeout
+        .unwrap_or(Nanos::ZERO)
+        .saturating_mul(2 * faults.len() as u64);
     let stalls = Nanos::from_secs(2) * faults.len() as u64;
-    let drains_within = (end - Time::ZERO) + slowest + lost + stalls;
+    // The last few requests, those behind each flush, and what is tried again may wait for the timer of
+    // the plug.
+    let plugged = config
+        .plug
+        .map_or(Nanos::ZERO, |plug| plug.timeout)
+        .saturating_mul(2 * requests.len() as u64);
+    // A scheduler may wait behind each of them for as long as it was told to.
+    let held = longest_option(&scheduler).saturating_mul(2 * requests.len() as u64);
+    let drains_within = [slowest, stalls, lost, plugged, held]
+        .into_iter()
+        .fold(end - Time::ZERO, Nanos::saturating_add);
     Plan {
         profile,
         config,
@@ -296,6 +327,70 @@ fn draw(seed: u64) -> Plan {
         drains_within,
         drive_seed: seed,
         drawn,
+    }
+}
+
+/// The longest time among the options of a scheduler, and of what it wraps.
+fn longest_option(scheduler: &Spec) -> Nanos {
+    let own = scheduler.options().map(|(_, value)| match value {
+        Value::Duration(span) => span,
+        _ => Nanos::ZERO,
+    });
+    let inner = scheduler.inner().map(longest_option);
+    own.chain(inner).max().unwrap_or_default()
+}
+
+/// The scheduler with options at the ends of their ranges, or just inside.
+fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
+    let mut text = scheduler.to_string();
+    for (option, default) in scheduler.options() {
+        let (low, high) = option.range;
+        let value = match random.below(4) {
+            0 => low,
+            1 => high,
+            2 => match default {
+                Value::Duration(_) => Value::Duration(Nanos::from_nanos(1)),
+                Value::Choice(_) => {
+                    Value::Choice(option.words[random.below(option.words.len() as u64) as usize])
+                }
+                other => other,
+            },
+            _ => continue,
+        };
+        let _ = write!(text, ":{}={value}", option.key);
+    }
+    text.parse().expect("in range")
+}
+
+/// A plug with a timeout at an end, or none. With the longest only so few requests remain that all of
+/// them can wait for its end, again if they are tried again, within what a run may last.
+fn plug_at_an_end(random: &mut Random, requests: &mut Vec<(Time, NewRequest)>) -> Option<Plug> {
+    let timeout = match random.below(5) {
+        0 => return None,
+        1 => Nanos::ZERO,
+        2 => Nanos::from_nanos(1),
+        3 => Nanos::from_secs(86_400),
+        _ => {
+            requests.truncate(5);
+            Nanos::LONGEST
+        }
+    };
+    let requests = *random.pick(&[1, 4, u32::MAX]);
+    Some(Plug { requests, timeout })
+}
+
+/// Puts all arrivals off, by up to 80 years.
+fn begin_late(random: &mut Random, requests: &mut [(Time, NewRequest)]) {
+    let late = *random.pick(&[
+        Nanos::ZERO,
+        Nanos::from_nanos(1),
+        Nanos::from_secs(90_000),
+        Nanos::LONGEST,
+        Nanos::LONGEST * 8,
+    ]);
+    for (at, request) in requests {
+        *at += late;
+        request.arrival += late;
     }
 }
 

@@ -5,7 +5,7 @@ use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::{Audit, Violation};
 use headtime_engine::{Arrival, Command, Config, ConfigError, Engine, Event, Outcome, Stats, log};
-use headtime_sched::{Flags, Request, Scheduler, Tag, WaitStats};
+use headtime_sched::{Flags, Op, Request, Scheduler, Tag, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -24,6 +24,9 @@ pub struct Setup<'a> {
     pub warm_up: Nanos,
     /// When to stop if the source does not end before; what is unfinished then is not measured.
     pub limit: Option<Nanos>,
+    /// The most requests that may be unfinished; more, and the run ends with
+    /// [`RunError::Overload`]. At first 16,777,216, which take some gigabytes of memory.
+    pub unfinished_max: u64,
     /// What goes wrong with the drive, and when; in order of time.
     pub faults: Vec<(Time, Fault)>,
     /// When to give up on a command that the drive does not answer; never if `None`.
@@ -70,6 +73,7 @@ impl<'a> Setup<'a> {
             source,
             warm_up: Nanos::ZERO,
             limit: None,
+            unfinished_max: 1 << 24,
             faults: Vec::new(),
             timeout: None,
             swaps: Vec::new(),
@@ -128,6 +132,43 @@ pub enum RunError {
         /// Sectors of the drive.
         capacity: Sectors,
     },
+    /// A read or write is longer than drives take.
+    #[error("request {cookie} asks for {} sectors at once; allowed are {}", extent.len, Sectors::REQUEST_MAX)]
+    TooLong {
+        /// The source's name for it.
+        cookie: u64,
+        /// Its sectors.
+        extent: Extent,
+    },
+    /// The run goes on beyond [`Time::LATEST`].
+    #[error(
+        "at {at}: what comes next is more than 292 years from the start, and so far no run goes"
+    )]
+    TooLate {
+        /// When the last thing happened.
+        at: Time,
+    },
+    /// Reads and writes come and finish, and time stands still.
+    #[error(
+        "at {at}: {finished} reads and writes have finished, and no time has passed: neither the drive nor whoever \
+         asks takes any"
+    )]
+    Standstill {
+        /// When.
+        at: Time,
+        /// How many.
+        finished: u64,
+    },
+    /// Requests come faster than the drive serves them, and for long.
+    #[error(
+        "at {at}: {unfinished} requests are unfinished, and that is the most: they come faster than they are served"
+    )]
+    Overload {
+        /// When.
+        at: Time,
+        /// How many.
+        unfinished: u64,
+    },
     /// The audit found that the engine broke a promise: a bug.
     #[error("at {at}: {violation}")]
     Violation {
@@ -150,6 +191,10 @@ pub enum RunError {
 /// Progress is reported each time so many events have passed.
 const PROGRESS_EVENTS: u64 = 1 << 16;
 
+/// So many reads and writes may finish at one time. The buffer of a drive without overheads takes none
+/// to answer, and whoever asks again at once would do so for ever.
+const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
+
 /// Runs a workload on a drive under a scheduler until the source has ended and everything is
 /// finished, or until the limit.
 ///
@@ -159,8 +204,8 @@ const PROGRESS_EVENTS: u64 = 1 << 16;
 ///
 /// # Errors
 ///
-/// If the configuration is out of range, at the first request that leaves the disk, and if a bug
-/// shows.
+/// If the configuration is out of range, at the first request that leaves the disk or is too long, if
+/// the run has no end that can be come to, and if a bug shows.
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     World::new(setup)?.run()
 }
@@ -171,6 +216,7 @@ struct World<'a> {
     source: &'a mut dyn Source,
     warm: Time,
     stop: Time,
+    unfinished_max: u64,
     faults: VecDeque<(Time, Fault)>,
     swaps: VecDeque<Swap>,
     timeout: Option<Nanos>,
@@ -186,6 +232,8 @@ struct World<'a> {
     warm_head_time: Option<HeadTime>,
     now: Time,
     events: u64,
+    /// Reads and writes that have finished at this time.
+    finished_now: u64,
     /// Of schedulers that were swapped out.
     waits: WaitStats,
 }
@@ -212,6 +260,7 @@ impl<'a> World<'a> {
             source: setup.source,
             warm,
             stop: setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit),
+            unfinished_max: setup.unfinished_max,
             faults: setup.faults.into(),
             swaps: setup.swaps.into(),
             timeout: setup.timeout,
@@ -223,18 +272,21 @@ impl<'a> World<'a> {
             warm_head_time: None,
             now: Time::ZERO,
             events: 0,
+            finished_now: 0,
             waits: WaitStats::default(),
         })
     }
 
     fn run(mut self) -> Result<Report, RunError> {
-        loop {
-            let next = self.next();
-            if next > self.stop || next == Time::NEVER {
-                break;
+        while let Some(next) = self.next().filter(|next| *next <= self.stop) {
+            if next > Time::LATEST {
+                return Err(RunError::TooLate { at: self.now });
             }
             // A source may name a time that has passed: it then asks at once.
-            self.now = self.now.max(next);
+            if next > self.now {
+                self.now = next;
+                self.finished_now = 0;
+            }
             if self.warm_head_time.is_none() && self.now >= self.warm {
                 self.warm_head_time = Some(self.drive.head_time(self.warm));
             }
@@ -261,10 +313,10 @@ impl<'a> World<'a> {
             false => (self.stop, self.stop),
         };
         let until = until.max(self.warm.min(end));
-        // The last request may finish within the warm-up.
+        // The last request may finish within the warm-up, or nothing happen after it.
         let before = self
             .warm_head_time
-            .unwrap_or_else(|| self.drive.head_time(end));
+            .unwrap_or_else(|| self.drive.head_time(self.warm.min(end)));
         let head_time = self.drive.head_time(end).since(&before);
         self.measured
             .close(until, self.engine.unfinished().map(|(_, request)| request));
@@ -279,23 +331,22 @@ impl<'a> World<'a> {
         })
     }
 
-    /// When the next thing happens.
-    fn next(&self) -> Time {
-        let mut next = self.source.next_arrival().unwrap_or(Time::NEVER);
-        if let Some(at) = self.drive.next_event() {
-            next = next.min(at);
-        }
-        if let Some(at) = self.engine.next_wakeup() {
-            next = next.min(at);
-        }
+    /// When the next thing happens, if anything does.
+    fn next(&self) -> Option<Time> {
+        let mut next = self.drive.next_event().unwrap_or(Time::NEVER);
         for at in [
+            self.engine.next_wakeup(),
             self.faults.front().map(|(at, _)| *at),
             self.swaps.front().map(|swap| swap.at),
             self.deadlines.front().map(|(at, _)| *at),
         ] {
             next = next.min(at.unwrap_or(Time::NEVER));
         }
-        next
+        match self.source.next_arrival() {
+            // Whoever thinks for so long that it leaves 64 bits has not ended.
+            Some(at) => Some(next.min(at)),
+            None => Some(next).filter(|next| *next < Time::NEVER),
+        }
     }
 
     fn step(&mut self) -> Result<(), RunError> {
@@ -382,7 +433,10 @@ impl<'a> World<'a> {
         while self.tell_ahead
             && let Some(request) = self.source.foretell()
         {
-            self.handle(Event::Foretold(request))?;
+            // No run goes so far, and no log could be read that had it.
+            if request.at <= Time::LATEST {
+                self.handle(Event::Foretold(request))?;
+            }
         }
         Ok(())
     }
@@ -403,10 +457,17 @@ impl<'a> World<'a> {
                 Command::Issue(request) => {
                     self.drive.submit(now, drive_command(&request));
                     if let Some(timeout) = self.timeout {
-                        self.deadlines.push_back((now + timeout, request.tag));
+                        let deadline = now.saturating_add(timeout);
+                        self.deadlines.push_back((deadline, request.tag));
                     }
                 }
                 Command::Finish(done) => {
+                    let moves = matches!(done.request.op, Op::Read | Op::Write);
+                    self.finished_now += u64::from(moves);
+                    if self.finished_now > FINISHED_AT_ONCE_MAX {
+                        let finished = self.finished_now;
+                        return Err(RunError::Standstill { at: now, finished });
+                    }
                     self.measured.finished(now, &done);
                     self.source.completed(now, done.id);
                     self.foretell()?;
@@ -441,6 +502,16 @@ impl<'a> World<'a> {
                 extent,
                 capacity: self.capacity,
             });
+        }
+        let moves = matches!(op, Op::Read | Op::Write);
+        if moves && extent.len > Sectors::REQUEST_MAX {
+            return Err(RunError::TooLong { cookie, extent });
+        }
+        let stats = self.engine.stats();
+        let unfinished = stats.arrived - stats.finished;
+        if unfinished >= self.unfinished_max {
+            let at = self.now;
+            return Err(RunError::Overload { at, unfinished });
         }
         Ok(Arrival {
             id: cookie,

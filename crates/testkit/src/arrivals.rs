@@ -91,7 +91,8 @@ impl Scenario {
 }
 
 /// Whatever may arrive: bursts, sequential runs, the same address many times, overlapping requests,
-/// up to four processes, three classes, some held back; at any depth to 4, some with a swap.
+/// up to four processes, three classes, some held back; at any depth to 4, some with a swap; most from
+/// the start of time on, and some near its end.
 pub fn scenarios() -> impl Strategy<Value = Scenario> {
     let held = prop_oneof![9 => Just(0_u64), 1 => 0..30_000_u64];
     let class = prop_oneof![6 => Just(1_u8), 1 => Just(0), 1 => Just(2)];
@@ -123,13 +124,15 @@ fn with_extras(
         1..5_usize,
         any::<bool>(),
         prop::option::of(0..60_usize),
+        begins(),
     )
-        .prop_map(|(arrivals, extras, depth, merge, swap_after)| {
+        .prop_map(|(arrivals, extras, depth, merge, swap_after, begins)| {
             let arrivals = arrivals
                 .into_iter()
                 .zip(extras)
                 .filter(|(_, (_, _, kept))| *kept)
                 .map(|(arrival, (held, class, _))| Arrival {
+                    at: arrival.at + begins,
                     held: Nanos::from_micros(held),
                     class: Class(class),
                     ..arrival
@@ -144,6 +147,16 @@ fn with_extras(
                 ..scenario
             }
         })
+}
+
+/// When a scenario begins. An hour before the latest time that is let in there is room for the rest.
+fn begins() -> impl Strategy<Value = Nanos> {
+    const LATE: Nanos = Nanos::from_nanos(Time::LATEST.as_nanos() - 3_600_000_000_000);
+    let other = [Nanos::from_nanos(1), Nanos::from_secs(90_000), LATE];
+    prop_oneof![
+        9 => Just(Nanos::ZERO),
+        1 => prop::sample::select(other.to_vec()),
+    ]
 }
 
 fn shifted((by_us, mut arrivals): (u64, Vec<Arrival>)) -> Vec<Arrival> {

@@ -75,7 +75,10 @@ every_policy! {
         deadline: "deadline";
         deadline_in_a_hurry: "deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2";
         deadline_of_extremes: "deadline:read_expire=0ns:fifo_batch=0:writes_starved=0:front_merges=no";
+        deadline_of_nanoseconds: "deadline:read_expire=1ns:write_expire=1ns";
+        deadline_of_days: "deadline:read_expire=1d:write_expire=1d:fifo_batch=1000000:writes_starved=1000000";
         mq_deadline: "mq-deadline";
+        mq_deadline_of_days: "mq-deadline:read_expire=1d:write_expire=1d:prio_aging_expire=1d";
         mq_deadline_in_a_hurry: "mq-deadline:read_expire=2ms:fifo_batch=2:prio_aging_expire=8ms";
         clook: "clook";
         clook_one_by_one: "clook:batch=1";
@@ -93,7 +96,11 @@ every_policy! {
         anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
         anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
         anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
+        anticipatory_of_nanoseconds: "as:hz=100:read_expire=1ns:write_expire=1ns:read_batch_expire=1ns:write_batch_expire=1ns:antic_expire=1ns";
+        anticipatory_of_days: "as:read_expire=1d:write_expire=1d:read_batch_expire=1d:write_batch_expire=1d";
         cfq: "cfq";
+        cfq_of_nanoseconds: "cfq:hz=100:slice_sync=1ns:slice_async=1ns:slice_idle=1ns:fifo_expire_sync=1ns:fifo_expire_async=1ns";
+        cfq_of_days: "cfq:quantum=1000000:slice_sync=1d:slice_async=1d:slice_async_rq=1000000:fifo_expire_sync=1d:fifo_expire_async=1d";
         cfq_of_fast_ticks: "cfq:hz=1000";
         cfq_in_a_hurry: "cfq:hz=1000:quantum=1:slice_sync=3ms:slice_async=2ms:slice_async_rq=1:slice_idle=1ms:fifo_expire_sync=2ms:fifo_expire_async=4ms";
         cfq_that_never_waits: "cfq:slice_idle=0ns:back_seek_max=0";
@@ -104,6 +111,7 @@ every_policy! {
         stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
         stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
         stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
+        stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
         clairvoyant: "clairvoyant";
         clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
     }

@@ -70,6 +70,9 @@ impl Lba {
 impl Sectors {
     /// No sectors.
     pub const ZERO: Sectors = Sectors(0);
+    /// The longest read or write that a drive is given: 2²³ sectors, 4 GiB of those of 512 bytes, which
+    /// is the longest that Linux makes. With it a bound on time per sector is one on a request's time.
+    pub const REQUEST_MAX: Sectors = Sectors(1 << 23);
 
     /// `count` sectors.
     pub const fn new(count: u64) -> Sectors {

@@ -56,6 +56,8 @@ pub enum ParseUnitError {
     TooFine,
     /// More than 64 bits.
     TooLarge,
+    /// A duration above [`Nanos::LONGEST`].
+    TooLong,
 }
 
 impl fmt::Display for ParseUnitError {
@@ -80,6 +82,7 @@ impl fmt::Display for ParseUnitError {
             }
             ParseUnitError::TooFine => "at most six digits may follow the point",
             ParseUnitError::TooLarge => "too large",
+            ParseUnitError::TooLong => "a duration is at most 3650d",
         })
     }
 }
@@ -175,18 +178,23 @@ impl Decimal<'_> {
     }
 }
 
-/// Reads `100us`, `1.5ms`, `14d`: a number and one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`.
+/// Reads `100us`, `1.5ms`, `14d`: a number and one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`; at most
+/// [`Nanos::LONGEST`].
 impl FromStr for Nanos {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Nanos, ParseUnitError> {
-        parse(
+        let nanos = parse(
             text,
             &DURATIONS,
             ParseUnitError::NoDurationUnit,
             ParseUnitError::UnknownDurationUnit,
-        )
-        .map(Nanos::from_nanos)
+        );
+        match nanos.map(Nanos::from_nanos) {
+            Ok(span) if span <= Nanos::LONGEST => Ok(span),
+            Ok(_) | Err(ParseUnitError::TooLarge) => Err(ParseUnitError::TooLong),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -321,6 +329,7 @@ mod tests {
             ("14d", 1_209_600_000_000_000),
             ("0ns", 0),
             ("0.000000001s", 1),
+            ("3650d", 315_360_000_000_000_000),
         ] {
             assert_eq!(text.parse(), Ok(Nanos::from_nanos(nanos)), "{text}");
         }
@@ -355,7 +364,10 @@ mod tests {
             ("1.2.3ms", NoNumber),
             ("1 hour", UnknownDurationUnit),
             ("1.5ns", NotWhole),
-            ("999999999999d", TooLarge),
+            ("3650.1d", TooLong),
+            ("315360000000000001us", TooLong),
+            ("213503d", TooLong),
+            ("999999999999d", TooLong),
         ] {
             assert_eq!(text.parse::<Nanos>(), Err(error), "{text}");
         }
@@ -388,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn durations_round_trip(nanos in any::<u64>()) {
+        fn durations_round_trip(nanos in 0..=Nanos::LONGEST.as_nanos()) {
             let span = Nanos::from_nanos(nanos);
             prop_assert_eq!(span.to_string().parse(), Ok(span));
         }

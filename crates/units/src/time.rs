@@ -7,11 +7,14 @@ use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 /// A point in time: nanoseconds since the start of the run.
 ///
 /// The largest value, about 584 years, never occurs in a run and serves as "never"
-/// ([`Time::NEVER`]).
+/// ([`Time::NEVER`]). Half of the range is for points that somebody may name or a run may come to,
+/// up to [`Time::LATEST`]; the other half is room for sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 /// A span of time, in nanoseconds.
+///
+/// A text is a span of at most [`Nanos::LONGEST`]. What is computed may be longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
@@ -20,6 +23,12 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// A point that is never reached.
     pub const NEVER: Time = Time(u64::MAX);
+    /// The latest point that whoever reads times lets in, and to which a run goes: 2⁶³ − 1 ns, about
+    /// 292 years. Twenty-nine times [`Nanos::LONGEST`] later is still before [`Time::NEVER`], so a
+    /// time that was let in and a few spans that were do not overflow. A deadline, that is, a time
+    /// that may come from both and need not come, is added up with [`Time::saturating_add`]
+    /// nevertheless: the sum of many must be no error.
+    pub const LATEST: Time = Time(i64::MAX as u64);
 
     /// The point `nanos` nanoseconds after the start of the run.
     pub const fn from_nanos(nanos: u64) -> Time {
@@ -57,6 +66,8 @@ impl Nanos {
     pub const ZERO: Nanos = Nanos(0);
     /// The longest span.
     pub const MAX: Nanos = Nanos(u64::MAX);
+    /// The longest span that a text may name: 3650 days. See [`Time::LATEST`].
+    pub const LONGEST: Nanos = Nanos::from_secs(3650 * 86_400);
 
     /// A span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Nanos {
@@ -69,7 +80,7 @@ impl Nanos {
     ///
     /// If it does not fit into 64 bits of nanoseconds.
     pub const fn from_micros(micros: u64) -> Nanos {
-        Nanos(micros * 1_000)
+        times(micros, 1_000)
     }
 
     /// A span of `millis` milliseconds.
@@ -78,7 +89,7 @@ impl Nanos {
     ///
     /// If it does not fit into 64 bits of nanoseconds.
     pub const fn from_millis(millis: u64) -> Nanos {
-        Nanos(millis * 1_000_000)
+        times(millis, 1_000_000)
     }
 
     /// A span of `secs` seconds.
@@ -87,7 +98,7 @@ impl Nanos {
     ///
     /// If it does not fit into 64 bits of nanoseconds.
     pub const fn from_secs(secs: u64) -> Nanos {
-        Nanos(secs * 1_000_000_000)
+        times(secs, 1_000_000_000)
     }
 
     /// The span nearest to `millis` milliseconds; zero for negative values and NaN.
@@ -126,9 +137,22 @@ impl Nanos {
         Nanos(self.0.saturating_add(other.0))
     }
 
+    /// `self` so many times, at most [`Nanos::MAX`].
+    pub const fn saturating_mul(self, times: u64) -> Nanos {
+        Nanos(self.0.saturating_mul(times))
+    }
+
     /// Whether the span is empty.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
+    }
+}
+
+/// The product, also where overflow is not checked otherwise.
+const fn times(count: u64, unit: u64) -> Nanos {
+    match count.checked_mul(unit) {
+        Some(nanos) => Nanos(nanos),
+        None => panic!("span overflow"),
     }
 }
 
@@ -289,6 +313,20 @@ mod tests {
         assert_eq!(Time::from_nanos(3_000) - start, Nanos::from_nanos(2_000));
         assert_eq!(start.saturating_since(Time::from_nanos(5_000)), Nanos::ZERO);
         assert_eq!(Time::NEVER.saturating_add(Nanos::from_secs(1)), Time::NEVER);
+    }
+
+    #[test]
+    fn what_is_let_in_adds_up() {
+        let few = (0..29).map(|_| Nanos::LONGEST).sum::<Nanos>();
+        assert!(Time::LATEST + few < Time::NEVER);
+        assert_eq!(Nanos::LONGEST.to_string(), "315360000s");
+        assert_eq!(Nanos::MAX.saturating_mul(2), Nanos::MAX);
+    }
+
+    #[test]
+    #[should_panic(expected = "span overflow")]
+    fn spans_in_larger_units_do_not_wrap() {
+        let _ = Nanos::from_millis(u64::MAX / 1_000);
     }
 
     #[test]

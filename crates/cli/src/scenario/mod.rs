@@ -164,6 +164,10 @@ impl std::str::FromStr for Firmware {
 
 /// The most processes of a scenario.
 pub const PROCESSES_MAX: u64 = 1_000_000;
+/// The most requests that all of them may have outstanding.
+pub const OUTSTANDING_MAX: u64 = 10_000_000;
+/// The most that a merged request may ask for.
+pub const MERGE_MAX: Bytes = Bytes(1 << 30);
 /// The most repeats of a run.
 pub const REPEATS_MAX: u64 = 1_000;
 /// The most runs of a scenario, repeats included: the lists of what is compared multiply.

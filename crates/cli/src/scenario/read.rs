@@ -3,8 +3,8 @@
 use super::programs;
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
 use super::{
-    Firmware, Group, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX, Reading, Replay, Scenario,
-    Workload,
+    Firmware, Group, MERGE_MAX, OUTSTANDING_MAX, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX,
+    Reading, Replay, Scenario, Workload,
 };
 use headtime_disk::profile::by_name;
 use headtime_engine::Plug;
@@ -99,8 +99,9 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         }
         merge = engine.flags("merge")?.unwrap_or(merge);
         merge_max = engine.size("merge_max")?.unwrap_or(merge_max);
-        if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) {
-            return Err(engine.error("merge_max", "allowed is a multiple of 512B, from 512B on"));
+        if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) || merge_max > MERGE_MAX {
+            let problem = "allowed is a multiple of 512B, up to 1GiB";
+            return Err(engine.error("merge_max", problem));
         }
         commit_ahead = engine.flags("commit_ahead")?.unwrap_or(commit_ahead);
         plug = self::plug(&mut engine, plug)?;
@@ -237,19 +238,30 @@ fn plug(engine: &mut Section<'_>, otherwise: Option<Plug>) -> Result<Option<Plug
 
 fn groups(sections: Vec<Section<'_>>) -> Result<Vec<Group>, TreeError> {
     let mut groups: Vec<Group> = Vec::new();
-    let mut processes = 0;
+    let (mut processes, mut outstanding) = (0, 0);
     for section in sections {
         let place = section.place().clone();
         let key = section.path().to_owned();
         let group = group(section)?;
         processes += u64::from(group.processes);
-        if processes > PROCESSES_MAX {
-            let problem = format!("more than {PROCESSES_MAX} processes in all");
-            return Err(TreeError {
-                place,
-                key,
-                problem,
-            });
+        if let Pacing::Closed {
+            outstanding: each, ..
+        } = group.process.pacing
+        {
+            outstanding += u64::from(group.processes) * u64::from(each);
+        }
+        for (count, most, what) in [
+            (processes, PROCESSES_MAX, "processes"),
+            (outstanding, OUTSTANDING_MAX, "requests outstanding"),
+        ] {
+            if count > most {
+                let problem = format!("more than {most} {what} in all");
+                return Err(TreeError {
+                    place,
+                    key,
+                    problem,
+                });
+            }
         }
         groups.push(group);
     }
@@ -563,6 +575,61 @@ mod tests {
                 "[run]",
                 "[engine]\nmerge_max = \"1000B\"\n[run]",
                 "allowed is a multiple of 512B",
+            ),
+            (
+                "[run]",
+                "[engine]\nmerge_max = \"1073742336B\"\n[run]",
+                "engine.merge_max: allowed is a multiple of 512B, up to 1GiB",
+            ),
+            (
+                "[run]",
+                "[engine]\nplug = true\nplug_timeout = \"213503d\"\n[run]",
+                "s.toml:16: engine.plug_timeout: \"213503d\": a duration is at most 3650d",
+            ),
+            (
+                "warm_up = \"10s\"",
+                "warm_up = \"315360000.000000001s\"",
+                "run.warm_up: \"315360000.000000001s\": a duration is at most 3650d",
+            ),
+            (
+                "duration = \"310s\"",
+                "duration = \"3651d\"",
+                "run.duration: \"3651d\": a duration is at most 3650d",
+            ),
+            (
+                "size = \"4KiB\"",
+                "think = \"exponential(213503d)\"",
+                "a duration is at most 3650d",
+            ),
+            (
+                "size = \"4KiB\"",
+                "gap = \"uniform(1s..99999d)\"",
+                "a duration is at most 3650d",
+            ),
+            (
+                "size = \"4KiB\"",
+                "start = \"99999d\"",
+                "workload[0].start: \"99999d\": a duration is at most 3650d",
+            ),
+            (
+                "size = \"4KiB\"",
+                "until = \"99999d\"",
+                "workload[0].until: \"99999d\": a duration is at most 3650d",
+            ),
+            (
+                "schedulers = [\"noop\",",
+                "schedulers = [\"stream(deadline:read_expire=213503d)\",",
+                "read_expire is \"213503d\"; allowed is 0ns to 86400s",
+            ),
+            (
+                "schedulers = [\"noop\",",
+                "schedulers = [\"stream(deadline):slice=213503d\",",
+                "slice is \"213503d\"; allowed is 0ns to 86400s",
+            ),
+            (
+                "processes = 16",
+                "processes = 1000000\noutstanding = 11",
+                "workload[0]: more than 10000000 requests outstanding in all",
             ),
             (
                 "seed = 1",

@@ -250,6 +250,17 @@ fn errors_say_what_is_allowed() {
             "seek.head_switch: 8s is not allowed; allowed is 0 to 4s",
         ),
         (
+            "read_sector = \"1.7us\"",
+            "read_sector = \"100.000001ms\"",
+            "bus.read_sector: 100.000001ms is not allowed; allowed is 0 to 100ms",
+        ),
+        (
+            "head_switch = \"0.8ms\"",
+            "head_switch = \"213503d\"",
+            "seek.head_switch: is \"213503d\", but should be a duration in quotes, such as \"0.8ms\" (a \
+             duration is at most 3650d)",
+        ),
+        (
             "sector = \"512B\"\n# Bytes in a sector on",
             "sector = \"520B\"\n# Bytes in a sector on",
             "geometry.sector: 520B is not allowed; allowed is 512B or 4KiB",

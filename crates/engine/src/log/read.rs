@@ -1,6 +1,6 @@
 //! Reading.
 
-use super::{Decision, LATEST, LogError, MAGIC, OPS, OUTCOMES, Record};
+use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
 use crate::{Arrival, Event, Outcome};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
 use headtime_units::{Extent, Time};
@@ -290,8 +290,8 @@ impl<'a> Fields<'a> {
 
     fn time(&mut self) -> Result<Time, String> {
         let time = self.number("time").map(Time::from_nanos)?;
-        if time > LATEST {
-            let (time, latest) = (time.as_nanos(), LATEST.as_nanos());
+        if time > Time::LATEST {
+            let (time, latest) = (time.as_nanos(), Time::LATEST.as_nanos());
             return Err(format!("the time is {time}; allowed is up to {latest}"));
         }
         Ok(time)

@@ -4,6 +4,7 @@ use super::{LogError, Reader, Record};
 use crate::{Config, Plug};
 use headtime_sched::ServiceCurve;
 use headtime_units::{Millionths, Nanos, Sectors};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::BufRead;
 use std::str::FromStr;
@@ -145,8 +146,9 @@ impl LogSettings {
     /// If one that is needed is missing, is there twice, or is wrong; the error names its line, and
     /// what is allowed.
     pub fn from_settings(settings: &[Setting]) -> Result<LogSettings, SettingsError> {
-        for (at, setting) in settings.iter().enumerate() {
-            if settings[..at].iter().any(|other| other.key == setting.key) {
+        let mut keys = BTreeSet::new();
+        for setting in settings {
+            if !keys.insert(&setting.key) {
                 return Err(SettingsError::Twice {
                     line: setting.line,
                     key: setting.key.clone(),
@@ -163,7 +165,10 @@ impl LogSettings {
             merge: get("merge").truth()?,
             merge_sectors_max: Sectors::new(get("merge_sectors_max").number(0..=u64::MAX)?),
             commit_ahead: get("commit_ahead").truth()?,
-            plug: get("plug").parse(plug, "allowed are `off`, or requests and a time: `4 4ms`")?,
+            plug: get("plug").parse(
+                plug,
+                "allowed are `off`, or requests and a time of at most 3650d: `4 4ms`",
+            )?,
             hide_origins: get("hide_processes").truth()?,
         };
         if config.merge && config.merge_sectors_max == Sectors::ZERO {

@@ -286,6 +286,23 @@ fn settings_round_trip() {
     }
 }
 
+/// To look for each among all before it took minutes.
+#[test]
+fn a_setting_that_is_there_twice_is_found_among_a_hundred_thousand() {
+    let mut text = lines_of(&LogSettings::new(Config::default(), "noop"));
+    for number in 0..100_000 {
+        write_setting(&mut text, &format!("key{number}"), "value");
+    }
+    let settings = settings_of(&text).expect("others are for people");
+    assert_eq!(settings.others.len(), 100_000);
+    write_setting(&mut text, "key0", "value");
+    let error = settings_of(&text).expect_err("key0 is there twice");
+    assert_eq!(
+        error.to_string(),
+        "line 100009: the setting `key0` is there twice"
+    );
+}
+
 #[test]
 fn settings_that_do_not_do_are_named() {
     let good = lines_of(&LogSettings::new(Config::default(), "noop"));
@@ -322,7 +339,14 @@ fn settings_that_do_not_do_are_named() {
         (
             "plug off",
             "plug 4",
-            "line 7: the setting `plug` is \"4\"; allowed are `off`, or requests and a time: `4 4ms`",
+            "line 7: the setting `plug` is \"4\"; allowed are `off`, or requests and a time of at most 3650d: \
+             `4 4ms`",
+        ),
+        (
+            "plug off",
+            "plug 4 213503d",
+            "line 7: the setting `plug` is \"4 213503d\"; allowed are `off`, or requests and a time of at most \
+             3650d: `4 4ms`",
         ),
         (
             "hide_processes false",

@@ -43,10 +43,11 @@ fn arrivals() -> impl Strategy<Value = Vec<Timed>> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let plug = (1_u32..6, 1_u64..5000).prop_map(|(requests, us)| Plug {
-        requests,
-        timeout: Nanos::from_micros(us),
-    });
+    let timeout = prop_oneof![
+        4 => (1_u64..5000).prop_map(Nanos::from_micros),
+        1 => prop::sample::select(vec![Nanos::ZERO, Nanos::from_nanos(1), Nanos::LONGEST]),
+    ];
+    let plug = (1_u32..6, timeout).prop_map(|(requests, timeout)| Plug { requests, timeout });
     let plug = proptest::option::of(plug);
     (
         1_u32..8,

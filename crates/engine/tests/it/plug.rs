@@ -45,6 +45,30 @@ fn a_lone_request_waits_for_the_timer() {
     assert_eq!(engine.next_wakeup(), None);
 }
 
+/// The end of so long a wait lies behind all times that there are.
+#[test]
+fn a_plug_that_no_timer_ends_is_opened_by_the_next_request_that_somebody_waits_for() {
+    let config = Config {
+        plug: Some(Plug {
+            requests: 4,
+            timeout: Nanos::MAX,
+        }),
+        ..Config::default()
+    };
+    let mut engine = Engine::new(config, WorkConserving::new(Noop::new())).expect("valid");
+    let late = Time::LATEST;
+    engine.handle(late, read(0, 100));
+    assert_eq!(issued(&mut engine, late), []);
+    assert_eq!(engine.next_wakeup(), Some(Time::NEVER));
+    engine.handle(late, Event::Woke);
+    assert_eq!(issued(&mut engine, late), []);
+    let mut waited_for = arrival(1, Op::Read, 900, 8, 0);
+    waited_for.flags = Flags::SYNC;
+    engine.handle(late, Event::Arrived(waited_for));
+    assert_eq!(issued(&mut engine, late), [100]);
+    assert_eq!(engine.next_wakeup(), None);
+}
+
 #[test]
 fn what_comes_meanwhile_is_merged() {
     let mut engine = plugged();

@@ -143,6 +143,9 @@ impl GrepSpec {
                                 size,
                             })
                             .map_err(|error| site.host(error))?;
+                        let steps = jobs.len() + 1 + file.layout.indirect.len();
+                        let steps = steps as u64 + size.div_ceil(self.read.0);
+                        site.check_plan(builder.room_to_plan(), steps)?;
                         jobs.push(Job::Block(file.inode_block));
                         let mut indirect = file.layout.indirect.iter().peekable();
                         for offset in (0..size).step_by(self.read.0 as usize) {
@@ -157,6 +160,8 @@ impl GrepSpec {
                     }
                 }
             }
+            // Of directories there are so few that they cannot be too many.
+            builder.planned += jobs.len() as u64;
             builder.add_process(ProcessSpec {
                 program: program + number,
                 behaviour: Box::new(Search {

@@ -32,6 +32,7 @@ pub use postmark::PostMarkSpec;
 pub use tpch::TpcHSpec;
 
 use crate::layout::LayoutError;
+use crate::spec::{PLANNED_MAX, PROCESSES_MAX};
 use crate::{File, HostBuilder, HostError};
 use headtime_units::{Bytes, Extent, Lba, Sectors, nearest};
 use thiserror::Error;
@@ -66,6 +67,16 @@ pub enum BenchmarkError {
         found: String,
         /// What may be.
         allowed: &'static str,
+    },
+    /// It does more than can be planned ahead.
+    #[error(
+        "{benchmark}: more than {most} calls to be planned; make fewer or larger ones, or scale it down"
+    )]
+    TooLong {
+        /// Which benchmark.
+        benchmark: &'static str,
+        /// How many calls and blocks of metadata all programs of a host may plan.
+        most: u64,
     },
     /// Its files do not fit on the disk.
     #[error("{benchmark}: the data ends at byte {end}, the disk at {capacity}")]
@@ -239,6 +250,34 @@ impl Site {
     /// For one call.
     fn check_call(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
         self.check((1..=1 << 30).contains(&size.0), key, size, "1B to 1GiB")
+    }
+
+    /// For so many processes more.
+    fn check_processes(
+        self,
+        builder: &HostBuilder,
+        key: &'static str,
+        programs: u32,
+        each: u32,
+    ) -> Result<(), BenchmarkError> {
+        let room = PROCESSES_MAX.saturating_sub(builder.processes.len()) as u64;
+        let good = u64::from(programs) * u64::from(each) <= room;
+        self.check(good, key, each, "at most 1000000 processes in all")
+    }
+
+    /// For so many steps planned ahead where there is room for `room`.
+    fn check_plan(self, room: u64, steps: u64) -> Result<(), BenchmarkError> {
+        match steps <= room {
+            true => Ok(()),
+            false => Err(self.too_long()),
+        }
+    }
+
+    fn too_long(self) -> BenchmarkError {
+        BenchmarkError::TooLong {
+            benchmark: self.benchmark,
+            most: PLANNED_MAX,
+        }
     }
 
     fn layout(self, source: LayoutError) -> BenchmarkError {

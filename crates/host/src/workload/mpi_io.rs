@@ -99,6 +99,7 @@ impl MpiIoSpec {
         let site = Site::new("mpi-io-test", builder);
         site.check_count("programs", self.programs)?;
         site.check_count("processes", self.processes)?;
+        site.check_processes(builder, "processes", self.programs, self.processes)?;
         site.check_count("servers", self.servers)?;
         site.check_count("workers", self.workers)?;
         let pages = self.block.0 >= 4096 && self.block.0.is_multiple_of(4096);

@@ -77,6 +77,7 @@ impl MultiThreadsSpec {
         let site = Site::new("multi-threads", builder);
         site.check_count("processes", self.processes)?;
         site.check_count("threads", self.threads)?;
+        site.check_processes(builder, "threads", self.processes, self.threads)?;
         site.check_size("file", self.file)?;
         site.check_call("segment", self.segment)?;
         site.check_call("read", self.read)?;

@@ -4,6 +4,7 @@ use super::{BenchmarkError, Site};
 use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError, Random};
 use crate::{Behaviour, File, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Lba, Nanos, Time};
+use std::collections::BTreeSet;
 
 /// `postmark`: several instances of PostMark 1.5, each with a directory of small files.
 ///
@@ -109,11 +110,13 @@ impl PostMarkSpec {
             let mut fs = Ext3::format(partition, site.sector_bytes, Ext3Options::default(), own)
                 .map_err(|error| site.layout(error))?;
             fs.set_writer(random.bits());
-            let mut run = Run::prepare(self, fs, random, few(self.files), few(self.transactions))
-                .map_err(|error| site.layout(error))?;
+            let counts = (few(self.files), few(self.transactions));
+            let mut run = Run::prepare(self, fs, random, counts, builder.room_to_plan())
+                .map_err(|error| error.of(site))?;
             if self.metadata_cached {
                 run.jobs.retain(|job| !matches!(job, Job::Load(_)));
             }
+            builder.planned += run.jobs.len() as u64;
             let mut ids = Vec::with_capacity(run.files.len());
             for file in run.files {
                 let id = builder
@@ -192,14 +195,37 @@ struct Run {
     call: u64,
 }
 
+/// Why an instance cannot be worked out.
+enum Unplanned {
+    Layout(LayoutError),
+    /// It has more steps than there is room for.
+    TooLong,
+}
+
+impl Unplanned {
+    fn of(self, site: Site) -> BenchmarkError {
+        match self {
+            Unplanned::Layout(error) => site.layout(error),
+            Unplanned::TooLong => site.too_long(),
+        }
+    }
+}
+
+impl From<LayoutError> for Unplanned {
+    fn from(error: LayoutError) -> Unplanned {
+        Unplanned::Layout(error)
+    }
+}
+
 impl Run {
+    /// Of so many files and transactions, where there is room for `room` steps.
     fn prepare(
         spec: &PostMarkSpec,
         mut fs: Ext3,
         mut random: Random,
-        count: u32,
-        transactions: u32,
-    ) -> Result<Run, LayoutError> {
+        (count, transactions): (u32, u32),
+        room: u64,
+    ) -> Result<Run, Unplanned> {
         let mut root = fs.root();
         let directory = fs.make_directory(&mut root, 8)?;
         let mut run = Run {
@@ -222,11 +248,16 @@ impl Run {
             run.files[place].before = size;
             *slot = Some(place as u32);
         }
+        // The places that are free.
+        let mut free: BTreeSet<usize> = (count as usize..table.len()).collect();
         let mut there = count;
         let mut next_place = count as usize;
         for _ in 0..transactions {
             if there == 0 {
                 break;
+            }
+            if run.jobs.len() as u64 > room {
+                return Err(Unplanned::TooLong);
             }
             run.jobs.push(Job::Think(spec.cpu));
             let (_, file) = used(&table, &mut random);
@@ -237,11 +268,12 @@ impl Run {
             }
             if random.below(10) < u64::from(spec.bias_create) {
                 // Behind the last place taken, or else the first free one.
-                let free = match table.get(next_place) {
+                let place = match table.get(next_place) {
                     Some(None) => Some(next_place),
-                    _ => table.iter().position(Option::is_none),
+                    _ => free.first().copied(),
                 };
-                if let Some(place) = free {
+                if let Some(place) = place {
+                    free.remove(&place);
                     let size = draw(&mut random);
                     let file = run.make(&mut random, size)?;
                     run.create(file, size);
@@ -253,6 +285,7 @@ impl Run {
                 let (place, file) = used(&table, &mut random);
                 run.delete(file);
                 table[place] = None;
+                free.insert(place);
                 there -= 1;
             }
         }

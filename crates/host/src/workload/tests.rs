@@ -675,3 +675,54 @@ fn numbers_out_of_range_are_named() {
         "mpi-io-test: block is 1kB; allowed is a multiple of 4KiB, at most 1GiB"
     );
 }
+
+#[test]
+fn what_would_take_too_much_to_plan_is_refused() {
+    let refused = |spec: BenchmarkSpec, planned: u64| {
+        let mut builder = builder();
+        builder.planned = planned;
+        let error = spec.add(&mut builder, 1, 1).expect_err("it is too much");
+        error.to_string()
+    };
+    // As if others had planned nearly all that can be; a file has more bytes than there is room for.
+    let planned = PLANNED_MAX - 1_000;
+    let grep = GrepSpec {
+        read: Bytes(1),
+        ..GrepSpec::default()
+    };
+    let expected = "grep: more than 134217728 calls to be planned; make fewer or larger ones, or scale it \
+                    down";
+    assert_eq!(refused(BenchmarkSpec::Grep(grep), planned), expected);
+    let postmark = PostMarkSpec {
+        transactions: 100_000_000,
+        ..PostMarkSpec::default()
+    };
+    let expected = expected.replace("grep", "postmark");
+    assert_eq!(
+        refused(BenchmarkSpec::PostMark(postmark), planned),
+        expected
+    );
+
+    let threads = MultiThreadsSpec {
+        processes: 4096,
+        threads: 4096,
+        file: Bytes(4096),
+        file_distance: Bytes(4096),
+        process_distance: Bytes(1 << 24),
+        ..MultiThreadsSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::MultiThreads(threads), 0),
+        "multi-threads: threads is 4096; allowed is at most 1000000 processes in all"
+    );
+    let mpi = MpiIoSpec {
+        programs: 4096,
+        processes: 4096,
+        servers: 1,
+        ..MpiIoSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::MpiIo(mpi), 0),
+        "mpi-io-test: processes is 4096; allowed is at most 1000000 processes in all"
+    );
+}

@@ -254,6 +254,17 @@ fn errors_say_where_and_what_is_allowed() {
     ] {
         assert_eq!(changed(from, to), expected);
     }
+    // Nobody measures at so many distances, and each takes time to be looked at.
+    let rows: String = (1..=1_000)
+        .map(|at| format!("    [{at}, 300, 300, 0, 1],\n"))
+        .collect();
+    let text = changed(
+        "points_us = [\n    [0,",
+        &format!("points_us = [\n{rows}    [0,"),
+    );
+    let expected =
+        "c.toml:21: curve.points_us: an array is not allowed; allowed is an array of up to 1000 [";
+    assert!(text.starts_with(expected), "{text}");
     let text = changed("[curve]", "[curve");
     assert!(text.starts_with("c.toml:16: "), "{text}");
 }

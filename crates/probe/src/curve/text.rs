@@ -403,14 +403,14 @@ impl<'a> Table<'a> {
 
     /// The points, each farther than the one before and no cheaper.
     fn points(&self, key: &'static str) -> Result<Vec<Point>, CurveFileError> {
-        const ROWS: &str = "an array of [distance, curve, mean, deviation, samples], the first at \
-                            distance 0";
+        const ROWS: &str = "an array of up to 1000 [distance, curve, mean, deviation, samples], the \
+                            first at distance 0";
         const ROW: &str = "[distance, curve, mean, deviation, samples]: integers from 0, but times in \
                            us, above 0 (the deviation from 0) to 60000000";
         let (value, line) = self.get(key, ROWS)?;
         let rows = value
             .as_array()
-            .filter(|rows| !rows.is_empty())
+            .filter(|rows| (1..=DISTANCES_MAX as usize).contains(&rows.len()))
             .ok_or_else(|| self.value_error(line, key, value, ROWS))?;
         let mut points: Vec<Point> = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {

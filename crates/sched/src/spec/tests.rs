@@ -104,6 +104,16 @@ fn says_what_is_wrong_and_what_is_allowed() {
              86400s",
         ),
         (
+            "deadline:read_expire=213503d",
+            "scheduler \"deadline:read_expire=213503d\": read_expire is \"213503d\"; allowed is 0ns \
+             to 86400s",
+        ),
+        (
+            "sptf:age_weight=18446744073710",
+            "scheduler \"sptf:age_weight=18446744073710\": age_weight is \"18446744073710\"; allowed \
+             is 0 to 1000",
+        ),
+        (
             "sptf:age_weight=30ms",
             "scheduler \"sptf:age_weight=30ms\": age_weight is \"30ms\"; not a plain number; \
              write for example 0.03, without a unit",

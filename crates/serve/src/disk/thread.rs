@@ -394,7 +394,7 @@ impl Thread {
         self.given[index] = Some(*request);
         if let Some(timeout) = self.timeout {
             self.deadlines.push_back(Deadline {
-                at: at + timeout,
+                at: at.saturating_add(timeout),
                 tag: request.tag,
                 serial: self.issued,
                 promises: 0,

@@ -16,6 +16,7 @@ pub use per_process::ClosedPerProcess;
 pub use script::{Script, ScriptRequest};
 
 use crate::{Format, PastTheEnd};
+use headtime_units::{Extent, Sectors};
 use thiserror::Error;
 
 /// Why a trace cannot be replayed as asked.
@@ -32,6 +33,37 @@ pub enum ReplayError {
         device: u32,
         /// Those that there are, separated by commas.
         present: String,
+    },
+    /// There are more devices than exports of a disk have numbers.
+    #[error(
+        "the trace is of {devices} devices; allowed are {}; choose some",
+        u16::MAX
+    )]
+    TooManyDevices {
+        /// How many were chosen.
+        devices: usize,
+    },
+    /// A request is longer than drives take.
+    #[error(
+        "request {request} is a read or write of {} sectors of {sector_bytes} bytes; allowed are {}",
+        extent.len,
+        Sectors::REQUEST_MAX
+    )]
+    TooLong {
+        /// Which request of the trace in order of arrival, counted from 1.
+        request: u64,
+        /// Its sectors on the drive.
+        extent: Extent,
+        /// Bytes in a sector of the drive.
+        sector_bytes: u32,
+    },
+    /// A request arrives later than any run goes.
+    #[error(
+        "request {request} arrives 292 years after the start or later, and so far no run goes; replay the trace faster"
+    )]
+    TooLate {
+        /// Which request of the chosen devices in order of arrival, counted from 1.
+        request: u64,
     },
     /// A request has no arrival.
     #[error(

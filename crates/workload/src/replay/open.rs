@@ -1,7 +1,7 @@
 //! A replay that keeps the recorded arrivals.
 
 use super::script::Cursor;
-use super::{ReplayError, Script};
+use super::{ReplayError, Script, ScriptRequest};
 use crate::{NewRequest, Source};
 use headtime_units::{Nanos, Time};
 use std::fmt;
@@ -91,7 +91,7 @@ impl OpenReplay {
     ///
     /// # Errors
     ///
-    /// If a request has no arrival.
+    /// If a request has no arrival, or one that is too late for any run.
     pub fn new(script: Arc<Script>, speed: Speed, start: Start) -> Result<OpenReplay, ReplayError> {
         let requests = script.requests();
         if let Some(index) = requests
@@ -106,9 +106,21 @@ impl OpenReplay {
             Start::AtOnce => requests.first().and_then(|request| request.arrival),
             Start::AsRecorded => None,
         };
+        let zero = zero.unwrap_or(Time::ZERO);
+        let too_late = |request: &ScriptRequest| {
+            let arrival = request.arrival.map(|at| speed.scale(at - zero));
+            arrival.is_some_and(|arrival| Time::ZERO.saturating_add(arrival) > Time::LATEST)
+        };
+        // In order of arrival.
+        let first = requests.partition_point(|request| !too_late(request));
+        if first < requests.len() {
+            return Err(ReplayError::TooLate {
+                request: first as u64 + 1,
+            });
+        }
         Ok(OpenReplay {
             speed,
-            zero: zero.unwrap_or(Time::ZERO),
+            zero,
             cursor: Cursor::new(script),
         })
     }
@@ -182,6 +194,26 @@ mod tests {
         for bad in ["0", "-1", "nan", "inf", "fast", "1e9"] {
             assert_eq!(bad.parse::<Speed>(), Err(SpeedError), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_arrival_that_no_run_comes_to_is_named() {
+        let late = |nanos: u64, speed: f64| {
+            let mut trace = trace(&[(5, 0, 0), (6, 0, 8), (7, 0, 16)]);
+            for (request, at) in trace.requests.iter_mut().zip([7, nanos, nanos]) {
+                request.arrival = Some(Time::from_nanos(at));
+            }
+            let script = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
+            let speed = Speed::new(speed).unwrap();
+            OpenReplay::new(Arc::new(script), speed, Start::AtOnce).map(|_| ())
+        };
+        let latest = Time::LATEST.as_nanos();
+        assert_eq!(late(latest + 7, 1.0), Ok(()));
+        let second = Err(ReplayError::TooLate { request: 2 });
+        assert_eq!(late(latest + 8, 1.0), second);
+        assert_eq!(late(u64::MAX - 1, 1e-4), second);
+        assert_eq!(late(latest / 9_999, 1e-4), second);
+        assert_eq!(late(u64::MAX - 1, 1e4), Ok(()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::ReplayError;
 use crate::{Fitter, Format, NewRequest, PastTheEnd, Trace};
 use headtime_sched::{Class, Flags, Op, Origin};
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Sectors, Time};
 use std::sync::Arc;
 
 /// The requests of chosen devices of a trace, on the sectors of a drive.
@@ -112,11 +112,8 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// If a request does not fit the drive and is not to be wrapped, and if a device has no request.
-    ///
-    /// # Panics
-    ///
-    /// If there are more than 65,535 devices.
+    /// If a request does not fit the drive and is not to be wrapped, or is longer than drives take, if
+    /// a device has no request, and if there are more than 65,535 devices.
     pub fn new(trace: &Trace, devices: &[u32], fitter: &Fitter) -> Result<Script, ReplayError> {
         let present = trace.devices();
         if let Some(device) = devices.iter().find(|device| !present.contains(device)) {
@@ -133,10 +130,11 @@ impl Script {
         };
         chosen.sort_unstable();
         chosen.dedup();
-        assert!(
-            chosen.len() <= usize::from(u16::MAX),
-            "at most 65535 devices"
-        );
+        if chosen.len() > usize::from(u16::MAX) {
+            return Err(ReplayError::TooManyDevices {
+                devices: chosen.len(),
+            });
+        }
         let mut script = Script {
             format: trace.notes.format,
             requests: Vec::with_capacity(trace.requests.len()),
@@ -158,6 +156,14 @@ impl Script {
                     sector_bytes: fitter.sector_bytes(),
                     capacity: fitter.capacity(),
                 })?;
+                let moves = matches!(request.op, Op::Read | Op::Write);
+                if moves && fitted.extent.len > Sectors::REQUEST_MAX {
+                    return Err(ReplayError::TooLong {
+                        request: index as u64 + 1,
+                        extent: fitted.extent,
+                        sector_bytes: fitter.sector_bytes(),
+                    });
+                }
                 script.widened += u64::from(fitted.widened);
                 script.moved += u64::from(fitted.moved);
                 fitted.extent
@@ -255,6 +261,41 @@ pub(crate) mod tests {
             error.to_string(),
             "no request of the trace is for device 8; it has requests for 3, 7, 9"
         );
+    }
+
+    /// An export has a number of 16 bits, and a trace may have as many devices as lines.
+    #[test]
+    fn more_devices_than_exports_are_refused_unless_some_are_chosen() {
+        let most = u32::from(u16::MAX);
+        let of = |devices: u32| {
+            let requests = (0..devices).map(|device| (0, device, 8));
+            trace(&requests.collect::<Vec<_>>())
+        };
+        let all = Script::new(&of(most), &[], &fitter(Fit::Refuse)).unwrap();
+        assert_eq!(all.devices().len(), 65_535);
+        let many = of(most + 1);
+        let error = Script::new(&many, &[], &fitter(Fit::Refuse)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the trace is of 65536 devices; allowed are 65535; choose some"
+        );
+        assert!(Script::new(&many, &[7, most], &fitter(Fit::Refuse)).is_ok());
+    }
+
+    #[test]
+    fn a_request_that_no_drive_takes_is_named_unless_it_takes_no_time() {
+        let mut trace = trace(&[(0, 0, 0), (1, 0, 8)]);
+        let fitter = Fitter::new(Sectors::new(1 << 32), 4096, Fit::Refuse);
+        let most = 8 * Sectors::REQUEST_MAX.get();
+        trace.requests[1].extent = Extent::at(8, most);
+        assert!(Script::new(&trace, &[], &fitter).is_ok());
+        trace.requests[1].extent = Extent::at(8, most + 1);
+        assert_eq!(
+            Script::new(&trace, &[], &fitter).unwrap_err().to_string(),
+            "request 2 is a read or write of 8388609 sectors of 4096 bytes; allowed are 8388608"
+        );
+        trace.requests[1].op = Op::Discard;
+        assert!(Script::new(&trace, &[], &fitter).is_ok());
     }
 
     #[test]

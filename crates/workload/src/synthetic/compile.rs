@@ -191,8 +191,12 @@ impl Check {
                 .map(|()| 0);
             }
             if sectors > most {
+                let why = match most == Sectors::REQUEST_MAX.get() {
+                    true => "which is the most that a request may ask for",
+                    false => "the size of the range",
+                };
                 let most = Bytes(most * u64::from(self.sector_bytes));
-                return error(format!("at most {most}, the size of the range")).map(|()| 0);
+                return error(format!("at most {most}, {why}")).map(|()| 0);
             }
             Ok(sectors / step)
         };

@@ -131,7 +131,8 @@ impl Process {
         let area = check.area(spec)?;
         let step = check.step("size_step", spec.size_step)?;
         let width = area.end - area.start;
-        let size = check.draw("size", spec.size, step, 1, width)?;
+        let most = width.min(Sectors::REQUEST_MAX.get());
+        let size = check.draw("size", spec.size, step, 1, most)?;
         let distance = if spec.local_share > 0.0 {
             check.draw("local_distance", spec.local_distance, area.align, 0, width)?
         } else {

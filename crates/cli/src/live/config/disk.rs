@@ -2,10 +2,10 @@
 
 use super::seen::{Seen, in_use_once, once};
 use super::{Backend, DiskConfig, Emulated, ExportConfig, Places};
-use crate::scenario::Firmware;
 use crate::scenario::tree::{Section, Table, TreeError};
+use crate::scenario::{Firmware, MERGE_MAX};
 use headtime_sched::{Class, Spec};
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, ParseUnitError};
 use std::path::PathBuf;
 
 /// Linux's for SCSI and ATA disks.
@@ -54,7 +54,7 @@ pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConf
     let depth = section.integer("depth", 1..=256)?.map(|depth| depth as u32);
     let merge = section.flag("merge")?.unwrap_or(true);
     let merge_max = section.size("merge_max")?.unwrap_or(Bytes(512 << 10));
-    if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) || merge_max.0 > 1 << 30 {
+    if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) || merge_max > MERGE_MAX {
         let problem = "allowed is a multiple of 512B, up to 1GiB";
         return Err(section.error("merge_max", problem));
     }
@@ -179,11 +179,15 @@ fn timeout(text: &str) -> Result<Option<Nanos>, String> {
     if text == "off" {
         return Ok(None);
     }
-    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
-    if span < Nanos::from_millis(100) {
-        return Err("allowed is 100ms and more, or \"off\"".to_owned());
+    let allowed = || "allowed is 100ms to 3650d, or \"off\"".to_owned();
+    let span: Nanos = text.parse().map_err(|error| match error {
+        ParseUnitError::TooLong => allowed(),
+        error => format!("{error}"),
+    })?;
+    match span >= Nanos::from_millis(100) {
+        true => Ok(Some(span)),
+        false => Err(allowed()),
     }
-    Ok(Some(span))
 }
 
 fn backend(section: &mut Section<'_>, seen: &mut Seen) -> Result<Backend, TreeError> {

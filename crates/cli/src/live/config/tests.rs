@@ -104,6 +104,16 @@ fn what_does_not_fit() {
             "[logs]",
             "c.toml:44: logs: unknown key; did you mean `log`?",
         ),
+        (
+            "timeout = \"off\"",
+            "timeout = \"213503d\"",
+            "c.toml:17: disk[0].timeout: \"213503d\": allowed is 100ms to 3650d, or \"off\"",
+        ),
+        (
+            "stream(deadline)",
+            "stream(deadline):slice=99999999999d",
+            "slice is \"99999999999d\"; allowed is 0ns to 86400s",
+        ),
         // Of two faults, what is misspelt and what is missing without it, the first is said.
         (
             "store = \"store.img\"",
@@ -240,7 +250,7 @@ fn what_does_not_fit() {
         (
             "timeout = \"off\"",
             "timeout = \"1ms\"",
-            "disk[0].timeout: \"1ms\": allowed is 100ms and more, or \"off\"",
+            "disk[0].timeout: \"1ms\": allowed is 100ms to 3650d, or \"off\"",
         ),
         (
             "depth = 8",

@@ -79,7 +79,7 @@ impl Thread {
         }
         // It may yet: what follows a stalled arm, the sync of a store, is its own to hang.
         self.deadlines.push_back(Deadline {
-            at: at + timeout,
+            at: at.saturating_add(timeout),
             promises,
             ..deadline
         });
@@ -88,7 +88,7 @@ impl Thread {
     /// Commands in the device keep their time unless the new one is shorter, or they had none.
     pub(super) fn set_timeout(&mut self, now: Time, timeout: Option<Nanos>) {
         self.timeout = timeout;
-        let latest = timeout.map(|timeout| now + timeout);
+        let latest = timeout.map(|timeout| now.saturating_add(timeout));
         for Deadline { at, .. } in &mut self.deadlines {
             *at = (*at).min(latest.unwrap_or(*at));
         }

@@ -1,0 +1,5 @@
+//! A configuration of a server, a curve, or a figure.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::configs::check);

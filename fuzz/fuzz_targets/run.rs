@@ -1,0 +1,5 @@
+//! A scenario that is run.
+
+#![no_main]
+
+headtime_fuzz::target!(headtime_fuzz::run::check);

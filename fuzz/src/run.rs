@@ -1,0 +1,206 @@
+//! Checks on running a scenario: whatever is read and accepted comes to an end, with a report or an
+//! error.
+
+use crate::parts::split;
+use headtime_cli::prepare::{changed, synthetic};
+use headtime_cli::scenario::tree::{Place, Table};
+use headtime_cli::scenario::{Programs, Scenario, Workload};
+use headtime_disk::profile::by_name;
+use headtime_disk::{Drive, Layout, Model, Profile};
+use headtime_engine::Config;
+use headtime_host::workload::BenchmarkSpec;
+use headtime_host::{DiskSize, HostBuilder};
+use headtime_sched::{Foretold, Knowledge, ServiceCurve};
+use headtime_sim::{RunError, Setup, run};
+use headtime_units::{Nanos, Sectors, Time};
+use headtime_workload::{NewRequest, Source, Synthetic};
+use std::sync::{Arc, LazyLock};
+
+/// Requests in a run.
+const REQUESTS: u64 = 1_000;
+/// How often it may be looked for another.
+const LOOKS: u64 = 50_000;
+
+/// A drive with room for what programs read.
+static DRIVE: LazyLock<Profile> = LazyLock::new(|| by_name("wd5000aaks").expect("shipped"));
+static LAYOUT: LazyLock<Arc<Layout>> = LazyLock::new(|| Arc::new(Layout::new(&DRIVE)));
+static KNOWN: LazyLock<Knowledge<Arc<Model>>> = LazyLock::new(|| {
+    let end = DRIVE.geometry.capacity;
+    let points = [(0, 500), (end.get() / 1_000, 8_000), (end.get(), 16_000)];
+    let points = points.map(|(at, us)| (Sectors::new(at), Nanos::from_micros(us)));
+    let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD);
+    Knowledge {
+        positioning: Some(Arc::new(Model::new(&DRIVE))),
+        curve: Some(Arc::new(curve.expect("a curve"))),
+    }
+});
+
+/// An input is as for the scenario's own target; the first of its schedulers is run, on one drive.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let (text, parts) = split(text);
+    let Ok(mut table) = Table::parse("FILE", text) else {
+        return;
+    };
+    for line in parts.iter().flat_map(|(_, text)| text.lines()) {
+        if let Some((key, value)) = line.split_once('=') {
+            let _ = table.set("--set", key, value);
+        }
+    }
+    if let Ok(scenario) = Scenario::from_table(&table, Place::BuiltIn) {
+        one(&scenario);
+    }
+}
+
+fn one(scenario: &Scenario) {
+    let changed = match scenario.overrides.is_empty() {
+        true => None,
+        false => match changed(&DRIVE, &scenario.overrides, scenario.noise, "DRIVE") {
+            Ok(profile) => Some(profile),
+            Err(_) => return,
+        },
+    };
+    let drive = match &changed {
+        Some(profile) => Drive::new(profile, scenario.seed),
+        None => Drive::with_layout(&DRIVE, LAYOUT.clone(), scenario.seed),
+    };
+    let (capacity, sector_bytes) = (drive.capacity(), drive.profile().geometry.sector_bytes);
+    let disk = DiskSize {
+        capacity,
+        sector_bytes,
+    };
+    let Some(source) = source(scenario, disk) else {
+        return;
+    };
+    let mut source = Few {
+        source,
+        left: REQUESTS,
+        looks: LOOKS,
+        outstanding: 0,
+    };
+    let config = Config {
+        depth: scenario.depths[0].min(drive.depth()),
+        merge: scenario.merge[0],
+        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
+        commit_ahead: scenario.commit_ahead[0],
+        plug: scenario.plug,
+        hide_origins: scenario.hide_processes,
+    };
+    let spec = &scenario.schedulers[0];
+    let scheduler = spec.build(KNOWN.clone()).expect("nothing is missing");
+    let mut setup = Setup::new(drive, config, scheduler, &mut source);
+    setup.tell_ahead = spec.info().name == "clairvoyant";
+    setup.warm_up = scenario.warm_up;
+    setup.limit = scenario.duration;
+    match run(setup) {
+        Ok(report) if scenario.warm_up.is_zero() => {
+            assert_eq!(report.head_time.total(), report.simulated);
+        }
+        Ok(_) => {}
+        Err(error @ (RunError::Violation { .. } | RunError::Stuck { .. })) => panic!("{error}"),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn source(scenario: &Scenario, disk: DiskSize) -> Option<Box<dyn Source>> {
+    match &scenario.workload {
+        Workload::Synthetic(groups) => {
+            let slots = groups.iter().map(|group| u64::from(group.processes));
+            if slots.sum::<u64>() > 1_000 {
+                return None;
+            }
+            let spec = synthetic(groups, scenario.requests, scenario.seed);
+            let source = Synthetic::new(&spec, disk.capacity, disk.sector_bytes).ok()?;
+            Some(Box::new(source))
+        }
+        Workload::Programs(programs) => host(programs, disk, scenario.seed),
+        Workload::Replay(_) => None,
+    }
+}
+
+fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Option<Box<dyn Source>> {
+    let mut builder = HostBuilder::new(programs.host.clone(), disk).ok()?;
+    let mut next = 1;
+    for benchmark in &programs.benchmarks {
+        // What would take memory, or a while to work out, takes it in words of others too.
+        if !is_small(benchmark) || next > 50 {
+            return None;
+        }
+        next = benchmark.add(&mut builder, seed, next).ok()?;
+    }
+    Some(Box::new(builder.build(seed).ok()?))
+}
+
+fn is_small(benchmark: &BenchmarkSpec) -> bool {
+    const BYTES: u64 = 1 << 28;
+    match benchmark {
+        BenchmarkSpec::ParRead(spec) => spec.processes <= 8 && spec.file.0 <= BYTES,
+        BenchmarkSpec::Grep(spec) => {
+            let few = spec.instances <= 2 && spec.files <= 500 && spec.directories <= 50;
+            few && spec.partition.0 <= BYTES && spec.median.0 <= 10_000 && spec.read.0 >= 512
+        }
+        BenchmarkSpec::PostMark(spec) => {
+            let few = spec.instances <= 2 && spec.files <= 500 && spec.transactions <= 1_000;
+            few && spec.partition.0 <= BYTES && spec.call.0 >= 512
+        }
+        BenchmarkSpec::TpcH(spec) => {
+            spec.instances <= 4 && spec.part.0 <= BYTES && spec.lineitem.0 <= BYTES
+        }
+        BenchmarkSpec::MultiThreads(spec) => {
+            spec.processes <= 8 && spec.threads <= 8 && spec.file.0 <= BYTES
+        }
+        BenchmarkSpec::MpiIo(spec) => {
+            spec.programs <= 8 && spec.processes <= 16 && spec.file.0 <= BYTES
+        }
+        _ => false,
+    }
+}
+
+/// The first requests of another source.
+struct Few {
+    source: Box<dyn Source>,
+    left: u64,
+    looks: u64,
+    outstanding: u64,
+}
+
+impl Source for Few {
+    fn next_arrival(&self) -> Option<Time> {
+        match self.left.min(self.looks) {
+            0 => None,
+            _ => self.source.next_arrival(),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        self.next_arrival()?;
+        self.looks -= 1;
+        let request = self.source.poll(now)?;
+        self.left -= 1;
+        self.outstanding += 1;
+        Some(request)
+    }
+
+    fn unplug(&mut self) -> bool {
+        self.source.unplug()
+    }
+
+    fn tell_ahead(&mut self, ahead: bool) {
+        self.source.tell_ahead(ahead);
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        self.source.foretell()
+    }
+
+    fn completed(&mut self, now: Time, cookie: u64) {
+        self.outstanding -= 1;
+        self.source.completed(now, cookie);
+    }
+
+    fn done(&self) -> bool {
+        self.outstanding == 0 && (self.left.min(self.looks) == 0 || self.source.done())
+    }
+}
