@@ -35,7 +35,8 @@ struct Pending {
 pub struct Audit {
     arrived: u64,
     pending: BTreeMap<u64, Pending>,
-    /// Sequence numbers of requests whose flush is due.
+    /// Sequence numbers of those that are pending, and of those whose flush is due.
+    sequences: BTreeSet<u64>,
     flushes: BTreeSet<u64>,
     in_drive: BTreeMap<u32, (Request, Vec<u64>)>,
     /// The last writer of each sector in order of arrival, and on the disk.
@@ -83,6 +84,7 @@ impl Audit {
                 );
                 let sequence = self.arrived;
                 self.arrived += 1;
+                self.sequences.insert(sequence);
                 let flush_due = new.op == Op::Flush || new.flags.has(Flags::PREFLUSH);
                 if flush_due {
                     self.flushes.insert(sequence);
@@ -206,6 +208,7 @@ impl Audit {
                     ensure!(!pending.flush_due, "{} finishes without its flush", done.id);
                 }
                 self.flushes.remove(&pending.sequence);
+                self.sequences.remove(&pending.sequence);
                 Ok(())
             }
         }
@@ -226,9 +229,8 @@ impl Audit {
             let pending = &self.pending[id];
             if request.op == Op::Flush {
                 ensure!(pending.flush_due, "{id} has no flush due");
-                let first = self.pending.values().map(|other| other.sequence).min();
                 ensure!(
-                    first == Some(pending.sequence),
+                    self.sequences.first() == Some(&pending.sequence),
                     "the flush {id} passes what came before"
                 );
                 ensure!(

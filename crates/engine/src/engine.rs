@@ -1,10 +1,15 @@
 //! The state machine between those who ask and the drive.
 
-use crate::merge::{Touching, alike};
-use crate::order::{Overlaps, conflict};
+#[cfg(test)]
+mod tests;
+
+use crate::merge::{End, Likeness, Touching, alike};
+use crate::order::Order;
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Class, Dispatch, Flags, Foretold, Op, Origin, Request, Scheduler, Tag};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_sched::{
+    Class, Dispatch, Flags, Foretold, Op, Origin, Partners, Request, Scheduler, Tag,
+};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 
 /// What the engine may do.
@@ -205,10 +210,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     config: Config,
     scheduler: S,
     slots: Slots,
-    overlaps: Overlaps,
+    order: Order,
     touching: Touching,
-    /// Requests that wait for one they overlap, in order of arrival.
-    blocked: Vec<Tag>,
     /// A flush and what came after it, in order of arrival.
     behind_flush: VecDeque<Tag>,
     /// Live requests that are not behind a flush.
@@ -243,9 +246,8 @@ impl<S: Scheduler> Engine<S> {
             config,
             scheduler,
             slots: Slots::default(),
-            overlaps: Overlaps::default(),
+            order: Order::default(),
             touching: Touching::default(),
-            blocked: Vec::new(),
             behind_flush: VecDeque::new(),
             live: 0,
             in_flight: 0,
@@ -325,7 +327,7 @@ impl<S: Scheduler> Engine<S> {
                     tag.0
                 );
                 slot.stage = Stage::Committed;
-                if self.config.merge {
+                if self.config.merge && !slot.alone {
                     self.touching.remove(tag, request.extent);
                 }
                 if room {
@@ -365,7 +367,7 @@ impl<S: Scheduler> Engine<S> {
     pub fn waiting(&self) -> usize {
         self.scheduler.queued()
             + usize::from(self.committed.is_some())
-            + self.blocked.len()
+            + self.order.held()
             + self.behind_flush.len()
     }
 
@@ -398,6 +400,9 @@ impl<S: Scheduler> Engine<S> {
         for request in old.drain() {
             self.scheduler.insert(now, request);
         }
+        let (slots, scheduler) = (&self.slots, &self.scheduler);
+        self.touching
+            .rekey(|tag| scheduler.merge_key(&slots[tag].merged));
         self.idle_until = None;
         self.plugged_until = None;
         self.ask = true;
@@ -481,23 +486,10 @@ impl<S: Scheduler> Engine<S> {
     /// Lets a request in, unless it must wait for one it overlaps.
     fn admit(&mut self, now: Time, tag: Tag) {
         self.live += 1;
-        let own = self.slots[tag].own;
-        let mut blockers = 0;
-        let slots = &self.slots;
-        self.overlaps.each_overlapping(
-            &own,
-            |tag| slots[tag].own,
-            |other| {
-                blockers += u32::from(conflict(&own, other));
-            },
-        );
-        self.overlaps.insert(&own);
-        if blockers > 0 {
-            self.stats.held_overlap += 1;
-            self.slots[tag].blockers = blockers;
-            self.blocked.push(tag);
-        } else {
+        if self.order.admit(&self.slots[tag].own) {
             self.enqueue(now, tag);
+        } else {
+            self.stats.held_overlap += 1;
         }
     }
 
@@ -510,8 +502,10 @@ impl<S: Scheduler> Engine<S> {
         let slot = &mut self.slots[tag];
         slot.stage = Stage::Queued;
         let request = slot.merged;
-        if self.config.merge {
-            self.touching.insert(tag, request.extent);
+        if self.config.merge && !slot.alone {
+            let scheduler = &self.scheduler;
+            self.touching
+                .insert(&request, || scheduler.merge_key(&request));
         }
         let empty = self.scheduler.queued() == 0 && self.committed.is_none();
         self.scheduler.insert(now, request);
@@ -532,16 +526,15 @@ impl<S: Scheduler> Engine<S> {
         if !matches!(new.op, Op::Read | Op::Write) {
             return false;
         }
-        let may = |queued: &Tag| {
-            let slot = &self.slots[*queued];
-            !slot.alone
-                && alike(&slot.merged, &new, self.config.merge_sectors_max)
-                && self.scheduler.may_merge(*queued, &new)
+        let may = |queued: Tag| {
+            let queued_as = &self.slots[queued].merged;
+            alike(queued_as, &new, self.config.merge_sectors_max)
+                && self.scheduler.may_merge(queued, &new)
         };
-        let back = self.touching.ending_at(new.extent.start).find(may);
+        let back = self.partner(End::Back, new.extent.start, &new, may);
         let front = match back {
             Some(_) => None,
-            None => self.touching.starting_at(new.extent.end()).find(may),
+            None => self.partner(End::Front, new.extent.end(), &new, may),
         };
         let Some(kept) = back.or(front) else {
             return false;
@@ -559,8 +552,9 @@ impl<S: Scheduler> Engine<S> {
         }
         self.slots[kept].merged.extent = extent;
         let fused = self.try_fuse(kept, back.is_some());
-        let extent = self.slots[kept].merged.extent;
-        self.touching.insert(kept, extent);
+        let grown = self.slots[kept].merged;
+        let (extent, scheduler) = (grown.extent, &self.scheduler);
+        self.touching.insert(&grown, || scheduler.merge_key(&grown));
         if let Some(gone) = fused {
             self.scheduler.fused(kept, gone);
         }
@@ -571,16 +565,15 @@ impl<S: Scheduler> Engine<S> {
     /// Takes the queued neighbour that `kept` has grown up to into it. `kept` is not in the index.
     fn try_fuse(&mut self, kept: Tag, at_end: bool) -> Option<Tag> {
         let grown = self.slots[kept].merged;
-        let may = |queued: &Tag| {
-            let slot = &self.slots[*queued];
-            !slot.alone
-                && alike(&grown, &slot.merged, self.config.merge_sectors_max)
-                && self.scheduler.may_merge(kept, &slot.merged)
+        let may = |queued: Tag| {
+            let queued_as = &self.slots[queued].merged;
+            alike(&grown, queued_as, self.config.merge_sectors_max)
+                && self.scheduler.may_merge(kept, queued_as)
         };
         let gone = if at_end {
-            self.touching.starting_at(grown.extent.end()).find(may)
+            self.partner(End::Front, grown.extent.end(), &grown, may)
         } else {
-            self.touching.ending_at(grown.extent.start).find(may)
+            self.partner(End::Back, grown.extent.start, &grown, may)
         }?;
         let other = self.slots[gone].merged;
         self.touching.remove(gone, other.extent);
@@ -592,6 +585,46 @@ impl<S: Scheduler> Engine<S> {
         kept.arrival = kept.arrival.min(other.arrival);
         self.stats.fused += 1;
         Some(gone)
+    }
+
+    /// The first of the queued requests with this end at `lba` that `may` become one with `request`.
+    fn partner(
+        &self,
+        end: End,
+        lba: Lba,
+        request: &Request,
+        may: impl Fn(Tag) -> bool,
+    ) -> Option<Tag> {
+        let ends = self.touching.ends(end);
+        let first = ends.first(lba)?;
+        if may(first) {
+            return Some(first);
+        }
+        if !ends.has_more(first) {
+            return None;
+        }
+        match self.scheduler.partners(request, end == End::Front) {
+            Partners::Only(few) => few
+                .into_iter()
+                .flatten()
+                .filter_map(|tag| Some((ends.turn(lba, tag)?, tag)))
+                .filter(|(_, tag)| may(*tag))
+                .min()
+                .map(|(_, tag)| tag),
+            Partners::Any => {
+                let room = self.config.merge_sectors_max;
+                let room = Sectors::new(room.get().checked_sub(request.extent.len.get())?);
+                let like = Likeness::of(request, self.scheduler.merge_key(request));
+                let mut from = 0;
+                loop {
+                    let (turn, tag) = ends.next_alike(lba, like, room, from)?;
+                    if may(tag) {
+                        return Some(tag);
+                    }
+                    from = turn + 1;
+                }
+            }
+        }
     }
 
     fn append_parts(&mut self, kept: Tag, gone: Tag) {
@@ -670,7 +703,7 @@ impl<S: Scheduler> Engine<S> {
 
     fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
         let (id, own) = (self.slots[tag].id, self.slots[tag].own);
-        self.overlaps.remove(&own);
+        self.order.finish(tag);
         self.slots.remove(tag);
         self.live -= 1;
         self.report(Finished {
@@ -679,27 +712,11 @@ impl<S: Scheduler> Engine<S> {
             request: own,
             issued,
         });
-        if !self.blocked.is_empty() {
-            self.unblock(now, &own);
+        while let Some(freed) = self.order.next_freed() {
+            self.enqueue(now, freed);
         }
         if self.live == 0 {
             self.advance_flush(now);
-        }
-    }
-
-    /// Lets in the requests for which `done` was the last one to wait for.
-    fn unblock(&mut self, now: Time, done: &Request) {
-        let mut at = 0;
-        while at < self.blocked.len() {
-            let tag = self.blocked[at];
-            let slot = &mut self.slots[tag];
-            slot.blockers -= u32::from(conflict(done, &slot.own));
-            if slot.blockers == 0 {
-                self.blocked.remove(at);
-                self.enqueue(now, tag);
-            } else {
-                at += 1;
-            }
         }
     }
 

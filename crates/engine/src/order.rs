@@ -1,140 +1,259 @@
-//! Which live requests overlap.
+//! Which live requests must wait for which.
+//!
+//! Two requests conflict when they share a sector and at least one of them changes it. Of two that
+//! conflict, the later waits until the earlier is complete.
+//!
+//! Any number of requests may be live and overlap, so nobody waits for each of them by name: what a
+//! request costs here does not depend on how many others there are, but for the depth of what is
+//! searched. Most requests overlap none at all, and stay in an index by address. Those that do are in a
+//! [`Crowd`], which lets go of whoever waits for nobody any more.
 
-use headtime_sched::{Entry, LbaIndex, Request, Tag};
-use headtime_units::{Lba, Sectors};
-
-/// The extents of all live requests, as they arrived.
-///
-/// Two requests conflict when they share a sector and at least one of them changes it. Of two that
-/// conflict, the later waits until the earlier is complete.
-#[derive(Debug, Default)]
-pub(crate) struct Overlaps {
-    by_start: LbaIndex,
-    /// How many of them change sectors. While there are none, a read conflicts with nothing.
-    changing: usize,
-    /// How many extents of each length there are, by the power of two that the length does not
-    /// exceed: says how far back a search must look.
-    lengths: Lengths,
-}
-
-impl Overlaps {
-    pub fn insert(&mut self, request: &Request) {
-        self.by_start.insert(request.extent.start, request.tag);
-        self.changing += usize::from(request.op.changes());
-        self.lengths.add(request.extent.len);
-    }
-
-    pub fn remove(&mut self, request: &Request) {
-        let was_there = self.by_start.remove(request.extent.start, request.tag);
-        assert!(was_there, "request {} is not live", request.tag.0);
-        self.changing -= usize::from(request.op.changes());
-        self.lengths.remove(request.extent.len);
-    }
-
-    /// Calls `found` with every live request that shares a sector with `request`; with none at once
-    /// if nothing changes any sector.
-    ///
-    /// `other` gives the request of a tag.
-    pub fn each_overlapping(
-        &self,
-        request: &Request,
-        other: impl Fn(Tag) -> Request,
-        mut found: impl FnMut(&Request),
-    ) {
-        if self.changing == 0 && !request.op.changes() {
-            return;
-        }
-        let from = Lba::new(
-            request
-                .extent
-                .start
-                .get()
-                .saturating_sub(self.lengths.longest()),
-        );
-        for Entry { lba: start, tag } in self.by_start.upward(from) {
-            if start >= request.extent.end() {
-                break;
-            }
-            let other = other(tag);
-            if other.extent.overlaps(request.extent) {
-                found(&other);
-            }
-        }
-    }
-}
-
-/// Counts of lengths by power of two.
-#[derive(Debug)]
-struct Lengths {
-    counts: [usize; 65],
-    /// A bit for each count that is not zero.
-    present: u128,
-}
-
-impl Default for Lengths {
-    fn default() -> Lengths {
-        Lengths {
-            counts: [0; 65],
-            present: 0,
-        }
-    }
-}
-
-impl Lengths {
-    /// The exponent of the least power of two that is not less than `len`.
-    fn class(len: Sectors) -> usize {
-        (u64::BITS - len.get().saturating_sub(1).leading_zeros()) as usize
-    }
-
-    fn add(&mut self, len: Sectors) {
-        let class = Lengths::class(len);
-        self.counts[class] += 1;
-        self.present |= 1 << class;
-    }
-
-    fn remove(&mut self, len: Sectors) {
-        let class = Lengths::class(len);
-        self.counts[class] -= 1;
-        if self.counts[class] == 0 {
-            self.present &= !(1 << class);
-        }
-    }
-
-    /// At least the greatest length, and less than twice that.
-    fn longest(&self) -> u64 {
-        match u128::BITS - self.present.leading_zeros() {
-            0 => 0,
-            bits => 1_u64.checked_shl(bits - 1).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-/// Whether two requests that share a sector must keep their order.
-pub(crate) fn conflict(one: &Request, other: &Request) -> bool {
-    (one.op.changes() || other.op.changes()) && one.extent.overlaps(other.extent)
-}
-
+mod crowd;
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod tests;
+mod tree;
 
-    #[test]
-    fn lengths_forget_what_is_gone() {
-        let mut lengths = Lengths::default();
-        assert_eq!(lengths.longest(), 0);
-        for (len, longest) in [
-            (1, 1),
-            (8, 8),
-            (9, 16),
-            (1 << 40, 1 << 40),
-            (u64::MAX, u64::MAX),
-        ] {
-            lengths.add(Sectors::new(len));
-            assert_eq!(lengths.longest(), longest);
+use core::cmp::Reverse;
+use crowd::{Crowd, Crowded};
+use headtime_sched::{Request, SortedMap, Tag};
+use headtime_units::{Extent, Lba};
+
+/// No request: the end of a list.
+const NIL: u32 = u32::MAX;
+
+/// Where a request is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: it is not live.
+    Gone,
+    /// With the reads that nobody looked at.
+    Read,
+    /// With those that overlap none other of these.
+    Apart,
+    /// In the crowd.
+    Crowd,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    extent: Extent,
+    /// How many came before it.
+    sequence: u64,
+    changes: bool,
+    place: Place,
+    /// Its neighbours among the reads that nobody looked at.
+    prev: u32,
+    next: u32,
+}
+
+impl Member {
+    const GONE: Member = Member {
+        extent: Extent::at(0, 0),
+        sequence: 0,
+        changes: false,
+        place: Place::Gone,
+        prev: NIL,
+        next: NIL,
+    };
+}
+
+/// The live requests, and which of them wait for others.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// By tag.
+    members: Vec<Member>,
+    came: u64,
+    /// How many of them change sectors.
+    changing: usize,
+    /// Reads that came while nothing changed any sector: they conflict with nothing, and are looked
+    /// at when something comes that does.
+    first_read: u32,
+    last_read: u32,
+    /// Requests by start, none of which overlaps another.
+    apart: SortedMap<Lba, Tag>,
+    crowd: Crowd,
+    /// Whoever may start now, the last one first.
+    freed: Vec<Tag>,
+    /// In some tests, the rule as it is written, which must come to the same.
+    #[cfg(test)]
+    plain: Option<tests::Plain>,
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order {
+            members: Vec::new(),
+            came: 0,
+            changing: 0,
+            first_read: NIL,
+            last_read: NIL,
+            apart: SortedMap::new(),
+            crowd: Crowd::default(),
+            freed: Vec::new(),
+            #[cfg(test)]
+            plain: None,
         }
-        for (len, longest) in [(u64::MAX, 1 << 40), (1 << 40, 16), (9, 8), (8, 1), (1, 0)] {
-            lengths.remove(Sectors::new(len));
-            assert_eq!(lengths.longest(), longest);
+    }
+}
+
+impl Order {
+    /// Adds a request with sectors that comes after all that were added, and says whether it may
+    /// start.
+    pub fn admit(&mut self, request: &Request) -> bool {
+        let may_start = self.add(request);
+        #[cfg(test)]
+        if let Some(plain) = &mut self.plain {
+            assert_eq!(may_start, plain.admit(*request), "{request:?}");
+        }
+        may_start
+    }
+
+    fn add(&mut self, request: &Request) -> bool {
+        let (tag, changes) = (request.tag, request.op.changes());
+        if tag.index() >= self.members.len() {
+            self.members.resize(tag.index() + 1, Member::GONE);
+        }
+        let member = &mut self.members[tag.index()];
+        assert!(member.place == Place::Gone, "tag {} is live", tag.0);
+        *member = Member {
+            extent: request.extent,
+            sequence: self.came,
+            changes,
+            ..Member::GONE
+        };
+        self.came += 1;
+        if !changes && self.changing == 0 {
+            self.add_read(tag);
+            return true;
+        }
+        if changes {
+            if self.changing == 0 {
+                self.look_at_reads();
+            }
+            self.changing += 1;
+        }
+        self.settle(tag)
+    }
+
+    /// Removes a request that is complete; [`Order::next_freed`] says who waited for nobody else.
+    ///
+    /// # Panics
+    ///
+    /// If it is not live, or waits.
+    pub fn finish(&mut self, tag: Tag) {
+        let member = self.members.get_mut(tag.index());
+        let member = member.unwrap_or_else(|| panic!("request {} is not live", tag.0));
+        match core::mem::replace(&mut member.place, Place::Gone) {
+            Place::Gone => panic!("request {} is not live", tag.0),
+            Place::Read => self.remove_read(tag),
+            Place::Apart => {
+                let there = self.apart.remove(&member.extent.start);
+                assert!(there == Some(tag), "request {} is not apart", tag.0);
+            }
+            Place::Crowd => {
+                self.crowd.leave(tag, &mut self.freed);
+                let sequence = |tag: &Tag| self.members[tag.index()].sequence;
+                self.freed
+                    .sort_unstable_by_key(|tag| Reverse(sequence(tag)));
+            }
+        }
+        self.changing -= usize::from(self.members[tag.index()].changes);
+        #[cfg(test)]
+        if let Some(plain) = &mut self.plain {
+            assert!(plain.finish(tag).iter().eq(self.freed.iter().rev()));
+            assert_eq!(self.crowd.held(), plain.held());
+        }
+    }
+
+    /// One of those that may start since requests were finished, in the order in which they came.
+    pub fn next_freed(&mut self) -> Option<Tag> {
+        self.freed.pop()
+    }
+
+    /// How many wait.
+    pub fn held(&self) -> usize {
+        self.crowd.held()
+    }
+
+    /// Puts a new request where it belongs, and says whether it may start.
+    fn settle(&mut self, tag: Tag) -> bool {
+        let Member {
+            extent, changes, ..
+        } = self.members[tag.index()];
+        if self.crowd_with(extent) || self.crowd.conflicts(extent, changes) {
+            return self.enter_crowd(tag, true);
+        }
+        self.apart.insert(extent.start, tag);
+        self.members[tag.index()].place = Place::Apart;
+        true
+    }
+
+    /// Moves those that overlap `extent` and no other so far into the crowd, and says whether there
+    /// were any.
+    fn crowd_with(&mut self, extent: Extent) -> bool {
+        let mut any = false;
+        // The last that begins before its end; they do not overlap each other, so the one before that
+        // ends earlier.
+        while let Some((start, other)) = self.apart.last_before(&extent.end())
+            && self.members[other.index()].extent.end() > extent.start
+        {
+            #[cfg(test)]
+            headtime_testkit::steps::one();
+            self.apart.remove(&start);
+            // Whoever is apart waits for nobody.
+            self.enter_crowd(other, false);
+            any = true;
+        }
+        any
+    }
+
+    fn enter_crowd(&mut self, tag: Tag, waits: bool) -> bool {
+        let member = &mut self.members[tag.index()];
+        member.place = Place::Crowd;
+        let request = Crowded {
+            tag,
+            extent: member.extent,
+            sequence: member.sequence,
+            changes: member.changes,
+        };
+        self.crowd.enter(request, waits)
+    }
+
+    /// Finds a place for the reads that nobody looked at, since something comes that changes sectors.
+    fn look_at_reads(&mut self) {
+        let mut at = core::mem::replace(&mut self.first_read, NIL);
+        self.last_read = NIL;
+        while at != NIL {
+            #[cfg(test)]
+            headtime_testkit::steps::one();
+            let next = self.members[at as usize].next;
+            self.settle(Tag(at));
+            at = next;
+        }
+    }
+
+    fn add_read(&mut self, Tag(at): Tag) {
+        let prev = self.last_read;
+        let member = &mut self.members[at as usize];
+        (member.place, member.prev) = (Place::Read, prev);
+        self.join(prev, at);
+        self.last_read = at;
+    }
+
+    fn remove_read(&mut self, Tag(at): Tag) {
+        let Member { prev, next, .. } = self.members[at as usize];
+        self.join(prev, next);
+    }
+
+    /// Makes two reads neighbours; either may be the end of the list.
+    fn join(&mut self, prev: u32, next: u32) {
+        match prev {
+            NIL => self.first_read = next,
+            prev => self.members[prev as usize].next = next,
+        }
+        match next {
+            NIL => self.last_read = prev,
+            next => self.members[next as usize].prev = prev,
         }
     }
 }

@@ -31,8 +31,6 @@ pub(crate) struct Slot {
     /// As the scheduler and the drive see it: with the parts that were merged into it.
     pub merged: Request,
     pub stage: Stage,
-    /// Earlier live requests that overlap it and must finish first.
-    pub blockers: u32,
     /// Whether it must go alone: after an error of the request it was part of.
     pub alone: bool,
     /// The next part of the merged request that it belongs to.
@@ -70,7 +68,6 @@ impl Slots {
             own: request,
             merged: request,
             stage: Stage::Held,
-            blockers: 0,
             alone: false,
             next: None,
             last: tag,

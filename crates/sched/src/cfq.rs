@@ -99,6 +99,7 @@ mod tests;
 pub use config::CfqConfig;
 
 use crate::jiffies::Jiffies;
+use crate::lba_index::Ties;
 use crate::nearest::LookBack;
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::waits::Waits;
@@ -143,6 +144,8 @@ pub struct Cfq {
     pool: Pool,
     contexts: Contexts,
     queues: Queues,
+    /// Of the requests of all queues.
+    ties: Ties,
     rotation: Rotation,
     /// The queues of the real-time and best-effort classes by their next request; tags are queues.
     positions: LbaIndex,
@@ -178,6 +181,7 @@ impl Cfq {
             pool: Pool::default(),
             contexts: Contexts::default(),
             queues: Queues::new(),
+            ties: Ties::default(),
             rotation: Rotation::default(),
             positions: LbaIndex::new(),
             slice: None,
@@ -290,7 +294,7 @@ impl Cfq {
     fn left(&mut self, id: QueueId, request: &Request, taken: bool) {
         let queue = &mut self.queues[id];
         let start = request.extent.start;
-        let there = queue.by_lba.remove(start, request.tag);
+        let there = queue.by_lba.remove(&mut self.ties, start, request.tag);
         assert!(there, "the index lost request {}", request.tag.0);
         let by_lba = &queue.by_lba;
         if by_lba.is_empty() {
@@ -549,7 +553,9 @@ impl Scheduler for Cfq {
         self.contexts[context].requests += 1;
         let queue = &mut self.queues[id];
         self.pool.insert(&mut queue.fifo, request, owner);
-        queue.by_lba.insert(request.extent.start, request.tag);
+        queue
+            .by_lba
+            .insert(&mut self.ties, request.extent.start, request.tag);
         let next = queue.next;
         if queue.place.is_none() {
             self.enrol(now, id, false);
@@ -631,14 +637,22 @@ impl Scheduler for Cfq {
         same_queue(self.pool.get(queued), new)
     }
 
+    fn merge_key(&self, request: &Request) -> u64 {
+        // What nobody waits for is of no process.
+        match request.is_sync() {
+            true => 1 + u64::from(request.origin.process),
+            false => 0,
+        }
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         let old = self.pool.set_extent(queued, extent);
         if old.start != extent.start {
             let id = self.pool.owner(queued).queue;
             let queue = &mut self.queues[id];
-            let there = queue.by_lba.remove(old.start, queued);
+            let there = queue.by_lba.remove(&mut self.ties, old.start, queued);
             assert!(there, "the index lost request {}", queued.0);
-            queue.by_lba.insert(extent.start, queued);
+            queue.by_lba.insert(&mut self.ties, extent.start, queued);
             let next = queue.next;
             let next = self.better(next, queued);
             self.set_next(id, Some(next));

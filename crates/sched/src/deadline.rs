@@ -54,7 +54,7 @@
 use crate::bound::{BoundsWaits, WaitBound};
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, ListId, Op, Request, Tag};
+use crate::{Candidate, Elevator, ListId, Op, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -155,6 +155,14 @@ impl DeadlineConfig {
     pub(crate) fn may_merge(&self, queued: &Request, new: &Request, new_is_queued: bool) -> bool {
         let front = new.extent.is_followed_by(queued.extent);
         self.front_merges || new_is_queued || !front
+    }
+
+    /// Whom a request may join that comes new or is queued.
+    pub(crate) fn partners(&self, is_queued: bool, front: bool) -> Partners {
+        match self.front_merges || is_queued || !front {
+            true => Partners::Any,
+            false => Partners::NONE,
+        }
     }
 
     /// The bound that the module's page derives.
@@ -318,6 +326,11 @@ impl Elevator for Deadline {
         let new_is_queued = requests.contains(new.tag);
         self.config
             .may_merge(requests.get(queued), new, new_is_queued)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        let is_queued = self.sorted.requests().contains(request.tag);
+        self.config.partners(is_queued, front)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

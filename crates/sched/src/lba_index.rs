@@ -1,21 +1,19 @@
 //! Pending requests in the order of their addresses.
 //!
-//! Entries are kept sorted by start address, and by insertion among equal addresses, in chunks of a
-//! bounded size: with few entries there is one chunk, so an operation is a binary search and a short
-//! memory move; with many, a second binary search over the chunks' first addresses comes before it.
-//! Chunks that fall empty are kept for reuse, so an index that has once held `n` entries allocates
-//! nothing until it holds more.
+//! Addresses are a [`SortedMap`]; the requests of one address are a list in order of insertion, linked
+//! by tag. So neither the place of a request in that order nor its removal depends on how many others
+//! have its address.
 
 use crate::Tag;
+use crate::sorted_map::{Place, SortedMap};
 use alloc::vec::Vec;
 use headtime_units::Lba;
 
-/// Most entries of a chunk: 2 KiB of them, so that a move stays within the first-level cache.
-const CHUNK_MAX: usize = 128;
+/// No request: the end of a list.
+const NIL: u32 = u32::MAX;
 
-/// A chunk that shrinks to this size joins its successor if both then fill at most half a chunk, so
-/// that an index which shrank is not left with many short chunks.
-const CHUNK_SPARSE: usize = CHUNK_MAX / 8;
+/// In place of the one before, of a tag that is not in the index.
+const ABSENT: u32 = u32::MAX - 1;
 
 /// One pending request in an [`LbaIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +24,160 @@ pub struct Entry {
     pub tag: Tag,
 }
 
+/// The requests of one address: the first and the last in order of insertion.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+/// Where a request is among those of its address.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    lba: Lba,
+    prev: u32,
+    next: u32,
+}
+
+impl Link {
+    const ABSENT: Link = Link {
+        lba: Lba::ZERO,
+        prev: ABSENT,
+        next: NIL,
+    };
+}
+
+/// Which requests have the same address, by tag; for one or several [`LbaGroups`] of which each tag
+/// is in one at most.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ties(Vec<Link>);
+
+impl Ties {
+    const fn new() -> Ties {
+        Ties(Vec::new())
+    }
+
+    /// The link of a request that is there.
+    fn of(&mut self, tag: u32) -> &mut Link {
+        &mut self.0[tag as usize]
+    }
+}
+
+/// Requests by address, of which those that have one address are linked elsewhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LbaGroups {
+    groups: SortedMap<Lba, Ends>,
+    len: usize,
+}
+
+impl LbaGroups {
+    pub const fn new() -> LbaGroups {
+        LbaGroups {
+            groups: SortedMap::new(),
+            len: 0,
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// As [`LbaIndex::insert`].
+    pub fn insert(&mut self, ties: &mut Ties, lba: Lba, Tag(tag): Tag) -> bool {
+        if tag as usize >= ties.0.len() {
+            ties.0.resize(tag as usize + 1, Link::ABSENT);
+        }
+        let there = ties.of(tag).prev != ABSENT;
+        assert!(!there, "tag {tag} is in the index already");
+        self.len += 1;
+        let prev = match self.groups.find(&lba) {
+            Err(place) => {
+                let alone = Ends {
+                    first: tag,
+                    last: tag,
+                };
+                self.groups.insert_at(place, lba, alone);
+                NIL
+            }
+            Ok(place) => {
+                let last = &mut self.groups.value_mut(place).last;
+                ties.of(*last).next = tag;
+                core::mem::replace(last, tag)
+            }
+        };
+        *ties.of(tag) = Link {
+            lba,
+            prev,
+            next: NIL,
+        };
+        prev != NIL
+    }
+
+    /// As [`LbaIndex::remove`].
+    pub fn remove(&mut self, ties: &mut Ties, lba: Lba, Tag(tag): Tag) -> bool {
+        let Some(link) = ties.0.get_mut(tag as usize) else {
+            return false;
+        };
+        if link.prev == ABSENT || link.lba != lba {
+            return false;
+        }
+        let Link { prev, next, .. } = core::mem::replace(link, Link::ABSENT);
+        self.len -= 1;
+        if prev != NIL {
+            ties.of(prev).next = next;
+        }
+        if next != NIL {
+            ties.of(next).prev = prev;
+        }
+        if prev != NIL && next != NIL {
+            return true;
+        }
+        let place = self.groups.find(&lba).expect("its group is there");
+        if prev == next {
+            self.groups.remove_at(place);
+        } else if prev == NIL {
+            self.groups.value_mut(place).first = next;
+        } else {
+            self.groups.value_mut(place).last = prev;
+        }
+        true
+    }
+
+    /// As [`LbaIndex::first`].
+    pub fn first(&self) -> Option<Entry> {
+        self.groups.first().map(first_of)
+    }
+
+    /// As [`LbaIndex::first_at_or_after`].
+    pub fn first_at_or_after(&self, lba: Lba) -> Option<Entry> {
+        self.groups.first_at_or_after(&lba).map(first_of)
+    }
+
+    /// As [`LbaIndex::last_before`].
+    pub fn last_before(&self, lba: Lba) -> Option<Entry> {
+        self.groups.last_before(&lba).map(last_of)
+    }
+}
+
+fn first_of((lba, ends): (Lba, Ends)) -> Entry {
+    Entry {
+        lba,
+        tag: Tag(ends.first),
+    }
+}
+
+fn last_of((lba, ends): (Lba, Ends)) -> Entry {
+    Entry {
+        lba,
+        tag: Tag(ends.last),
+    }
+}
+
 /// An ordered index of pending requests by address; ties are in order of insertion.
 ///
-/// The same address may occur any number of times, and so may a tag.
+/// The same address may occur any number of times, a tag once. What an operation costs does not depend
+/// on how often an address occurs; an index that has once held `n` entries allocates nothing until it
+/// holds more.
 ///
 /// # Examples
 ///
@@ -48,143 +197,115 @@ pub struct Entry {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct LbaIndex {
-    /// The address of the first entry of each chunk.
-    firsts: Vec<Lba>,
-    /// Non-empty runs of entries, sorted within and among each other.
-    chunks: Vec<Vec<Entry>>,
-    /// Empty chunks with their memory.
-    spare: Vec<Vec<Entry>>,
-    len: usize,
-}
-
-/// A place in the index: chunk and position in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    chunk: usize,
-    slot: usize,
+    by_lba: LbaGroups,
+    ties: Ties,
 }
 
 impl LbaIndex {
     /// An empty index, which allocates with the first insertion.
     pub const fn new() -> LbaIndex {
         LbaIndex {
-            firsts: Vec::new(),
-            chunks: Vec::new(),
-            spare: Vec::new(),
-            len: 0,
+            by_lba: LbaGroups::new(),
+            ties: Ties::new(),
         }
     }
 
     /// How many entries there are.
     pub const fn len(&self) -> usize {
-        self.len
+        self.by_lba.len
     }
 
     /// Whether there are no entries.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.by_lba.is_empty()
     }
 
-    /// Adds an entry, behind all others of the same address.
-    pub fn insert(&mut self, lba: Lba, tag: Tag) {
-        let entry = Entry { lba, tag };
-        self.len += 1;
-        if self.chunks.is_empty() {
-            let mut chunk = self.fresh_chunk();
-            chunk.push(entry);
-            self.firsts.push(lba);
-            self.chunks.push(chunk);
-            return;
-        }
-        let mut place = self.last_chunk_from(lba, |first, lba| first <= lba);
-        if self.chunks[place].len() == CHUNK_MAX {
-            place = self.split(place, lba);
-        }
-        let chunk = &mut self.chunks[place];
-        let slot = chunk.partition_point(|entry| entry.lba <= lba);
-        chunk.insert(slot, entry);
-        self.firsts[place] = chunk[0].lba;
+    /// Adds an entry, behind all others of the same address, and says whether there are any.
+    ///
+    /// # Panics
+    ///
+    /// If the tag is there already.
+    pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
+        self.by_lba.insert(&mut self.ties, lba, tag)
     }
 
     /// Removes the entry of this address and tag, and says whether there was one.
-    ///
-    /// Takes longer the more entries of the same address were inserted before it.
     pub fn remove(&mut self, lba: Lba, tag: Tag) -> bool {
-        let Some(place) = self.find(Entry { lba, tag }) else {
-            return false;
-        };
-        self.len -= 1;
-        let chunk = &mut self.chunks[place.chunk];
-        chunk.remove(place.slot);
-        let left = chunk.len();
-        if left == 0 {
-            self.firsts.remove(place.chunk);
-            let chunk = self.chunks.remove(place.chunk);
-            self.spare.push(chunk);
-            return true;
-        }
-        self.firsts[place.chunk] = chunk[0].lba;
-        if left <= CHUNK_SPARSE
-            && let Some(next) = self.chunks.get(place.chunk + 1)
-            && left + next.len() <= CHUNK_MAX / 2
-        {
-            self.firsts.remove(place.chunk + 1);
-            let mut next = self.chunks.remove(place.chunk + 1);
-            self.chunks[place.chunk].append(&mut next);
-            self.spare.push(next);
-        }
-        true
+        self.by_lba.remove(&mut self.ties, lba, tag)
     }
 
     /// Removes all entries and keeps the memory.
     pub fn clear(&mut self) {
-        self.len = 0;
-        self.firsts.clear();
-        for mut chunk in self.chunks.drain(..) {
-            chunk.clear();
-            self.spare.push(chunk);
-        }
+        self.by_lba.groups.clear();
+        self.by_lba.len = 0;
+        self.ties.0.clear();
     }
 
     /// The entry with the lowest address.
     pub fn first(&self) -> Option<Entry> {
-        Some(self.chunks.first()?[0])
+        self.by_lba.first()
     }
 
     /// The entry with the highest address.
     pub fn last(&self) -> Option<Entry> {
-        self.chunks.last()?.last().copied()
+        self.by_lba.groups.last().map(last_of)
     }
 
     /// The first entry whose address is `lba` or higher.
     pub fn first_at_or_after(&self, lba: Lba) -> Option<Entry> {
-        self.entry(self.lower_bound(lba))
+        self.by_lba.first_at_or_after(lba)
+    }
+
+    /// The first entry of this address.
+    pub fn first_at(&self, lba: Lba) -> Option<Tag> {
+        let ends = self.by_lba.groups.get(&lba)?;
+        Some(Tag(ends.first))
+    }
+
+    /// Whether this entry, which is there, is followed by another of the same address.
+    pub fn has_next(&self, tag: Tag) -> bool {
+        self.ties.0[tag.index()].next != NIL
     }
 
     /// The last entry whose address is lower than `lba`.
     pub fn last_before(&self, lba: Lba) -> Option<Entry> {
-        self.entry(self.before(self.lower_bound(lba))?)
+        self.by_lba.last_before(lba)
     }
 
     /// The entry that follows the one of this address and tag in the order, or that would follow it
     /// if it is not there: then the first with a higher address.
-    pub fn next_after(&self, lba: Lba, tag: Tag) -> Option<Entry> {
-        match self.find(Entry { lba, tag }) {
-            Some(place) => self.entry(self.after(place)),
-            None => self.entry(self.upper_bound(lba)),
+    pub fn next_after(&self, lba: Lba, Tag(tag): Tag) -> Option<Entry> {
+        let link = self.ties.0.get(tag as usize);
+        let link = link.filter(|link| link.prev != ABSENT && link.lba == lba);
+        if let Some(Link { next, .. }) = link
+            && *next != NIL
+        {
+            let tag = Tag(*next);
+            return Some(Entry { lba, tag });
         }
+        let groups = &self.by_lba.groups;
+        let above = match groups.find(&lba) {
+            Ok(place) => groups.after(place),
+            Err(_) => groups.lower_bound(&lba),
+        };
+        groups.entry(above).map(first_of)
     }
 
-    /// All entries in order, from either end.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Entry> + '_ {
-        self.chunks.iter().flatten().copied()
+    /// All entries in order.
+    pub fn iter(&self) -> Upward<'_> {
+        Upward {
+            index: self,
+            place: self.by_lba.groups.start(),
+            tag: NIL,
+        }
     }
 
     /// The entries whose address is `lba` or higher, upward.
     pub fn upward(&self, lba: Lba) -> Upward<'_> {
         Upward {
             index: self,
-            place: self.lower_bound(lba),
+            place: self.by_lba.groups.lower_bound(&lba),
+            tag: NIL,
         }
     }
 
@@ -193,7 +314,8 @@ impl LbaIndex {
     pub fn downward(&self, lba: Lba) -> Downward<'_> {
         Downward {
             index: self,
-            place: self.lower_bound(lba),
+            place: self.by_lba.groups.lower_bound(&lba),
+            tag: NIL,
         }
     }
 
@@ -209,105 +331,6 @@ impl LbaIndex {
             down,
         }
     }
-
-    /// The last chunk for whose first address `holds(first, lba)` is true, or chunk 0 if it is true
-    /// of none.
-    fn last_chunk_from(&self, lba: Lba, holds: impl Fn(Lba, Lba) -> bool) -> usize {
-        if self.chunks.len() <= 1 {
-            return 0;
-        }
-        self.firsts
-            .partition_point(|first| holds(*first, lba))
-            .saturating_sub(1)
-    }
-
-    /// The place of the first entry at `lba` or higher; the end if there is none.
-    fn lower_bound(&self, lba: Lba) -> Place {
-        self.bound(lba, |at, lba| at < lba)
-    }
-
-    /// The place of the first entry higher than `lba`; the end if there is none.
-    fn upper_bound(&self, lba: Lba) -> Place {
-        self.bound(lba, |at, lba| at <= lba)
-    }
-
-    /// The place of the first entry whose address is not `below` the given one.
-    fn bound(&self, lba: Lba, below: impl Fn(Lba, Lba) -> bool) -> Place {
-        let chunk = self.last_chunk_from(lba, &below);
-        let slot = match self.chunks.get(chunk) {
-            Some(entries) => entries.partition_point(|entry| below(entry.lba, lba)),
-            None => 0,
-        };
-        self.normal(Place { chunk, slot })
-    }
-
-    /// The same place, with that behind the last entry of a chunk written as the start of the next.
-    fn normal(&self, place: Place) -> Place {
-        match self.chunks.get(place.chunk) {
-            Some(chunk) if place.slot >= chunk.len() => Place {
-                chunk: place.chunk + 1,
-                slot: 0,
-            },
-            _ => place,
-        }
-    }
-
-    fn after(&self, place: Place) -> Place {
-        self.normal(Place {
-            slot: place.slot + 1,
-            ..place
-        })
-    }
-
-    fn before(&self, place: Place) -> Option<Place> {
-        if place.slot > 0 {
-            return Some(Place {
-                slot: place.slot - 1,
-                ..place
-            });
-        }
-        let chunk = place.chunk.checked_sub(1)?;
-        Some(Place {
-            chunk,
-            slot: self.chunks[chunk].len() - 1,
-        })
-    }
-
-    fn entry(&self, place: Place) -> Option<Entry> {
-        self.chunks.get(place.chunk)?.get(place.slot).copied()
-    }
-
-    fn find(&self, wanted: Entry) -> Option<Place> {
-        let mut place = self.lower_bound(wanted.lba);
-        loop {
-            let entry = self.entry(place)?;
-            if entry == wanted {
-                return Some(place);
-            }
-            if entry.lba != wanted.lba {
-                return None;
-            }
-            place = self.after(place);
-        }
-    }
-
-    /// Splits a full chunk and returns which of the two parts an entry for `lba` belongs to.
-    fn split(&mut self, at: usize, lba: Lba) -> usize {
-        let mut upper = self.fresh_chunk();
-        let chunk = &mut self.chunks[at];
-        upper.extend_from_slice(&chunk[CHUNK_MAX / 2..]);
-        chunk.truncate(CHUNK_MAX / 2);
-        let first = upper[0].lba;
-        self.firsts.insert(at + 1, first);
-        self.chunks.insert(at + 1, upper);
-        if first <= lba { at + 1 } else { at }
-    }
-
-    fn fresh_chunk(&mut self) -> Vec<Entry> {
-        self.spare
-            .pop()
-            .unwrap_or_else(|| Vec::with_capacity(CHUNK_MAX))
-    }
 }
 
 /// Entries upward from an address; see [`LbaIndex::upward`].
@@ -315,15 +338,29 @@ impl LbaIndex {
 pub struct Upward<'a> {
     index: &'a LbaIndex,
     place: Place,
+    /// The next one of the address before `place`, if it has more.
+    tag: u32,
 }
 
 impl Iterator for Upward<'_> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        let entry = self.index.entry(self.place)?;
-        self.place = self.index.after(self.place);
-        Some(entry)
+        #[cfg(test)]
+        headtime_testkit::steps::one();
+        let LbaIndex { by_lba, ties } = self.index;
+        if self.tag != NIL {
+            let tag = Tag(self.tag);
+            let Link { lba, next, .. } = ties.0[tag.index()];
+            self.tag = next;
+            return Some(Entry { lba, tag });
+        }
+        let (lba, ends) = by_lba.groups.entry(self.place)?;
+        self.place = by_lba.groups.after(self.place);
+        if ends.first != ends.last {
+            self.tag = ties.0[ends.first as usize].next;
+        }
+        Some(first_of((lba, ends)))
     }
 }
 
@@ -331,16 +368,31 @@ impl Iterator for Upward<'_> {
 #[derive(Clone, Debug)]
 pub struct Downward<'a> {
     index: &'a LbaIndex,
-    /// The place behind the next entry.
+    /// The place of the last address that was come to.
     place: Place,
+    /// The next one of that address, if it has more.
+    tag: u32,
 }
 
 impl Iterator for Downward<'_> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        self.place = self.index.before(self.place)?;
-        self.index.entry(self.place)
+        #[cfg(test)]
+        headtime_testkit::steps::one();
+        let LbaIndex { by_lba, ties } = self.index;
+        if self.tag != NIL {
+            let tag = Tag(self.tag);
+            let Link { lba, prev, .. } = ties.0[tag.index()];
+            self.tag = prev;
+            return Some(Entry { lba, tag });
+        }
+        self.place = by_lba.groups.before(self.place)?;
+        let (lba, ends) = by_lba.groups.entry(self.place)?;
+        if ends.first != ends.last {
+            self.tag = ties.0[ends.last as usize].prev;
+        }
+        Some(last_of((lba, ends)))
     }
 }
 
@@ -378,15 +430,12 @@ mod tests {
 
     impl LbaIndex {
         fn check(&self) {
-            assert_eq!(self.firsts.len(), self.chunks.len());
-            assert_eq!(self.chunks.iter().map(Vec::len).sum::<usize>(), self.len);
-            for (chunk, first) in self.chunks.iter().zip(&self.firsts) {
-                assert!(!chunk.is_empty() && chunk.len() <= CHUNK_MAX);
-                assert_eq!(chunk[0].lba, *first);
-            }
-            assert!(self.spare.iter().all(Vec::is_empty));
+            self.by_lba.groups.check();
             let all: Vec<Entry> = self.iter().collect();
-            assert!(all.windows(2).all(|pair| pair[0].lba <= pair[1].lba));
+            assert_eq!(all.len(), self.len());
+            assert!(all.is_sorted_by_key(|entry| entry.lba));
+            let there = self.ties.0.iter().filter(|link| link.prev != ABSENT);
+            assert_eq!(there.count(), self.len());
         }
     }
 
@@ -416,13 +465,14 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        // A narrow address range makes ties that span chunks, a wide one exercises the directory.
+        // A narrow address range makes long ties, a wide one exercises the chunks.
         let run = (prop_oneof![Just(3_u64), Just(40), Just(1 << 40)], 0..4_u32).prop_flat_map(
             |(range, shrinking)| {
+                let tag = || 0..1_500_u32;
                 let step = prop_oneof![
-                    8 => (0..range, 0..50_u32).prop_map(|(lba, tag)| Step::Insert(lba, tag)),
+                    8 => (0..range, tag()).prop_map(|(lba, tag)| Step::Insert(lba, tag)),
                     2 + 2 * shrinking => any::<usize>().prop_map(Step::Remove),
-                    1 => (0..range, 0..50_u32).prop_map(|(lba, tag)| Step::RemoveAbsent(lba, tag)),
+                    1 => (0..range, tag()).prop_map(|(lba, tag)| Step::RemoveAbsent(lba, tag)),
                     1 => (0..range).prop_map(Step::Look),
                 ];
                 prop::collection::vec(step, 0..400)
@@ -438,8 +488,10 @@ mod tests {
             let (mut index, mut model) = (LbaIndex::new(), Model::default());
             for step in steps {
                 match step {
+                    Step::Insert(_, tag) if model.0.iter().any(|entry| entry.tag == Tag(tag)) => {}
                     Step::Insert(lba, tag) => {
-                        index.insert(Lba::new(lba), Tag(tag));
+                        let others = model.0.iter().any(|entry| entry.lba == Lba::new(lba));
+                        prop_assert_eq!(index.insert(Lba::new(lba), Tag(tag)), others);
                         model.insert(Lba::new(lba), Tag(tag));
                     }
                     Step::Remove(which) if !model.0.is_empty() => {
@@ -470,10 +522,8 @@ mod tests {
                         near.sort_by_key(|entry| lba.distance(entry.lba));
                         prop_assert_eq!(index.outward(lba).collect::<Vec<_>>(), near);
                         for (at, entry) in model.0.iter().enumerate() {
-                            if !model.0[..at].contains(entry) {
-                                let next = model.0.get(at + 1).copied();
-                                prop_assert_eq!(index.next_after(entry.lba, entry.tag), next);
-                            }
+                            let next = model.0.get(at + 1).copied();
+                            prop_assert_eq!(index.next_after(entry.lba, entry.tag), next);
                         }
                         let above = model.0.iter().find(|entry| entry.lba > lba).copied();
                         prop_assert_eq!(index.next_after(lba, Tag(u32::MAX)), above);
@@ -489,23 +539,40 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_entries_come_back_in_order() {
+    #[should_panic(expected = "tag 3 is in the index already")]
+    fn a_tag_is_in_the_index_once() {
         let mut index = LbaIndex::new();
-        // Multiplying by an odd number permutes the addresses below a power of two.
-        let scattered = (0..100_000_u64).map(|i| i * 0x9E37_79B1 % (1 << 32));
-        for (tag, lba) in scattered.clone().enumerate() {
-            index.insert(Lba::new(lba), Tag(tag as u32));
+        index.insert(Lba::new(1), Tag(3));
+        index.insert(Lba::new(2), Tag(3));
+    }
+
+    #[test]
+    fn of_many_at_one_address_each_is_found_and_leaves_without_a_look_at_the_others() {
+        const MANY: u32 = 10_000;
+        let at = Lba::new(77);
+        let mut index = LbaIndex::new();
+        for tag in 0..MANY {
+            index.insert(at, Tag(tag));
         }
-        index.check();
-        for (tag, lba) in scattered.enumerate().filter(|(tag, _)| tag % 100 != 0) {
-            assert!(index.remove(Lba::new(lba), Tag(tag as u32)));
-        }
-        index.check();
-        assert_eq!(index.len(), 1_000);
-        assert!(
-            index.chunks.len() < 100,
-            "{} chunks for 1000 entries",
-            index.chunks.len()
-        );
+        // From the middle outward, from the end and from the front.
+        let middle = (0..MANY / 2).map(|i| {
+            if i % 2 == 0 {
+                MANY / 2 + i / 2
+            } else {
+                MANY / 2 - 1 - i / 2
+            }
+        });
+        let order: Vec<u32> = middle
+            .chain((MANY * 3 / 4..MANY).rev())
+            .chain(0..MANY / 4)
+            .collect();
+        let steps = headtime_testkit::steps::of(|| {
+            for tag in &order {
+                index.next_after(at, Tag(*tag));
+                assert!(index.remove(at, Tag(*tag)));
+            }
+        });
+        assert!(index.is_empty());
+        assert_eq!(steps, 0, "only walking along the list is a step");
     }
 }

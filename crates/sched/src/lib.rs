@@ -24,6 +24,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod ages;
 pub mod anticipatory;
 mod bound;
 pub mod cfq;
@@ -43,12 +44,14 @@ mod request;
 mod requests;
 mod seam;
 mod sorted;
+mod sorted_map;
 mod spec;
 pub mod sptf;
 pub mod sstf;
 pub mod stream;
 mod waits;
 
+pub use ages::Age;
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
 pub use cfq::{Cfq, CfqConfig};
@@ -64,8 +67,9 @@ pub use policy::{Built, Knowledge, NumberInfo, OptionInfo, Options, Parts, Polic
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
 pub use request::{Class, Flags, Op, Origin, Request, Tag};
-pub use requests::{Age, ListId, Requests};
-pub use seam::{Candidate, Dispatch, Elevator, Foretold, Scheduler, WorkConserving};
+pub use requests::{ListId, Requests};
+pub use seam::{Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WorkConserving};
+pub use sorted_map::SortedMap;
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;

@@ -42,7 +42,7 @@ use crate::bound::{BoundsWaits, WaitBound};
 use crate::deadline::{DeadlineConfig, Direction};
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Class, Elevator, ListId, Request, Tag};
+use crate::{Candidate, Class, Elevator, ListId, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -258,6 +258,11 @@ impl Elevator for MqDeadline {
             && self
                 .config
                 .may_merge(queued, new, requests.contains(new.tag))
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        let is_queued = self.sorted.requests().contains(request.tag);
+        self.config.partners(is_queued, front)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

@@ -26,7 +26,7 @@
 //! a remote array, and the baseline that others are compared with.
 
 use crate::policy::{Built, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, ListId, Request, Requests, Tag};
+use crate::{Candidate, Elevator, ListId, Partners, Request, Requests, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Time};
 
@@ -87,14 +87,15 @@ impl Elevator for Noop {
     }
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        if !self.requests.contains(new.tag) {
-            return true;
+        self.partners(new, false).include(queued)
+    }
+
+    fn partners(&self, request: &Request, _: bool) -> Partners {
+        if !self.requests.contains(request.tag) {
+            return Partners::Any;
         }
-        let (before, after) = self.requests.neighbours(queued);
-        [before, after]
-            .into_iter()
-            .flatten()
-            .any(|near| near.tag == new.tag)
+        let (before, after) = self.requests.neighbours(request.tag);
+        Partners::Only([before, after].map(|near| near.map(|near| near.tag)))
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

@@ -1,16 +1,15 @@
 //! The queued requests of a policy, by tag and in lists by order of arrival.
 //!
 //! A slot per tag, linked into one of a few lists; nothing is allocated once the highest tag was
-//! seen. Each list is sorted by (arrival, insertion), so its front is the oldest request. A request
-//! usually arrives at the moment it is inserted and goes to the end at once; one that was held back,
-//! or that came over from another scheduler, goes where its arrival puts it.
+//! seen, but for what finds the place of those held back among many others. Each list is sorted by
+//! (arrival, insertion), so its front is the oldest request. A request usually arrives at the moment
+//! it is inserted and goes to the end at once; one that was held back, or that came over from another
+//! scheduler, goes where its arrival puts it.
 
-use crate::{Request, Tag};
+use crate::ages::{AgeList, Linked, Node};
+use crate::{Age, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Time};
-
-/// No slot: the end of a list.
-const NIL: u32 = u32::MAX;
 
 /// Which of the lists of a [`Requests`]; its use is the policy's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,37 +21,21 @@ impl ListId {
     }
 }
 
-/// Where a request stands among all that were inserted: by arrival time, then by insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Age {
-    /// When it came.
-    pub arrival: Time,
-    /// How many were inserted before it.
-    pub turn: u64,
-}
-
 #[derive(Clone, Debug)]
 struct Slot {
     request: Option<Request>,
-    turn: u64,
     list: ListId,
-    prev: u32,
-    next: u32,
+    node: Node,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
-    len: usize,
-}
+impl Linked for Slot {
+    fn node(&self) -> &Node {
+        &self.node
+    }
 
-impl List {
-    const EMPTY: List = List {
-        head: NIL,
-        tail: NIL,
-        len: 0,
-    };
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
 }
 
 /// Queued requests by tag, each in one of several lists that are in order of arrival.
@@ -76,7 +59,7 @@ impl List {
 #[derive(Clone, Debug)]
 pub struct Requests {
     slots: Vec<Slot>,
-    lists: Vec<List>,
+    lists: Vec<AgeList>,
     inserted: u64,
     len: usize,
 }
@@ -86,7 +69,7 @@ impl Requests {
     pub fn new(lists: u8) -> Requests {
         Requests {
             slots: Vec::new(),
-            lists: alloc::vec![List::EMPTY; usize::from(lists)],
+            lists: alloc::vec![AgeList::EMPTY; usize::from(lists)],
             inserted: 0,
             len: 0,
         }
@@ -104,7 +87,7 @@ impl Requests {
 
     /// How many requests are in a list.
     pub fn len_of(&self, list: ListId) -> usize {
-        self.lists[list.index()].len
+        self.lists[list.index()].len()
     }
 
     /// Adds a request to a list, at the place that its arrival gives it; at the end if no request of
@@ -120,10 +103,8 @@ impl Requests {
                 at + 1,
                 Slot {
                     request: None,
-                    turn: 0,
                     list,
-                    prev: NIL,
-                    next: NIL,
+                    node: Node::new(Time::ZERO, 0),
                 },
             );
         }
@@ -134,10 +115,10 @@ impl Requests {
             request.tag.0
         );
         slot.request = Some(request);
-        slot.turn = self.inserted;
+        slot.node = Node::new(request.arrival, self.inserted);
         self.inserted += 1;
         self.len += 1;
-        self.link(list, request.tag.0);
+        self.link(list, request.tag);
     }
 
     /// Removes a request and returns it.
@@ -147,7 +128,7 @@ impl Requests {
     /// If it is not queued.
     pub fn remove(&mut self, tag: Tag) -> Request {
         let request = *self.get(tag);
-        self.unlink(tag.0);
+        self.unlink(tag);
         self.slots[tag.index()].request = None;
         self.len -= 1;
         request
@@ -179,10 +160,8 @@ impl Requests {
     ///
     /// If it is not queued.
     pub fn age(&self, tag: Tag) -> Age {
-        Age {
-            arrival: self.get(tag).arrival,
-            turn: self.slots[tag.index()].turn,
-        }
+        self.get(tag);
+        self.slots[tag.index()].node.age
     }
 
     /// In which list a queued request is.
@@ -197,17 +176,13 @@ impl Requests {
 
     /// The request of a list that arrived first.
     pub fn oldest(&self, list: ListId) -> Option<&Request> {
-        self.at(self.lists[list.index()].head)
+        self.find(self.lists[list.index()].oldest()?)
     }
 
     /// The requests of a list, oldest first.
     pub fn iter(&self, list: ListId) -> impl Iterator<Item = &Request> {
-        let mut at = self.lists[list.index()].head;
-        core::iter::from_fn(move || {
-            let request = self.at(at)?;
-            at = self.slots[at as usize].next;
-            Some(request)
-        })
+        let tags = self.lists[list.index()].iter(&self.slots);
+        tags.map(|tag| self.get(tag))
     }
 
     /// The requests that arrived just before and just after this one, of its list.
@@ -217,8 +192,11 @@ impl Requests {
     /// If it is not queued.
     pub fn neighbours(&self, tag: Tag) -> (Option<&Request>, Option<&Request>) {
         self.get(tag);
-        let slot = &self.slots[tag.index()];
-        (self.at(slot.prev), self.at(slot.next))
+        let [before, after] = self.slots[tag.index()].node.neighbours();
+        (
+            before.map(|tag| self.get(tag)),
+            after.map(|tag| self.get(tag)),
+        )
     }
 
     /// Changes what a queued request asks for, and returns what it asked for before.
@@ -240,8 +218,8 @@ impl Requests {
     /// If it is not queued.
     pub fn move_to(&mut self, tag: Tag, list: ListId) {
         self.get(tag);
-        self.unlink(tag.0);
-        self.link(list, tag.0);
+        self.unlink(tag);
+        self.link(list, tag);
     }
 
     /// Removes the queued request `gone`, which became part of the queued request `kept`, and
@@ -263,8 +241,9 @@ impl Requests {
         );
         if older {
             request.arrival = place.arrival;
-            slot.turn = place.turn;
-            self.move_to(kept, list);
+            self.unlink(kept);
+            self.slots[kept.index()].node.age = place;
+            self.link(list, kept);
         }
         gone
     }
@@ -272,68 +251,27 @@ impl Requests {
     /// Removes all requests and returns them, oldest first.
     pub fn drain(&mut self) -> Vec<Request> {
         let mut all: Vec<(Age, Request)> = Vec::with_capacity(self.len);
-        for list in 0..self.lists.len() {
-            let mut at = self.lists[list].head;
-            while at != NIL {
-                let slot = &mut self.slots[at as usize];
-                let request = slot.request.take().expect("slots in lists are full");
-                let age = Age {
-                    arrival: request.arrival,
-                    turn: slot.turn,
-                };
-                all.push((age, request));
-                at = slot.next;
+        for slot in &mut self.slots {
+            if let Some(request) = slot.request.take() {
+                all.push((slot.node.age, request));
             }
-            self.lists[list] = List::EMPTY;
+        }
+        for list in &mut self.lists {
+            list.clear();
         }
         self.len = 0;
         all.sort_unstable_by_key(|(age, _)| *age);
         all.into_iter().map(|(_, request)| request).collect()
     }
 
-    fn at(&self, at: u32) -> Option<&Request> {
-        self.slots.get(at as usize)?.request.as_ref()
+    fn link(&mut self, list: ListId, tag: Tag) {
+        self.slots[tag.index()].list = list;
+        self.lists[list.index()].link(&mut self.slots, tag);
     }
 
-    fn age_at(&self, at: u32) -> Age {
-        self.age(Tag(at))
-    }
-
-    /// Puts a slot into a list, behind all that are older.
-    fn link(&mut self, list: ListId, at: u32) {
-        let age = self.age_at(at);
-        let mut prev = self.lists[list.index()].tail;
-        while prev != NIL && self.age_at(prev) > age {
-            prev = self.slots[prev as usize].prev;
-        }
-        let next = match prev {
-            NIL => self.lists[list.index()].head,
-            prev => self.slots[prev as usize].next,
-        };
-        let slot = &mut self.slots[at as usize];
-        (slot.list, slot.prev, slot.next) = (list, prev, next);
-        self.join(list, prev, at);
-        self.join(list, at, next);
-        self.lists[list.index()].len += 1;
-    }
-
-    fn unlink(&mut self, at: u32) {
-        let slot = &self.slots[at as usize];
-        let (list, prev, next) = (slot.list, slot.prev, slot.next);
-        self.join(list, prev, next);
-        self.lists[list.index()].len -= 1;
-    }
-
-    /// Makes two slots neighbours; either may be the end of the list.
-    fn join(&mut self, list: ListId, prev: u32, next: u32) {
-        match prev {
-            NIL => self.lists[list.index()].head = next,
-            prev => self.slots[prev as usize].next = next,
-        }
-        match next {
-            NIL => self.lists[list.index()].tail = prev,
-            next => self.slots[next as usize].prev = prev,
-        }
+    fn unlink(&mut self, tag: Tag) {
+        let list = self.slots[tag.index()].list;
+        self.lists[list.index()].unlink(&mut self.slots, tag);
     }
 }
 

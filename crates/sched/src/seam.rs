@@ -15,12 +15,36 @@ pub struct Candidate {
     pub urgent: bool,
 }
 
+/// Which of the queued requests may become one with another, as far as a policy can say without being
+/// asked about each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partners {
+    /// Any of them.
+    Any,
+    /// None but these.
+    Only([Option<Tag>; 2]),
+}
+
+impl Partners {
+    /// Nobody.
+    pub const NONE: Partners = Partners::Only([None; 2]);
+
+    /// Whether it may be this one.
+    pub fn include(self, tag: Tag) -> bool {
+        match self {
+            Partners::Any => true,
+            Partners::Only(tags) => tags.contains(&Some(tag)),
+        }
+    }
+}
+
 /// Orders pending requests and never waits.
 ///
 /// # Merging
 ///
-/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]) and
-/// is told of the outcome: [`Elevator::merged`] when a queued request grew, at either end, and
+/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]), and
+/// says beforehand what it would veto at any rate ([`Elevator::merge_key`], [`Elevator::partners`]), so
+/// that of thousands that touch only those are asked about that have a chance. It is told of the outcome: [`Elevator::merged`] when a queued request grew, at either end, and
 /// [`Elevator::fused`] when growing closed the gap to its neighbour. `fused` is always followed by a
 /// `merged` with the final extent of the one that was kept.
 pub trait Elevator {
@@ -42,6 +66,19 @@ pub trait Elevator {
     /// are about to be fused, whether the second (`new`) may become part of the first.
     fn may_merge(&self, _queued: Tag, _new: &Request) -> bool {
         true
+    }
+
+    /// What two requests must have in common to be merged, besides what the engine sees to; it follows
+    /// from what a request has from the beginning to the end.
+    fn merge_key(&self, _request: &Request) -> u64 {
+        0
+    }
+
+    /// Which queued requests [`Elevator::may_merge`] can say yes to for `request`: one that comes new
+    /// and would be put in `front` of them or behind them, or one that is queued and with which they
+    /// would be fused.
+    fn partners(&self, _request: &Request, _front: bool) -> Partners {
+        Partners::Any
     }
 
     /// Notes that the queued request `queued` now has this extent.
@@ -120,6 +157,16 @@ pub trait Scheduler {
     /// As [`Elevator::may_merge`].
     fn may_merge(&self, queued: Tag, new: &Request) -> bool;
 
+    /// As [`Elevator::merge_key`].
+    fn merge_key(&self, _request: &Request) -> u64 {
+        0
+    }
+
+    /// As [`Elevator::partners`].
+    fn partners(&self, _request: &Request, _front: bool) -> Partners {
+        Partners::Any
+    }
+
     /// As [`Elevator::merged`].
     fn merged(&mut self, queued: Tag, extent: Extent);
 
@@ -149,6 +196,12 @@ macro_rules! forward_elevator {
         }
         fn may_merge(&self, queued: Tag, new: &Request) -> bool {
             (**self).may_merge(queued, new)
+        }
+        fn merge_key(&self, request: &Request) -> u64 {
+            (**self).merge_key(request)
+        }
+        fn partners(&self, request: &Request, front: bool) -> Partners {
+            (**self).partners(request, front)
         }
         fn merged(&mut self, queued: Tag, extent: Extent) {
             (**self).merged(queued, extent);
@@ -253,6 +306,14 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         self.elevator.may_merge(queued, new)
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.elevator.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        self.elevator.partners(request, front)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

@@ -10,7 +10,8 @@
 //! latency is the longest that the percentage buys, and that is what freeblock scheduling fills. Ties
 //! go to the shorter positioning time (aged: not asked), then to the older request.
 //!
-//! Where a request is gets computed once, when it is inserted or grows.
+//! Where a request is gets computed once, when it is inserted or grows. Of those that ask for the same,
+//! only the oldest is looked at: no rule takes another before it.
 //!
 //! # Bound
 //!
@@ -54,9 +55,11 @@
 //! Without a profile of the drive that predicts to a fraction of a millisecond (take `clook`); behind
 //! a drive's own queue, which then makes the decision; plain, where anybody waits.
 
+mod oldest;
+
+use self::oldest::Oldest;
 use crate::policy::{Built, NumberInfo, OptionInfo, Parts, PolicyInfo};
-use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, Entry, ListId, Op, Positioning, Request, Tag};
+use crate::{Candidate, Elevator, Entry, ListId, Op, Positioning, Request, Requests, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 
@@ -122,7 +125,8 @@ const ALL: ListId = ListId(0);
 pub struct Sptf<P: Positioning> {
     positioning: P,
     rule: Rule,
-    sorted: Sorted,
+    requests: Requests,
+    by_lba: Oldest,
     /// Where queued requests are, and what they do, by tag.
     targets: Vec<Option<Target<P::Place>>>,
 }
@@ -174,7 +178,8 @@ impl<P: Positioning> Sptf<P> {
         Sptf {
             positioning,
             rule: Rule::Plain,
-            sorted: Sorted::new(1),
+            requests: Requests::new(1),
+            by_lba: Oldest::default(),
             targets: Vec::new(),
         }
     }
@@ -273,9 +278,9 @@ impl<P: Positioning> Sptf<P> {
         from: P::Place,
         weight: Millionths,
     ) -> Option<Tag> {
-        let oldest = self.sorted.requests().oldest(ALL)?;
+        let oldest = self.requests.oldest(ALL)?;
         let cost = |tag: Tag| {
-            let arrival = self.sorted.requests().get(tag).arrival;
+            let arrival = self.requests.get(tag).arrival;
             let younger = arrival.saturating_since(oldest.arrival);
             Aged::new(weight, self.predict(now, from, tag), younger)
         };
@@ -328,7 +333,7 @@ impl<P: Positioning> Sptf<P> {
 
     /// Replaces the best by a request that costs less, or the same and is older.
     fn improve<C: Copy + Ord>(&self, best: &mut Option<Best<C>>, tag: Tag, cost: C) {
-        let requests = self.sorted.requests();
+        let requests = &self.requests;
         let better = match best {
             None => true,
             Some(best) if cost == best.cost => requests.age(tag) < requests.age(best.tag),
@@ -343,7 +348,7 @@ impl<P: Positioning> Sptf<P> {
     /// returns false for a side. It pays to end early with as few as 16 requests, and to look at one
     /// in address order costs no more than in any other (measured: `benches/decide.rs`).
     fn outward(&self, head: Lba, mut look: impl FnMut(Entry) -> bool) {
-        let index = self.sorted.by_lba(ALL);
+        let index = self.by_lba.index();
         let (mut up, mut down) = (index.upward(head), index.downward(head));
         let (mut upward, mut downward) = (true, true);
         while upward || downward {
@@ -374,7 +379,8 @@ impl<P: Positioning> Elevator for Sptf<P> {
         let Request {
             tag, op, extent, ..
         } = request;
-        self.sorted.insert(ALL, request);
+        self.requests.insert(ALL, request);
+        self.by_lba.insert(&self.requests, tag);
         if tag.index() >= self.targets.len() {
             self.targets.resize(tag.index() + 1, None);
         }
@@ -382,7 +388,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
-        let request = *self.sorted.requests().get(self.choose(now, head)?);
+        let request = *self.requests.get(self.choose(now, head)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -391,18 +397,26 @@ impl<P: Positioning> Elevator for Sptf<P> {
 
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
         let tag = self.choose(now, head)?;
-        Some(self.sorted.remove(tag))
+        self.by_lba.remove(&self.requests, tag);
+        Some(self.requests.remove(tag))
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.sorted.merged(queued, extent);
+        self.by_lba.remove(&self.requests, queued);
+        self.requests.set_extent(queued, extent);
+        self.by_lba.insert(&self.requests, queued);
         // Also if it begins where it did: how long a write's data take is part of some predictions.
-        let op = self.sorted.requests().get(queued).op;
+        let op = self.requests.get(queued).op;
         self.locate(queued, op, extent);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        self.sorted.fused(kept, gone);
+        // Its age may change, and that of whom it stands before.
+        for tag in [kept, gone] {
+            self.by_lba.remove(&self.requests, tag);
+        }
+        self.requests.fuse(kept, gone);
+        self.by_lba.insert(&self.requests, kept);
     }
 
     fn overtake_max(&self) -> Option<usize> {
@@ -410,10 +424,11 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn queued(&self) -> usize {
-        self.sorted.requests().len()
+        self.requests.len()
     }
 
     fn drain(&mut self) -> Vec<Request> {
-        self.sorted.drain()
+        self.by_lba.clear();
+        self.requests.drain()
     }
 }

@@ -238,11 +238,18 @@ fn draw(seed: u64) -> Plan {
         text.parse().expect("a registered name")
     };
     let mut scheduler = spec(&mut random);
-    let mut requests = requests(&mut random, profile.geometry.capacity.get());
+    let capacity = profile.geometry.capacity.get();
+    let mut requests = requests(&mut random, capacity);
     if let Some(ends) = &mut ends {
         scheduler = with_options(ends, &scheduler);
         config.plug = plug_at_an_end(ends, &mut requests);
         begin_late(ends, &mut requests);
+    }
+    // Of its own, so that all else is drawn as without it.
+    let mut apart = Random(Pcg64Mcg::seed_from_u64(!seed));
+    let crowd = apart.chance(10).then(|| Crowd::draw(&mut apart));
+    if let Some(crowd) = &crowd {
+        requests = crowd.requests(&mut apart, capacity);
     }
     let end = requests.last().map_or(Time::ZERO, |(at, _)| *at);
     let within = |random: &mut Random| Time::from_nanos(random.below(end.as_nanos() + 1));
@@ -293,6 +300,9 @@ fn draw(seed: u64) -> Plan {
         if cache { "on" } else { "off" },
         if noise { "on" } else { "off" },
     );
+    if let Some(crowd) = &crowd {
+        let _ = write!(drawn, ", {crowd:?}");
+    }
     for (at, spec) in &swaps {
         let _ = write!(drawn, ", {spec} at {at}");
     }
@@ -468,6 +478,96 @@ fn requests(random: &mut Random, capacity: u64) -> Vec<(Time, NewRequest)> {
         .collect()
 }
 
+/// Hundreds or thousands of requests to one place, or a few, most of them open at a time.
+#[derive(Debug)]
+struct Crowd {
+    count: u64,
+    /// How many places; requests of any begin within so many sectors of it and have at most so many.
+    places: u64,
+    spread: u64,
+    size_max: u64,
+    write_share: u64,
+    /// In a hundred; in a thousand.
+    discard_share: u64,
+    flush_share: u64,
+    /// Over all of the places.
+    large_share: u64,
+    mean_gap_us: u64,
+    /// Whether they differ in who asks, in flags and in class.
+    alike: bool,
+}
+
+impl Crowd {
+    fn draw(random: &mut Random) -> Crowd {
+        let more = *random.pick(&[300, 2_500]);
+        Crowd {
+            count: 200 + random.below(more),
+            places: 1 + random.below(3),
+            spread: *random.pick(&[1, 8, 64]),
+            size_max: *random.pick(&[1, 8, 16, 64]),
+            write_share: *random.pick(&[0, 1, 10, 50, 100]),
+            discard_share: *random.pick(&[0, 5]),
+            flush_share: *random.pick(&[0, 0, 2, 100]),
+            large_share: *random.pick(&[0, 0, 3]),
+            mean_gap_us: *random.pick(&[1, 100, 2_000]),
+            alike: random.chance(50),
+        }
+    }
+
+    fn requests(&self, random: &mut Random, capacity: u64) -> Vec<(Time, NewRequest)> {
+        const BETWEEN: u64 = 512;
+        let all = self.places * BETWEEN;
+        let base = random.below(capacity - all);
+        let fixed = random.chance(50);
+        let mut now = Time::ZERO;
+        let one = |cookie| {
+            now += Nanos::from_micros(random.below(2 * self.mean_gap_us));
+            let (mut op, mut flags) = (Op::Read, Flags::NONE);
+            if random.below(1000) < self.flush_share {
+                op = Op::Flush;
+            } else if random.chance(self.discard_share) {
+                op = Op::Discard;
+            } else if random.chance(self.write_share) {
+                op = Op::Write;
+                if !self.alike && random.chance(20) {
+                    flags = *random.pick(&[Flags::FUA, Flags::SYNC, Flags::PREFLUSH]);
+                }
+            }
+            let len = match fixed {
+                true => self.size_max,
+                false => 1 + random.below(self.size_max),
+            };
+            let place = base + BETWEEN * random.below(self.places);
+            let extent = match op {
+                Op::Flush => Extent::default(),
+                _ if random.chance(self.large_share) => Extent::at(base, all),
+                _ => Extent::at(place + random.below(self.spread), len),
+            };
+            let mut process = 1;
+            let mut class = Class::BEST_EFFORT;
+            if !self.alike {
+                process += random.below(40) as u32;
+                class = Class(random.below(3) as u8);
+            }
+            let origin = Origin {
+                process,
+                ..Origin::default()
+            };
+            let request = NewRequest {
+                cookie,
+                arrival: now,
+                op,
+                extent,
+                flags,
+                origin,
+                class,
+            };
+            (now, request)
+        };
+        (0..self.count).map(one).collect()
+    }
+}
+
 /// Makes requests at the times planned.
 struct Scripted<'a> {
     requests: &'a [(Time, NewRequest)],
@@ -521,6 +621,22 @@ mod tests {
                 panic!("{failure}");
             }
         }
+    }
+
+    /// Thousands open at a time, under as many schedulers as there are seeds.
+    #[test]
+    fn seeds_with_a_crowd_hold() {
+        let crowded = (2_000..).filter(|seed| draw(*seed).drawn.contains("Crowd"));
+        for seed in crowded.take(12) {
+            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            assert!(run.requests >= 200, "{}", run.drawn);
+        }
+    }
+
+    #[test]
+    fn one_seed_in_ten_has_a_crowd() {
+        let crowded = (0..400).filter(|seed| draw(*seed).drawn.contains("Crowd"));
+        assert!((20..60).contains(&crowded.count()));
     }
 
     #[test]

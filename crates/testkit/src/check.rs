@@ -1,7 +1,7 @@
 //! The promises of every policy, tried on a scenario.
 
 use crate::arrivals::Scenario;
-use crate::model::{Model, Queued};
+use crate::model::{Model, Queued, Way};
 use crate::subject::{Plain, Subject, Twins};
 use crate::toy_disk::ToyDisk;
 use crate::violation::{Rule, Violation};
@@ -183,7 +183,8 @@ impl<'a, S: Subject> Run<'a, S> {
             let subject = &self.subject;
             let merge = match self.scenario.merge {
                 true => {
-                    let may = |queued, new: &Request| subject.may_merge(queued, new);
+                    let may =
+                        |queued: &Request, new: &Request, way| may_merge(subject, queued, new, way);
                     self.model.merge(&request, part, may)
                 }
                 false => None,
@@ -389,4 +390,23 @@ impl<'a, S: Subject> Run<'a, S> {
             what: what(),
         })
     }
+}
+
+/// Asks whether two requests may be merged, and holds the answer against what the policy says without
+/// being asked about them.
+fn may_merge(subject: &impl Subject, queued: &Request, new: &Request, way: Way) -> bool {
+    let may = subject.may_merge(queued.tag, new);
+    let (partners, other) = match way {
+        Way::Join { front } => (subject.partners(new, front), queued),
+        Way::Fuse => (subject.partners(queued, false), new),
+    };
+    assert!(
+        !may || partners.include(other.tag),
+        "{queued:?} and {new:?} may merge, and the policy says {partners:?}"
+    );
+    assert!(
+        !may || subject.merge_key(queued) == subject.merge_key(new),
+        "{queued:?} and {new:?} may merge, and have different keys"
+    );
+    may
 }

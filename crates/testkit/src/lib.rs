@@ -9,6 +9,7 @@ mod broken;
 mod check;
 mod data;
 mod model;
+pub mod steps;
 mod subject;
 mod toy_disk;
 mod toys;

@@ -33,6 +33,15 @@ impl Queued {
     }
 }
 
+/// How two requests would become one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// A new one joins a queued one, in front of it or behind it.
+    Join { front: bool },
+    /// Two that are queued, of which the first has grown.
+    Fuse,
+}
+
 /// What merging a request did.
 pub(crate) struct Merge {
     pub kept: Tag,
@@ -87,7 +96,7 @@ impl Model {
         &mut self,
         new: &Request,
         part: usize,
-        may_merge: impl Fn(Tag, &Request) -> bool,
+        may_merge: impl Fn(&Request, &Request, Way) -> bool,
     ) -> Option<Merge> {
         if !matches!(new.op, Op::Read | Op::Write) {
             return None;
@@ -95,7 +104,9 @@ impl Model {
         let touching = |back: bool| {
             let fits = |queued: &&Queued| {
                 let request = &queued.request;
-                touches(request, new, back) && alike(request, new) && may_merge(request.tag, new)
+                touches(request, new, back)
+                    && alike(request, new)
+                    && may_merge(request, new, Way::Join { front: !back })
             };
             let found = self.queued.values().filter(fits);
             found
@@ -112,7 +123,7 @@ impl Model {
             other.tag != kept
                 && touches(&grown, other, back)
                 && alike(&grown, other)
-                && may_merge(kept, other)
+                && may_merge(&grown, other, Way::Fuse)
         };
         let gone = self
             .queued

@@ -1,7 +1,7 @@
 //! What is checked: a scheduler as it is, or an elevator that is peeked at.
 
 use crate::violation::{Rule, Violation};
-use headtime_sched::{Candidate, Dispatch, Elevator, Request, Scheduler, Tag};
+use headtime_sched::{Candidate, Dispatch, Elevator, Partners, Request, Scheduler, Tag};
 use headtime_units::{Extent, Lba, Time};
 
 /// A scheduler under a check, which may find something by itself.
@@ -11,6 +11,8 @@ pub(crate) trait Subject {
     fn dispatched(&mut self, now: Time, request: &Request);
     fn completed(&mut self, now: Time, request: &Request);
     fn may_merge(&self, queued: Tag, new: &Request) -> bool;
+    fn merge_key(&self, request: &Request) -> u64;
+    fn partners(&self, request: &Request, front: bool) -> Partners;
     fn merged(&mut self, queued: Tag, extent: Extent);
     fn fused(&mut self, kept: Tag, gone: Tag);
     fn overtake_max(&self) -> Option<usize>;
@@ -40,6 +42,14 @@ impl<S: Scheduler> Subject for Plain<S> {
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         self.0.may_merge(queued, new)
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.0.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        self.0.partners(request, front)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
@@ -145,6 +155,14 @@ impl<E: Elevator> Subject for Twins<E> {
             "twins differ about a merge"
         );
         may
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.peeked.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        self.peeked.partners(request, front)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

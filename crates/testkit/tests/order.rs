@@ -2,8 +2,9 @@
 
 use headtime_sched::{Elevator, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
 use headtime_testkit::{ToyMechanics, ToyPlace};
-use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 /// Positions on a line, where seeking takes a microsecond per address, and a turn of 100
@@ -224,6 +225,94 @@ fn obvious_aged(
     least.expect("something is queued").tag
 }
 
+/// Counts how often it is asked.
+#[derive(Debug)]
+struct Counting(ToyMechanics, Cell<u64>);
+
+impl Positioning for &Counting {
+    type Place = ToyPlace;
+
+    fn start(&self, extent: Extent) -> ToyPlace {
+        self.0.start(extent)
+    }
+
+    fn end(&self, extent: Extent) -> ToyPlace {
+        self.0.end(extent)
+    }
+
+    fn predict(&self, now: Time, from: ToyPlace, to: ToyPlace, op: Op) -> Predicted {
+        self.1.set(self.1.get() + 1);
+        self.0.predict(now, from, to, op)
+    }
+
+    fn seek(&self, from: ToyPlace, to: ToyPlace, op: Op) -> Nanos {
+        self.0.seek(from, to, op)
+    }
+
+    fn seek_at_least(&self, from: ToyPlace, lba: Lba) -> Nanos {
+        self.0.seek_at_least(from, lba)
+    }
+}
+
+#[test]
+fn sptf_asks_about_one_of_many_requests_for_the_same() {
+    let disk = Counting(ToyMechanics::new(), Cell::new(0));
+    for mut sptf in [
+        Sptf::new(&disk),
+        Sptf::seek_weighted(&disk, 60),
+        Sptf::aged(&disk, Millionths(30_000)),
+    ] {
+        let places = [1_000_u64, 60_000_000, 119_000_000];
+        for tag in 0..3_000_u32 {
+            let extent = Extent::at(places[tag as usize % 3], 8);
+            let request = Request::new(Tag(tag), Op::Read, extent, Time::ZERO);
+            sptf.insert(Time::ZERO, request);
+        }
+        disk.1.set(0);
+        let mut head = Lba::ZERO;
+        let mut last = [None; 3];
+        while let Some(request) = sptf.take(Time::ZERO, head) {
+            head = request.extent.end();
+            let of_place = &mut last[request.tag.index() % 3];
+            assert!(*of_place < Some(request.tag), "the oldest goes first");
+            *of_place = Some(request.tag);
+        }
+        // Each of the three once for what is the soonest, and again for the seek.
+        assert!(disk.1.get() <= 6 * 3_000, "asked {} times", disk.1.get());
+    }
+}
+
+/// What happens to a queue of SPTF.
+#[derive(Clone, Debug)]
+enum Step {
+    /// One comes, which has waited elsewhere for so long.
+    Insert {
+        lba: u64,
+        len: u64,
+        held_us: u64,
+    },
+    /// One grows at its back.
+    Grow(prop::sample::Index, u64),
+    /// One that touches another, or is in the same place, becomes part of it.
+    Fuse(prop::sample::Index, prop::sample::Index),
+    Take,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let held = prop_oneof![2 => Just(0), 3 => 0..5_000_u64];
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        8 => (0..4_u64, 1..3_u64, held).prop_map(|(place, len, held_us)| Step::Insert {
+            lba: place * 30_000_000,
+            len,
+            held_us,
+        }),
+        1 => (index(), 1..3_u64).prop_map(|(which, more)| Step::Grow(which, more)),
+        1 => (index(), index()).prop_map(|(kept, gone)| Step::Fuse(kept, gone)),
+        4 => Just(Step::Take),
+    ]
+}
+
 static DISK: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
 
 proptest! {
@@ -308,5 +397,85 @@ proptest! {
             head = request.extent.end();
         }
         prop_assert!(queued.is_empty() && coming.next().is_none());
+    }
+
+    #[test]
+    fn sptf_finds_what_the_obvious_search_finds_among_many_for_the_same(
+        steps in prop::collection::vec(step(), 1..300),
+        rule in prop_oneof![
+            Just((0, 0)),
+            (1..200_u32).prop_map(|percent| (percent, 0)),
+            (1..300_000_u64).prop_map(|weight| (0, weight)),
+        ],
+    ) {
+        let disk = &*DISK;
+        let mut sptf = match rule {
+            (0, weight) => Sptf::aged(disk.clone(), Millionths(weight)),
+            (percent, _) => Sptf::seek_weighted(disk.clone(), percent),
+        };
+        let mut now = Time::from_nanos(1_000_000_000);
+        let mut head = Lba::ZERO;
+        // With how many came before.
+        let mut queued: Vec<(Request, u64)> = Vec::new();
+        for (turn, step) in (0..).zip(steps.into_iter().chain(vec![Step::Take; 300])) {
+            match step {
+                Step::Insert { lba, len, held_us } => {
+                    let arrival = Time::from_nanos(now.as_nanos() - 1_000 * held_us);
+                    let tag = Tag(turn as u32);
+                    let request = Request::new(tag, Op::Read, Extent::at(lba, len), arrival);
+                    sptf.insert(now, request);
+                    queued.push((request, turn));
+                }
+                Step::Grow(which, more) if !queued.is_empty() => {
+                    let which = which.index(queued.len());
+                    let (request, _) = &mut queued[which];
+                    request.extent.len += Sectors::new(more);
+                    sptf.merged(request.tag, request.extent);
+                }
+                Step::Fuse(kept, gone) if queued.len() > 1 => {
+                    let kept = kept.index(queued.len());
+                    let gone = (kept + 1 + gone.index(queued.len() - 1)) % queued.len();
+                    let (other, of_other) = queued[gone];
+                    let (request, turn) = &mut queued[kept];
+                    if (other.arrival, of_other) < (request.arrival, *turn) {
+                        (request.arrival, *turn) = (other.arrival, of_other);
+                    }
+                    request.extent.len += other.extent.len;
+                    sptf.fused(request.tag, other.tag);
+                    sptf.merged(request.tag, request.extent);
+                    queued.remove(gone);
+                }
+                Step::Take => {
+                    let from = match head.get() {
+                        0 => disk.start(Extent::at(0, 1)),
+                        head => disk.end(Extent::at(head - 1, 1)),
+                    };
+                    queued.sort_by_key(|(request, turn)| (request.arrival, *turn));
+                    let by_age: Vec<Request> = queued.iter().map(|(request, _)| *request).collect();
+                    let taken = sptf.take(now, head);
+                    prop_assert_eq!(taken.is_none(), queued.is_empty());
+                    let Some(taken) = taken else { continue };
+                    let expected = match rule {
+                        (0, 0) => obvious(disk, None, &by_age, now, from),
+                        (0, weight) => {
+                            // The oldest has the lowest tag there.
+                            let renamed: Vec<Request> = (0..)
+                                .zip(&by_age)
+                                .map(|(tag, request)| Request { tag: Tag(tag), ..*request })
+                                .collect();
+                            let found = obvious_aged(disk, Millionths(weight), &renamed, now, from);
+                            by_age[found.index()].tag
+                        }
+                        (percent, _) => obvious(disk, Some(u64::from(percent)), &by_age, now, from),
+                    };
+                    prop_assert_eq!(taken.tag, expected);
+                    queued.retain(|(request, _)| request.tag != taken.tag);
+                    now += Nanos::from_micros(700);
+                    head = taken.extent.end();
+                }
+                Step::Grow(..) | Step::Fuse(..) => {}
+            }
+        }
+        prop_assert!(queued.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the engine from outside.
 
+mod crowded;
 mod merging;
 mod order;
 mod plug;

@@ -1,42 +1,14 @@
 //! The requests of all queues, by tag: those that are queued, each in the list of its queue by age,
 //! and those that were handed out, until they come back.
 //!
-//! As [`Requests`](crate::Requests), but with any number of lists. A slot per tag; nothing is
-//! allocated once the highest tag was seen.
+//! As [`Requests`](crate::Requests), but with any number of lists, which are with the queues.
 
 use super::process::ContextId;
 use super::queue::QueueId;
+use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::Extent;
-
-/// No slot: the end of a list.
-const NIL: u32 = u32::MAX;
-
-/// The requests of one queue by age; the links are in the [`Pool`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fifo {
-    head: u32,
-    tail: u32,
-    len: usize,
-}
-
-impl Fifo {
-    pub const EMPTY: Fifo = Fifo {
-        head: NIL,
-        tail: NIL,
-        len: 0,
-    };
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The oldest request.
-    pub fn oldest(&self) -> Option<Tag> {
-        (self.head != NIL).then_some(Tag(self.head))
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -57,9 +29,17 @@ struct Slot {
     state: State,
     request: Request,
     owner: Owner,
-    turn: u64,
-    prev: u32,
-    next: u32,
+    node: Node,
+}
+
+impl Linked for Slot {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,15 +61,13 @@ impl Pool {
     /// # Panics
     ///
     /// If its tag is in use.
-    pub fn insert(&mut self, fifo: &mut Fifo, request: Request, owner: Owner) {
+    pub fn insert(&mut self, fifo: &mut AgeList, request: Request, owner: Owner) {
         let at = request.tag.index();
         let fresh = Slot {
             state: State::Free,
             request,
             owner,
-            turn: self.inserted,
-            prev: NIL,
-            next: NIL,
+            node: Node::new(request.arrival, self.inserted),
         };
         if at >= self.slots.len() {
             self.slots.resize(at + 1, fresh.clone());
@@ -105,11 +83,11 @@ impl Pool {
         };
         self.inserted += 1;
         self.queued += 1;
-        self.link(fifo, request.tag.0);
+        fifo.link(&mut self.slots, request.tag);
     }
 
     /// Takes a queued request out of the list of its queue, to the drive.
-    pub fn hand_out(&mut self, fifo: &mut Fifo, tag: Tag) -> Request {
+    pub fn hand_out(&mut self, fifo: &mut AgeList, tag: Tag) -> Request {
         self.leave(fifo, tag, State::HandedOut)
     }
 
@@ -158,15 +136,15 @@ impl Pool {
     /// # Panics
     ///
     /// If either is not queued.
-    pub fn fuse(&mut self, fifo: &mut Fifo, kept: Tag, gone: Tag) -> Request {
-        let (place, of_kept) = (self.age(gone.0), self.age(kept.0));
+    pub fn fuse(&mut self, fifo: &mut AgeList, kept: Tag, gone: Tag) -> Request {
+        let (place, of_kept) = (self.age(gone), self.age(kept));
         let gone = self.leave(fifo, gone, State::Free);
         if place < of_kept {
-            self.unlink(fifo, kept.0);
+            fifo.unlink(&mut self.slots, kept);
             let slot = &mut self.slots[kept.index()];
             slot.request.arrival = place.arrival;
-            slot.turn = place.turn;
-            self.link(fifo, kept.0);
+            slot.node.age = place;
+            fifo.link(&mut self.slots, kept);
         }
         gone
     }
@@ -176,13 +154,8 @@ impl Pool {
         let slots = core::mem::take(&mut self.slots);
         self.queued = 0;
         let queued = slots.iter().filter(|slot| slot.state == State::Queued);
-        let mut all: Vec<(Age, Request)> = queued
-            .map(|slot| {
-                let arrival = slot.request.arrival;
-                let turn = slot.turn;
-                (Age { arrival, turn }, slot.request)
-            })
-            .collect();
+        let mut all: Vec<(Age, Request)> =
+            queued.map(|slot| (slot.node.age, slot.request)).collect();
         all.sort_unstable_by_key(|(age, _)| *age);
         all.into_iter().map(|(_, request)| request).collect()
     }
@@ -193,52 +166,15 @@ impl Pool {
             .unwrap_or_else(|| panic!("tag {} is not queued", tag.0))
     }
 
-    fn age(&self, at: u32) -> Age {
-        let slot = self.slot(Tag(at));
-        Age {
-            arrival: slot.request.arrival,
-            turn: slot.turn,
-        }
+    fn age(&self, tag: Tag) -> Age {
+        self.slot(tag).node.age
     }
 
-    fn leave(&mut self, fifo: &mut Fifo, tag: Tag, to: State) -> Request {
+    fn leave(&mut self, fifo: &mut AgeList, tag: Tag, to: State) -> Request {
         let request = *self.get(tag);
-        self.unlink(fifo, tag.0);
+        fifo.unlink(&mut self.slots, tag);
         self.slots[tag.index()].state = to;
         self.queued -= 1;
         request
-    }
-
-    fn link(&mut self, fifo: &mut Fifo, at: u32) {
-        let age = self.age(at);
-        let mut prev = fifo.tail;
-        while prev != NIL && self.age(prev) > age {
-            prev = self.slots[prev as usize].prev;
-        }
-        let next = match prev {
-            NIL => fifo.head,
-            prev => self.slots[prev as usize].next,
-        };
-        self.join(fifo, prev, at);
-        self.join(fifo, at, next);
-        fifo.len += 1;
-    }
-
-    fn unlink(&mut self, fifo: &mut Fifo, at: u32) {
-        let slot = &self.slots[at as usize];
-        self.join(fifo, slot.prev, slot.next);
-        fifo.len -= 1;
-    }
-
-    /// Makes two slots neighbours; either may be the end of the list.
-    fn join(&mut self, fifo: &mut Fifo, prev: u32, next: u32) {
-        match prev {
-            NIL => fifo.head = next,
-            prev => self.slots[prev as usize].next = next,
-        }
-        match next {
-            NIL => fifo.tail = prev,
-            next => self.slots[next as usize].prev = prev,
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! The queues, and in which order they get their turns.
 
-use super::pool::Fifo;
-use crate::{Class, LbaIndex, Tag};
+use crate::ages::AgeList;
+use crate::lba_index::LbaGroups;
+use crate::{Class, Tag};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use headtime_units::Lba;
@@ -69,8 +70,9 @@ pub(super) struct Place {
 pub(super) struct Queue {
     pub sync: bool,
     pub level: Level,
-    pub by_lba: LbaIndex,
-    pub fifo: Fifo,
+    pub by_lba: LbaGroups,
+    /// By age; the links are in the pool.
+    pub fifo: AgeList,
     /// What the sweep takes next; there if anything is queued.
     pub next: Option<Tag>,
     /// There if anything is queued.
@@ -88,12 +90,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(sync: bool, level: Level, by_lba: LbaIndex) -> Queue {
+    fn new(sync: bool, level: Level, by_lba: LbaGroups) -> Queue {
         Queue {
             sync,
             level,
             by_lba,
-            fifo: Fifo::EMPTY,
+            fifo: AgeList::EMPTY,
             next: None,
             place: None,
             listed: None,
@@ -121,7 +123,7 @@ impl Queues {
         let shared = [Level::RealTime, Level::BestEffort, Level::Idle];
         Queues {
             slots: shared
-                .map(|level| Queue::new(false, level, LbaIndex::new()))
+                .map(|level| Queue::new(false, level, LbaGroups::new()))
                 .into(),
             free: Vec::new(),
         }
@@ -133,11 +135,15 @@ impl Queues {
             Some(id) => {
                 // With the memory that it has.
                 let by_lba = core::mem::take(&mut self[id].by_lba);
-                self[id] = Queue::new(true, level, by_lba);
+                let fifo = core::mem::replace(&mut self[id].fifo, AgeList::EMPTY);
+                self[id] = Queue {
+                    fifo,
+                    ..Queue::new(true, level, by_lba)
+                };
                 id
             }
             None => {
-                self.slots.push(Queue::new(true, level, LbaIndex::new()));
+                self.slots.push(Queue::new(true, level, LbaGroups::new()));
                 QueueId(self.slots.len() as u32 - 1)
             }
         }

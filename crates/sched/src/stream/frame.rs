@@ -2,7 +2,7 @@
 //! foreseen.
 
 use crate::waits::Waits;
-use crate::{Dispatch, Elevator, Foretold, Request, Scheduler, Tag, WaitStats};
+use crate::{Dispatch, Elevator, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -141,6 +141,19 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     /// Whether a request that was waited for may go ahead of what the elevator has.
     fn may_bypass(&self, now: Time) -> bool {
         self.elevator.queued() == 0 || now < self.slice_end()
+    }
+
+    /// Whether a new request may become part of one that waits in the elevator, which it `continues`
+    /// or not.
+    ///
+    /// What the disk waits for would wait there, inside another request. But nothing is nearer than
+    /// what it continues, unless the tail ends there too.
+    fn may_wait_within(&self, new: &Request, continues: bool) -> bool {
+        let now = self.now.max(new.arrival);
+        let pending = pending(&self.elevator, now, self.head);
+        let awaits = || self.foresight.awaits(now, new, pending);
+        let continues = continues && self.head != new.extent.start;
+        continues || !(self.may_bypass(now) && awaits())
     }
 
     /// What is held joins those that wait in the elevator.
@@ -301,14 +314,32 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             _ if !self.elevator.may_merge(queued, new) => false,
             _ if new_is_queued => true,
             _ => {
-                // What the disk waits for would wait in the elevator, inside another request. But
-                // nothing is nearer than what it continues, unless the tail ends there too.
-                let start = new.extent.start;
-                let continues = self.members[queued.index()].end == start && self.head != start;
-                let now = self.now.max(new.arrival);
-                let pending = pending(&self.elevator, now, self.head);
-                let awaits = || self.foresight.awaits(now, new, pending);
-                continues || !(self.may_bypass(now) && awaits())
+                let continues = self.members[queued.index()].end == new.extent.start;
+                self.may_wait_within(new, continues)
+            }
+        }
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.elevator.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        match self.place(request.tag) {
+            Place::Held => Partners::NONE,
+            Place::Elevator => self.elevator.partners(request, front),
+            Place::Gone | Place::Bypassed => {
+                let held = self.held.map(|held| held.tag);
+                let waiting = match self.may_wait_within(request, !front) {
+                    true => self.elevator.partners(request, front),
+                    false => Partners::NONE,
+                };
+                match (waiting, held) {
+                    (Partners::Only([one, None]), held) => Partners::Only([one, held]),
+                    // Any, as far as this can say: nobody is vetoed by that.
+                    (_, Some(_)) => Partners::Any,
+                    (waiting, None) => waiting,
+                }
             }
         }
     }

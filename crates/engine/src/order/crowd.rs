@@ -1,0 +1,158 @@
+//! Live requests that overlap, and who waits for whom among them.
+//!
+//! While they are few, each is compared with each, which is the fastest; from some number on they are
+//! in a [`Tree`], until none is left.
+
+use super::tree::Tree;
+use headtime_sched::Tag;
+use headtime_units::Extent;
+
+/// The most that are compared with each other; in tests so few that there are trees all the time.
+const FEW_MAX: usize = if cfg!(test) { 8 } else { 64 };
+
+/// A request as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crowded {
+    pub tag: Tag,
+    pub extent: Extent,
+    /// How many came before it.
+    pub sequence: u64,
+    pub changes: bool,
+}
+
+impl Crowded {
+    fn conflicts(&self, extent: Extent, changes: bool) -> bool {
+        (self.changes || changes) && self.extent.overlaps(extent)
+    }
+}
+
+/// By tag.
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    /// Of the few, how many it waits for; in the tree, how often it must be let pass.
+    waits: u32,
+    /// Its first piece in the tree.
+    piece: u32,
+}
+
+/// Live requests that overlap; see the module's page.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    members: Vec<Member>,
+    few: Vec<Crowded>,
+    /// Empty while they are few.
+    tree: Tree,
+    held: usize,
+}
+
+impl Crowd {
+    /// Adds a request, and says whether it may start. If it `waits`, it came after all others, and waits
+    /// for those that it conflicts with; if not, it conflicts with none, or they wait for it already.
+    pub fn enter(&mut self, new: Crowded, waits: bool) -> bool {
+        let at = new.tag.index();
+        if at >= self.members.len() {
+            self.members.resize(at + 1, Member::default());
+        }
+        if self.few.len() == FEW_MAX {
+            self.plant();
+        }
+        let member = if self.tree.is_empty() {
+            let blocks = |other: &&Crowded| waits && other.conflicts(new.extent, new.changes);
+            let waits = self.few.iter().filter(blocks).count() as u32;
+            self.few.push(new);
+            Member { waits, piece: 0 }
+        } else {
+            self.enter_tree(new, waits)
+        };
+        self.members[at] = member;
+        self.held += usize::from(member.waits > 0);
+        member.waits == 0
+    }
+
+    /// Removes a request, and adds those to `freed` that waited for nobody else.
+    ///
+    /// # Panics
+    ///
+    /// If it waits.
+    pub fn leave(&mut self, tag: Tag, freed: &mut Vec<Tag>) {
+        let Crowd {
+            members,
+            few,
+            tree,
+            held,
+        } = self;
+        let Member { waits, piece } = members[tag.index()];
+        assert!(waits == 0, "request {} waits for others", tag.0);
+        let mut pass = |tag: Tag| {
+            let member = &mut members[tag.index()];
+            member.waits -= 1;
+            if member.waits == 0 {
+                *held -= 1;
+                freed.push(tag);
+            }
+        };
+        if !tree.is_empty() {
+            tree.leave(piece, pass);
+            return;
+        }
+        let at = few.iter().position(|other| other.tag == tag);
+        let gone = few.swap_remove(at.expect("it is one of the few"));
+        // It has waited for those before it, so that all that are left came after it.
+        for other in few.iter() {
+            if other.conflicts(gone.extent, gone.changes) {
+                pass(other.tag);
+            }
+        }
+    }
+
+    /// Whether there is any request that conflicts with one of this extent.
+    pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
+        let conflict = |other: &Crowded| other.conflicts(extent, changes);
+        self.few.iter().any(conflict) || self.tree.conflicts(extent, changes)
+    }
+
+    /// How many wait.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Makes a tree of the few.
+    fn plant(&mut self) {
+        let mut few = core::mem::take(&mut self.few);
+        few.sort_unstable_by_key(|request| request.sequence);
+        for request in &few {
+            // In this order each comes after all others.
+            let member = self.enter_tree(*request, true);
+            let before = core::mem::replace(&mut self.members[request.tag.index()], member);
+            assert_eq!(before.waits > 0, member.waits > 0, "the rule is the same");
+        }
+        few.clear();
+        self.few = few;
+    }
+
+    fn enter_tree(&mut self, new: Crowded, waits: bool) -> Member {
+        let Crowded {
+            tag,
+            extent,
+            sequence,
+            changes,
+        } = new;
+        let entered = self.tree.enter(tag, extent, sequence, changes, waits);
+        Member {
+            waits: entered.waits,
+            piece: entered.piece,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Crowd {
+    pub fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.tree.is_empty() && self.held == 0
+    }
+
+    pub fn check(&self) {
+        assert!(self.few.is_empty() || self.tree.is_empty());
+        self.tree.check();
+    }
+}

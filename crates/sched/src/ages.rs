@@ -1,0 +1,232 @@
+//! Lists of requests by age.
+//!
+//! The links are in the slots of whoever keeps the requests; a list has only its ends. A request
+//! usually arrives at the moment it is inserted and goes to the end at once. One that was held back
+//! goes where its arrival puts it, which may be in front of any number of others: when a search for
+//! the place gets long, the list sorts its ages into a map besides, and keeps that until it is short
+//! again.
+
+use crate::Tag;
+use crate::sorted_map::SortedMap;
+use headtime_units::Time;
+
+/// No request: the end of a list.
+const NIL: u32 = u32::MAX;
+
+/// How many requests a search looks at before the list is sorted into a map; a list that is shorter
+/// does without one. In tests so few that most lists have one.
+const LOOK_MAX: usize = if cfg!(test) { 4 } else { 32 };
+
+/// Where a request stands among all that were inserted: by arrival time, then by insertion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Age {
+    /// When it came.
+    pub arrival: Time,
+    /// How many were inserted before it.
+    pub turn: u64,
+}
+
+/// A request's place in its list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub age: Age,
+    prev: u32,
+    next: u32,
+}
+
+impl Node {
+    /// In no list.
+    pub const fn new(arrival: Time, turn: u64) -> Node {
+        Node {
+            age: Age { arrival, turn },
+            prev: NIL,
+            next: NIL,
+        }
+    }
+
+    /// The requests before and after it in its list.
+    pub fn neighbours(&self) -> [Option<Tag>; 2] {
+        [self.prev, self.next].map(|at| (at != NIL).then_some(Tag(at)))
+    }
+}
+
+/// What has a place in a list.
+pub(crate) trait Linked {
+    fn node(&self) -> &Node;
+    fn node_mut(&mut self) -> &mut Node;
+}
+
+/// Requests by age, oldest first. No two have the same age.
+#[derive(Clone, Debug)]
+pub(crate) struct AgeList {
+    head: u32,
+    tail: u32,
+    len: usize,
+    /// All of them while it pays, else empty.
+    by_age: SortedMap<Age, Tag>,
+}
+
+impl AgeList {
+    pub const EMPTY: AgeList = AgeList {
+        head: NIL,
+        tail: NIL,
+        len: 0,
+        by_age: SortedMap::new(),
+    };
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn oldest(&self) -> Option<Tag> {
+        (self.head != NIL).then_some(Tag(self.head))
+    }
+
+    /// Forgets all and keeps the memory.
+    pub fn clear(&mut self) {
+        let mut by_age = core::mem::take(&mut self.by_age);
+        by_age.clear();
+        *self = AgeList {
+            by_age,
+            ..AgeList::EMPTY
+        };
+    }
+
+    /// The requests, oldest first.
+    pub fn iter<'a, S: Linked>(&self, slots: &'a [S]) -> impl Iterator<Item = Tag> + use<'a, S> {
+        let mut at = self.head;
+        core::iter::from_fn(move || {
+            let tag = (at != NIL).then_some(Tag(at))?;
+            at = slots[tag.index()].node().next;
+            Some(tag)
+        })
+    }
+
+    /// Puts a request in, behind all that are older; it has its age and is in no list.
+    pub fn link<S: Linked>(&mut self, slots: &mut [S], tag: Tag) {
+        let age = slots[tag.index()].node().age;
+        let prev = self.older(slots, age);
+        let next = match prev {
+            NIL => self.head,
+            prev => slots[prev as usize].node().next,
+        };
+        self.join(slots, prev, tag.0);
+        self.join(slots, tag.0, next);
+        self.len += 1;
+        if !self.by_age.is_empty() {
+            self.by_age.insert(age, tag);
+        }
+    }
+
+    /// Takes a request out.
+    pub fn unlink<S: Linked>(&mut self, slots: &mut [S], tag: Tag) {
+        let Node { age, prev, next } = *slots[tag.index()].node();
+        self.join(slots, prev, next);
+        self.len -= 1;
+        if !self.by_age.is_empty() {
+            if self.len < LOOK_MAX {
+                self.by_age.clear();
+            } else {
+                let there = self.by_age.remove(&age);
+                assert_eq!(
+                    there,
+                    Some(tag),
+                    "a request's age does not change in a list"
+                );
+            }
+        }
+    }
+
+    /// The youngest of those older than `age`.
+    fn older<S: Linked>(&mut self, slots: &[S], age: Age) -> u32 {
+        let mut prev = self.tail;
+        for _ in 0..LOOK_MAX {
+            if prev == NIL || slots[prev as usize].node().age < age {
+                return prev;
+            }
+            #[cfg(test)]
+            headtime_testkit::steps::one();
+            prev = slots[prev as usize].node().prev;
+        }
+        if self.by_age.is_empty() {
+            let mut at = self.head;
+            while at != NIL {
+                #[cfg(test)]
+                headtime_testkit::steps::one();
+                let node = slots[at as usize].node();
+                self.by_age.insert(node.age, Tag(at));
+                at = node.next;
+            }
+        }
+        self.by_age
+            .last_before(&age)
+            .map_or(NIL, |(_, older)| older.0)
+    }
+
+    /// Makes two requests neighbours; either may be the end of the list.
+    fn join<S: Linked>(&mut self, slots: &mut [S], prev: u32, next: u32) {
+        match prev {
+            NIL => self.head = next,
+            prev => slots[prev as usize].node_mut().next = next,
+        }
+        match next {
+            NIL => self.tail = prev,
+            next => slots[next as usize].node_mut().prev = prev,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ListId, Op, Request, Requests, Tag};
+    use headtime_testkit::steps;
+    use headtime_units::{Extent, Time};
+
+    const ALL: ListId = ListId(0);
+
+    fn request(tag: u32, arrival: u64) -> Request {
+        let arrival = Time::from_nanos(arrival);
+        Request::new(Tag(tag), Op::Read, Extent::at(0, 8), arrival)
+    }
+
+    /// Requests that were held back, `of_old` by `of_old`, come in front of as many that arrived later.
+    fn steps_of(many: u32, of_old: u32) -> u64 {
+        let mut requests = Requests::new(1);
+        for tag in 0..many {
+            requests.insert(ALL, request(tag, 1_000_000 + u64::from(tag)));
+        }
+        let steps = steps::of(|| {
+            for turn in 0..many {
+                // One by one from as many beginnings, as requests to as many places are let go.
+                let arrival = u64::from(turn % of_old * many + turn / of_old);
+                requests.insert(ALL, request(many + turn, arrival));
+            }
+        });
+        let mut last = Time::ZERO;
+        while let Some(oldest) = requests.oldest(ALL) {
+            assert!(oldest.arrival >= last);
+            (last, _) = (oldest.arrival, requests.remove(oldest.tag));
+        }
+        steps
+    }
+
+    #[test]
+    fn requests_held_back_find_their_place_without_a_look_at_all_that_came_later() {
+        for of_old in [1, 2, 3, 50] {
+            let steps = steps_of(10_000, of_old);
+            // Once all of them, to sort them; then a few for each.
+            assert!(steps < 10_000 * 7, "{steps} steps, {of_old} at a time");
+        }
+    }
+
+    #[test]
+    fn requests_in_order_of_arrival_find_their_place_at_the_end() {
+        let mut requests = Requests::new(1);
+        let steps = steps::of(|| {
+            for tag in 0..1_000 {
+                requests.insert(ALL, request(tag, u64::from(tag / 3)));
+            }
+        });
+        assert_eq!(steps, 0);
+    }
+}

@@ -1,0 +1,422 @@
+//! An ordered map that allocates nothing once it has been as large as it gets.
+//!
+//! Entries are kept sorted by key in chunks of a bounded size: with few entries there is one chunk,
+//! so an operation is a binary search and a short memory move; with many, a second binary search over
+//! the chunks' first keys comes before it. Chunks that fall empty are kept for reuse.
+
+use alloc::vec::Vec;
+
+/// Values by key, in the order of the keys; a key occurs once.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_sched::SortedMap;
+///
+/// let mut map = SortedMap::new();
+/// for (key, value) in [(30, 'c'), (10, 'a'), (20, 'b')] {
+///     assert_eq!(map.insert(key, value), None);
+/// }
+/// assert_eq!(map.remove(&10), Some('a'));
+/// assert_eq!(map.first(), Some((20, 'b')));
+/// assert_eq!(map.last_before(&30), Some((20, 'b')));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SortedMap<K, V> {
+    /// The key of the first entry of each run, rising.
+    firsts: Vec<K>,
+    /// Which chunk each run is: a new one among thousands moves little more than their numbers.
+    runs: Vec<u32>,
+    /// Runs of entries, each sorted, in no order among each other; and empty ones with their memory.
+    chunks: Vec<Vec<(K, V)>>,
+    /// Which chunks are no runs. A run is not empty unless it is the only one.
+    spare: Vec<u32>,
+    len: usize,
+}
+
+/// A place in a map: run and position in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    run: u32,
+    slot: u32,
+}
+
+impl<K, V> Default for SortedMap<K, V> {
+    fn default() -> SortedMap<K, V> {
+        SortedMap::new()
+    }
+}
+
+impl<K, V> SortedMap<K, V> {
+    /// Most entries of a chunk: 2 KiB of them, so that a move stays within the first-level cache.
+    const CHUNK_MAX: usize = match 2048 / size_of::<(K, V)>() {
+        16.. => 2048 / size_of::<(K, V)>(),
+        _ => 16,
+    };
+
+    /// A chunk that shrinks to this size joins its successor if both then fill at most half a chunk, so
+    /// that a map which shrank is not left with many short chunks.
+    const CHUNK_SPARSE: usize = Self::CHUNK_MAX / 8;
+
+    /// An empty map, which allocates with the first insertion.
+    pub const fn new() -> SortedMap<K, V> {
+        SortedMap {
+            firsts: Vec::new(),
+            runs: Vec::new(),
+            chunks: Vec::new(),
+            spare: Vec::new(),
+            len: 0,
+        }
+    }
+
+    /// How many entries there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes all entries and keeps the memory.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.firsts.clear();
+        for chunk in self.runs.drain(..) {
+            self.chunks[chunk as usize].clear();
+            self.spare.push(chunk);
+        }
+    }
+}
+
+impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
+    /// Adds an entry, or replaces the value of the one that has this key, and returns what that was.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        match self.find(&key) {
+            Ok(place) => Some(core::mem::replace(self.value_mut(place), value)),
+            Err(place) => {
+                self.insert_at(place, key, value);
+                None
+            }
+        }
+    }
+
+    /// The value of this key.
+    pub fn get(&self, key: &K) -> Option<V> {
+        let place = self.find(key).ok()?;
+        Some(self.run(place.run)?[place.slot as usize].1)
+    }
+
+    /// Removes the entry of this key.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let place = self.find(key).ok()?;
+        Some(self.remove_at(place))
+    }
+
+    /// The entry with the lowest key.
+    pub fn first(&self) -> Option<(K, V)> {
+        self.entry(self.start())
+    }
+
+    /// The entry with the highest key.
+    pub fn last(&self) -> Option<(K, V)> {
+        let run = self.runs.len() as u32;
+        self.entry(self.before(Place { run, slot: 0 })?)
+    }
+
+    /// The first entry whose key is `key` or higher.
+    pub fn first_at_or_after(&self, key: &K) -> Option<(K, V)> {
+        self.entry(self.lower_bound(key))
+    }
+
+    /// The last entry whose key is lower than `key`.
+    pub fn last_before(&self, key: &K) -> Option<(K, V)> {
+        let place = self.find(key).unwrap_or_else(|place| place);
+        self.entry(self.before(place)?)
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.runs
+            .iter()
+            .flat_map(|chunk| &self.chunks[*chunk as usize])
+            .copied()
+    }
+
+    /// Where the entry of this key is, or else where it would be.
+    #[inline]
+    pub(crate) fn find(&self, key: &K) -> Result<Place, Place> {
+        let run = self.run_of(key);
+        let Some(entries) = self.run(run) else {
+            return Err(Place { run, slot: 0 });
+        };
+        let slot = entries.partition_point(|(other, _)| other < key);
+        let place = Place {
+            run,
+            slot: slot as u32,
+        };
+        match entries.get(slot) {
+            Some((other, _)) if other == key => Ok(place),
+            _ => Err(place),
+        }
+    }
+
+    /// The place of the first entry whose key is `key` or higher; the end if there is none.
+    pub(crate) fn lower_bound(&self, key: &K) -> Place {
+        match self.find(key) {
+            Ok(place) => place,
+            Err(place) => self.normal(place),
+        }
+    }
+
+    /// The place of the first entry.
+    pub(crate) fn start(&self) -> Place {
+        Place { run: 0, slot: 0 }
+    }
+
+    /// The place of the entry that follows this one.
+    pub(crate) fn after(&self, place: Place) -> Place {
+        self.normal(Place {
+            slot: place.slot + 1,
+            ..place
+        })
+    }
+
+    /// The place of the entry before this one.
+    pub(crate) fn before(&self, place: Place) -> Option<Place> {
+        if place.slot > 0 {
+            return Some(Place {
+                slot: place.slot - 1,
+                ..place
+            });
+        }
+        let run = place.run.checked_sub(1)?;
+        Some(Place {
+            run,
+            slot: self.run(run)?.len().checked_sub(1)? as u32,
+        })
+    }
+
+    pub(crate) fn entry(&self, place: Place) -> Option<(K, V)> {
+        self.run(place.run)?.get(place.slot as usize).copied()
+    }
+
+    /// The value of an entry that is there.
+    pub(crate) fn value_mut(&mut self, place: Place) -> &mut V {
+        &mut self.run_mut(place.run)[place.slot as usize].1
+    }
+
+    /// Adds an entry where [`SortedMap::find`] says that it would be.
+    pub(crate) fn insert_at(&mut self, mut place: Place, key: K, value: V) {
+        self.len += 1;
+        if self.runs.is_empty() {
+            self.add_run(0, key);
+        }
+        if self.run_mut(place.run).len() == Self::CHUNK_MAX {
+            place = self.split(place);
+        }
+        let run = self.run_mut(place.run);
+        run.insert(place.slot as usize, (key, value));
+        if place.slot == 0 {
+            self.firsts[place.run as usize] = key;
+        }
+    }
+
+    /// Removes an entry that is there.
+    pub(crate) fn remove_at(&mut self, place: Place) -> V {
+        self.len -= 1;
+        let run = self.run_mut(place.run);
+        let (_, value) = run.remove(place.slot as usize);
+        let left = run.len();
+        if left == 0 {
+            // The last one stays, for what comes next.
+            if self.runs.len() > 1 {
+                self.remove_run(place.run);
+            }
+            return value;
+        }
+        if place.slot == 0 {
+            let first = run[0].0;
+            self.firsts[place.run as usize] = first;
+        }
+        if left <= Self::CHUNK_SPARSE
+            && let Some(next) = self.run(place.run + 1)
+            && left + next.len() <= Self::CHUNK_MAX / 2
+        {
+            let chunk = self.remove_run(place.run + 1);
+            let mut next = core::mem::take(&mut self.chunks[chunk]);
+            self.run_mut(place.run).append(&mut next);
+            self.chunks[chunk] = next;
+        }
+        value
+    }
+
+    fn run(&self, run: u32) -> Option<&Vec<(K, V)>> {
+        Some(&self.chunks[*self.runs.get(run as usize)? as usize])
+    }
+
+    fn run_mut(&mut self, run: u32) -> &mut Vec<(K, V)> {
+        &mut self.chunks[self.runs[run as usize] as usize]
+    }
+
+    /// The last run whose first key is not above `key`, or the first if there is none.
+    fn run_of(&self, key: &K) -> u32 {
+        if self.runs.len() <= 1 {
+            return 0;
+        }
+        let after = self.firsts.partition_point(|first| first <= key);
+        after.saturating_sub(1) as u32
+    }
+
+    /// The same place, with that behind the last entry of a run written as the start of the next.
+    fn normal(&self, place: Place) -> Place {
+        match self.run(place.run) {
+            Some(run) if place.slot as usize >= run.len() => Place {
+                run: place.run + 1,
+                slot: 0,
+            },
+            _ => place,
+        }
+    }
+
+    /// Splits a full run and returns where in the two parts a place of it is.
+    fn split(&mut self, place: Place) -> Place {
+        let half = Self::CHUNK_MAX / 2;
+        let upper = place.run + 1;
+        let first = self.run_mut(place.run)[half].0;
+        let chunk = self.add_run(upper, first);
+        let mut entries = core::mem::take(&mut self.chunks[chunk]);
+        entries.extend(self.run_mut(place.run).drain(half..));
+        self.chunks[chunk] = entries;
+        match place.slot.checked_sub(half as u32) {
+            Some(slot) if slot > 0 => Place { run: upper, slot },
+            _ => place,
+        }
+    }
+
+    /// Makes an empty run, and returns its chunk.
+    fn add_run(&mut self, at: u32, first: K) -> usize {
+        let chunk = self.spare.pop().unwrap_or_else(|| {
+            self.chunks.push(Vec::with_capacity(Self::CHUNK_MAX));
+            self.chunks.len() as u32 - 1
+        });
+        self.firsts.insert(at as usize, first);
+        self.runs.insert(at as usize, chunk);
+        chunk as usize
+    }
+
+    /// Gives up a run, and returns its chunk.
+    fn remove_run(&mut self, at: u32) -> usize {
+        self.firsts.remove(at as usize);
+        let chunk = self.runs.remove(at as usize);
+        self.spare.push(chunk);
+        chunk as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::vec;
+
+    impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
+        pub(crate) fn check(&self) {
+            assert_eq!(self.firsts.len(), self.runs.len());
+            assert_eq!(self.runs.len() + self.spare.len(), self.chunks.len());
+            assert_eq!(self.chunks.iter().map(Vec::len).sum::<usize>(), self.len);
+            for (chunk, first) in self.runs.iter().zip(&self.firsts) {
+                let run = &self.chunks[*chunk as usize];
+                assert!(!run.is_empty() || self.runs.len() == 1);
+                assert!(run.len() <= Self::CHUNK_MAX);
+                assert!(run.first().is_none_or(|(key, _)| key == first));
+            }
+            let empty = |chunk: &u32| self.chunks[*chunk as usize].is_empty();
+            assert!(self.spare.iter().all(empty));
+            assert!(self.iter().is_sorted_by(|one, other| one.0 < other.0));
+        }
+
+        fn runs(&self) -> usize {
+            self.runs.len()
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64),
+        Remove(u64),
+        RemoveNth(usize),
+        Clear,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let run = (prop_oneof![Just(300_u64), Just(1 << 40)], 0..4_u32).prop_flat_map(
+            |(range, shrinking)| {
+                let step = prop_oneof![
+                    8 => (0..range).prop_map(Step::Insert),
+                    1 => (0..range).prop_map(Step::Remove),
+                    2 + 2 * shrinking => any::<usize>().prop_map(Step::RemoveNth),
+                ];
+                prop::collection::vec(step, 0..600)
+            },
+        );
+        prop::collection::vec(prop_oneof![9 => run, 1 => Just(vec![Step::Clear])], 1..5)
+            .prop_map(|runs| runs.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_standard_map(steps in steps(), look in 0..300_u64) {
+            let (mut map, mut model) = (SortedMap::new(), BTreeMap::new());
+            for (at, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Insert(key) => {
+                        prop_assert_eq!(map.insert(key, at), model.insert(key, at));
+                    }
+                    Step::Remove(key) => {
+                        prop_assert_eq!(map.remove(&key), model.remove(&key));
+                    }
+                    Step::RemoveNth(nth) => {
+                        let key = model.keys().nth(nth % model.len().max(1)).copied();
+                        if let Some(key) = key {
+                            prop_assert_eq!(map.remove(&key), model.remove(&key));
+                        }
+                    }
+                    Step::Clear => {
+                        map.clear();
+                        model.clear();
+                    }
+                }
+                let pair = |(key, value): (&u64, &usize)| (*key, *value);
+                prop_assert_eq!(map.len(), model.len());
+                prop_assert_eq!(map.first(), model.first_key_value().map(pair));
+                prop_assert_eq!(map.last(), model.last_key_value().map(pair));
+                let after = model.range(look..).next().map(pair);
+                prop_assert_eq!(map.first_at_or_after(&look), after);
+                let before = model.range(..look).next_back().map(pair);
+                prop_assert_eq!(map.last_before(&look), before);
+            }
+            map.check();
+            prop_assert!(map.iter().eq(model.into_iter()));
+        }
+    }
+
+    #[test]
+    fn a_map_that_shrank_is_left_with_few_chunks() {
+        let mut map = SortedMap::new();
+        // Multiplying by an odd number permutes the keys below a power of two.
+        let scattered = (0..100_000_u64).map(|i| i * 0x9E37_79B1 % (1 << 32));
+        for key in scattered.clone() {
+            map.insert(key, ());
+        }
+        map.check();
+        for (at, key) in scattered.enumerate() {
+            assert!(at % 100 == 0 || map.remove(&key).is_some());
+        }
+        map.check();
+        assert_eq!(map.len(), 1_000);
+        assert!(map.runs() < 100, "{} runs for 1000 entries", map.runs());
+    }
+}

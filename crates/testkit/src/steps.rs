@@ -1,0 +1,24 @@
+//! Counts how many requests are looked at, or places in an index: what an operation costs must not
+//! grow with the requests that it does not concern, and a count shows that where a clock would only
+//! suggest it.
+//!
+//! Code under test counts with `#[cfg(test)] headtime_testkit::steps::one()`, in its own crate's tests
+//! alone.
+
+use std::cell::Cell;
+
+thread_local! {
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts one step of this thread.
+pub fn one() {
+    TAKEN.set(TAKEN.get() + 1);
+}
+
+/// How many steps `work` takes.
+pub fn of(work: impl FnOnce()) -> u64 {
+    let before = TAKEN.get();
+    work();
+    TAKEN.get() - before
+}
