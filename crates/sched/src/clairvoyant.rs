@@ -83,7 +83,7 @@ pub type Clairvoyant<E> = Anticipating<E, Foreknowledge>;
 impl<E: Elevator> Clairvoyant<E> {
     /// Around this elevator, which is empty.
     pub fn new(elevator: E, slice: Nanos, curve: Arc<ServiceCurve>) -> Clairvoyant<E> {
-        Anticipating::with(elevator, Foreknowledge::new(curve), slice)
+        Anticipating::with(elevator, Foreknowledge::new(curve), slice, None)
     }
 }
 

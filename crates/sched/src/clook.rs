@@ -135,6 +135,12 @@ impl Elevator for Clook {
         Some(request)
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let request = self.sorted.remove(tag);
+        self.turn_over();
+        request
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.sorted.merged(queued, extent);
     }

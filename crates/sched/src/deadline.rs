@@ -338,6 +338,13 @@ impl Elevator for Deadline {
         self.sorted.merged(queued, extent);
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        if self.next.is_some_and(|(_, next)| next == tag) {
+            self.next = self.follower(tag);
+        }
+        self.sorted.remove(tag)
+    }
+
     fn fused(&mut self, kept: Tag, gone: Tag) {
         if self.next.is_some_and(|(_, next)| next == gone) {
             self.next = self.follower(gone);

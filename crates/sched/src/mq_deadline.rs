@@ -265,6 +265,10 @@ impl Elevator for MqDeadline {
         self.config.partners(is_queued, front)
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.sorted.remove(tag)
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.sorted.merged(queued, extent);
     }

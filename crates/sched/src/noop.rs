@@ -98,6 +98,10 @@ impl Elevator for Noop {
         Partners::Only([before, after].map(|near| near.map(|near| near.tag)))
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.requests.remove(tag)
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.requests.set_extent(queued, extent);
     }

@@ -59,6 +59,13 @@ pub trait Elevator {
     /// inserted, merged or removed in between.
     fn take(&mut self, now: Time, head: Lba) -> Option<Request>;
 
+    /// Removes a queued request, which somebody serves past the elevator, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// If no request of this tag is queued.
+    fn withdraw(&mut self, tag: Tag) -> Request;
+
     /// Notes that a request taken earlier has finished.
     fn completed(&mut self, _now: Time, _request: &Request) {}
 
@@ -233,6 +240,10 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
 
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
         (**self).take(now, head)
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        (**self).withdraw(tag)
     }
 }
 

@@ -515,12 +515,17 @@ fn find(
     })
 }
 
-/// Reads `key=value`.
+/// Reads `key=value`, or `key` of a switch that is on.
 fn read_option(
     info: &'static PolicyInfo,
     text: &str,
 ) -> Result<(&'static str, Value), SpecErrorKind> {
     let Some((key, value)) = text.split_once('=') else {
+        let option = info.option(text.trim());
+        // Of a switch the name is enough.
+        if let Some(option) = option.filter(|option| matches!(option.default, Value::Flag(_))) {
+            return Ok((option.key, Value::Flag(true)));
+        }
         return Err(SpecErrorKind::NoValue {
             found: text.trim().to_string(),
         });

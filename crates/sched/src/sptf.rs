@@ -401,6 +401,11 @@ impl<P: Positioning> Elevator for Sptf<P> {
         Some(self.requests.remove(tag))
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.by_lba.remove(&self.requests, tag);
+        self.requests.remove(tag)
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.by_lba.remove(&self.requests, queued);
         self.requests.set_extent(queued, extent);

@@ -100,6 +100,10 @@ impl Elevator for Sstf {
         Some(self.sorted.remove(tag))
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.sorted.remove(tag)
+    }
+
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.sorted.merged(queued, extent);
     }

@@ -44,6 +44,11 @@
 //!   the drive works on it (section 3.2). What comes meanwhile can be its child, as the next window of
 //!   read-ahead is. With nothing pending then, it has to be as near as random requests are in one
 //!   case of 1000: else two readers in turn are each taken for the other's child.
+//! - Requests that continue each other while they are queued are one step of their stream (`burst`): a
+//!   request that continues a queued one belongs to that one's stream, with its size, unless it is the child
+//!   of an earlier request of that stream, which counts one more. Once their stream is established they go
+//!   one behind the other, past the elevator. As printed, the second has no parent, since that has not
+//!   been served, and begins anew: a reader with two windows that may not merge never has a stream.
 //! - Writes and discards form streams as reads do.
 //! - What merges into a queued request is no request of its own, and forms no stream; as in Linux,
 //!   merging comes first. But what the disk is held for does not merge into a request that waits in the
@@ -68,6 +73,10 @@
 //!   is more throughput, lower makes the others wait less; 0 never waits.
 //! - `wait_from` (default `completion`): when the wait for a child begins, see [`WaitFrom`].
 //! - `alone` (default `mean`): what a child has to beat if nothing is pending, see [`Alone`].
+//! - `burst` (default true): whether requests that continue each other while they are queued are one step;
+//!   `false` is the rule as printed.
+//! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. Lower ends a wait
+//!   earlier, by up to a tick, or, if it is shorter than a tick, later.
 //!
 //! # Source
 //!
@@ -83,18 +92,21 @@
 //! (a quarter less for four readers that each pause 10 ms behind 128 KiB). On a drive that is given many requests at once and orders them itself, the head
 //! need not be where this takes it to be.
 
+mod bursts;
 pub mod frame;
 mod parents;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use self::bursts::Bursts;
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
+use crate::jiffies::Hz;
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{Elevator, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use headtime_units::{Lba, Millionths, Nanos, Time};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -159,6 +171,10 @@ pub struct StreamConfig {
     pub wait_from: WaitFrom,
     /// What a child has to beat if nothing is pending.
     pub alone: Alone,
+    /// Whether requests that continue each other while they are queued are one step of their stream.
+    pub burst: bool,
+    /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
+    pub hz: Option<Hz>,
 }
 
 impl StreamConfig {
@@ -169,9 +185,11 @@ impl StreamConfig {
         slice: Nanos::from_millis(124),
         wait_from: WaitFrom::Completion,
         alone: Alone::Mean,
+        burst: true,
+        hz: None,
     };
 
-    const OPTIONS: [OptionInfo; 5] = [
+    const OPTIONS: [OptionInfo; 7] = [
         OptionInfo::count(
             "threshold",
             Self::DEFAULT.threshold,
@@ -207,6 +225,20 @@ impl StreamConfig {
              over random pairs of addresses; the same until a request comes that is no child, then \
              that one's service time",
         ),
+        OptionInfo::flag(
+            "burst",
+            Self::DEFAULT.burst,
+            "whether requests that continue each other while they are queued are one step of their \
+             stream, and go together; without it, as the paper has it, each is a step of its own, and the \
+             second finds its parent queued and has none",
+        ),
+        OptionInfo::choice(
+            "hz",
+            &["exact", "100", "250", "300", "1000"],
+            "ticks per second of the timer that ends waits and slices, as in the kernels that have such \
+             a timer: a wait then ends with a tick, up to one tick before its time or, if it is shorter \
+             than a tick, after it",
+        ),
     ];
 
     fn from_options(options: &Options<'_>) -> StreamConfig {
@@ -223,6 +255,8 @@ impl StreamConfig {
                 "defer" => Alone::Defer,
                 _ => Alone::Mean,
             },
+            burst: options.flag("burst"),
+            hz: options.choice("hz").parse().ok().and_then(Hz::new),
         }
     }
 }
@@ -239,7 +273,12 @@ pub type Stream<E> = Anticipating<E, Streams>;
 impl<E: Elevator> Stream<E> {
     /// Around this elevator, which is empty.
     pub fn new(elevator: E, config: StreamConfig, curve: Arc<ServiceCurve>) -> Stream<E> {
-        Anticipating::with(elevator, Streams::new(config, curve), config.slice)
+        Anticipating::with(
+            elevator,
+            Streams::new(config, curve),
+            config.slice,
+            config.hz,
+        )
     }
 }
 
@@ -277,6 +316,7 @@ impl<E> Stream<E> {
 struct Membership {
     size: u64,
     stream: u64,
+    is_queued: bool,
 }
 
 /// The streams that form; the foresight of [`Stream`].
@@ -286,6 +326,10 @@ pub struct Streams {
     parents: Parents,
     /// Of queued requests, by tag.
     queued: Vec<Membership>,
+    /// Empty if bursts do not count.
+    bursts: Bursts,
+    /// The queued request that continues the tail.
+    follower: Option<Tag>,
     /// The turn of the request handed out last, and its tag while it is in the drive; turns begin
     /// with 1.
     tail: u64,
@@ -300,8 +344,10 @@ impl Streams {
     fn new(config: StreamConfig, curve: Arc<ServiceCurve>) -> Streams {
         Streams {
             config,
-            parents: Parents::new(curve, config.threshold, config.tolerance),
+            parents: Parents::new(curve, config.threshold, config.tolerance, config.hz),
             queued: Vec::new(),
+            bursts: Bursts::default(),
+            follower: None,
             tail: 0,
             tail_tag: None,
             expected: Time::ZERO,
@@ -332,26 +378,48 @@ impl Foresight for Streams {
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
         self.parents.expire(now);
         let start = request.extent.start;
-        let parent = self.parent_of(now, start, pending);
-        let awaited = parent.is_some_and(|(_, awaited)| awaited);
-        let member = match parent {
-            Some((at, _)) => {
-                let parent = self.parents.remove(at);
-                Membership {
-                    size: parent.size + 1,
-                    stream: parent.stream,
-                }
+        let mut parent = self.parent_of(now, start, pending);
+        // Nothing is nearer than what it continues, unless its parent ends there too.
+        let continued = match parent {
+            Some((at, _)) if self.parents.get(at).end == start => None,
+            _ if self.config.burst => self.bursts.continued_by(request),
+            _ => None,
+        };
+        let burst = continued.map(|before| self.queued[before.index()]);
+        if let (Some(burst), Some((at, _))) = (burst, parent)
+            && self.parents.get(at).stream != burst.stream
+        {
+            // Another stream's, which goes on waiting for its own.
+            parent = None;
+        }
+        let awaited = burst.is_none() && parent.is_some_and(|(_, awaited)| awaited);
+        let next = parent.map(|(at, _)| {
+            let parent = self.parents.remove(at);
+            Membership {
+                size: parent.size + 1,
+                stream: parent.stream,
+                is_queued: true,
             }
-            None => {
+        });
+        let member = match (next, burst) {
+            (Some(next), Some(burst)) if next.size < burst.size => burst,
+            (Some(next), _) => next,
+            (None, Some(burst)) => burst,
+            (None, None) => {
                 self.streams += 1;
                 Membership {
                     size: 1,
                     stream: self.streams,
+                    is_queued: true,
                 }
             }
         };
         // Sizes go up one by one, and fall back to the threshold at the lowest.
-        self.established += u64::from(member.size == self.config.threshold);
+        let grown = burst.is_none_or(|burst| member.size > burst.size);
+        self.established += u64::from(grown && member.size == self.config.threshold);
+        if self.config.burst {
+            self.bursts.insert(request, continued);
+        }
         if self.config.alone == Alone::Defer {
             self.parents.no_longer_alone(start);
         }
@@ -384,7 +452,10 @@ impl Foresight for Streams {
             let limit = self.parents.service(self.parents.get(at).end, start);
             self.parents.change(at, |parent| parent.limit = Some(limit));
         }
-        let Membership { size, stream } = self.queued[request.tag.index()];
+        let member = &mut self.queued[request.tag.index()];
+        member.is_queued = false;
+        let Membership { size, stream, .. } = *member;
+        self.follower = self.bursts.remove(request.tag);
         self.tail += 1;
         self.tail_tag = Some(request.tag);
         let end = request.extent.end();
@@ -440,6 +511,9 @@ impl Foresight for Streams {
 
     fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
         self.parents.expire(now);
+        if self.follower.is_some() {
+            return None;
+        }
         let at = self.parents.by_turn(self.tail)?;
         let tail = self.parents.get(at);
         if !self.parents.established(tail) {
@@ -454,13 +528,23 @@ impl Foresight for Streams {
             .then(|| now.saturating_add(FAR))
     }
 
+    fn follower(&self) -> Option<Tag> {
+        let established = |tag: &Tag| self.queued[tag.index()].size >= self.config.threshold;
+        self.follower.filter(established)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent) {
+        self.bursts.grown(queued, extent);
+    }
+
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        let other = self.queued[gone.index()];
-        let member = &mut self.queued[kept.index()];
-        if other.size.min(member.size) >= self.config.threshold {
-            // Two streams go on as one.
-            self.parents.ended += 1;
+        self.bursts.remove(gone);
+        if self.follower == Some(gone) {
+            self.follower = None;
         }
+        let other = self.queued[gone.index()];
+        self.queued[gone.index()].is_queued = false;
+        let member = &mut self.queued[kept.index()];
         if other.size > member.size {
             *member = other;
         }
@@ -468,12 +552,26 @@ impl Foresight for Streams {
 
     fn reset(&mut self) {
         self.parents.clear();
-        self.parents.ended = self.established;
+        self.queued.clear();
         self.tail_tag = None;
         self.tail += 1;
+        self.bursts.clear();
+        self.follower = None;
     }
 
     fn streams(&self) -> (u64, u64) {
-        (self.established, self.established - self.parents.ended)
+        // One may have several requests that can have a child, and others queued.
+        let parents = self
+            .parents
+            .iter()
+            .map(|parent| (parent.size, parent.stream));
+        let queued = self.queued.iter().filter(|member| member.is_queued);
+        let queued = queued.map(|member| (member.size, member.stream));
+        let established = |(size, _): &(u64, u64)| *size >= self.config.threshold;
+        let all = parents.chain(queued).filter(established);
+        let mut live: Vec<u64> = all.map(|(_, stream)| stream).collect();
+        live.sort_unstable();
+        live.dedup();
+        (self.established, live.len() as u64)
     }
 }

@@ -191,15 +191,25 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
     let alone = prop_oneof![Just(Alone::Mean), Just(Alone::Defer)];
     let slice_us = prop_oneof![Just(124_000_u64), 0..30_000_u64];
     let tolerance = prop_oneof![Just(500_000_u64), Just(0), 0..3_000_000_u64];
-    (1..5_u64, tolerance, slice_us, wait_from, alone).prop_map(
-        |(threshold, tolerance, slice_us, wait_from, alone)| StreamConfig {
-            threshold,
-            tolerance: Millionths(tolerance),
-            slice: Nanos::from_micros(slice_us),
-            wait_from,
-            alone,
-        },
+    (
+        1..5_u64,
+        tolerance,
+        slice_us,
+        wait_from,
+        alone,
+        any::<bool>(),
     )
+        .prop_map(
+            |(threshold, tolerance, slice_us, wait_from, alone, burst)| StreamConfig {
+                threshold,
+                tolerance: Millionths(tolerance),
+                slice: Nanos::from_micros(slice_us),
+                wait_from,
+                alone,
+                burst,
+                hz: None,
+            },
+        )
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub struct Scenario {
     pub merge: bool,
     /// After how many arrivals the scheduler is drained and another takes over.
     pub swap_after: Option<usize>,
+    /// Whether, and after how many requests, an elevator has one withdrawn that it has not chosen.
+    pub withdraw_every: Option<usize>,
 }
 
 impl Scenario {
@@ -86,6 +88,7 @@ impl Scenario {
             depth: 1,
             merge: true,
             swap_after: None,
+            withdraw_every: None,
         }
     }
 }
@@ -104,6 +107,7 @@ pub fn scenarios() -> impl Strategy<Value = Scenario> {
 pub fn plain_scenarios() -> impl Strategy<Value = Scenario> {
     with_extras(Just(0), Just(1)).prop_map(|scenario| Scenario {
         swap_after: None,
+        withdraw_every: None,
         ..scenario
     })
 }
@@ -125,28 +129,32 @@ fn with_extras(
         any::<bool>(),
         prop::option::of(0..60_usize),
         begins(),
+        prop::option::weighted(0.3, 1..6_usize),
     )
-        .prop_map(|(arrivals, extras, depth, merge, swap_after, begins)| {
-            let arrivals = arrivals
-                .into_iter()
-                .zip(extras)
-                .filter(|(_, (_, _, kept))| *kept)
-                .map(|(arrival, (held, class, _))| Arrival {
-                    at: arrival.at + begins,
-                    held: Nanos::from_micros(held),
-                    class: Class(class),
-                    ..arrival
-                })
-                .collect();
-            let scenario = Scenario::new(arrivals);
-            Scenario {
-                depth,
-                merge,
-                // At most all of them, so that there is still a swap when it has shrunk.
-                swap_after: swap_after.map(|after| after.min(scenario.arrivals.len())),
-                ..scenario
-            }
-        })
+        .prop_map(
+            |(arrivals, extras, depth, merge, swap_after, begins, withdraw_every)| {
+                let arrivals = arrivals
+                    .into_iter()
+                    .zip(extras)
+                    .filter(|(_, (_, _, kept))| *kept)
+                    .map(|(arrival, (held, class, _))| Arrival {
+                        at: arrival.at + begins,
+                        held: Nanos::from_micros(held),
+                        class: Class(class),
+                        ..arrival
+                    })
+                    .collect();
+                let scenario = Scenario::new(arrivals);
+                Scenario {
+                    depth,
+                    merge,
+                    // At most all of them, so that there is still a swap when it has shrunk.
+                    swap_after: swap_after.map(|after| after.min(scenario.arrivals.len())),
+                    withdraw_every,
+                    ..scenario
+                }
+            },
+        )
 }
 
 /// When a scenario begins. An hour before the latest time that is let in there is room for the rest.

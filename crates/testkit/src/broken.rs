@@ -37,6 +37,8 @@ pub enum Fault {
     DrainsPartly,
     /// It returns nothing, every third time, although something is queued.
     Shy,
+    /// It goes on having what was withdrawn.
+    KeepsWithdrawn,
 }
 
 /// Shortest seek first, with a fault.
@@ -118,6 +120,14 @@ impl Elevator for Broken {
             self.again = request;
         }
         request
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        if self.fault == Fault::KeepsWithdrawn {
+            return self.of(tag);
+        }
+        self.queue.retain(|queued| queued.tag != tag);
+        self.right.withdraw(tag)
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {

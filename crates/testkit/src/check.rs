@@ -89,6 +89,8 @@ type Judge = Box<dyn Fn(&Request, usize) -> Option<headtime_sched::WaitBound>>;
 struct InFlight {
     done: Time,
     request: Request,
+    /// The elevator has not handed it out, and is not told of its end.
+    withdrawn: bool,
     tags: Vec<Tag>,
 }
 
@@ -249,12 +251,17 @@ impl<'a, S: Subject> Run<'a, S> {
             if self.idle_until.is_some_and(|until| until > self.now) {
                 break;
             }
+            if let Some(request) = self.withdraw() {
+                self.hand_out(request, true)?;
+                self.conserved()?;
+                continue;
+            }
             let decision = self.subject.dispatch(self.now)?;
             self.idle_until = None;
             match decision {
                 Dispatch::Request(request) => {
                     self.idle_since = None;
-                    self.hand_out(request)?;
+                    self.hand_out(request, false)?;
                 }
                 Dispatch::IdleUntil(until) => {
                     self.idles(until)?;
@@ -271,6 +278,18 @@ impl<'a, S: Subject> Run<'a, S> {
             self.conserved()?;
         }
         Ok(())
+    }
+
+    /// A request that is served past the elevator now.
+    fn withdraw(&mut self) -> Option<Request> {
+        let every = self.scenario.withdraw_every?;
+        let served = self.served.len();
+        if served % (every + 1) != every {
+            return None;
+        }
+        let place = (served * 7).checked_rem(self.model.len())?;
+        let tag = self.model.tags().nth(place)?;
+        self.subject.withdraw(tag)
     }
 
     fn idles(&mut self, until: Time) -> Result<(), Violation> {
@@ -294,7 +313,7 @@ impl<'a, S: Subject> Run<'a, S> {
         )
     }
 
-    fn hand_out(&mut self, request: Request) -> Result<(), Violation> {
+    fn hand_out(&mut self, request: Request, withdrawn: bool) -> Result<(), Violation> {
         let queued = self.model.remove(request.tag);
         self.ensure(queued.is_some(), Rule::Once, || {
             format!("{request:?} is handed out and not queued")
@@ -303,11 +322,14 @@ impl<'a, S: Subject> Run<'a, S> {
         self.ensure(queued.request == request, Rule::Once, || {
             format!("{:?} is handed out as {request:?}", queued.request)
         })?;
-        if let Some(most) = self.subject.overtake_max() {
-            self.overtaken(&queued, most)?;
+        // What it was made to give up is not its choice.
+        if !withdrawn {
+            if let Some(most) = self.subject.overtake_max() {
+                self.overtaken(&queued, most)?;
+            }
+            self.subject.dispatched(self.now, &request);
         }
         self.waits.note(self.now, &queued);
-        self.subject.dispatched(self.now, &request);
         // The disk serves in the order in which it gets requests.
         let start = self
             .in_flight
@@ -324,6 +346,7 @@ impl<'a, S: Subject> Run<'a, S> {
         self.in_flight.push_back(InFlight {
             done: start + access,
             request,
+            withdrawn,
             tags,
         });
         self.served.push(Served {
@@ -359,7 +382,9 @@ impl<'a, S: Subject> Run<'a, S> {
             .is_some_and(|first| first.done <= self.now)
         {
             let first = self.in_flight.pop_front().expect("just looked");
-            self.subject.completed(self.now, &first.request);
+            if !first.withdrawn {
+                self.subject.completed(self.now, &first.request);
+            }
             self.free_tags.extend(first.tags);
             self.idle_until = None;
             self.conserved()?;

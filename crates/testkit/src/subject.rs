@@ -18,6 +18,11 @@ pub(crate) trait Subject {
     fn overtake_max(&self) -> Option<usize>;
     fn queued(&self) -> usize;
     fn drain(&mut self) -> Vec<Request>;
+
+    /// Takes a queued request out of its turn, if that can be asked for.
+    fn withdraw(&mut self, _tag: Tag) -> Option<Request> {
+        None
+    }
 }
 
 /// A scheduler as it is.
@@ -186,5 +191,12 @@ impl<E: Elevator> Subject for Twins<E> {
     fn drain(&mut self) -> Vec<Request> {
         self.unpeeked.drain();
         self.peeked.drain()
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Option<Request> {
+        self.unpeeked.withdraw(tag);
+        let request = self.peeked.withdraw(tag);
+        self.head = request.extent.end();
+        Some(request)
     }
 }

@@ -144,6 +144,10 @@ impl Elevator for ToyFair {
         Some(self.requests.remove(next.tag))
     }
 
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.requests.remove(tag)
+    }
+
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         self.requests.get(queued).origin == new.origin
     }

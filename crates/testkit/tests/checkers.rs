@@ -55,6 +55,7 @@ fn every_fault_of_an_elevator_is_found() {
         (Fault::DrainsByAddress, &[Rule::Drain]),
         (Fault::DrainsPartly, &[Rule::Drain]),
         (Fault::Shy, &[Rule::Peek]),
+        (Fault::KeepsWithdrawn, &[Rule::Conserved]),
     ] {
         let broken = || Broken::new(fault);
         let by_elevator = |scenario: &Scenario| check_elevator(broken, scenario).map(drop);
@@ -148,6 +149,9 @@ impl headtime_sched::Elevator for Promises {
     }
     fn take(&mut self, now: Time, head: headtime_units::Lba) -> Option<headtime_sched::Request> {
         self.0.take(now, head)
+    }
+    fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {
+        self.0.withdraw(tag)
     }
     fn merged(&mut self, queued: headtime_sched::Tag, extent: headtime_units::Extent) {
         self.0.merged(queued, extent);
@@ -263,7 +267,7 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
 #[test]
 fn the_scenarios_try_what_there_is_to_try() {
     let (mut runner, counts) = (runner(1), std::cell::RefCell::new(Counts::default()));
-    for _ in 0..256 {
+    for _ in 0..512 {
         let scenario = scenarios()
             .new_tree(&mut runner)
             .expect("nothing is filtered");

@@ -1,6 +1,7 @@
 //! Holding the disk for a request that has not arrived: the part that does not depend on how it is
 //! foreseen.
 
+use crate::jiffies::Hz;
 use crate::waits::Waits;
 use crate::{Dispatch, Elevator, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
@@ -40,6 +41,14 @@ pub trait Foresight {
     /// known at `now`; `None` not to hold it. `next` is what came and was awaited, if anything, else
     /// the elevator's candidate.
     fn hold(&mut self, now: Time, next: &Request) -> Option<Time>;
+
+    /// The queued request that goes right behind the tail, wherever the elevator has it.
+    fn follower(&self) -> Option<Tag> {
+        None
+    }
+
+    /// The queued request `queued` now has this extent.
+    fn merged(&mut self, _queued: Tag, _extent: Extent) {}
 
     /// The queued request `gone` became part of the queued request `kept`.
     fn fused(&mut self, kept: Tag, gone: Tag);
@@ -88,6 +97,8 @@ pub struct Anticipating<E, F> {
     elevator: E,
     pub(crate) foresight: F,
     slice: Nanos,
+    /// Slices end at ticks of a timer, if there is one.
+    hz: Option<Hz>,
     /// Behind the last request handed out.
     head: Lba,
     /// What was waited for, and goes next.
@@ -105,11 +116,17 @@ pub struct Anticipating<E, F> {
 
 impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     /// With the head at sector 0 and nothing known of the past.
-    pub(crate) fn with(elevator: E, foresight: F, slice: Nanos) -> Anticipating<E, F> {
+    pub(crate) fn with(
+        elevator: E,
+        foresight: F,
+        slice: Nanos,
+        hz: Option<Hz>,
+    ) -> Anticipating<E, F> {
         Anticipating {
             elevator,
             foresight,
             slice,
+            hz,
             head: Lba::ZERO,
             held: None,
             run: (0, Time::ZERO),
@@ -135,7 +152,10 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     /// When the stream that is served must let go of the disk if anything else is pending.
     fn slice_end(&self) -> Time {
-        self.run.1.saturating_add(self.slice)
+        match self.hz {
+            Some(hz) => hz.fires(self.run.1, hz.ticks(self.slice)),
+            None => self.run.1.saturating_add(self.slice),
+        }
     }
 
     /// Whether a request that was waited for may go ahead of what the elevator has.
@@ -195,6 +215,13 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             return self.let_go(now);
         }
         let candidate = candidate.map(|candidate| candidate.request);
+        if let Some(follower) = self.foresight.follower()
+            && self.place(follower) == Place::Elevator
+            && candidate.is_some_and(|candidate| candidate.tag != follower)
+        {
+            let request = self.elevator.withdraw(follower);
+            return self.hand_out(now, request, Place::Bypassed);
+        }
         let Some(next) = self.held.or(candidate) else {
             self.waits.end(false);
             return Dispatch::Empty;
@@ -346,6 +373,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
         self.members[queued.index()].end = extent.end();
+        self.foresight.merged(queued, extent);
         match &mut self.held {
             Some(held) if held.tag == queued => held.extent = extent,
             _ => self.elevator.merged(queued, extent),

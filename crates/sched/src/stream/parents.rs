@@ -1,5 +1,6 @@
 //! The queue of requests that may yet have a child.
 
+use crate::jiffies::Hz;
 use crate::{ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -34,11 +35,15 @@ pub(crate) struct Parent {
 
 impl Parent {
     /// Works out the deadline. A request that comes in the last part of the limit cannot satisfy the
-    /// inequality wherever it is: it takes at least `least` itself.
-    fn schedule(&mut self, least: Nanos) {
-        self.deadline = match self.limit {
-            Some(limit) => self.since.saturating_add(limit.saturating_sub(least)),
-            None => Time::NEVER,
+    /// inequality wherever it is: it takes at least `least` itself. With a timer that ticks, the time ends
+    /// when that fires.
+    fn schedule(&mut self, least: Nanos, hz: Option<Hz>) {
+        self.deadline = match (self.limit, hz) {
+            (Some(limit), Some(hz)) if self.since < Time::NEVER => {
+                hz.fires(self.since, hz.ticks(limit.saturating_sub(least)))
+            }
+            (Some(limit), _) => self.since.saturating_add(limit.saturating_sub(least)),
+            (None, _) => Time::NEVER,
         };
     }
 }
@@ -55,9 +60,8 @@ pub(crate) struct Parents {
     near: Nanos,
     threshold: u64,
     tolerance: Millionths,
+    hz: Option<Hz>,
     all: Vec<Parent>,
-    /// Streams that were waited for and do not go on.
-    pub ended: u64,
 }
 
 /// The most requests that may have a child. Those in the drive are among them, and a drive takes 256
@@ -65,7 +69,12 @@ pub(crate) struct Parents {
 pub(crate) const PARENTS_MAX: usize = 256;
 
 impl Parents {
-    pub fn new(curve: Arc<ServiceCurve>, threshold: u64, tolerance: Millionths) -> Parents {
+    pub fn new(
+        curve: Arc<ServiceCurve>,
+        threshold: u64,
+        tolerance: Millionths,
+        hz: Option<Hz>,
+    ) -> Parents {
         Parents {
             least: curve.least(),
             mean: curve.mean(),
@@ -73,8 +82,8 @@ impl Parents {
             curve,
             threshold,
             tolerance,
+            hz,
             all: Vec::with_capacity(PARENTS_MAX),
-            ended: 0,
         }
     }
 
@@ -119,12 +128,10 @@ impl Parents {
 
     /// Adds one that was handed out last.
     pub fn push(&mut self, mut parent: Parent) {
-        if self.all.len() == PARENTS_MAX
-            && let Some(gone) = self.all.pop()
-        {
-            self.ended += u64::from(self.established(&gone));
+        if self.all.len() == PARENTS_MAX {
+            self.all.pop();
         }
-        parent.schedule(self.least);
+        parent.schedule(self.least, self.hz);
         self.place(parent);
     }
 
@@ -155,7 +162,7 @@ impl Parents {
     pub fn change(&mut self, at: usize, change: impl FnOnce(&mut Parent)) {
         let mut parent = self.all.remove(at);
         change(&mut parent);
-        parent.schedule(self.least);
+        parent.schedule(self.least, self.hz);
         self.place(parent);
     }
 
@@ -167,8 +174,6 @@ impl Parents {
             let mut parent = self.all.pop().expect("just looked");
             if self.second_chance(&mut parent) {
                 self.place(parent);
-            } else {
-                self.ended += u64::from(self.established(&parent));
             }
         }
     }
@@ -207,13 +212,17 @@ impl Parents {
     /// What came at `start` is what the child of each that was alone has to be nearer than.
     pub fn no_longer_alone(&mut self, start: Lba) {
         let Parents {
-            curve, least, all, ..
+            curve,
+            least,
+            hz,
+            all,
+            ..
         } = self;
         let mut changed = false;
         for parent in all.iter_mut().filter(|parent| parent.alone) {
             parent.limit = Some(curve.service(parent.end, start));
             parent.alone = false;
-            parent.schedule(*least);
+            parent.schedule(*least, *hz);
             changed = true;
         }
         if changed {
@@ -236,7 +245,7 @@ impl Parents {
         let longer = u64::try_from(longer).unwrap_or(u64::MAX);
         parent.limit = Some(Nanos::from_nanos(longer));
         parent.size = self.threshold;
-        parent.schedule(self.least);
+        parent.schedule(self.least, self.hz);
         true
     }
 

@@ -181,6 +181,24 @@ fn an_established_stream_is_waited_for() {
 }
 
 #[test]
+fn with_a_timer_a_wait_and_a_slice_end_at_ticks() {
+    let steps = |per_second, slice_ms| {
+        let config = StreamConfig {
+            hz: Hz::new(per_second),
+            slice: Nanos::from_millis(slice_ms),
+            ..StreamConfig::DEFAULT
+        };
+        noop(config).through(&STREAM[..5])
+    };
+    // 14 ms are three ticks of 4 ms, one of 10 ms, of which 6 have passed at 16 ms, and 14 of 1 ms.
+    assert_eq!(steps(250, 124), "10@0 11@11 12@13 13@15 16-28 1@28");
+    assert_eq!(steps(100, 124), "10@0 11@11 12@13 13@15 16-20 1@20");
+    assert_eq!(steps(1_000, 124), "10@0 11@11 12@13 13@15 16-30 1@30");
+    // The slice of 23 ms since 0 ends after five ticks.
+    assert_eq!(steps(250, 23), "10@0 11@11 12@13 13@15 16-20 1@20");
+}
+
+#[test]
 fn a_stream_below_the_threshold_is_not() {
     let config = StreamConfig {
         threshold: 5,
@@ -347,7 +365,7 @@ fn with_nothing_pending_a_child_beats_the_mean_or_what_comes_first() {
 
 #[test]
 fn a_request_extends_the_nearest_stream() {
-    let mut parents = Parents::new(curve(), 4, Millionths::ZERO);
+    let mut parents = Parents::new(curve(), 4, Millionths::ZERO, None);
     let parent = |turn, end, since, size| Parent {
         turn,
         tag: Tag(turn as u32),
@@ -505,4 +523,63 @@ fn two_readers_in_turn_are_not_each_others_stream() {
         }
     }
     panic!("they go on in turn");
+}
+
+/// Two requests at a time that continue each other, which come while another reader's is served.
+const PAIRS: [(u32, u64, u64); 11] = [
+    (1, 0, 0),
+    (10, 500_000, 0),
+    (11, 500_008, 0),
+    (2, 1_900_000, 5),
+    (12, 500_016, 13),
+    (13, 500_024, 13),
+    (3, 1_200_000, 20),
+    (14, 500_032, 39),
+    (15, 500_040, 39),
+    (4, 1_700_000, 50),
+    (16, 500_048, 66),
+];
+
+#[test]
+fn requests_that_continue_a_queued_one_are_one_step_with_it() {
+    let steps = |burst| {
+        let config = StreamConfig {
+            threshold: 3,
+            tolerance: Millionths::ZERO,
+            burst,
+            ..StreamConfig::DEFAULT
+        };
+        noop(config).through(&PAIRS)
+    };
+    // The third pair is the third step, and is waited behind.
+    assert_eq!(
+        steps(true),
+        "1@0 10@1 11@11 2@12 12@22 13@37 3@38 14@48 15@63 64-66 16@66 67-76 4@76"
+    );
+    // As printed, the second of each pair finds its parent queued, and begins anew.
+    assert_eq!(
+        steps(false),
+        "1@0 10@1 11@11 2@12 12@22 13@37 3@38 14@48 15@63 4@64 16@74"
+    );
+}
+
+#[test]
+fn an_established_burst_goes_together() {
+    let steps = |burst| {
+        let config = StreamConfig {
+            threshold: 1,
+            burst,
+            ..StreamConfig::DEFAULT
+        };
+        // 1 keeps the drive busy; between the two that continue each other, in order of arrival, is
+        // another.
+        noop(config).through(&[
+            (1, 0, 0),
+            (10, 500_000, 0),
+            (2, 900_000, 0),
+            (11, 500_008, 0),
+        ])
+    };
+    assert_eq!(steps(true), "1@0 1-10 10@10 11@20 21-30 2@30");
+    assert_eq!(steps(false), "1@0 1-10 10@10 20-29 2@29 39-53 11@53");
 }
