@@ -5,7 +5,8 @@
 //! `n` and with what no longer fits the processor's caches, not with `n`.
 //!
 //! In the second group the scheduler is another, and what waits behind overwrites of two blocks goes in
-//! front of as many reads elsewhere, which came later.
+//! front of as many reads elsewhere, which came later. In the third, as many processes as there are
+//! requests read one block.
 
 use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
@@ -87,7 +88,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// Lets so many requests come, serves them, and says how many commands that took.
-fn serve(scheduler: Box<dyn Scheduler>, asked: impl Iterator<Item = Asked>) -> u64 {
+fn serve(scheduler: Box<dyn Scheduler>, processes: u32, asked: impl Iterator<Item = Asked>) -> u64 {
     let config = Config {
         depth: DEPTH,
         ..Config::default()
@@ -103,7 +104,7 @@ fn serve(scheduler: Box<dyn Scheduler>, asked: impl Iterator<Item = Asked>) -> u
             extent: Extent::at(start, len),
             flags: Flags::NONE,
             origin: Origin {
-                process: id as u32 % 4,
+                process: id as u32 % processes,
                 ..Origin::default()
             },
             class: Class::default(),
@@ -161,7 +162,7 @@ fn shapes(c: &mut Criterion) {
         for n in [1_000, 10_000, 100_000, 1_000_000] {
             group.throughput(Throughput::Elements(n));
             group.bench_function(BenchmarkId::from_parameter(n), |b| {
-                b.iter(|| black_box(serve(scheduler("noop"), (0..n).map(|i| shape(i, n)))));
+                b.iter(|| black_box(serve(scheduler("noop"), 4, (0..n).map(|i| shape(i, n)))));
             });
         }
         group.finish();
@@ -195,12 +196,27 @@ fn schedulers(c: &mut Criterion) {
                     i if i < n / 2 => (Op::Write, 64 + i % 2 * 800, 8),
                     i => (Op::Read, 100_000 + i * 7919 % n * 16, 8),
                 };
-                b.iter(|| black_box(serve(scheduler(text), (0..n).map(asked))));
+                b.iter(|| black_box(serve(scheduler(text), 4, (0..n).map(asked))));
             });
         }
     }
     group.finish();
 }
 
-criterion_group!(benches, shapes, schedulers);
+fn processes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("reads of a block by as many processes");
+    group.sampling_mode(SamplingMode::Flat).sample_size(10);
+    for text in ["anticipatory", "cfq"] {
+        for n in [1_000, 10_000, 100_000] {
+            group.throughput(Throughput::Elements(n));
+            group.bench_function(BenchmarkId::new(text, n), |b| {
+                let asked = |_| (Op::Read, 64, 8);
+                b.iter(|| black_box(serve(scheduler(text), n as u32, (0..n).map(asked))));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, shapes, schedulers, processes);
 criterion_main!(benches);

@@ -204,13 +204,13 @@ impl Cfq {
     }
 
     fn forget_one(&mut self) {
-        let (contexts, slice) = (&self.contexts, self.slice);
-        let in_turn = |id: ContextId| {
+        let slice = self.slice;
+        let in_turn = |contexts: &Contexts, id: ContextId| {
             slice.is_some_and(|slice| {
                 slice.context == Some(id) || contexts[id].queues.contains(&Some(slice.queue))
             })
         };
-        if let Some(id) = contexts.oldest_idle(in_turn) {
+        if let Some(id) = self.contexts.oldest_idle(in_turn) {
             for queue in self.contexts.remove(id).into_iter().flatten() {
                 self.queues.remove(queue);
             }
@@ -550,7 +550,7 @@ impl Scheduler for Cfq {
         let context = self.context_of(now, request.origin.process);
         let id = self.queue_of(context, &request);
         let owner = Owner { queue: id, context };
-        self.contexts[context].requests += 1;
+        self.contexts.begin(context);
         let queue = &mut self.queues[id];
         self.pool.insert(&mut queue.fifo, request, owner);
         queue
@@ -617,7 +617,7 @@ impl Scheduler for Cfq {
         queue.in_drive -= 1;
         let (sync, level, empty) = (queue.sync, queue.level, queue.is_empty());
         self.drive.sync -= u64::from(sync);
-        self.contexts[owner.context].completes(jiffies, sync);
+        self.contexts.completes(owner.context, jiffies, sync);
         let Some(slice) = &mut self.slice else {
             return;
         };
@@ -663,7 +663,7 @@ impl Scheduler for Cfq {
         let owner = self.pool.owner(gone);
         let queue = &mut self.queues[owner.queue];
         let gone = self.pool.fuse(&mut queue.fifo, kept, gone);
-        self.contexts[owner.context].requests -= 1;
+        self.contexts.end(owner.context);
         self.left(owner.queue, &gone, false);
     }
 

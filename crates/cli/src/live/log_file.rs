@@ -289,7 +289,7 @@ mod tests {
         let shown = disk.display();
         assert_eq!(
             error,
-            format!("{shown}: is a block device; a log there would be its end")
+            format!("{shown}: is a block device, and the log would overwrite its data")
         );
     }
 }

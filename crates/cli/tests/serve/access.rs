@@ -80,7 +80,7 @@ fn the_sockets_of_clients_are_their_groups_and_the_control_socket_stays_the_owne
     let unknown = format!("{CONFIG}group = \"no-such-group\"\n");
     fs::write(server.path("serve.toml"), unknown).unwrap();
     server.signal("HUP");
-    server.wait_for("nothing is changed: serve.toml:10: listen.group: \"no-such-group\": ");
+    server.wait_for("nothing is changed: serve.toml:11: listen.group: \"no-such-group\": ");
     assert_eq!(server.terminate(), Some(0));
 }
 
@@ -149,7 +149,7 @@ fn a_check_shows_who_may_connect_and_what_keeps_them_out() {
 fn a_group_that_the_server_is_not_in_is_said_at_its_key_by_check_and_start() {
     for (key, socket) in [("group", "nbd.sock"), ("control_group", "control.sock")] {
         let directory = scratch(&format!("foreign-{key}"));
-        let config = CONFIG.replacen("\"null\"", "\"disk.img\"", 1);
+        let config = CONFIG.replacen("\"null\"", "\"disk.img\"\ncreate = true", 1);
         let config = format!("{config}{key} = {FOREIGN}\n");
         fs::write(directory.join("serve.toml"), config).unwrap();
         for more in [&["--check"][..], &[]] {
@@ -161,7 +161,7 @@ fn a_group_that_the_server_is_not_in_is_said_at_its_key_by_check_and_start() {
             let (code, out, err) = end(without_the_right_to_give(&directory, &args));
             assert_eq!((code, &*out), (Some(3), ""), "{err}");
             let expected = format!(
-                "error: serve.toml:10: listen.{key}: \"{FOREIGN}\": unix:{socket} cannot be given to this group; \
+                "error: serve.toml:11: listen.{key}: \"{FOREIGN}\": unix:{socket} cannot be given to this group; \
                  let the server's user join that group (in a systemd unit: SupplementaryGroups=), or give the server CAP_CHOWN\n"
             );
             assert_eq!(err, expected);
@@ -180,7 +180,7 @@ fn a_group_that_is_refused_in_the_end_leaves_nothing_behind() {
         fs::remove_dir_all(&directory).unwrap();
         return;
     }
-    let config = CONFIG.replacen("\"null\"", "\"disk.img\"\ndirect = false", 1);
+    let config = CONFIG.replacen("\"null\"", "\"disk.img\"\ncreate = true\ndirect = false", 1);
     let config = format!("{config}group = {FOREIGN}\n");
     fs::write(directory.join("serve.toml"), config).unwrap();
     let args = ["serve", "serve.toml"];

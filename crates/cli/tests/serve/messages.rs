@@ -15,6 +15,7 @@ const CONFIG: &str = r#"
 name = "disk0"
 emulate = "atlas10k"
 store = "store.img"
+create = true
 size = "64MiB"
 scheduler = "deadline"
 faults = true
@@ -157,7 +158,7 @@ fn a_reader_who_comes_back_is_told_what_is_missing() {
 fn a_server_whose_messages_are_a_file_at_its_limit_serves() {
     let directory = scratch("messages-limit");
     // A store in memory is a file for the kernel.
-    let emulated = "emulate = \"atlas10k\"\nstore = \"store.img\"";
+    let emulated = "emulate = \"atlas10k\"\nstore = \"store.img\"\ncreate = true";
     let config = CONFIG.replacen(emulated, "device = \"null\"", 1);
     fs::write(directory.join("serve.toml"), config).unwrap();
     let shell = "ulimit -f 0 && exec \"$0\" serve serve.toml --ready";

@@ -40,6 +40,12 @@ pub fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// Nanoseconds.
+fn time() -> impl Strategy<Value = u64> {
+    let year = Nanos::LONGEST.as_nanos() / 10;
+    prop::sample::select(vec![0, 1, 1_000, 1_000_000, 1_000_000_000, year])
+}
+
 fn step(act: &Act, files: [FileId; 4]) -> Step {
     match *act {
         Act::Read(file, offset, len) => Step::Read {
@@ -130,6 +136,37 @@ proptest! {
         let sum: u64 = outcome[0].processes.iter().map(|process| process.bytes_read).sum();
         prop_assert_eq!(outcome[0].bytes_read, sum);
         prop_assert!(first.cached_bytes() <= memory.max(first.dirty_bytes()) + (8 << 20));
+    }
+
+    /// The same with times of nothing, of a nanosecond, and of a year.
+    #[test]
+    fn every_process_ends_at_whatever_times(
+        programs in prop::collection::vec(
+            prop::collection::vec(prop_oneof![4 => act(), 1 => time().prop_map(Act::Think)], 0..20),
+            1..4,
+        ),
+        copy in time(),
+        flusher in (time(), time()),
+        workers in 0u32..3,
+    ) {
+        let make = || {
+            let builder = builder(|spec| {
+                spec.page_cache = Bytes(1 << 20);
+                spec.copy_per_page = Nanos::from_nanos(copy.min(1_000_000_000));
+                // Of pages that are never old enough the flusher would look after each for ever.
+                spec.writeback_interval = Nanos::from_nanos(flusher.0.max(1_000_000));
+                spec.dirty_expire = Nanos::from_nanos(flusher.1).min(Nanos::from_secs(30));
+            });
+            build(builder, &programs, workers)
+        };
+        let service = Nanos::from_micros(700);
+        let (mut first, mut again) = (make(), make());
+        again.tell_ahead(true);
+        let ran = run(&mut first, service);
+        prop_assert_eq!(&run(&mut again, service).served, &ran.served);
+        for process in &first.outcome()[0].processes {
+            prop_assert!(process.ended.is_some_and(|ended| ended <= ran.end));
+        }
     }
 
     /// While there is memory, no page is read twice, and none that was not asked for or near it.

@@ -1,7 +1,7 @@
 //! What is known of each process: how long it thinks, how far it seeks, which queues it has.
 
 use super::queue::{LEVELS, QueueId};
-use crate::Jiffies;
+use crate::{Jiffies, SortedMap};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba};
 
@@ -98,9 +98,8 @@ impl Context {
     }
 
     /// Notes that a request of it came back.
-    pub fn completes(&mut self, now: Jiffies, sync: bool) {
+    fn completes(&mut self, now: Jiffies, sync: bool) {
         self.used = now;
-        self.requests -= 1;
         if sync {
             self.last_completion = now;
         }
@@ -136,15 +135,16 @@ impl Context {
 pub(super) struct Contexts {
     slots: Vec<Context>,
     free: Vec<ContextId>,
-    /// Process and slot, by process.
-    by_process: Vec<(u32, ContextId)>,
+    by_process: SortedMap<u32, ContextId>,
+    /// Those without requests, by when something last happened, and by process; kept from when somebody
+    /// has to be forgotten on.
+    idle: Option<SortedMap<(Jiffies, u32), ContextId>>,
 }
 
 impl Contexts {
     /// The process of this number, if it is remembered.
     pub fn find(&self, process: u32) -> Option<ContextId> {
-        let at = self.search(process).ok()?;
-        Some(self.by_process[at].1)
+        self.by_process.get(&process)
     }
 
     /// How many there are.
@@ -165,28 +165,86 @@ impl Contexts {
                 ContextId(self.slots.len() as u32 - 1)
             }
         };
-        let at = self.search(process).expect_err("it is not remembered");
-        self.by_process.insert(at, (process, id));
+        let before = self.by_process.insert(process, id);
+        assert!(before.is_none(), "process {process} is remembered");
+        self.rest(id);
         id
     }
 
-    /// The process that did nothing for longest, of those without requests that are not `spared`.
-    pub fn oldest_idle(&self, spared: impl Fn(ContextId) -> bool) -> Option<ContextId> {
-        let ids = self.by_process.iter().map(|(_, id)| *id);
-        ids.filter(|id| self[*id].requests == 0 && !spared(*id))
-            .min_by_key(|id| self[*id].used)
+    /// Notes that a process has one more request.
+    pub fn begin(&mut self, id: ContextId) {
+        if self[id].requests == 0 {
+            self.wake(id);
+        }
+        self[id].requests += 1;
     }
 
-    /// Forgets a process, and says which queues were its own.
+    /// Notes that a request of a process came back.
+    pub fn completes(&mut self, id: ContextId, now: Jiffies, sync: bool) {
+        self[id].completes(now, sync);
+        self.end(id);
+    }
+
+    /// Notes that a process has one request less.
+    pub fn end(&mut self, id: ContextId) {
+        self[id].requests -= 1;
+        self.rest(id);
+    }
+
+    /// The process that did nothing for longest, of those without requests that are not `spared`.
+    pub fn oldest_idle(
+        &mut self,
+        spared: impl Fn(&Contexts, ContextId) -> bool,
+    ) -> Option<ContextId> {
+        if self.idle.is_none() {
+            let mut idle = SortedMap::new();
+            for (process, id) in self.by_process.iter() {
+                if self[id].requests == 0 {
+                    idle.insert((self[id].used, process), id);
+                }
+            }
+            self.idle = Some(idle);
+        }
+        let mut idle = self.idle.iter().flat_map(SortedMap::iter);
+        idle.find_map(|(_, id)| {
+            #[cfg(test)]
+            headtime_testkit::steps::one();
+            (!spared(self, id)).then_some(id)
+        })
+    }
+
+    /// Forgets a process without requests, and says which queues were its own.
     pub fn remove(&mut self, id: ContextId) -> [Option<QueueId>; LEVELS] {
-        let at = self.search(self[id].process).expect("it is remembered");
-        self.by_process.remove(at);
+        let process = self[id].process;
+        let there = self.by_process.remove(&process);
+        assert!(there == Some(id), "process {process} is not remembered");
+        self.wake(id);
         self.free.push(id);
         self[id].queues
     }
 
-    fn search(&self, process: u32) -> Result<usize, usize> {
-        self.by_process.binary_search_by_key(&process, |(p, _)| *p)
+    /// Adds a process to those without requests, if it is one.
+    fn rest(&mut self, id: ContextId) {
+        let Context {
+            used,
+            process,
+            requests,
+            ..
+        } = self[id];
+        if let Some(idle) = &mut self.idle
+            && requests == 0
+        {
+            idle.insert((used, process), id);
+        }
+    }
+
+    /// Removes a process from those without requests.
+    fn wake(&mut self, id: ContextId) {
+        let Context { used, process, .. } = self[id];
+        if let Some(idle) = &mut self.idle {
+            let there = idle.remove(&(used, process));
+            assert!(there == Some(id), "process {process} has no requests");
+        }
     }
 }
 
@@ -265,7 +323,6 @@ mod tests {
         assert_eq!(come(7), 0);
         assert_eq!(come(8), 32);
         assert_eq!(come(50), (7 * 32 + 256 * 4) / 8);
-        context.requests = 2;
         context.completes(Jiffies::new(60), false);
         assert_eq!(context.last_completion, Jiffies::new(7));
         context.completes(Jiffies::new(61), true);
@@ -278,13 +335,39 @@ mod tests {
         let ids = [30, 10, 20].map(|process| contexts.add(process, Jiffies::new(process.into())));
         assert_eq!(contexts.find(10), Some(ids[1]));
         assert_eq!(contexts.find(11), None);
-        contexts[ids[1]].requests = 1;
-        assert_eq!(contexts.oldest_idle(|_| false), Some(ids[2]));
-        assert_eq!(contexts.oldest_idle(|id| id == ids[2]), Some(ids[0]));
+        contexts.begin(ids[1]);
+        assert_eq!(contexts.oldest_idle(|_, _| false), Some(ids[2]));
+        assert_eq!(contexts.oldest_idle(|_, id| id == ids[2]), Some(ids[0]));
         contexts.remove(ids[2]);
         assert_eq!((contexts.find(20), contexts.len()), (None, 2));
         // Its slot is used again.
         assert_eq!(contexts.add(40, Jiffies::new(99)), ids[2]);
         assert_eq!(contexts.find(30), Some(ids[0]));
+    }
+
+    #[test]
+    fn who_did_nothing_for_longest_is_found_without_a_look_at_the_busy() {
+        let mut contexts = Contexts::default();
+        let ids: Vec<ContextId> = (0..10_000)
+            .map(|process| {
+                let id = contexts.add(process, Jiffies::new(process.into()));
+                contexts.begin(id);
+                id
+            })
+            .collect();
+        let steps = headtime_testkit::steps::of(|| {
+            for (now, id) in (20_000..).zip(ids.iter().rev().step_by(10)) {
+                assert_eq!(contexts.oldest_idle(|_, _| false), None);
+                contexts.completes(*id, Jiffies::new(now), true);
+                assert_eq!(contexts.oldest_idle(|_, _| false), Some(*id));
+                // Of two that did nothing since the same tick, the one with the lower number.
+                contexts.completes(ids[0], Jiffies::new(now), true);
+                assert_eq!(contexts.oldest_idle(|_, _| false), Some(ids[0]));
+                for id in [ids[0], *id] {
+                    contexts.begin(id);
+                }
+            }
+        });
+        assert!(steps <= 2_000, "{steps} looks");
     }
 }

@@ -107,7 +107,7 @@ fn what_does_not_fit() {
         (
             "timeout = \"off\"",
             "timeout = \"213503d\"",
-            "c.toml:17: disk[0].timeout: \"213503d\": allowed is 100ms to 3650d, or \"off\"",
+            "c.toml:18: disk[0].timeout: \"213503d\": allowed is 100ms to 3650d, or \"off\"",
         ),
         (
             "stream(deadline)",
