@@ -80,7 +80,7 @@ fn the_sockets_of_clients_are_their_groups_and_the_control_socket_stays_the_owne
     let unknown = format!("{CONFIG}group = \"no-such-group\"\n");
     fs::write(server.path("serve.toml"), unknown).unwrap();
     server.signal("HUP");
-    server.wait_for("nothing is changed: serve.toml:11: listen.group: \"no-such-group\": ");
+    server.wait_for("nothing is changed: serve.toml:10: listen.group: \"no-such-group\": ");
     assert_eq!(server.terminate(), Some(0));
 }
 
