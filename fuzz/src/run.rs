@@ -17,7 +17,7 @@ use headtime_workload::{NewRequest, Source, Synthetic};
 use std::sync::{Arc, LazyLock};
 
 /// Requests in a run.
-const REQUESTS: u64 = 1_000;
+const REQUESTS: u64 = 300;
 /// How often it may be looked for another.
 const LOOKS: u64 = 50_000;
 

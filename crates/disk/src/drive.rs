@@ -50,7 +50,8 @@ pub struct Command {
     pub tag: u32,
     /// The operation.
     pub op: Op,
-    /// The sectors; ignored by a flush.
+    /// The sectors; ignored by a flush. Of a read or write at most [`Sectors::REQUEST_MAX`], as with more
+    /// the times of a slow drive's commands could leave 64 bits.
     pub extent: Extent,
     /// Force unit access: a write completes when it is on the medium, a read comes from there.
     pub fua: bool,
