@@ -57,6 +57,10 @@ pub(crate) struct Segment {
     pub users: u16,
     /// It was a write that used it last; `None` if it was never used.
     pub last_was_write: Option<bool>,
+    /// Behind the last sector that a read of it asked for.
+    pub asked: u64,
+    /// How many reads in a row have asked for what follows, while others were in the drive.
+    pub in_row: u16,
     /// Larger the later it was used.
     used: u64,
 }
@@ -140,6 +144,8 @@ impl Cache {
             state: State::Empty,
             users: 0,
             last_was_write: None,
+            asked: 0,
+            in_row: 0,
             used: 0,
         };
         let mut segments = vec![segment; spec.segments as usize];
@@ -404,7 +410,29 @@ impl Cache {
         segment.end = start;
         segment.ahead_min = 0;
         segment.ahead_max = 0;
+        segment.asked = 0;
+        segment.in_row = 0;
         segment.state = State::Reading;
+    }
+
+    /// How many reads in a row `extent` goes on with, of a segment that has ended or not.
+    pub fn in_row_before(&self, extent: Extent) -> u16 {
+        let start = extent.start.get();
+        let follows = |s: &&Segment| s.asked == start && s.last_was_write == Some(false);
+        let before = self.segments.iter().filter(follows).map(|s| s.in_row);
+        before.max().unwrap_or(0)
+    }
+
+    /// Notes that a read of the segment asks for `extent`; `counts` if others are in the drive.
+    pub fn note_asked(&mut self, id: SegmentId, extent: Extent, counts: bool) {
+        let end = extent.end().get();
+        let segment = &mut self.segments[id.index()];
+        if !counts {
+            segment.in_row = 0;
+        } else if end > segment.asked {
+            segment.in_row = segment.in_row.saturating_add(1);
+        }
+        segment.asked = segment.asked.max(end);
     }
 
     /// Notes that a read of `extent` uses the segment, and how far reading goes on behind it.

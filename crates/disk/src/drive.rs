@@ -16,6 +16,7 @@
 
 mod ahead;
 mod bus;
+mod choice;
 mod event;
 mod fault;
 mod media;
@@ -194,6 +195,7 @@ pub struct Drive {
     ahead: Option<Ahead>,
     /// When the head has last read for a command, and the sector behind.
     read_last: (Time, Lba),
+    going: choice::Going,
     writing: Option<Writing>,
     /// When which of the commands that the arm writes for is done, but for the last: with the
     /// sector behind.
@@ -249,6 +251,7 @@ impl Drive {
             idle_since: Time::ZERO,
             ahead: None,
             read_last: (Time::ZERO, Lba::ZERO),
+            going: choice::Going::default(),
             writing: None,
             parts: VecDeque::new(),
             last_was_read: true,

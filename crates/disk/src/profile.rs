@@ -648,6 +648,14 @@ pub struct QueueSpec {
     pub policy: FirmwarePolicy,
     /// When the arm may leave for the next command (`Preseeking level`).
     pub preseek: Preseek,
+    /// How long the arm goes on with reads that follow each other while another command waits, where
+    /// the policy looks at positions.
+    pub stream_cap: Nanos,
+}
+
+impl QueueSpec {
+    /// What the cap on a stream is where a profile does not say.
+    pub const STREAM_CAP: Nanos = Nanos::from_millis(1_000);
 }
 
 impl Default for QueueSpec {
@@ -657,6 +665,7 @@ impl Default for QueueSpec {
             depth: 1,
             policy: FirmwarePolicy::Fifo,
             preseek: Preseek::Off,
+            stream_cap: QueueSpec::STREAM_CAP,
         }
     }
 }

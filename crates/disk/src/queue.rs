@@ -5,12 +5,16 @@
 //! estimated seek, so that an arrival that is too tight is not tried (it may still succeed), and a
 //! command that has waited for longer than a cap goes first. The position of a command is computed
 //! once, when it comes.
+//!
+//! What the buffer has, or gets by going on with what the arm does, is not rated by position: the arm
+//! does not set out for it ([`Reach`]). How long that may go on while others wait is the drive's to
+//! say.
 
 use crate::layout::Layout;
 use crate::mechanics::Mechanics;
 use crate::profile::FirmwarePolicy;
 use headtime_sched::Op;
-use headtime_units::{Lba, Nanos, Time, Track};
+use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
 /// Where the arm has to be for a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +46,104 @@ pub(crate) struct Waiting {
     pub slot: u16,
     /// What it does.
     pub op: Op,
+    /// Its sectors.
+    pub extent: Extent,
+    /// The medium is to be read, whatever the buffer has.
+    pub fua: bool,
+    /// The arm serves it; else it waits for room in the buffer, or for what is dirty.
+    pub needs_arm: bool,
+    /// A read whose data the buffer had when it came, or later; they may be gone since.
+    pub held: bool,
+    /// Another that waits ends where it begins, and goes first.
+    pub behind: bool,
     /// When it came.
     pub arrived: Time,
     /// Its first sector; `None` if it needs none.
     pub target: Option<Target>,
+}
+
+/// What the arm comes to without setting out for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// The operation that goes on.
+    pub op: Op,
+    /// The first sector that is in the buffer.
+    pub start: Lba,
+    /// The sector that comes next; what is between is in the buffer.
+    pub next: Lba,
+    /// The arm goes on up to here.
+    pub limit: Lba,
+    /// From here on, sectors in front of the first are in the buffer when the head has been all
+    /// around the track; `start` if none will be.
+    pub around: Lba,
+}
+
+impl Waiting {
+    /// Whether it goes on where another ends.
+    fn follows(&self, other: &Waiting) -> bool {
+        self.extent.start == other.extent.end()
+            && self.op == other.op
+            && self.needs_arm
+            && other.needs_arm
+    }
+}
+
+impl Reach {
+    /// Whether the data of a command are all in the buffer.
+    fn has(&self, waiting: &Waiting) -> bool {
+        let extent = waiting.extent;
+        !waiting.fua
+            && waiting.op == Op::Read
+            && self.op == Op::Read
+            && self.start <= extent.start
+            && extent.end() <= self.next
+    }
+
+    /// Whether the data of a command are all in the buffer when the head has been around the track.
+    fn takes_up(&self, waiting: &Waiting) -> bool {
+        let extent = waiting.extent;
+        !waiting.fua
+            && waiting.op == Op::Read
+            && self.around <= extent.start
+            && extent.start < self.start
+            && extent.end() <= self.next
+    }
+
+    /// Whether the arm comes to the first sector of a command that is not in the buffer.
+    fn comes_to(&self, waiting: &Waiting) -> bool {
+        let start = waiting.extent.start;
+        let from = if waiting.fua { self.next } else { self.start };
+        waiting.op == self.op && from <= start && start < self.limit
+    }
+}
+
+/// The arm as it becomes free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arm {
+    /// Where it is.
+    pub from: Track,
+    /// When it is free.
+    pub now: Time,
+    /// What it comes to by itself.
+    pub reach: Option<Reach>,
+}
+
+/// The commands that wait, as [`Queue::rate`] sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rated {
+    /// The first that has waited for longer than the cap on its age.
+    pub old: Option<usize>,
+    /// The first whose data the buffer has.
+    pub hit: Option<usize>,
+    /// Of those that the arm comes to, the one that it comes to first.
+    pub coming: Option<usize>,
+    /// The first of those whose data the buffer has when the head has been around the track.
+    pub around: Option<usize>,
+    /// Of the others that may be served, the next one, with its estimated positioning time (zero in
+    /// order of arrival).
+    pub other: Option<(usize, Nanos)>,
+    /// Of the others, whether they may be served or not, the one that came first.
+    pub oldest: Option<usize>,
 }
 
 /// The commands that wait, in order of arrival.
@@ -71,7 +169,7 @@ impl Queue {
 
     /// Adds a command.
     pub fn push(&mut self, command: Waiting) {
-        self.waiting.push(command);
+        self.put_back(self.waiting.len(), command);
     }
 
     /// The commands in order of arrival.
@@ -79,13 +177,36 @@ impl Queue {
         self.waiting.iter()
     }
 
-    /// Takes out the command at a place that [`Queue::choose`] gave.
+    /// The command at a place.
+    pub fn get(&self, place: usize) -> &Waiting {
+        &self.waiting[place]
+    }
+
+    /// The buffer has come to hold sectors: reads that wait for some of them find their data there.
+    pub fn note_held(&mut self, extent: Extent) {
+        for waiting in &mut self.waiting {
+            let within =
+                extent.start <= waiting.extent.start && waiting.extent.end() <= extent.end();
+            waiting.held |= within && waiting.op == Op::Read && !waiting.fua;
+        }
+    }
+
+    /// Takes out the command at a place that [`Queue::rate`] gave.
     pub fn take(&mut self, place: usize) -> Waiting {
-        self.waiting.remove(place)
+        let taken = self.waiting.remove(place);
+        for other in &mut self.waiting {
+            other.behind &= !other.follows(&taken);
+        }
+        taken
     }
 
     /// Puts a command back where it was taken out.
-    pub fn put_back(&mut self, place: usize, command: Waiting) {
+    pub fn put_back(&mut self, place: usize, mut command: Waiting) {
+        command.behind = false;
+        for other in &mut self.waiting {
+            command.behind |= command.follows(other);
+            other.behind |= other.follows(&command);
+        }
         self.waiting.insert(place, command);
     }
 
@@ -103,44 +224,73 @@ impl Queue {
         matches!(self.policy, FirmwarePolicy::Sptf { .. })
     }
 
-    /// The place of the command to serve next among those that `may` accepts, for an arm on `from`
-    /// that is free at `now`, with its estimated positioning time (zero in order of arrival).
-    pub fn choose(
+    /// Rates the commands that have come by `until`.
+    ///
+    /// `has` says whether the buffer still has the data of a read that it had once.
+    pub fn rate(
         &self,
         mechanics: &Mechanics,
-        from: Track,
-        now: Time,
-        mut may: impl FnMut(&Waiting) -> bool,
-    ) -> Option<(usize, Nanos)> {
-        let (margin, age_cap) = match self.policy {
-            FirmwarePolicy::Fifo => {
-                return self
-                    .waiting
-                    .iter()
-                    .position(may)
-                    .map(|place| (place, Nanos::ZERO));
-            }
-            FirmwarePolicy::Sptf { margin, age_cap } => (margin, age_cap),
+        arm: &Arm,
+        until: Time,
+        has: impl Fn(&Waiting) -> bool,
+    ) -> Rated {
+        let &Arm { from, now, reach } = arm;
+        let mut rated = Rated::default();
+        let FirmwarePolicy::Sptf { margin, age_cap } = self.policy else {
+            rated.other = self
+                .waiting
+                .iter()
+                .position(|waiting| waiting.needs_arm)
+                .map(|place| (place, Nanos::ZERO));
+            return rated;
         };
-        let mut best: Option<(usize, Nanos)> = None;
+        let mut first = Lba::ZERO;
         for (place, waiting) in self.waiting.iter().enumerate() {
-            if !may(waiting) {
+            if waiting.arrived > until {
+                continue;
+            }
+            if !waiting.needs_arm {
+                rated.oldest.get_or_insert(place);
                 continue;
             }
             let old = age_cap.is_some_and(|cap| now.saturating_since(waiting.arrived) >= cap);
-            let Some(target) = waiting.target.filter(|_| !old) else {
-                return Some((place, Nanos::ZERO));
+            if old {
+                rated.old = Some(place);
+                return rated;
+            }
+            if reach.is_some_and(|reach| reach.has(waiting)) || waiting.held && has(waiting) {
+                rated.hit.get_or_insert(place);
+                continue;
+            }
+            if reach.is_some_and(|reach| reach.comes_to(waiting)) {
+                if rated.coming.is_none() || waiting.extent.start < first {
+                    rated.coming = Some(place);
+                    first = waiting.extent.start;
+                }
+                continue;
+            }
+            if reach.is_some_and(|reach| reach.takes_up(waiting)) {
+                rated.around.get_or_insert(place);
+                continue;
+            }
+            if waiting.behind {
+                continue;
+            }
+            rated.oldest.get_or_insert(place);
+            let Some(target) = waiting.target else {
+                rated.other = Some((place, Nanos::ZERO));
+                return rated;
             };
-            let limit = best.map_or(Nanos::MAX, |(_, time)| time);
+            let limit = rated.other.map_or(Nanos::MAX, |(_, time)| time);
             let time = self.positioning(mechanics, from, now, target, margin, limit);
             if time < limit {
-                best = Some((place, time));
+                rated.other = Some((place, time));
             }
         }
-        best
+        rated
     }
 
-    /// Estimated positioning time of a destage that begins at `target`, as [`Queue::choose`]
+    /// Estimated positioning time of a destage that begins at `target`, as [`Queue::rate`]
     /// estimates it for a command; for comparison with one. If it is `best` or more, it may be too
     /// low.
     pub fn estimate(
@@ -187,6 +337,17 @@ mod tests {
         Nanos::from_micros(micros)
     }
 
+    /// The place of the command that an arm with nothing within its reach serves next.
+    fn next(queue: &Queue, mechanics: &Mechanics, from: Track, now: Time) -> Option<usize> {
+        let arm = Arm {
+            from,
+            now,
+            reach: None,
+        };
+        let rated = queue.rate(mechanics, &arm, Time::NEVER, |_| false);
+        rated.old.or(rated.other.map(|(place, _)| place))
+    }
+
     /// The tags in the order in which commands at these addresses, all there from the start but for
     /// their times of arrival, are served one a millisecond.
     fn order(policy: FirmwarePolicy, commands: &[(u64, u64)]) -> Vec<u16> {
@@ -198,6 +359,11 @@ mod tests {
             queue.push(Waiting {
                 slot,
                 op: Op::Read,
+                extent: Extent::at(lba, 8),
+                fua: false,
+                needs_arm: true,
+                held: false,
+                behind: false,
                 arrived: Time::ZERO + Nanos::from_millis(arrived_ms),
                 target: Some(Target::new(&layout, &mechanics, Lba::new(lba), Op::Read)),
             });
@@ -205,7 +371,7 @@ mod tests {
         let mut from = layout.home();
         let mut now = Time::ZERO + Nanos::from_millis(200);
         let mut order = Vec::new();
-        while let Some((place, _)) = queue.choose(&mechanics, from, now, |_| true) {
+        while let Some(place) = next(&queue, &mechanics, from, now) {
             let waiting = queue.take(place);
             order.push(waiting.slot);
             from = waiting.target.unwrap().track;
@@ -265,11 +431,16 @@ mod tests {
                 queue.push(Waiting {
                     slot,
                     op: Op::Read,
+                    extent: Extent::at(0, 8),
+                    fua: false,
+                    needs_arm: true,
+                    held: false,
+                    behind: false,
                     arrived: now,
                     target: Some(target),
                 });
             }
-            queue.choose(&mechanics, from, now, |_| true).unwrap().0
+            next(&queue, &mechanics, from, now).unwrap()
         };
         assert_eq!(first(Nanos::ZERO), 0);
         assert_eq!(first(nanos(300)), 1);

@@ -684,6 +684,7 @@ impl Run<'_> {
             depth,
             policy,
             preseek,
+            stream_cap: QueueSpec::STREAM_CAP,
         })
     }
 }

@@ -62,7 +62,7 @@ impl Drive {
     }
 
     /// Where reading ahead ends.
-    fn ahead_limit(&self, ahead: &Ahead) -> Lba {
+    pub(super) fn ahead_limit(&self, ahead: &Ahead) -> Lba {
         Lba::new(self.cache.get(ahead.segment).ahead_max).min(ahead.stop)
     }
 
@@ -208,9 +208,15 @@ impl Drive {
 
     /// Leaves the segment as it is, and the arm where it has come to.
     fn close_ahead(&mut self) {
+        self.going.alone = false;
         if let Some(ahead) = self.ahead.take() {
             self.cache.end_read(ahead.segment);
             self.track = ahead.track;
+            if self.is_choosing() {
+                let segment = self.cache.get(ahead.segment);
+                let held = Extent::at(segment.start, segment.end - segment.start);
+                self.queue.note_held(held);
+            }
         }
     }
 

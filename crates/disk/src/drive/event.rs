@@ -1,15 +1,15 @@
 //! What happens by itself between two calls, in the order in which it happens.
 
-use super::{Drive, Hit, Slot};
-use crate::cache::SegmentId;
+use super::ahead::Progress;
+use super::choice::Next;
+use super::read::Taken;
+use super::{Command, Drive, Hit, Slot};
+use crate::cache::ReadLookup;
 use crate::ledger::Part;
-use crate::profile::{FirmwarePolicy, WriteBack};
+use crate::profile::WriteBack;
 use crate::queue::{Target, Waiting};
-use ahead::Progress;
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time, Track};
-
-use super::ahead;
+use headtime_units::{Extent, Time, Track};
 
 /// The next thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +162,7 @@ impl Drive {
             }
             Op::Read => {
                 if self.is_free_for(&slot, now) {
-                    if !self.serve_read(index, now, true) {
+                    if !self.serve_read(index, now, Taken::Connected) {
                         self.wait_for_arm(index);
                     }
                 } else if !self.serve_hit(index, now) {
@@ -207,6 +207,9 @@ impl Drive {
         if continues {
             return true;
         }
+        if self.is_streaming() {
+            return false;
+        }
         if let Some(until) = self.ahead_bound_until(now) {
             self.arm_free = until;
             return false;
@@ -240,12 +243,29 @@ impl Drive {
 
     fn wait(&mut self, index: u16, target: Option<Target>) {
         let slot = &self.slots[usize::from(index)];
+        let Command {
+            op, extent, fua, ..
+        } = slot.command;
+        let needs_arm = op != Op::Flush && !self.is_buffered(slot);
+        let held = op == Op::Read
+            && !fua
+            && self.is_choosing()
+            && matches!(self.cache.find_read(extent), ReadLookup::Whole(_));
         self.queue.push(Waiting {
             slot: index,
-            op: slot.command.op,
+            op,
+            extent,
+            fua,
+            needs_arm,
+            held,
+            behind: false,
             arrived: slot.arrived,
             target,
         });
+        if self.going.alone {
+            // It may be what the arm goes on for.
+            self.arm_free = self.now;
+        }
     }
 
     fn finish_without_data(&mut self, index: u16, now: Time) {
@@ -266,7 +286,10 @@ impl Drive {
             return;
         }
         self.bring_ahead(now);
-        if let Some(until) = self.ahead_bound_until(now) {
+        // For how long a stream keeps the arm is decided below.
+        if !self.is_streaming()
+            && let Some(until) = self.ahead_bound_until(now)
+        {
             self.arm_free = until;
             return;
         }
@@ -283,57 +306,30 @@ impl Drive {
             }
             return;
         }
-        let needs_arm = |drive: &Drive, waiting: &Waiting| {
-            waiting.op != Op::Flush && !drive.is_buffered(&drive.slots[usize::from(waiting.slot)])
-        };
-        let choice = self
-            .queue
-            .choose(&self.mechanics, self.arm_track(), now, |waiting| {
-                needs_arm(self, waiting)
-            });
-        let blocked = self
-            .queue
-            .iter()
-            .find(|waiting| !needs_arm(self, waiting))
-            .copied();
-        if let Some(blocked) = blocked {
-            let segment = self.next_destage(now);
-            let first = match (segment, choice) {
-                (None, _) => None,
-                (Some(segment), None) => Some(segment),
-                (Some(segment), Some((place, time))) => {
-                    let before = if self.queue.is_by_position() {
-                        let target = self.destage_target(segment);
-                        self.queue
-                            .estimate(&self.mechanics, self.arm_track(), now, target, time)
-                            < time
-                    } else {
-                        self.queue
-                            .iter()
-                            .nth(place)
-                            .is_some_and(|w| blocked.arrived < w.arrived)
-                    };
-                    before.then_some(segment)
-                }
-            };
-            if let Some(segment) = first {
+        let (place, through) = match self.choose(now) {
+            Next::Serve { place, through } => (place, through),
+            Next::Destage(segment) => {
                 self.destage(segment, now);
                 return;
             }
-        }
-        let Some((place, _)) = choice else {
-            // Only writes wait, and nothing is dirty: reads that have not completed hold every
-            // segment, or held one until just now.
-            self.no_room = !self.admit(now);
-            assert!(
-                !self.no_room || !self.planned.is_empty(),
-                "nobody holds a segment, and there is none to be had"
-            );
-            return;
+            Next::GoOn(until) => {
+                self.arm_free = until;
+                return;
+            }
+            Next::Nothing => {
+                // Only writes wait, and nothing is dirty: reads that have not completed hold every
+                // segment, or held one until just now.
+                self.no_room = !self.admit(now);
+                assert!(
+                    !self.no_room || !self.planned.is_empty(),
+                    "nobody holds a segment, and there is none to be had"
+                );
+                return;
+            }
         };
         let waiting = self.queue.take(place);
         let served = match waiting.op {
-            Op::Read => self.serve_read(waiting.slot, now, false),
+            Op::Read => self.serve_read(waiting.slot, now, Taken::Queued { through }),
             _ => self.serve_write(waiting.slot, now, false),
         };
         if !served {
@@ -363,35 +359,7 @@ impl Drive {
     }
 
     /// Where the arm is, as of the last time that reading ahead was brought up to date.
-    fn arm_track(&self) -> Track {
+    pub(super) fn arm_track(&self) -> Track {
         self.ahead.map_or(self.track, |ahead| ahead.track)
-    }
-
-    fn destage_target(&self, segment: SegmentId) -> Target {
-        Target::new(
-            &self.layout,
-            &self.mechanics,
-            self.cache.get(segment).dirty().start,
-            Op::Write,
-        )
-    }
-
-    /// The dirty segment to write next: the nearest for firmware that looks at positions, else the
-    /// one unused for longest.
-    fn next_destage(&self, now: Time) -> Option<SegmentId> {
-        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
-            return self.cache.oldest_dirty();
-        }
-        let mut best = (Nanos::MAX, None);
-        for (segment, _) in self.cache.to_destage() {
-            let target = self.destage_target(segment);
-            let time = self
-                .queue
-                .estimate(&self.mechanics, self.arm_track(), now, target, best.0);
-            if time < best.0 {
-                best = (time, Some(segment));
-            }
-        }
-        best.1
     }
 }

@@ -10,6 +10,18 @@ use crate::profile::{Preseek, ReadAhead};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
+/// How a read comes to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It has just come and still has the bus.
+    Connected,
+    /// It has waited.
+    Queued {
+        /// The arm goes on to it through the sectors in front of it.
+        through: bool,
+    },
+}
+
 impl Drive {
     /// Processing of a read that finds its data, or does not.
     fn read_overhead(&mut self, hit: bool) -> Nanos {
@@ -112,6 +124,8 @@ impl Drive {
         let end = begin + length;
         let at = end + self.profile.overhead.read_completion;
         self.last_was_read = true;
+        let choosing = self.is_choosing();
+        self.cache.note_asked(id, extent, choosing);
         self.use_segment(index, id);
         self.extend_ahead(id, extent);
         let slot = self.slot(index);
@@ -146,10 +160,11 @@ impl Drive {
         });
     }
 
-    /// Serves a read with an arm that is free at `now`. If it is `connected`, it has just come and
-    /// still has the bus. False if dirty data must reach the medium first; the arm has then set out
-    /// to write them.
-    pub(super) fn serve_read(&mut self, index: u16, now: Time, connected: bool) -> bool {
+    /// Serves a read with an arm that is free at `now`. False if dirty data must reach the medium
+    /// first; the arm has then set out to write them.
+    pub(super) fn serve_read(&mut self, index: u16, now: Time, taken: Taken) -> bool {
+        let connected = taken == Taken::Connected;
+        let through = taken == Taken::Queued { through: true };
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
         let len = extent.len.get();
@@ -176,17 +191,19 @@ impl Drive {
             },
         };
         self.replan(now);
+        self.going.alone = false;
         let link = self.link(len);
         let (processed, start) = self.read_start(&slot, &found, &link, now, connected);
         let coming = match found.hit {
-            Hit::Miss => self.on_the_way(extent, processed.max(now)),
+            Hit::Miss => self.on_the_way(extent, processed.max(now), through),
             _ => None,
         };
         found.segment = coming.or(found.segment);
         let goes_on = coming.is_some() || self.goes_on(&found, now);
         // The arm goes on with the segment that serves the read, or with what it does if another has
         // all of it and the drive can do both; else it ends reading ahead when it is needed.
-        let aside = found.hit == Hit::Full && self.cache.spec().sneaky_full_read_hits;
+        let can = self.cache.spec().sneaky_full_read_hits || self.is_choosing();
+        let aside = found.hit == Hit::Full && can;
         let leave = if goes_on || aside {
             Leave {
                 at: now,
@@ -196,14 +213,26 @@ impl Drive {
             self.end_ahead(now, processed.max(now))
         };
         let depart = processed.max(leave.at).max(now);
+        let choosing = self.is_choosing();
         if let Some(id) = found.segment {
             if found.hit == Hit::Miss && !goes_on {
+                let in_row = if choosing {
+                    self.cache.in_row_before(extent)
+                } else {
+                    0
+                };
                 self.cache.begin_read(id, extent.start.get());
+                self.cache.get_mut(id).in_row = in_row;
             }
+            self.cache.note_asked(id, extent, choosing);
             self.use_segment(index, id);
             self.extend_ahead(id, extent);
         }
+        let anew = !goes_on && self.read_last != (depart, extent.start);
         let motion = self.move_for_read(&found, extent, depart, leave);
+        if anew && motion.is_some() {
+            self.going.since = now;
+        }
         let mut media_end = motion.map_or(now, |motion| motion.end);
 
         // A sector that cannot be read is tried again and again.
@@ -294,14 +323,18 @@ impl Drive {
     /// The segment into which the arm reads ahead, if the first sector of a read comes there before
     /// the read has been processed, at `processed`, or next. That is no hit, but neither does the arm
     /// have to come back for it.
-    fn on_the_way(&self, extent: Extent, processed: Time) -> Option<SegmentId> {
+    ///
+    /// If the arm goes `through` to it, that may be any sector that is read ahead.
+    fn on_the_way(&self, extent: Extent, processed: Time, through: bool) -> Option<SegmentId> {
         let ahead = self.ahead.filter(|ahead| !ahead.reached)?;
         let from = self.cache.get(ahead.segment).end;
         let wanted = extent.start.get();
         if !self.cache.spec().enabled || wanted < from {
             return None;
         }
-        let comes = wanted == from || wanted <= self.ahead_comes_to(processed).get();
+        let comes = wanted == from
+            || through && wanted < self.ahead_limit(&ahead).get()
+            || wanted <= self.ahead_comes_to(processed).get();
         comes.then_some(ahead.segment)
     }
 
@@ -315,7 +348,13 @@ impl Drive {
         connected: bool,
     ) -> (Time, Start) {
         if !connected {
-            return (slot.ready, Start::Disconnected(slot.disconnected.max(now)));
+            let mut disconnected = slot.disconnected;
+            if found.hit == Hit::Full && self.is_choosing() {
+                // It is not processed as one that the arm sets out for.
+                let processed = slot.arrived + self.read_overhead(true) + link.disconnect;
+                disconnected = disconnected.min(processed);
+            }
+            return (slot.ready, Start::Disconnected(disconnected.max(now)));
         }
         let at_once = match found.hit {
             Hit::Full => true,

@@ -115,7 +115,11 @@ impl Drive {
     /// The segment into which the arm reads ahead is needed.
     fn replan_ahead(&mut self, now: Time) {
         self.settle(now);
+        let only_that = self.going.alone;
         let leave = self.end_ahead(now, now).at;
+        if only_that {
+            self.arm_free = leave;
+        }
         self.arm_free = self.arm_free.max(leave);
     }
 

@@ -566,7 +566,10 @@ fn times(spec: &Spec) -> Check {
     time("bus.arbitration", bus.arbitration)?;
     match spec.queue.policy {
         FirmwarePolicy::Fifo => Ok(()),
-        FirmwarePolicy::Sptf { margin, .. } => time("queue.margin", margin),
+        FirmwarePolicy::Sptf { margin, .. } => {
+            time("queue.stream_cap", spec.queue.stream_cap)?;
+            time("queue.margin", margin)
+        }
     }
 }
 

@@ -453,13 +453,19 @@ fn bus(table: Table) -> Result<BusSpec> {
 fn queue(table: Table) -> Result<QueueSpec> {
     let margin = table.time("margin")?;
     let age_cap = table.time("age_cap")?;
+    let stream_cap = table.time("stream_cap")?;
     let policy = match table.word("policy", &POLICY)?.unwrap_or(PolicyWord::Fifo) {
         PolicyWord::Sptf => FirmwarePolicy::Sptf {
             margin: margin.unwrap_or(Nanos::ZERO),
             age_cap,
         },
         PolicyWord::Fifo => {
-            for (key, given) in [("margin", margin), ("age_cap", age_cap)] {
+            let for_sptf = [
+                ("margin", margin),
+                ("age_cap", age_cap),
+                ("stream_cap", stream_cap),
+            ];
+            for (key, given) in for_sptf {
                 if given.is_some() {
                     let message = "means something with policy = \"sptf\" only";
                     return Err(ProfileError::conflict(table.key(key), message));
@@ -472,6 +478,7 @@ fn queue(table: Table) -> Result<QueueSpec> {
         depth: table.count_u32("depth")?.unwrap_or(1),
         policy,
         preseek: table.word("preseek", &PRESEEK)?.unwrap_or(Preseek::Off),
+        stream_cap: stream_cap.unwrap_or(QueueSpec::STREAM_CAP),
     };
     table.finish()?;
     Ok(queue)

@@ -340,6 +340,7 @@ fn rest(out: &mut Out, spec: &Spec) {
             if let Some(cap) = age_cap {
                 out.quoted("age_cap", cap);
             }
+            out.quoted("stream_cap", spec.queue.stream_cap);
         }
     }
     out.quoted("preseek", word_of(&PRESEEK, &spec.queue.preseek));

@@ -1,0 +1,330 @@
+//! What the arm does next, and for how long reads that follow each other may keep it.
+//!
+//! Firmware that looks at positions does not send the arm away from reads that it comes to by going
+//! on: what the buffer has is sent at once, and what comes under the head next is read first,
+//! through holes too. A *stream*, several reads of which have continued each other while others were
+//! in the drive, keeps the arm even while its next read has not come, as far as is read ahead.
+//!
+//! That ends when another command has been kept waiting for [`QueueSpec::stream_cap`]. Then all
+//! commands that have waited for half of it go first, in order of arrival (those that one of them
+//! makes the arm come to along with it), before the arm goes on with a stream, the same or another.
+//!
+//! A drive with a single command has nothing to choose, and does none of this.
+//!
+//! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
+
+use super::Drive;
+use crate::cache::{ReadLookup, SegmentId};
+use crate::profile::FirmwarePolicy;
+use crate::queue::{Arm, Rated, Reach, Target, Waiting};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+
+/// Reads of a segment in a row, from which on they are a stream.
+const STREAM: u16 = 3;
+
+/// How long the arm has gone on reading, and for whom it gives that up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Going {
+    /// When it set out for what it goes on with.
+    pub since: Time,
+    /// Commands that had come by then have been kept waiting for too long and go first.
+    pub overdue: Option<Time>,
+    /// It goes on for a stream of which no read waits.
+    pub alone: bool,
+}
+
+/// What the arm does next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// It serves the command at this place.
+    Serve {
+        place: usize,
+        /// It goes on to it through what lies in front of it.
+        through: bool,
+    },
+    /// It writes what is dirty there.
+    Destage(SegmentId),
+    /// It goes on reading ahead until then.
+    GoOn(Time),
+    /// Nothing that could be served waits.
+    Nothing,
+}
+
+impl Next {
+    fn serve(place: usize) -> Next {
+        Next::Serve {
+            place,
+            through: false,
+        }
+    }
+}
+
+/// A command that the arm comes to.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    place: usize,
+    time: Nanos,
+    through: bool,
+}
+
+impl Drive {
+    /// Whether there is something to choose: several commands are in the drive, and it looks at where
+    /// they are.
+    pub(super) fn is_choosing(&self) -> bool {
+        self.queue.is_by_position() && self.in_flight() - self.finished.len() > 1
+    }
+
+    /// Whether the arm reads ahead for a stream.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.ahead
+            .is_some_and(|ahead| !ahead.reached && self.cache.get(ahead.segment).in_row >= STREAM)
+    }
+
+    /// What to do with an arm that is free at `now`, for the commands that wait.
+    pub(super) fn choose(&mut self, now: Time) -> Next {
+        self.going.alone = false;
+        if let Some(until) = self.going.overdue {
+            let rated = self.rate(now, until);
+            if let Some(next) = self.next_overdue(&rated, now) {
+                return next;
+            }
+            self.going.overdue = None;
+        }
+        let rated = self.rate(now, Time::NEVER);
+        if let Some(place) = rated.old.or(rated.hit) {
+            return Next::serve(place);
+        }
+        let coming = self.coming(&rated, now);
+        let alone = match coming {
+            Some(_) => None,
+            None => self.goes_on_alone(&rated, now),
+        };
+        if (coming.is_some() || alone.is_some())
+            && let Some(place) = rated.oldest
+        {
+            let oldest = self.queue.get(place);
+            let cap = self.profile.queue.stream_cap;
+            let until = self.going.since.max(oldest.arrived).saturating_add(cap);
+            if now >= until || self.flushes > 0 {
+                // Those that have waited for half as long go along: the next time would be late.
+                let enough = cap / 2;
+                self.going.overdue = Some(Time::ZERO + (now - Time::ZERO).saturating_sub(enough));
+                if let Some(next) = self.serve_waiting(place, now) {
+                    return next;
+                }
+            } else if let Some(ends) = alone {
+                self.going.alone = true;
+                return Next::GoOn(until.min(ends));
+            }
+        } else if let Some(ends) = alone
+            && rated.around.is_some()
+        {
+            self.going.alone = true;
+            return Next::GoOn(ends);
+        }
+        let choice = match (coming, rated.other) {
+            (Some(coming), None) => Some((coming.place, coming.time, coming.through)),
+            (Some(coming), Some((_, time))) if coming.time <= time => {
+                Some((coming.place, coming.time, coming.through))
+            }
+            (_, other) => other.map(|(place, time)| (place, time, false)),
+        };
+        if let Some(segment) = self.destage_first(choice.map(|(place, time, _)| (place, time)), now)
+        {
+            return Next::Destage(segment);
+        }
+        match choice {
+            Some((place, _, through)) => Next::Serve { place, through },
+            None => Next::Nothing,
+        }
+    }
+
+    /// Of the commands that have been kept waiting for too long, the next; `None` if there is none.
+    fn next_overdue(&self, rated: &Rated, now: Time) -> Option<Next> {
+        if let Some(place) = rated.old.or(rated.hit) {
+            return Some(Next::serve(place));
+        }
+        let oldest = rated.oldest?;
+        if let Some(coming) = self.coming(rated, now)
+            && rated.other.is_none_or(|(_, time)| coming.time <= time)
+        {
+            return Some(Next::Serve {
+                place: coming.place,
+                through: coming.through,
+            });
+        }
+        self.serve_waiting(oldest, now)
+    }
+
+    /// Serves the command at a place, or destages something for it.
+    fn serve_waiting(&self, place: usize, now: Time) -> Option<Next> {
+        if self.queue.get(place).needs_arm {
+            Some(Next::serve(place))
+        } else {
+            self.next_destage(now).map(Next::Destage)
+        }
+    }
+
+    fn rate(&self, now: Time, until: Time) -> Rated {
+        let arm = Arm {
+            from: self.arm_track(),
+            now,
+            reach: self.reach(now),
+        };
+        let has = |waiting: &Waiting| {
+            let found = self.cache.find_read(waiting.extent);
+            matches!(found, ReadLookup::Whole(_))
+        };
+        self.queue.rate(&self.mechanics, &arm, until, has)
+    }
+
+    /// What the arm, free at `now`, comes to without setting out for it.
+    fn reach(&self, now: Time) -> Option<Reach> {
+        if !self.is_choosing() && !self.is_streaming() {
+            return None;
+        }
+        if let Some(ahead) = self.ahead.filter(|_| self.cache.spec().enabled) {
+            let segment = self.cache.get(ahead.segment);
+            let (start, next) = (Lba::new(segment.start), Lba::new(segment.end));
+            return (ahead.at <= now).then_some(Reach {
+                op: Op::Read,
+                start,
+                next,
+                limit: if ahead.reached {
+                    start
+                } else {
+                    self.ahead_limit(&ahead)
+                },
+                around: ahead.around.map_or(start, |(_, first)| {
+                    let size = u64::from(self.cache.spec().segment_sectors);
+                    first.max(Lba::new(ahead.next.get().saturating_sub(size)))
+                }),
+            });
+        }
+        let (at, next) = self.read_last;
+        (at == now).then_some(Reach {
+            op: Op::Read,
+            start: next,
+            next,
+            limit: next + Sectors::new(1),
+            around: next,
+        })
+    }
+
+    /// The command that the arm comes to first by going on, if it does not get there sooner by setting
+    /// out.
+    fn coming(&self, rated: &Rated, now: Time) -> Option<Coming> {
+        let place = rated.coming?;
+        let waiting = self.queue.get(place);
+        let at_once = Coming {
+            place,
+            time: Nanos::ZERO,
+            through: false,
+        };
+        let Some(ahead) = self.ahead.filter(|_| self.cache.spec().enabled) else {
+            return Some(at_once);
+        };
+        let (start, len) = (waiting.extent.start, waiting.extent.len);
+        if start <= Lba::new(self.cache.get(ahead.segment).end) {
+            return Some(at_once);
+        }
+        let hole = Extent::new(ahead.next, start - ahead.next);
+        if hole.len <= len {
+            // What is nearer by position would leave this one behind, for a whole turn.
+            return Some(Coming {
+                through: true,
+                ..at_once
+            });
+        }
+        let walk = self
+            .mechanics
+            .walk(&self.layout, ahead.track, ahead.at, hole, Op::Read, false);
+        let time = walk.last()?.end().saturating_since(now);
+        let target = waiting.target?;
+        let direct = self
+            .queue
+            .estimate(&self.mechanics, self.arm_track(), now, target, time);
+        Some(Coming {
+            place,
+            time: time.min(direct),
+            through: time <= direct,
+        })
+    }
+
+    /// Until when the arm goes on reading ahead, if it does, although no command that waits begins in
+    /// what comes next: for a stream, or until the head has been around a track of which another
+    /// command wants the beginning.
+    fn goes_on_alone(&self, rated: &Rated, now: Time) -> Option<Time> {
+        if self.is_streaming() {
+            return Some(self.ahead_ends(now));
+        }
+        rated.around?;
+        let (at, _) = self.ahead?.around?;
+        let sooner = rated
+            .other
+            .is_some_and(|(_, time)| time < at.saturating_since(now));
+        (!sooner && now < at).then_some(at)
+    }
+
+    /// When reading ahead ends by itself.
+    fn ahead_ends(&self, now: Time) -> Time {
+        let Some(ahead) = self.ahead else { return now };
+        let limit = self.ahead_limit(&ahead);
+        if ahead.next >= limit {
+            return now;
+        }
+        let rest = Extent::new(ahead.next, limit - ahead.next);
+        self.mechanics
+            .walk(&self.layout, ahead.track, ahead.at, rest, Op::Read, false)
+            .last()
+            .map_or(now, |step| step.end())
+    }
+
+    /// What to destage before the command that was chosen, with its estimated time, if one waits for
+    /// that.
+    fn destage_first(&self, choice: Option<(usize, Nanos)>, now: Time) -> Option<SegmentId> {
+        let blocked = self.queue.iter().find(|waiting| !waiting.needs_arm)?;
+        let segment = self.next_destage(now)?;
+        let Some((place, time)) = choice else {
+            return Some(segment);
+        };
+        let before = if self.queue.is_by_position() {
+            let target = self.destage_target(segment);
+            self.queue
+                .estimate(&self.mechanics, self.arm_track(), now, target, time)
+                < time
+        } else {
+            blocked.arrived < self.queue.get(place).arrived
+        };
+        before.then_some(segment)
+    }
+
+    fn destage_target(&self, segment: SegmentId) -> Target {
+        Target::new(
+            &self.layout,
+            &self.mechanics,
+            self.cache.get(segment).dirty().start,
+            Op::Write,
+        )
+    }
+
+    /// The dirty segment to write next: the nearest for firmware that looks at positions, else the
+    /// one unused for longest.
+    pub(super) fn next_destage(&self, now: Time) -> Option<SegmentId> {
+        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
+            return self.cache.oldest_dirty();
+        }
+        let mut best = (Nanos::MAX, None);
+        for (segment, _) in self.cache.to_destage() {
+            let target = self.destage_target(segment);
+            let time = self
+                .queue
+                .estimate(&self.mechanics, self.arm_track(), now, target, best.0);
+            if time < best.0 {
+                best = (time, Some(segment));
+            }
+        }
+        best.1
+    }
+}

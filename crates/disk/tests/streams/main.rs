@@ -1,0 +1,45 @@
+//! What drives do with several commands at a time: streams, alone, together and beside random
+//! access.
+
+mod harness;
+mod reads;
+mod table;
+mod writes;
+
+use harness::Client;
+use headtime_disk::Profile;
+use headtime_disk::profile::{ReadAhead, WriteBack};
+
+/// The shipped drives that take several commands.
+const QUEUED: [&str; 3] = ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"];
+const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// So many streams of reads, spread over the disk, each with so many outstanding.
+fn streams(profile: &Profile, len: u64, count: u32, each: u32) -> Vec<Client> {
+    let apart = profile.geometry.capacity.get() / 64 * 8;
+    (0..count)
+        .map(|n| Client::reader(len, each).at(apart * u64::from(n)))
+        .collect()
+}
+
+/// The drive with its buffer switched off.
+fn cache_off(profile: &Profile) -> Profile {
+    let off = profile.with(|spec| {
+        spec.cache.enabled = false;
+        spec.cache.read_ahead = ReadAhead::Off;
+        spec.cache.read_ahead_min = 0;
+        spec.cache.read_ahead_max = 0;
+        spec.cache.read_free_sectors = false;
+        spec.cache.write_back = WriteBack::Off;
+    });
+    off.unwrap()
+}
+
+#[test]
+fn every_shipped_drive_that_takes_several_commands_is_looked_at() {
+    for shipped in headtime_disk::profile::shipped() {
+        let profile = shipped.profile();
+        let queued = profile.queue.depth > 1;
+        assert_eq!(QUEUED.contains(&profile.name.as_str()), queued);
+    }
+}

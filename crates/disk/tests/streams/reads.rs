@@ -1,0 +1,220 @@
+//! Reads: what a queue in the drive must not make slower, and for how long it makes others wait.
+
+use crate::harness::{Client, Order, run};
+use crate::{DEPTHS, QUEUED, cache_off, streams};
+use headtime_disk::Profile;
+use headtime_disk::profile::by_name;
+use headtime_units::Nanos;
+
+const SECOND: Nanos = Nanos::from_millis(1_000);
+
+fn random(outstanding: u32) -> Client {
+    Client {
+        order: Order::Random,
+        ..Client::reader(8, outstanding)
+    }
+}
+
+/// Megabytes a second at each of the depths, that many commands outstanding.
+fn rates(profile: &Profile, client: Client) -> [f64; 6] {
+    DEPTHS.map(|depth| {
+        let client = Client {
+            outstanding: depth,
+            ..client
+        };
+        run(profile, depth, &[client], SECOND * 2).rate()
+    })
+}
+
+#[test]
+fn one_stream_of_reads_at_any_depth_is_as_fast_as_at_the_better_of_depth_1_and_2() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        for kib in [4, 16, 64, 128, 512, 1024] {
+            let rates = rates(&profile, Client::reader(kib * 2, 1));
+            let least = 0.95 * rates[0].max(rates[1]);
+            let slow = rates[1..].iter().any(|rate| *rate < least);
+            assert!(!slow, "{name}, {kib} KiB: {rates:.1?} MB/s");
+        }
+    }
+}
+
+#[test]
+fn several_streams_of_reads_at_any_depth_are_as_fast_as_at_depth_1() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        for (count, each) in [(2, 1), (2, 16), (4, 1), (4, 8)] {
+            for kib in [16, 128, 1024] {
+                let clients = streams(&profile, kib * 2, count, each);
+                let rates = DEPTHS.map(|depth| run(&profile, depth, &clients, SECOND * 2).rate());
+                let slow = rates[1..].iter().any(|rate| *rate < rates[0]);
+                assert!(!slow, "{name}, {count} of {each}, {kib} KiB: {rates:.1?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_streams_of_reads_share_the_drive_and_none_waits_for_more_than_the_caps_of_the_others() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let cap = profile.queue.stream_cap;
+        for (count, each) in [(2, 16), (4, 1), (4, 8)] {
+            let clients = streams(&profile, 256, count, each);
+            let done = run(&profile, 32, &clients, SECOND * 20);
+            let fair = done.rate() / f64::from(count);
+            for got in &done.got {
+                let rate = got.bytes as f64 / 20e6;
+                assert!(rate > 0.8 * fair, "{name}, {count} of {each}: {rate} MB/s");
+                let most = cap * u64::from(count) + Nanos::from_millis(100);
+                assert!(got.longest() < most, "{name}: {}", got.longest());
+            }
+        }
+    }
+}
+
+/// With holes as long as a read and shorter, what is in front of a read is read through.
+#[test]
+fn reads_with_short_holes_between_them_are_as_fast_with_a_queue_as_without() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        for hole in [8, 64, 256] {
+            let order = Order::Holes(hole);
+            let reader = Client {
+                order,
+                ..Client::reader(256, 1)
+            };
+            let rates = rates(&profile, reader);
+            let slow = rates[1..].iter().any(|rate| *rate < 0.95 * rates[0]);
+            assert!(!slow, "{name}, {order:?}: {rates:.1?} MB/s");
+        }
+    }
+}
+
+#[test]
+fn reads_out_of_order_gain_from_a_queue_that_holds_a_group_of_them() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let shuffled = |group| Client {
+            order: Order::Shuffled(group),
+            ..Client::reader(256, 1)
+        };
+        for group in [4_u64, 16] {
+            let rates = rates(&profile, shuffled(group));
+            let media = run(&profile, 1, &[Client::reader(2048, 1)], SECOND).rate();
+            for (depth, rate) in DEPTHS.into_iter().zip(rates) {
+                let least = match u64::from(depth) >= group {
+                    true => 0.9 * media,
+                    false => 0.85 * rates[0],
+                };
+                assert!(rate >= least, "{name}, {group}: {rates:.1?} of {media:.1}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_backward_with_a_queue_are_not_slower_than_without_by_more_than_a_tenth() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let backward = Client {
+            order: Order::Backward,
+            place: (0, 4_000_000),
+            ..Client::reader(256, 1)
+        };
+        let rates = rates(&profile, backward);
+        let slow = rates[1..].iter().any(|rate| *rate < 0.9 * rates[0]);
+        assert!(!slow, "{name}: {rates:.1?} MB/s");
+        assert!(rates[5] > 1.4 * rates[0], "{name}: {rates:.1?} MB/s");
+    }
+}
+
+#[test]
+fn reads_with_the_cache_off_that_are_in_the_queue_in_time_are_read_in_one_go() {
+    for name in QUEUED {
+        let profile = cache_off(&by_name(name).unwrap());
+        for kib in [4, 128, 1024] {
+            let rates = rates(&profile, Client::reader(kib * 2, 1));
+            let least = 0.95 * rates[0].max(rates[1]);
+            let slow = rates[1..].iter().any(|rate| *rate < least);
+            assert!(!slow, "{name}, {kib} KiB: {rates:.1?} MB/s");
+        }
+    }
+}
+
+/// Throughput of random reads of a page over depth: table V of the NCQ study (ACM TOS 2010) for the
+/// drive that models the family, and no loss of what a queue gains on any.
+#[test]
+fn random_reads_gain_with_every_doubling_of_the_depth() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let rates = DEPTHS.map(|depth| run(&profile, depth, &[random(depth)], SECOND * 30));
+        let rates = rates.map(|done| done.commands());
+        let gains = rates.windows(2).all(|pair| pair[1] > 1.01 * pair[0]);
+        assert!(gains, "{name}: {rates:.1?}");
+    }
+    let profile = by_name("barracuda-7200.10-160").unwrap();
+    for (depth, published, percent) in [
+        (1, 76.2, 1.5),
+        (4, 91.4, 3.5),
+        (8, 103.2, 4.5),
+        (16, 114.3, 6.0),
+        (31, 123.1, 9.5),
+    ] {
+        let rate = run(&profile, depth, &[random(depth)], SECOND * 30).commands();
+        let off = 100.0 * (rate / published - 1.0).abs();
+        assert!(off < percent, "depth {depth}: {rate:.1} for {published}");
+    }
+}
+
+#[test]
+fn a_random_read_beside_a_stream_waits_for_the_cap_and_no_longer() {
+    for name in QUEUED {
+        for cap in [50, 250, 1000] {
+            let cap = Nanos::from_millis(cap);
+            let profile = by_name(name)
+                .unwrap()
+                .with(|spec| spec.queue.stream_cap = cap)
+                .unwrap();
+            for (stream, depth) in [(1, 2), (8, 4), (8, 32)] {
+                let clients = [Client::reader(256, stream), random(1)];
+                let done = run(&profile, depth, &clients, SECOND * 10);
+                let (stream, random) = (&done.got[0], &done.got[1]);
+                let longest = random.longest();
+                // Where four reads wait for a drive that takes two or four, some wait in front of it.
+                let most = cap + Nanos::from_millis(50);
+                assert!(longest < most, "{name}: {longest} with a cap of {cap}");
+                assert!(longest >= cap, "{name}: {longest} with a cap of {cap}");
+                let reads = random.took.len() as u64;
+                assert!(
+                    reads >= 10_000 / (cap.as_nanos() / 1_000_000 + 50),
+                    "{reads}"
+                );
+                let alone = run(&profile, 1, &[Client::reader(2048, 1)], SECOND).rate();
+                let share = stream.bytes as f64 / 10e6 / alone;
+                let least = match cap.as_nanos() {
+                    50_000_000 => 0.4,
+                    _ => 0.8,
+                };
+                assert!(share > least, "{name}, {cap}: {share:.2} of the media rate");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cap_of_zero_lets_whatever_waits_go_before_a_stream() {
+    for name in QUEUED {
+        let profile = by_name(name)
+            .unwrap()
+            .with(|spec| spec.queue.stream_cap = Nanos::ZERO)
+            .unwrap();
+        let clients = [Client::reader(256, 8), random(1)];
+        let done = run(&profile, 32, &clients, SECOND * 5);
+        let longest = done.got[1].longest();
+        assert!(longest < Nanos::from_millis(60), "{name}: {longest}");
+        let alone = run(&profile, 32, &[Client::reader(256, 8)], SECOND).rate();
+        let single = run(&profile, 1, &[Client::reader(256, 1)], SECOND).rate();
+        assert!(alone > 0.95 * single, "{name}: {alone} of {single} MB/s");
+    }
+}
