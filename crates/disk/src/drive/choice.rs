@@ -15,7 +15,7 @@
 
 use super::Drive;
 use crate::cache::{ReadLookup, SegmentId};
-use crate::profile::FirmwarePolicy;
+use crate::profile::{FirmwarePolicy, Preseek};
 use crate::queue::{Arm, Rated, Reach, Target, Waiting};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -92,7 +92,9 @@ impl Drive {
             self.going.overdue = None;
         }
         let rated = self.rate(now, Time::NEVER);
-        if let Some(place) = rated.old.or(rated.hit) {
+        // What the buffer has does not keep the arm from others, unless the arm waits for the bus.
+        let free = self.profile.queue.preseek == Preseek::AtMediaEnd || rated.oldest.is_none();
+        if let Some(place) = rated.old.or(rated.hit.filter(|_| free)) {
             return Next::serve(place);
         }
         let coming = self.coming(&rated, now);
@@ -100,7 +102,7 @@ impl Drive {
             Some(_) => None,
             None => self.goes_on_alone(&rated, now),
         };
-        if (coming.is_some() || alone.is_some())
+        if (rated.hit.is_some() || coming.is_some() || alone.is_some())
             && let Some(place) = rated.oldest
         {
             let oldest = self.queue.get(place);
@@ -113,6 +115,8 @@ impl Drive {
                 if let Some(next) = self.serve_waiting(place, now) {
                     return next;
                 }
+            } else if let Some(hit) = rated.hit {
+                return Next::serve(hit);
             } else if let Some(ends) = alone {
                 self.going.alone = true;
                 return Next::GoOn(until.min(ends));
@@ -136,7 +140,11 @@ impl Drive {
         }
         match choice {
             Some((place, _, through)) => Next::Serve { place, through },
-            None => Next::Nothing,
+            // The oldest waits for room that only a completion makes.
+            None => match rated.hit.or(rated.coming).or(rated.around) {
+                Some(place) => Next::serve(place),
+                None => Next::Nothing,
+            },
         }
     }
 

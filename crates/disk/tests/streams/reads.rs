@@ -3,7 +3,7 @@
 use crate::harness::{Client, Order, run};
 use crate::{DEPTHS, QUEUED, cache_off, streams};
 use headtime_disk::Profile;
-use headtime_disk::profile::by_name;
+use headtime_disk::profile::{Preseek, ReadAhead, by_name};
 use headtime_units::Nanos;
 
 const SECOND: Nanos = Nanos::from_millis(1_000);
@@ -216,5 +216,36 @@ fn a_cap_of_zero_lets_whatever_waits_go_before_a_stream() {
         let alone = run(&profile, 32, &[Client::reader(256, 8)], SECOND).rate();
         let single = run(&profile, 1, &[Client::reader(256, 1)], SECOND).rate();
         assert!(alone > 0.95 * single, "{name}: {alone} of {single} MB/s");
+    }
+}
+
+/// Hits keep the arm where it waits for the bus; reads of the same few sectors must not keep it for good.
+#[test]
+fn a_random_read_beside_reads_of_what_the_buffer_has_waits_for_the_cap_and_no_longer() {
+    for preseek in [Preseek::Off, Preseek::AtCompletion, Preseek::AtMediaEnd] {
+        for name in QUEUED {
+            let profile = by_name(name)
+                .unwrap()
+                .with(|spec| {
+                    spec.queue.preseek = preseek;
+                    // Else what is read ahead pushes them out.
+                    spec.cache.read_ahead = ReadAhead::Off;
+                    spec.cache.read_ahead_min = 0;
+                    spec.cache.read_ahead_max = 0;
+                })
+                .unwrap();
+            let again = Client {
+                order: Order::Random,
+                place: (0, 64),
+                ..Client::reader(8, 8)
+            };
+            let done = run(&profile, 32, &[again, random(1)], SECOND * 3);
+            let most = profile.queue.stream_cap + Nanos::from_millis(100);
+            let longest = done.got[1].longest();
+            assert!(longest < most, "{name}, {preseek:?}: {longest}");
+            let served = [done.got[0].took.len(), done.got[1].took.len()];
+            let enough = served[0] > 1_000 && served[1] > 1;
+            assert!(enough, "{name}, {preseek:?}: {served:?}");
+        }
     }
 }
