@@ -195,6 +195,8 @@ pub struct Drive {
     ahead: Option<Ahead>,
     /// When the head has last read for a command, and the sector behind.
     read_last: (Time, Lba),
+    /// The same for writes.
+    write_last: (Time, Lba),
     going: choice::Going,
     writing: Option<Writing>,
     /// When which of the commands that the arm writes for is done, but for the last: with the
@@ -251,6 +253,7 @@ impl Drive {
             idle_since: Time::ZERO,
             ahead: None,
             read_last: (Time::ZERO, Lba::ZERO),
+            write_last: (Time::ZERO, Lba::ZERO),
             going: choice::Going::default(),
             writing: None,
             parts: VecDeque::new(),

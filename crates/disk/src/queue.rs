@@ -173,7 +173,7 @@ impl Queue {
     }
 
     /// The commands in order of arrival.
-    pub fn iter(&self) -> impl Iterator<Item = &Waiting> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Waiting> + '_ {
         self.waiting.iter()
     }
 

@@ -9,6 +9,9 @@
 //! commands that have waited for half of it go first, in order of arrival (those that one of them
 //! makes the arm come to along with it), before the arm goes on with a stream, the same or another.
 //!
+//! Writes that wait for the arm are written in one go as well; for that their data are fetched while
+//! the arm is at work, as far as the part of the buffer for written data holds them.
+//!
 //! A drive with a single command has nothing to choose, and does none of this.
 //!
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
@@ -210,9 +213,12 @@ impl Drive {
                 }),
             });
         }
-        let (at, next) = self.read_last;
+        let (op, (at, next)) = match self.write_last.0 == now {
+            true => (Op::Write, self.write_last),
+            false => (Op::Read, self.read_last),
+        };
         (at == now).then_some(Reach {
-            op: Op::Read,
+            op,
             start: next,
             next,
             limit: next + Sectors::new(1),
@@ -231,7 +237,11 @@ impl Drive {
             through: false,
         };
         let Some(ahead) = self.ahead.filter(|_| self.cache.spec().enabled) else {
-            return Some(at_once);
+            let late = waiting.op == Op::Write && !self.is_fetched(waiting.slot, now);
+            return Some(Coming {
+                time: if late { self.turn() } else { Nanos::ZERO },
+                ..at_once
+            });
         };
         let (start, len) = (waiting.extent.start, waiting.extent.len);
         if start <= Lba::new(self.cache.get(ahead.segment).end) {

@@ -123,16 +123,56 @@ impl Drive {
         self.arm_free = self.arm_free.max(leave);
     }
 
-    /// Takes the data of a write that has to wait for the arm, for drives that do so.
+    /// Takes the data of a write that has to wait for the arm, for drives that do so and, as long as
+    /// there is room for them, where several commands wait.
     pub(super) fn prebuffer_write(&mut self, index: u16, now: Time) {
         let slot = self.slots[usize::from(index)];
-        if !self.cache.spec().write_prebuffering {
+        if !self.cache.spec().write_prebuffering
+            && !(self.is_choosing() && self.has_room_to_fetch(slot.command.extent.len.get()))
+        {
             return;
         }
         let length = self.sector() * slot.command.extent.len.get();
         let ready = slot.ready.max(now) + self.profile.overhead.data_preparation;
         let begin = self.bus.squeeze(ready, length);
         self.slot(index).fetched = Some(begin + length);
+    }
+
+    /// Whether the part of the buffer for written data has room for so many sectors more.
+    fn has_room_to_fetch(&self, len: u64) -> bool {
+        let spec = self.cache.spec();
+        let room = u64::from(spec.write_segments) * u64::from(spec.segment_sectors);
+        let taken = self.queue.iter().filter_map(|waiting| {
+            let slot = &self.slots[usize::from(waiting.slot)];
+            slot.fetched.map(|_| slot.command.extent.len.get())
+        });
+        taken.sum::<u64>() + len <= room
+    }
+
+    /// One that the arm writes now has made room: takes the data of those that had none.
+    fn prebuffer_more(&mut self, now: Time) {
+        if !self.is_choosing() {
+            return;
+        }
+        let waiting = self.queue.iter().len();
+        for place in 0..waiting {
+            let waiting = *self.queue.get(place);
+            let unfetched = self.slots[usize::from(waiting.slot)].fetched.is_none();
+            if waiting.op == Op::Write && waiting.needs_arm && unfetched {
+                if !self.has_room_to_fetch(waiting.extent.len.get()) {
+                    return;
+                }
+                self.prebuffer_write(waiting.slot, now);
+            }
+        }
+    }
+
+    /// Whether the data of a write come as fast as an arm that begins at `now` writes them.
+    pub(super) fn is_fetched(&self, index: u16, now: Time) -> bool {
+        let slot = &self.slots[usize::from(index)];
+        let rest = self.sector() * (slot.command.extent.len.get() - 1);
+        slot.fetched
+            .is_some_and(|fetched| fetched.saturating_sub(rest) <= now)
     }
 
     /// Adds a write behind the one that the arm is writing. False if it does not continue that, or
@@ -271,8 +311,12 @@ impl Drive {
         };
         self.ledger.plan(depart, extent.start, Part::Overhead);
         self.begin_passing();
+        if self.write_last != (depart, extent.start) {
+            self.going.since = now;
+        }
         let motion = self.write_media(self.track, depart, extent, Some(feed), fast);
         self.track = motion.track;
+        self.write_last = (motion.end, extent.end());
         if len > u64::from(self.cache.spec().segment_sectors) {
             // More than the buffer holds: the last of it comes when the rest is on the medium.
             sent = sent.max(motion.end);
@@ -286,6 +330,7 @@ impl Drive {
             until: motion.end,
         });
         self.last_was_read = false;
+        self.prebuffer_more(now);
         if fast {
             let told = match fetched {
                 Some(_) => sent.max(now) + overhead.first_reselect + bus.arbitration,

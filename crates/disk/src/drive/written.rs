@@ -125,6 +125,7 @@ impl Drive {
         self.idle_since = now;
         self.ahead = None;
         self.read_last = (Time::ZERO, Lba::ZERO);
+        self.write_last = (Time::ZERO, Lba::ZERO);
         self.going = super::choice::Going::default();
         self.writing = None;
         self.parts.clear();

@@ -1,6 +1,6 @@
 //! Writes that complete on the medium: what a queue in the drive must not make slower.
 
-use crate::harness::{Client, run};
+use crate::harness::{Client, Order, run};
 use crate::{DEPTHS, QUEUED};
 use headtime_disk::profile::{WriteBack, by_name};
 use headtime_sched::Op;
@@ -29,5 +29,44 @@ fn writes_through_one_behind_the_other_at_any_depth_are_as_fast_as_at_the_better
                 assert!(!slow, "{name}, {kib} KiB, {fua}: {rates:.1?} MB/s");
             }
         }
+    }
+}
+
+#[test]
+fn random_writes_through_gain_with_every_doubling_of_the_depth() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let rates = DEPTHS.map(|depth| {
+            let client = Client {
+                op: Op::Write,
+                order: Order::Random,
+                fua: true,
+                ..Client::reader(8, depth)
+            };
+            run(&profile, depth, &[client], Nanos::from_millis(30_000)).commands()
+        });
+        let gains = rates.windows(2).all(|pair| pair[1] > 1.01 * pair[0]);
+        assert!(gains, "{name}: {rates:.1?}");
+    }
+}
+
+/// A reader beside them waits as beside a stream of reads.
+#[test]
+fn a_random_read_beside_a_stream_of_writes_through_waits_for_the_cap_and_no_longer() {
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        let writer = Client {
+            op: Op::Write,
+            fua: true,
+            ..Client::reader(256, 8)
+        };
+        let reader = Client {
+            order: Order::Random,
+            ..Client::reader(8, 1)
+        };
+        let done = run(&profile, 32, &[writer, reader], Nanos::from_millis(10_000));
+        let (longest, cap) = (done.got[1].longest(), profile.queue.stream_cap);
+        assert!(longest < cap + Nanos::from_millis(100), "{name}: {longest}");
+        assert!(done.got[1].took.len() > 5, "{name}");
     }
 }
