@@ -248,12 +248,21 @@ impl Cache {
     /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
     /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
     pub fn find_read(&self, extent: Extent) -> ReadLookup {
-        let end = extent.end().get();
+        self.find_read_in_row(extent).0
+    }
+
+    /// The same, with how many reads in a row this one goes on with if it needs a new segment.
+    pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut in_row = 0;
         let mut best = 0_u8;
         let mut best_used = u64::MAX;
         let mut best_index = usize::MAX;
         let mut blocked = None;
         for (index, s) in self.segments.iter().enumerate() {
+            if s.asked == start {
+                in_row = in_row.max(s.in_row);
+            }
             let value = if self.is_dedicated(index) {
                 if s.is_dirty() && s.overlaps(extent) {
                     blocked = Some(index);
@@ -307,14 +316,15 @@ impl Cache {
         if let Some(blocked) = blocked
             && (best < 8 || !self.changes_copies())
         {
-            return ReadLookup::Blocked(SegmentId(blocked as u32));
+            return (ReadLookup::Blocked(SegmentId(blocked as u32)), in_row);
         }
-        match best {
+        let found = match best {
             0 => ReadLookup::Miss(None),
             1..=3 => ReadLookup::Miss(Some(id)),
             8.. => ReadLookup::Whole(id),
             _ => ReadLookup::Partial(id),
-        }
+        };
+        (found, in_row)
     }
 
     /// Where the data of a write go.
@@ -415,12 +425,13 @@ impl Cache {
         segment.state = State::Reading;
     }
 
-    /// How many reads in a row `extent` goes on with, of a segment that has ended or not.
-    pub fn in_row_before(&self, extent: Extent) -> u16 {
-        let start = extent.start.get();
-        let follows = |s: &&Segment| s.asked == start && s.last_was_write == Some(false);
-        let before = self.segments.iter().filter(follows).map(|s| s.in_row);
-        before.max().unwrap_or(0)
+    /// Whether a segment may have all of a read; [`Cache::find_read`] says whether it has.
+    pub fn may_hold(&self, extent: Extent) -> bool {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        // All of them, without a branch for each.
+        self.segments
+            .iter()
+            .fold(false, |any, s| any | (start >= s.start) & (end <= s.end))
     }
 
     /// Notes that a read of the segment asks for `extent`; `counts` if others are in the drive.
@@ -517,6 +528,8 @@ impl Cache {
         segment.dirty_end = segment.end;
         segment.ahead_min = 0;
         segment.ahead_max = 0;
+        segment.asked = 0;
+        segment.in_row = 0;
         segment.state = State::Dirty;
         self.dirty += 1;
         debug_assert!(self.dirty <= self.spec.write_segments);

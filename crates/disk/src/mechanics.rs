@@ -210,6 +210,20 @@ impl Mechanics {
         Nanos::from_nanos(if phase >= turn { phase - turn } else { phase })
     }
 
+    /// The point of a turn at which the platter is `span` after it was at `phase`.
+    #[inline]
+    pub(crate) fn phase_after(&self, phase: Nanos, span: Nanos) -> Nanos {
+        let mut later = phase + span;
+        // Seeks take a few turns at most.
+        if later >= self.turn * 8 {
+            later = Nanos::from_nanos(later.as_nanos() % self.turn.as_nanos());
+        }
+        while later >= self.turn {
+            later -= self.turn;
+        }
+        later
+    }
+
     /// The angle under the heads at `now`.
     pub fn angle_at(&self, now: Time) -> Angle {
         Angle::turned(self.phase_at(now), self.turn)

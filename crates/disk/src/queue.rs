@@ -54,8 +54,6 @@ pub(crate) struct Waiting {
     pub needs_arm: bool,
     /// A read whose data the buffer had when it came, or later; they may be gone since.
     pub held: bool,
-    /// Another that waits ends where it begins, and goes first.
-    pub behind: bool,
     /// When it came.
     pub arrived: Time,
     /// Its first sector; `None` if it needs none.
@@ -89,6 +87,12 @@ impl Waiting {
 }
 
 impl Reach {
+    /// The first sector at which a command within reach can begin, and how many can follow.
+    fn bounds(&self) -> (u64, u64) {
+        let low = self.around.min(self.start).get();
+        (low, self.limit.max(self.next).get().saturating_sub(low))
+    }
+
     /// Whether the data of a command are all in the buffer.
     fn has(&self, waiting: &Waiting) -> bool {
         let extent = waiting.extent;
@@ -169,7 +173,7 @@ impl Queue {
 
     /// Adds a command.
     pub fn push(&mut self, command: Waiting) {
-        self.put_back(self.waiting.len(), command);
+        self.waiting.push(command);
     }
 
     /// The commands in order of arrival.
@@ -193,20 +197,11 @@ impl Queue {
 
     /// Takes out the command at a place that [`Queue::rate`] gave.
     pub fn take(&mut self, place: usize) -> Waiting {
-        let taken = self.waiting.remove(place);
-        for other in &mut self.waiting {
-            other.behind &= !other.follows(&taken);
-        }
-        taken
+        self.waiting.remove(place)
     }
 
     /// Puts a command back where it was taken out.
-    pub fn put_back(&mut self, place: usize, mut command: Waiting) {
-        command.behind = false;
-        for other in &mut self.waiting {
-            command.behind |= command.follows(other);
-            other.behind |= other.follows(&command);
-        }
+    pub fn put_back(&mut self, place: usize, command: Waiting) {
         self.waiting.insert(place, command);
     }
 
@@ -244,7 +239,16 @@ impl Queue {
                 .map(|place| (place, Nanos::ZERO));
             return rated;
         };
+        let phase = mechanics.phase_at(now);
         let mut first = Lba::ZERO;
+        // Most commands are out of reach.
+        let (low, span) = reach.map_or((0, 0), |reach| reach.bounds());
+        // What came before is too old.
+        let old = age_cap.map_or(Time::ZERO, |cap| {
+            Time::ZERO
+                + (now.saturating_since(Time::ZERO) + Nanos::from_nanos(1)).saturating_sub(cap)
+        });
+        let mut best = (usize::MAX, Nanos::MAX);
         for (place, waiting) in self.waiting.iter().enumerate() {
             if waiting.arrived > until {
                 continue;
@@ -253,41 +257,65 @@ impl Queue {
                 rated.oldest.get_or_insert(place);
                 continue;
             }
-            let old = age_cap.is_some_and(|cap| now.saturating_since(waiting.arrived) >= cap);
-            if old {
+            if waiting.arrived < old {
                 rated.old = Some(place);
-                return rated;
+                break;
             }
-            if reach.is_some_and(|reach| reach.has(waiting)) || waiting.held && has(waiting) {
+            if waiting.held && has(waiting) {
                 rated.hit.get_or_insert(place);
                 continue;
             }
-            if reach.is_some_and(|reach| reach.comes_to(waiting)) {
-                if rated.coming.is_none() || waiting.extent.start < first {
-                    rated.coming = Some(place);
-                    first = waiting.extent.start;
+            if waiting.extent.start.get().wrapping_sub(low) < span
+                && let Some(reach) = reach
+            {
+                if reach.has(waiting) {
+                    rated.hit.get_or_insert(place);
+                    continue;
                 }
-                continue;
+                if reach.comes_to(waiting) {
+                    if rated.coming.is_none() || waiting.extent.start < first {
+                        rated.coming = Some(place);
+                        first = waiting.extent.start;
+                    }
+                    continue;
+                }
+                if reach.takes_up(waiting) {
+                    rated.around.get_or_insert(place);
+                    continue;
+                }
             }
-            if reach.is_some_and(|reach| reach.takes_up(waiting)) {
-                rated.around.get_or_insert(place);
-                continue;
+            if rated.oldest.is_none() {
+                rated.oldest = Some(place);
             }
-            if waiting.behind {
-                continue;
-            }
-            rated.oldest.get_or_insert(place);
             let Some(target) = waiting.target else {
-                rated.other = Some((place, Nanos::ZERO));
-                return rated;
+                best = (place, Nanos::ZERO);
+                break;
             };
-            let limit = rated.other.map_or(Nanos::MAX, |(_, time)| time);
-            let time = self.positioning(mechanics, from, now, target, margin, limit);
-            if time < limit {
-                rated.other = Some((place, time));
+            let time = self.positioning(mechanics, from, phase, target, margin, best.1);
+            if time < best.1 {
+                best = (place, time);
             }
         }
+        if best.0 != usize::MAX {
+            let place = self.first_of_run(best.0);
+            if let Some(target) = self.waiting[place].target.filter(|_| place != best.0) {
+                let time = self.positioning(mechanics, from, phase, target, margin, Nanos::MAX);
+                best = (place, time);
+            }
+            rated.other = Some(best);
+        }
         rated
+    }
+
+    /// Of the commands that follow each other up to the one at `place`, the first.
+    pub fn first_of_run(&self, mut place: usize) -> usize {
+        loop {
+            let last = &self.waiting[place];
+            match self.waiting.iter().position(|other| last.follows(other)) {
+                Some(before) => place = before,
+                None => return place,
+            }
+        }
     }
 
     /// Estimated positioning time of a destage that begins at `target`, as [`Queue::rate`]
@@ -305,16 +333,24 @@ impl Queue {
             FirmwarePolicy::Fifo => Nanos::ZERO,
             FirmwarePolicy::Sptf { margin, .. } => margin,
         };
-        self.positioning(mechanics, from, now, target, margin, best)
+        self.positioning(
+            mechanics,
+            from,
+            mechanics.phase_at(now),
+            target,
+            margin,
+            best,
+        )
     }
 
-    /// Estimated time to the first sector of `target` for an arm free to leave `from` at `now`; of
-    /// the seek alone if that is `best` already.
+    /// Estimated time to the first sector of `target` for an arm free to leave `from` when the platter
+    /// is at `phase`; of the seek alone if that is `best` already.
+    #[inline]
     fn positioning(
         &self,
         mechanics: &Mechanics,
         from: Track,
-        now: Time,
+        phase: Nanos,
         target: Target,
         margin: Nanos,
         best: Nanos,
@@ -324,7 +360,7 @@ impl Queue {
         if seek >= best {
             return seek;
         }
-        seek + mechanics.wait(mechanics.phase_at(now + seek), target.phase)
+        seek + mechanics.wait(mechanics.phase_after(phase, seek), target.phase)
     }
 }
 
@@ -363,7 +399,6 @@ mod tests {
                 fua: false,
                 needs_arm: true,
                 held: false,
-                behind: false,
                 arrived: Time::ZERO + Nanos::from_millis(arrived_ms),
                 target: Some(Target::new(&layout, &mechanics, Lba::new(lba), Op::Read)),
             });
@@ -435,7 +470,6 @@ mod tests {
                     fua: false,
                     needs_arm: true,
                     held: false,
-                    behind: false,
                     arrived: now,
                     target: Some(target),
                 });

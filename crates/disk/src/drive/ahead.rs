@@ -121,6 +121,12 @@ impl Drive {
         if let Progress::Finished(at) = progress {
             self.ledger.settle(at);
             self.ledger.rest(at, Part::ReadAhead);
+            if let Some(ahead) = self.ahead.filter(|_| self.is_choosing()) {
+                // What waits for data that have come in need not wait for the arm.
+                let segment = self.cache.get(ahead.segment);
+                let held = Extent::at(segment.start, segment.end - segment.start);
+                self.queue.note_held(held);
+            }
             self.close_ahead();
             return None;
         }
@@ -212,11 +218,6 @@ impl Drive {
         if let Some(ahead) = self.ahead.take() {
             self.cache.end_read(ahead.segment);
             self.track = ahead.track;
-            if self.is_choosing() {
-                let segment = self.cache.get(ahead.segment);
-                let held = Extent::at(segment.start, segment.end - segment.start);
-                self.queue.note_held(held);
-            }
         }
     }
 

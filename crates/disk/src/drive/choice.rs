@@ -168,10 +168,10 @@ impl Drive {
         self.serve_waiting(oldest, now)
     }
 
-    /// Serves the command at a place, or destages something for it.
+    /// Serves the command at a place after those that it follows, or destages something for it.
     fn serve_waiting(&self, place: usize, now: Time) -> Option<Next> {
         if self.queue.get(place).needs_arm {
-            Some(Next::serve(place))
+            Some(Next::serve(self.queue.first_of_run(place)))
         } else {
             self.next_destage(now).map(Next::Destage)
         }

@@ -4,7 +4,6 @@ use super::ahead::Progress;
 use super::choice::Next;
 use super::read::Taken;
 use super::{Command, Drive, Hit, Slot};
-use crate::cache::ReadLookup;
 use crate::ledger::Part;
 use crate::profile::WriteBack;
 use crate::queue::{Target, Waiting};
@@ -247,10 +246,7 @@ impl Drive {
             op, extent, fua, ..
         } = slot.command;
         let needs_arm = op != Op::Flush && !self.is_buffered(slot);
-        let held = op == Op::Read
-            && !fua
-            && self.is_choosing()
-            && matches!(self.cache.find_read(extent), ReadLookup::Whole(_));
+        let held = op == Op::Read && !fua && self.is_choosing() && self.cache.may_hold(extent);
         self.queue.push(Waiting {
             slot: index,
             op,
@@ -258,7 +254,6 @@ impl Drive {
             fua,
             needs_arm,
             held,
-            behind: false,
             arrived: slot.arrived,
             target,
         });

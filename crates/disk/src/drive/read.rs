@@ -79,17 +79,19 @@ impl Drive {
     }
 
     /// Looks for the data of a read, as of the last time that reading ahead was brought up to date.
-    fn find_read(&self, slot: &Slot) -> ReadLookup {
+    ///
+    /// With how many reads in a row it goes on with if it needs a new segment.
+    fn find_read(&self, slot: &Slot) -> (ReadLookup, u16) {
         let extent = slot.command.extent;
-        let found = self.cache.find_read(extent);
+        let (found, in_row) = self.cache.find_read_in_row(extent);
         if !slot.command.fua {
-            return found;
+            return (found, in_row);
         }
         // What is on the medium counts: dirty data must get there first, clean data do not serve.
         if let Some(id) = self.cache.dirty_overlap(extent) {
-            return ReadLookup::Blocked(id);
+            return (ReadLookup::Blocked(id), in_row);
         }
-        match found {
+        let found = match found {
             ReadLookup::Whole(id) | ReadLookup::Partial(id) => {
                 let segment = self.cache.get(id);
                 // Other sectors there may be dirty.
@@ -98,7 +100,8 @@ impl Drive {
                 ReadLookup::Miss((unused && !ahead).then_some(id))
             }
             other => other,
-        }
+        };
+        (found, in_row)
     }
 
     /// Serves a read from the buffer alone while the arm does something else, if the drive can do
@@ -169,7 +172,8 @@ impl Drive {
         let extent = slot.command.extent;
         let len = extent.len.get();
         self.bring_ahead(now);
-        let mut found = match self.find_read(&slot) {
+        let (lookup, in_row) = self.find_read(&slot);
+        let mut found = match lookup {
             ReadLookup::Blocked(id) => {
                 self.destage(id, now);
                 return false;
@@ -216,11 +220,6 @@ impl Drive {
         let choosing = self.is_choosing();
         if let Some(id) = found.segment {
             if found.hit == Hit::Miss && !goes_on {
-                let in_row = if choosing {
-                    self.cache.in_row_before(extent)
-                } else {
-                    0
-                };
                 self.cache.begin_read(id, extent.start.get());
                 self.cache.get_mut(id).in_row = in_row;
             }

@@ -127,9 +127,9 @@ impl Drive {
     /// there is room for them, where several commands wait.
     pub(super) fn prebuffer_write(&mut self, index: u16, now: Time) {
         let slot = self.slots[usize::from(index)];
-        if !self.cache.spec().write_prebuffering
-            && !(self.is_choosing() && self.has_room_to_fetch(slot.command.extent.len.get()))
-        {
+        let can = self.cache.spec().write_prebuffering
+            || self.is_choosing() && self.has_room_to_fetch(slot.command.extent.len.get());
+        if !can {
             return;
         }
         let length = self.sector() * slot.command.extent.len.get();
