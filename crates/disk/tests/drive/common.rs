@@ -189,6 +189,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                         cache.destage_delay = Nanos::from_nanos(delay);
                     }
                     spec.queue.depth = depth;
+                    spec.queue.stream_cap = cap.map_or(ms(1_000), |cap| Nanos::from_nanos(cap / 2));
                     if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
                         *age_cap = cap.map(Nanos::from_nanos);
                     }
