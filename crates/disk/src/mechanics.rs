@@ -20,8 +20,10 @@
 //! transfer ends exactly when the next slot begins, so that the sector after it needs no wait.
 //!
 //! The combination of seek, head switch and write settling is that of DiskSim's `dm_mech_g1`: the
-//! longer of seek and head switch, plus the settling for a write if either was needed. A zero-latency
-//! access takes the sectors of a track in the order in which they pass (DiskSim, "immediate").
+//! longer of seek and head switch, plus the settling for a write if either was needed. The settling is
+//! negative on drives whose writes settle sooner than their reads; a movement takes no less than
+//! nothing. A zero-latency access takes the sectors of a track in the order in which they pass (DiskSim,
+//! "immediate").
 
 mod seek;
 #[cfg(test)]
@@ -30,7 +32,7 @@ mod walk;
 
 use crate::profile::Profile;
 use headtime_sched::Op;
-use headtime_units::{Angle, Nanos, Time, Track};
+use headtime_units::{Angle, Nanos, SignedNanos, Time, Track};
 pub use seek::SeekTimes;
 pub(crate) use seek::evaluate as evaluate_seek;
 pub use walk::{Access, Step, Walk, prefix_available};
@@ -45,7 +47,7 @@ pub struct Mechanics {
     /// Equal to `read` unless the profile has a curve of its own for writes.
     write: Option<SeekTimes>,
     head_switch: Nanos,
-    write_settle: Nanos,
+    write_settle: SignedNanos,
     least_positioning: Nanos,
     zero_latency_read: bool,
     zero_latency_write: bool,
@@ -121,8 +123,8 @@ impl Mechanics {
         self.head_switch
     }
 
-    /// Further settling before a write after any move or switch.
-    pub fn write_settle(&self) -> Nanos {
+    /// Further settling before a write after any move or switch; less of it if negative.
+    pub fn write_settle(&self) -> SignedNanos {
         self.write_settle
     }
 
@@ -140,9 +142,12 @@ impl Mechanics {
     /// Measured seek times may dip, so that [`Mechanics::seek`] itself is no such bound.
     pub fn seek_at_least(&self, distance: u32) -> Nanos {
         let read = self.read.at_least(distance);
-        self.write
+        let write = self
+            .write
             .as_ref()
-            .map_or(read, |write| read.min(write.at_least(distance)))
+            .map_or(read, |write| write.at_least(distance));
+        // A write that settles sooner than a read is there sooner.
+        read.min(self.write_settle.after(write))
     }
 
     /// Time to move the heads from one track to another, settled and ready to transfer. Zero if the
@@ -161,7 +166,7 @@ impl Mechanics {
             if op.is_read() || time.is_zero() {
                 time
             } else {
-                time + self.write_settle
+                self.write_settle.after(time)
             }
         };
         let distance = from.cylinder.distance(to.cylinder);

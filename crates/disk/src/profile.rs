@@ -22,7 +22,7 @@ mod tests;
 mod words;
 mod write;
 
-use headtime_units::{Nanos, Sectors};
+use headtime_units::{Nanos, Sectors, SignedNanos};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -291,8 +291,9 @@ pub struct SeekSpec {
     pub write: Option<SeekCurve>,
     /// Switching heads on a cylinder. A move with a switch takes the longer of the two.
     pub head_switch: Nanos,
-    /// Further settling before a write, after any move or switch.
-    pub write_settle: Nanos,
+    /// Further settling before a write, after any move or switch. Negative where writes settle sooner
+    /// than the reads that the curve speaks of; then no movement takes less than nothing.
+    pub write_settle: SignedNanos,
 }
 
 /// Seek time as a function of distance.

@@ -17,11 +17,13 @@ extern crate std;
 mod address;
 mod angle;
 mod nearest;
+mod signed;
 mod text;
 mod time;
 
 pub use address::{Cylinder, Extent, Head, Lba, Sectors, Track};
 pub use angle::Angle;
 pub use nearest::nearest;
+pub use signed::SignedNanos;
 pub use text::{Bytes, Millionths, ParseUnitError};
 pub use time::{Nanos, Time};

@@ -284,9 +284,14 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
         (
             "switch",
             format!(
-                "{} head switch, {} more to settle before a write",
+                "{} head switch, {} {} to settle before a write",
                 ms(summary.head_switch_ms),
-                ms(summary.write_settle_ms)
+                ms(summary.write_settle_ms.abs()),
+                if summary.write_settle_ms < 0.0 {
+                    "less"
+                } else {
+                    "more"
+                }
             ),
         ),
         (

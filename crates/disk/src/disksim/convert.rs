@@ -567,7 +567,7 @@ impl Run<'_> {
             read,
             write: None,
             head_switch: fields.required_millis("Head switch time")?,
-            write_settle: fields.required_millis("Add. write settling delay")?,
+            write_settle: fields.required_signed_millis("Add. write settling delay")?,
         };
         fields.finish()?;
         Ok((Rotation { rpm: rpm as f64 }, seek))

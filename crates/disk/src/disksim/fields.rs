@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use super::syntax::{Block, Param, Value};
-use headtime_units::{Nanos, nearest};
+use headtime_units::{Nanos, SignedNanos, nearest};
 use std::cell::RefCell;
 
 /// Takes parameters out of a block and keeps account of which were asked for.
@@ -143,6 +143,15 @@ impl<'a> Fields<'a> {
 
     pub(super) fn required_millis(&self, key: &'static str) -> Result<Nanos, ImportError> {
         self.millis(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// A time that may be negative; up to four seconds either way.
+    pub(super) fn required_signed_millis(
+        &self,
+        key: &'static str,
+    ) -> Result<SignedNanos, ImportError> {
+        self.required_number(key, -LONGEST_MS, LONGEST_MS)
+            .map(SignedNanos::from_millis_f64)
     }
 
     pub(super) fn list(

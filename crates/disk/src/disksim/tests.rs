@@ -220,7 +220,7 @@ fn carries_every_parameter() {
     );
     assert_eq!(
         (profile.seek.write_settle, profile.seek.head_switch),
-        (us(500), us(750))
+        (us(500).into(), us(750))
     );
     assert!(profile.access.zero_latency_read && !profile.access.zero_latency_write);
 
@@ -286,6 +286,31 @@ fn carries_every_parameter() {
     };
     assert_eq!(profile.queue.policy, sptf);
     assert!(profile.noise.is_off());
+}
+
+/// As on two of DiskSim's validated drives, whose writes settle sooner than the reads of the seek table.
+#[test]
+fn a_negative_write_settling_delay_is_carried_and_read_back() {
+    let settle = |millis: &str| {
+        let delay = format!("Add. write settling delay = {millis}");
+        Files::new().with("Add. write settling delay = 0.5", &delay)
+    };
+    let profile = settle("-0.483000").import().unwrap().profile;
+    assert_eq!(profile.seek.write_settle.as_nanos(), -483_000);
+    let text = profile.to_toml();
+    assert!(text.contains("\nwrite_settle = \"-483us\"\n"), "{text}");
+    assert_eq!(Profile::from_toml("again", &text), Ok(profile));
+    assert_eq!(
+        settle("-4001").error(),
+        "drive.model:30: Add. write settling delay: -4001 is not allowed; allowed is a number from \
+         -4000 to 4000"
+    );
+    assert_eq!(
+        Profile::from_toml("f", &text.replace("-483us", "-4.5s"))
+            .unwrap_err()
+            .to_string(),
+        "f:41: seek.write_settle: -4.5s is not allowed; allowed is -4s to 4s"
+    );
 }
 
 #[test]

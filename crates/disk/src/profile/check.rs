@@ -373,7 +373,15 @@ fn seek(spec: &Spec) -> Check {
         curve(spec, write, "seek.write")?;
     }
     time("seek.head_switch", spec.seek.head_switch)?;
-    time("seek.write_settle", spec.seek.write_settle)
+    let settle = spec.seek.write_settle;
+    if settle.abs() > LONGEST {
+        return Err(ProfileError::range(
+            "seek.write_settle",
+            settle,
+            format!("-{LONGEST} to {LONGEST}"),
+        ));
+    }
+    Ok(())
 }
 
 fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {

@@ -243,7 +243,7 @@ fn seek(table: Table) -> Result<SeekSpec> {
         read: curve(table.required_table("read")?)?,
         write: table.table("write")?.map(curve).transpose()?,
         head_switch: table.required_time("head_switch")?,
-        write_settle: table.time_or_zero("write_settle")?,
+        write_settle: table.signed_time("write_settle")?.unwrap_or_default(),
     };
     table.finish()?;
     Ok(seek)

@@ -1,7 +1,7 @@
 //! TOML tables with checked access: every error names the key and its line.
 
 use super::{ProfileError, ProfileErrorKind};
-use headtime_units::{Bytes, Nanos, nearest};
+use headtime_units::{Bytes, Nanos, SignedNanos, nearest};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -350,6 +350,10 @@ impl<'a> Table<'a> {
 
     pub(super) fn time(&self, key: &'static str) -> Result<Option<Nanos>> {
         self.with_unit(key, DURATION)
+    }
+
+    pub(super) fn signed_time(&self, key: &'static str) -> Result<Option<SignedNanos>> {
+        self.with_unit(key, "a duration in quotes, such as \"0.8ms\" or \"-0.2ms\"")
     }
 
     pub(super) fn time_or_zero(&self, key: &'static str) -> Result<Nanos> {
