@@ -177,7 +177,7 @@ impl Layout {
             .collect();
         let group_cylinders = match spec.layout.order {
             Order::SurfaceSerpentine { tracks } => tracks,
-            Order::CylinderFirst | Order::Serpentine => 1,
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
         };
         Layout {
             zones,

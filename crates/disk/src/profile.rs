@@ -191,6 +191,11 @@ pub struct LayoutSpec {
     pub order: Order,
     /// Where spare sectors are.
     pub sparing: Sparing,
+    /// Slipped places use the spares of their area: what is slipped makes it no smaller. Else the
+    /// spares are for remaps alone, and every slip moves all later addresses of the zone, which it
+    /// makes smaller; the place for those is at the end of the disk. Only [`Sparing::CylinderEnd`],
+    /// [`Sparing::CylinderFront`] and [`Sparing::ZoneEnd`] have the choice.
+    pub slips_use_spares: bool,
     /// The zones in order of their cylinders. Cylinders between zones hold no data.
     pub zones: Vec<Zone>,
 }
@@ -204,6 +209,9 @@ pub enum Order {
     /// The same, but every other cylinder of a zone from the last head to the first, so that going
     /// to the next cylinder needs no head switch (DiskSim mapping scheme 1).
     Serpentine,
+    /// The same, but the cylinders that run backward are those with odd numbers, in whichever zone
+    /// (DiskSim mapping scheme 2).
+    SerpentineThroughout,
     /// `tracks` tracks on one surface, then as many back on the next surface, through all heads;
     /// the next group of cylinders in reverse order of heads. What drives do since about 2005.
     SurfaceSerpentine {
@@ -221,10 +229,17 @@ pub enum Sparing {
     /// Whole tracks at the end of a zone; slips and remaps are counted in tracks (DiskSim
     /// scheme 1).
     TracksAtZoneEnd,
+    /// Sectors at the end of each cylinder (schemes 2 and 4). Slips of earlier cylinders turn a track by
+    /// as many sectors.
+    CylinderEnd,
+    /// Sectors at the front of each cylinder (schemes 5 and 6). Data begins behind those that no slip
+    /// uses. Slips of earlier cylinders turn a track by as many sectors.
+    CylinderFront,
     /// Sectors at the end of each track (scheme 3). Slips of earlier tracks turn a track by as many
     /// sectors.
     TrackEnd,
-    /// Sectors at the end of the disk: no zone keeps any, and slips make a zone shorter (scheme 7).
+    /// Sectors at the end of the disk: no zone keeps any, and slips make a zone shorter (schemes 7, and
+    /// 0 for none at all).
     DiskEnd,
     /// Sectors at the end of each range of so many cylinders, counted from the start of the zone
     /// (scheme 8). A last, shorter range has none.
@@ -232,7 +247,7 @@ pub enum Sparing {
         /// Cylinders in a range. At least 1.
         cylinders: u32,
     },
-    /// Sectors at the end of each zone (scheme 9).
+    /// Sectors at the end of each zone (schemes 9 and 10).
     ZoneEnd,
 }
 

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, Column, table};
 use crate::report::round;
-use headtime_disk::profile::{self, FirmwarePolicy, Order, Profile, Sparing};
+use headtime_disk::profile::{self, FirmwarePolicy, Profile};
 use headtime_disk::{Mechanics, validate as compare};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Nanos};
@@ -100,18 +100,8 @@ impl Summary {
             zones: zones.len(),
             sectors_per_track: [most, least],
             media_mb_s: [rate(most), rate(least)],
-            order: match profile.layout.order {
-                Order::CylinderFirst => "cylinder-first",
-                Order::Serpentine => "serpentine",
-                Order::SurfaceSerpentine { .. } => "surface-serpentine",
-            },
-            sparing: match profile.layout.sparing {
-                Sparing::TracksAtZoneEnd => "tracks-at-zone-end",
-                Sparing::TrackEnd => "track-end",
-                Sparing::DiskEnd => "disk-end",
-                Sparing::RangeEnd { .. } => "range-end",
-                Sparing::ZoneEnd => "zone-end",
-            },
+            order: profile.layout.order.word(),
+            sparing: profile.layout.sparing.word(),
             slipped: zones.iter().map(|zone| zone.slips.len()).sum(),
             remapped: zones.iter().map(|zone| zone.remaps.len()).sum(),
             seek_ms: Seeks {

@@ -421,6 +421,7 @@ impl Run<'_> {
         Ok(LayoutSpec {
             order,
             sparing,
+            slips_use_spares: true,
             zones,
         })
     }

@@ -40,6 +40,7 @@ fn places(spec: &Spec, zone: &Zone) -> (u64, u64) {
     match spec.layout.sparing {
         Sparing::TracksAtZoneEnd => (tracks, tracks),
         Sparing::TrackEnd => (tracks * per_track, per_track),
+        Sparing::CylinderEnd | Sparing::CylinderFront => (tracks * per_track, heads * per_track),
         Sparing::RangeEnd { cylinders } => {
             (tracks * per_track, u64::from(cylinders) * heads * per_track)
         }
@@ -49,7 +50,7 @@ fn places(spec: &Spec, zone: &Zone) -> (u64, u64) {
 
 fn fitting_slips(spec: &Spec, zone: &Zone) -> Vec<u64> {
     let (places, area) = places(spec, zone);
-    let unlimited = spec.layout.sparing == Sparing::DiskEnd;
+    let unlimited = spec.layout.sparing == Sparing::DiskEnd || !spec.layout.slips_use_spares;
     let mut in_area = (0, 0);
     let fits = |slip: &u64| {
         if *slip >= places {

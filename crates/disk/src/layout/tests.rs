@@ -11,13 +11,32 @@ fn spec(heads: u16, order: Order, sparing: Sparing, zones: Vec<Zone>) -> Spec {
     spec.layout = LayoutSpec {
         order,
         sparing,
+        slips_use_spares: true,
         zones,
     };
+    spec.cache = profile::CacheSpec::default();
+    with_all_room(spec)
+}
+
+/// The same, offering all that its zones hold.
+fn with_all_room(mut spec: Spec) -> Spec {
     let zones = &spec.layout.zones;
     let capacity = zones.iter().map(|zone| zone::capacity(&spec, zone)).sum();
     spec.geometry.capacity = Sectors::new(capacity);
-    spec.cache = profile::CacheSpec::default();
     spec
+}
+
+/// Places that share their spares.
+fn area(spec: &Spec, zone: &Zone) -> u64 {
+    let per_track = u64::from(zone.sectors_per_track);
+    let per_cylinder = u64::from(spec.geometry.heads) * per_track;
+    match spec.layout.sparing {
+        Sparing::TrackEnd => per_track,
+        Sparing::CylinderEnd | Sparing::CylinderFront => per_cylinder,
+        Sparing::RangeEnd { cylinders } => u64::from(cylinders) * per_cylinder,
+        Sparing::TracksAtZoneEnd => per_cylinder * u64::from(zone.cylinders()) / per_track,
+        Sparing::DiskEnd | Sparing::ZoneEnd => per_cylinder * u64::from(zone.cylinders()),
+    }
 }
 
 fn zone(cylinders: [u32; 2], sectors_per_track: u32) -> Zone {
@@ -55,6 +74,7 @@ fn tracks(spec: &Spec, zone: &Zone) -> Vec<(Track, Skew)> {
         for surface in 0..heads {
             let backward = match spec.layout.order {
                 Order::CylinderFirst => false,
+                Order::SerpentineThroughout => (zone.first_cylinder + group) % 2 == 1,
                 _ => group % 2 == 1,
             };
             let head = if backward {
@@ -99,15 +119,13 @@ impl Oracle {
             let total = tracks.len() as u64 * per_track;
             let in_tracks = spec.layout.sparing == Sparing::TracksAtZoneEnd;
             let unit = if in_tracks { per_track } else { 1 };
-            let (area, spares) = match spec.layout.sparing {
-                Sparing::TracksAtZoneEnd | Sparing::ZoneEnd => (total, zone.spares * unit),
-                Sparing::DiskEnd => (total, zone.slips.len() as u64),
-                Sparing::TrackEnd => (per_track, zone.spares),
-                Sparing::RangeEnd { cylinders } => (
-                    u64::from(cylinders) * u64::from(spec.geometry.heads) * per_track,
-                    zone.spares,
-                ),
+            let area = area(spec, zone) * unit;
+            let slips_use_spares = spec.layout.slips_use_spares;
+            let spares = match spec.layout.sparing {
+                Sparing::DiskEnd => zone.slips.len() as u64,
+                _ => zone.spares * unit,
             };
+            let at_front = spec.layout.sparing == Sparing::CylinderFront;
             // Content by place, before remaps.
             let mut content = Vec::new();
             let mut reserved = zone.reserved;
@@ -121,9 +139,26 @@ impl Oracle {
                     .filter(|slot| matches!(slot, Slot::Data(_) | Slot::Reserved))
                     .count() as u64;
                 usable -= used;
+                // Spares in front are what is left of them when slips have taken theirs.
+                let within = place % area;
+                let area_slips = zone
+                    .slips
+                    .iter()
+                    .filter(|&&slip| slip / area == index)
+                    .count() as u64;
+                let passed = content[(index * area) as usize..]
+                    .iter()
+                    .filter(|slot| **slot == Slot::Spare)
+                    .count() as u64;
+                let is_spare = match (at_front, slips_use_spares) {
+                    (true, true) => passed < spares - area_slips,
+                    (true, false) => within < spares,
+                    (false, true) => usable == 0,
+                    (false, false) => within >= area - spares,
+                };
                 content.push(if zone.slips.contains(&(place / unit)) {
                     Slot::Bad
-                } else if usable == 0 {
+                } else if is_spare {
                     Slot::Spare
                 } else if reserved > 0 {
                     reserved -= 1;
@@ -137,6 +172,22 @@ impl Oracle {
                 } else {
                     Slot::Spare
                 });
+            }
+            if !slips_use_spares {
+                // Every place that is neither bad nor a spare holds an address, but for the reserved.
+                let for_spares = |place: u64| {
+                    let within = place % area;
+                    if at_front {
+                        within < spares
+                    } else {
+                        within >= area - spares
+                    }
+                };
+                let idle = content
+                    .iter()
+                    .enumerate()
+                    .filter(|(place, slot)| **slot == Slot::Spare && !for_spares(*place as u64));
+                assert_eq!((idle.count(), left), (0, 0));
             }
             if remapped {
                 for &(from, to) in &zone.remaps {
@@ -158,9 +209,13 @@ impl Oracle {
                 turned += u64::from(*skew);
                 let first = index as u64 * per_track;
                 let mut angle = turned;
-                if spec.layout.sparing == Sparing::TrackEnd {
-                    angle += zone.slips.iter().filter(|&&slip| slip < first).count() as u64;
-                }
+                // A track is turned by what is slipped on earlier tracks, or earlier cylinders.
+                let turned_by = match spec.layout.sparing {
+                    Sparing::TrackEnd => first,
+                    Sparing::CylinderEnd | Sparing::CylinderFront => first - first % area,
+                    _ => 0,
+                };
+                angle += zone.slips.iter().filter(|&&slip| slip < turned_by).count() as u64;
                 for slot in 0..per_track {
                     let angle = ((angle + slot) % per_track) as u32;
                     slots.insert(
@@ -179,14 +234,17 @@ fn specs() -> impl Strategy<Value = Spec> {
     let order = prop_oneof![
         Just(Order::CylinderFirst),
         Just(Order::Serpentine),
+        Just(Order::SerpentineThroughout),
         (1_u32..4).prop_map(|tracks| Order::SurfaceSerpentine { tracks }),
     ];
     let sparing = prop_oneof![
-        Just(Sparing::TracksAtZoneEnd),
-        Just(Sparing::TrackEnd),
-        Just(Sparing::DiskEnd),
-        (1_u32..4).prop_map(|cylinders| Sparing::RangeEnd { cylinders }),
-        Just(Sparing::ZoneEnd),
+        Just((Sparing::TracksAtZoneEnd, true)),
+        Just((Sparing::TrackEnd, true)),
+        Just((Sparing::DiskEnd, true)),
+        (1_u32..4).prop_map(|cylinders| (Sparing::RangeEnd { cylinders }, true)),
+        any::<bool>().prop_map(|used| (Sparing::CylinderEnd, used)),
+        any::<bool>().prop_map(|used| (Sparing::CylinderFront, used)),
+        any::<bool>().prop_map(|used| (Sparing::ZoneEnd, used)),
     ];
     let skews = [0_u32..20, 0..20, 0..20, 0..20];
     let zone = (
@@ -197,7 +255,9 @@ fn specs() -> impl Strategy<Value = Spec> {
         prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..3),
     );
     (1_u16..4, order, sparing, prop::collection::vec(zone, 1..4)).prop_map(
-        |(heads, order, sparing, parts)| {
+        |(heads, order, (sparing, slips_use_spares), parts)| {
+            let mut spec = spec(heads, order, sparing, Vec::new());
+            spec.layout.slips_use_spares = slips_use_spares;
             let mut zones = Vec::new();
             let mut next = 0;
             for ((gap, cylinders, per_track), skews, (reserved, spares, grouped), slips, _) in
@@ -213,15 +273,11 @@ fn specs() -> impl Strategy<Value = Spec> {
                 }
                 let tracks = u64::from(zone.cylinders()) * u64::from(heads);
                 let sectors = tracks * u64::from(*per_track);
-                let (unit, area) = match sparing {
-                    Sparing::TracksAtZoneEnd => (tracks, tracks),
-                    Sparing::TrackEnd => (sectors, u64::from(*per_track)),
-                    Sparing::RangeEnd { cylinders } => {
-                        let area = u64::from(cylinders) * u64::from(heads) * u64::from(*per_track);
-                        (sectors, area)
-                    }
-                    _ => (sectors, sectors),
+                let unit = match sparing {
+                    Sparing::TracksAtZoneEnd => tracks,
+                    _ => sectors,
                 };
+                let area = area(&spec, &zone);
                 if sparing == Sparing::DiskEnd {
                     zone.spares = 0;
                 }
@@ -240,14 +296,16 @@ fn specs() -> impl Strategy<Value = Spec> {
                         .iter()
                         .filter(|&&slip| slip / area == index)
                         .count();
-                    let fits = whole && (before as u64) < zone.spares;
+                    let fits = whole && (before as u64) < zone.spares || !slips_use_spares;
                     if sparing == Sparing::DiskEnd || fits {
                         zone.slips.push(place);
                     }
                 }
                 zones.push(zone);
             }
-            let mut spec = spec(heads, order, sparing, zones);
+            spec.geometry.cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
+            spec.layout.zones = zones;
+            let mut spec = with_all_room(spec);
             for (index, (.., remaps)) in parts.iter().enumerate() {
                 let zone = &spec.layout.zones[index];
                 let tracks = u64::from(zone.cylinders()) * u64::from(heads);
@@ -490,6 +548,110 @@ fn zone_maps() {
             "  3  4  x  5 |  6  x  8  9",
             " 25 26 27  7 | 14 15 16 17",
             " 21 22 23 24 |  x 18 19 20",
+        ]
+    );
+}
+
+/// The same zone of three cylinders under the sparing schemes that keep spares in each cylinder, and at
+/// the end of a zone apart from slips; drawn by hand from the words of the manual. Two zones would show
+/// which cylinders a serpentine turns back on.
+#[test]
+fn zone_maps_with_spares_in_cylinders() {
+    let mut small = zone([1, 3], 3);
+    small.reserved = 1;
+    small.spares = 2;
+    small.slips = vec![2, 8];
+    let map = |order, sparing, slips_use_spares| {
+        let mut spec = spec(2, order, sparing, vec![small.clone()]);
+        spec.layout.slips_use_spares = slips_use_spares;
+        let layout = Layout::new(&with_all_room(spec).check().unwrap());
+        let mut lines = Vec::new();
+        for cylinder in 1..4 {
+            let slot = |head: u16, slot: u32| {
+                let cylinder = Cylinder(cylinder);
+                match layout
+                    .slot(
+                        Track {
+                            cylinder,
+                            head: Head(head),
+                        },
+                        slot,
+                    )
+                    .unwrap()
+                {
+                    Slot::Data(lba) => format!("{lba:>3}"),
+                    Slot::Bad => "  x".to_string(),
+                    Slot::Spare => "  s".to_string(),
+                    Slot::Reserved => "  r".to_string(),
+                }
+            };
+            let side = |head| (0..3).map(|at| slot(head, at)).collect::<String>();
+            lines.push(format!("{} |{}", side(0), side(1)));
+        }
+        lines
+    };
+    let first = Order::CylinderFirst;
+    // Scheme 2: the slip takes one of the cylinder's two spares.
+    assert_eq!(
+        map(first, Sparing::CylinderEnd, true),
+        [
+            "  r  0  x |  1  2  s",
+            "  3  4  x |  5  6  s",
+            "  7  8  9 | 10  s  s"
+        ]
+    );
+    // Scheme 4: it takes none, and the zone holds two addresses less.
+    assert_eq!(
+        map(first, Sparing::CylinderEnd, false),
+        [
+            "  r  0  x |  1  s  s",
+            "  2  3  x |  4  s  s",
+            "  5  6  7 |  8  s  s"
+        ]
+    );
+    // Scheme 5: data begins behind the spare that the slip leaves over.
+    assert_eq!(
+        map(first, Sparing::CylinderFront, true),
+        [
+            "  s  r  x |  0  1  2",
+            "  s  3  x |  4  5  6",
+            "  s  s  7 |  8  9 10"
+        ]
+    );
+    // Scheme 6: behind both; places 2 and 8 are the first behind them.
+    assert_eq!(
+        map(first, Sparing::CylinderFront, false),
+        [
+            "  s  s  x |  r  0  1",
+            "  s  s  x |  2  3  4",
+            "  s  s  5 |  6  7  8"
+        ]
+    );
+    // Schemes 9 and 10.
+    assert_eq!(
+        map(first, Sparing::ZoneEnd, true),
+        [
+            "  r  0  x |  1  2  3",
+            "  4  5  x |  6  7  8",
+            "  9 10 11 | 12 13 14"
+        ]
+    );
+    assert_eq!(
+        map(first, Sparing::ZoneEnd, false),
+        [
+            "  r  0  x |  1  2  3",
+            "  4  5  x |  6  7  8",
+            "  9 10 11 | 12  s  s"
+        ]
+    );
+    // Mapping scheme 2: odd cylinders run backward, also the first of a zone. The slips are counted
+    // along the addresses, so they are on other heads then.
+    assert_eq!(
+        map(Order::SerpentineThroughout, Sparing::CylinderEnd, true),
+        [
+            "  1  2  s |  r  0  x",
+            "  3  4  x |  5  6  s",
+            " 10  s  s |  7  8  9"
         ]
     );
 }

@@ -3,6 +3,13 @@
 //! Three counts occur: a *number* counts the places that could hold an address, from the first one
 //! of the zone; a *place* counts slots from the first slot of the zone along the order of tracks,
 //! bad ones and spares included; an *ordinal* counts tracks in that order.
+//!
+//! From number to place there are two ways, by what slips are at the expense of:
+//!
+//! ```text
+//! slips use spares:    number ── area ── spares in front that slips left ── slips of the area ──► place
+//! they use none:       number ── slips of the zone ── area ── spares in front ──► place
+//! ```
 
 use super::divider::Divider;
 use super::{Run, Slot, ZoneInfo, slot_angle};
@@ -15,11 +22,11 @@ struct Slip {
     /// The place (or track).
     place: u64,
     /// The number of the address that would be there; that address and all after it in the area
-    /// move on.
+    /// (or, where slips use no spares, in the zone) move on.
     number: u64,
-    /// The area.
+    /// The area; 0 where slips concern the zone.
     area: u64,
-    /// How many slips of the area come before.
+    /// How many slips of the area (or zone) come before.
     before: u64,
 }
 
@@ -39,8 +46,8 @@ pub(super) struct ZoneMap {
     areas: Option<Areas>,
     /// Slips and remaps count tracks.
     in_tracks: bool,
-    /// Slips turn the tracks that follow.
-    slips_turn: bool,
+    /// Slips before the unit (a track or a cylinder, of so many places) that a track is in turn it.
+    slips_turn: Option<Divider>,
     slips: Vec<Slip>,
     /// The places of all slips, also of those that no address passes.
     bad: Vec<u64>,
@@ -52,7 +59,7 @@ pub(super) struct ZoneMap {
     step: u64,
 }
 
-/// Places in areas with spares at the end of each.
+/// Places in areas with spares at the end or the front of each.
 #[derive(Clone, Copy, Debug)]
 struct Areas {
     /// Places in an area.
@@ -63,6 +70,25 @@ struct Areas {
     by_numbers: Divider,
     /// Areas that are complete; what follows them has no spares.
     complete: u64,
+    /// Spares are at the front.
+    at_front: bool,
+    /// Slips use the spares of their area.
+    slips_use_spares: bool,
+}
+
+impl Areas {
+    fn spares(&self) -> u64 {
+        self.places - self.numbers
+    }
+
+    /// Whether a place of an area, counted from the area's first, is for spares if no slip uses any.
+    fn is_for_spares(&self, within: u64) -> bool {
+        if self.at_front {
+            within < self.spares()
+        } else {
+            within >= self.numbers
+        }
+    }
 }
 
 /// Groups of cylinders of an order by surfaces.
@@ -129,46 +155,74 @@ struct Circle {
 /// Addresses that a zone yields: the number of places less what is reserved, spare or slipped.
 pub(super) fn capacity(spec: &Spec, zone: &Zone) -> u64 {
     let cylinders = u64::from(zone.cylinders());
-    let tracks = cylinders * u64::from(spec.geometry.heads);
+    let heads = u64::from(spec.geometry.heads);
+    let tracks = cylinders * heads;
     let per_track = u64::from(zone.sectors_per_track);
-    let slips = zone.slips.len() as u64;
-    let lost = match spec.layout.sparing {
+    let places = tracks * per_track;
+    let spares = match spec.layout.sparing {
         Sparing::TracksAtZoneEnd => zone.spares * per_track,
+        Sparing::CylinderEnd | Sparing::CylinderFront => zone.spares * cylinders,
         Sparing::TrackEnd => zone.spares * tracks,
-        Sparing::DiskEnd => slips,
+        Sparing::DiskEnd => 0,
         Sparing::RangeEnd { cylinders: range } => zone.spares * (cylinders / u64::from(range)),
         Sparing::ZoneEnd => zone.spares,
     };
-    (tracks * per_track).saturating_sub(lost + zone.reserved)
+    let slipped = if spec.layout.sparing == Sparing::DiskEnd || !spec.layout.slips_use_spares {
+        // Those among the spares cost nothing.
+        let areas = Areas::of(spec, zone);
+        let costs = |slip: &&u64| match &areas {
+            Some(areas) => !areas.is_for_spares(**slip % areas.places),
+            None => **slip < places.saturating_sub(spares),
+        };
+        zone.slips.iter().filter(costs).count() as u64
+    } else {
+        0
+    };
+    places.saturating_sub(spares + slipped + zone.reserved)
+}
+
+impl Areas {
+    /// The areas of a zone whose spares are not all at its end.
+    fn of(spec: &Spec, zone: &Zone) -> Option<Areas> {
+        let heads = u64::from(spec.geometry.heads);
+        let per_track = u64::from(zone.sectors_per_track);
+        let cylinders = u64::from(zone.cylinders());
+        let (places, complete) = match spec.layout.sparing {
+            Sparing::TrackEnd => (per_track, cylinders * heads),
+            Sparing::CylinderEnd | Sparing::CylinderFront => (heads * per_track, cylinders),
+            Sparing::RangeEnd { cylinders: range } => {
+                let range = u64::from(range);
+                (range * heads * per_track, cylinders / range)
+            }
+            Sparing::TracksAtZoneEnd | Sparing::DiskEnd | Sparing::ZoneEnd => return None,
+        };
+        // More spares than places are refused, but asked about before.
+        let numbers = places.saturating_sub(zone.spares).max(1);
+        Some(Areas {
+            places,
+            numbers,
+            by_places: Divider::new(places),
+            by_numbers: Divider::new(numbers),
+            complete,
+            at_front: spec.layout.sparing == Sparing::CylinderFront,
+            slips_use_spares: spec.layout.slips_use_spares,
+        })
+    }
 }
 
 impl ZoneMap {
     pub(super) fn new(spec: &Spec, zone: &Zone, first: u64) -> ZoneMap {
         let heads = u32::from(spec.geometry.heads);
         let per_track = u64::from(zone.sectors_per_track);
-        let cylinders = u64::from(zone.cylinders());
-        let tracks = cylinders * u64::from(heads);
-        let areas = match spec.layout.sparing {
-            Sparing::TrackEnd => Some((per_track, tracks)),
-            Sparing::RangeEnd { cylinders: range } => {
-                let range = u64::from(range);
-                Some((range * u64::from(heads) * per_track, cylinders / range))
-            }
-            Sparing::TracksAtZoneEnd | Sparing::DiskEnd | Sparing::ZoneEnd => None,
-        };
-        let areas = areas.map(|(places, complete)| {
-            let numbers = places - zone.spares;
-            Areas {
-                places,
-                numbers,
-                by_places: Divider::new(places),
-                by_numbers: Divider::new(numbers),
-                complete,
-            }
-        });
+        let areas = Areas::of(spec, zone);
         let group = match spec.layout.order {
             Order::SurfaceSerpentine { tracks } => tracks,
-            Order::CylinderFirst | Order::Serpentine => 1,
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
+        };
+        let slips_turn = match spec.layout.sparing {
+            Sparing::TrackEnd => Some(per_track),
+            Sparing::CylinderEnd | Sparing::CylinderFront => Some(u64::from(heads) * per_track),
+            _ => None,
         };
         let rest = (zone.cylinders() % group).max(1);
         let cylinder_skew = zone.cylinder_skew;
@@ -194,7 +248,7 @@ impl ZoneMap {
             },
             areas,
             in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
-            slips_turn: spec.layout.sparing == Sparing::TrackEnd,
+            slips_turn: slips_turn.map(Divider::new),
             slips: Vec::new(),
             bad: zone.slips.clone(),
             remaps: zone.remaps.clone(),
@@ -222,27 +276,9 @@ impl ZoneMap {
         map.remapped.sort_unstable();
         let mut slips: Vec<Slip> = Vec::with_capacity(zone.slips.len());
         for &place in &zone.slips {
-            let (area, base) = map.area_of_place(place);
-            let before = match slips.last() {
-                Some(last) if last.area == area => last.before + 1,
-                _ => 0,
-            };
-            let within = place - base - before;
-            if map
-                .areas
-                .is_some_and(|areas| area < areas.complete && within >= areas.numbers)
-            {
-                // Among the spares that the area does not use: no address is affected, and its
-                // number would belong to the next area.
-                continue;
+            if let Some(slip) = map.slip(place, slips.last()) {
+                slips.push(slip);
             }
-            let number = area * map.area_numbers() + within;
-            slips.push(Slip {
-                place,
-                number,
-                area,
-                before,
-            });
         }
         map.slips = slips;
         map
@@ -272,60 +308,135 @@ impl ZoneMap {
         }
     }
 
-    /// Numbers in a complete area; without areas, the only one begins at 0 anyway.
-    fn area_numbers(&self) -> u64 {
-        self.areas.as_ref().map_or(0, |areas| areas.numbers)
+    /// A slip as numbers see it, where `last` is the one before it; nothing for one among spares
+    /// that no address passes.
+    fn slip(&self, place: u64, last: Option<&Slip>) -> Option<Slip> {
+        let (area, base) = self.area_of_place(place);
+        let in_zone = last.map_or(0, |last| last.before + 1);
+        let slip = |area, before, number| Slip {
+            place,
+            number,
+            area,
+            before,
+        };
+        let Some(areas) = &self.areas else {
+            return Some(slip(0, in_zone, place - in_zone));
+        };
+        if !areas.slips_use_spares {
+            let within = place - base;
+            if areas.is_for_spares(within) {
+                return None;
+            }
+            let front = if areas.at_front { areas.spares() } else { 0 };
+            let usable = area * areas.numbers + within - front;
+            return Some(slip(0, in_zone, usable - in_zone));
+        }
+        let before = match last {
+            Some(last) if last.area == area => last.before + 1,
+            _ => 0,
+        };
+        let within = (place - base - before).saturating_sub(self.unused_in_front(area));
+        if area < areas.complete && within >= areas.numbers {
+            // Among the spares that the area does not use: no address is affected, and its number
+            // would belong to the next area.
+            return None;
+        }
+        Some(slip(area, before, area * areas.numbers + within))
     }
 
-    /// The place of a number, the index of the next slip in the order of numbers, and how many
-    /// numbers from here on are in consecutive places as far as slips and areas go.
-    fn place_of_number(&self, number: u64) -> (u64, u64) {
-        let (area, base, mut room) = match &self.areas {
-            None => (0, number, u64::MAX),
-            Some(areas) => {
-                let (area, within) = areas.by_numbers.divide(number);
-                if area < areas.complete {
-                    let spares = areas.places - areas.numbers;
-                    (area, number + area * spares, areas.numbers - within)
-                } else {
-                    let spares = areas.places - areas.numbers;
-                    (areas.complete, number + areas.complete * spares, u64::MAX)
-                }
+    /// Spares at the front of an area that none of its slips uses: data begins behind them.
+    fn unused_in_front(&self, area: u64) -> u64 {
+        match &self.areas {
+            Some(areas) if areas.at_front && areas.slips_use_spares => {
+                let base = area * areas.places;
+                let until = |end: u64| self.bad.partition_point(|&bad| bad < end) as u64;
+                let slipped = until(base + areas.places) - until(base);
+                areas.spares().saturating_sub(slipped)
             }
-        };
-        if self.slips.is_empty() {
-            return (base, room);
+            _ => 0,
         }
+    }
+
+    /// Slips that move a number, and how many numbers from it on the next one does not move.
+    fn slipped_before(&self, number: u64, area: u64) -> (u64, u64) {
         let next = self.slips.partition_point(|slip| slip.number <= number);
         let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
             Some(last) if last.area == area => last.before + 1,
             _ => 0,
         };
-        if let Some(next) = self.slips.get(next) {
-            room = room.min(next.number - number);
-        }
-        (base + passed, room)
+        let room = self
+            .slips
+            .get(next)
+            .map_or(u64::MAX, |next| next.number - number);
+        (passed, room)
     }
 
-    /// The first number whose place is not before `place`, and whether it is at `place` itself.
+    /// The place of a number, and how many numbers from here on are in consecutive places as far as
+    /// slips and areas go.
+    fn place_of_number(&self, number: u64) -> (u64, u64) {
+        let Some(areas) = &self.areas else {
+            if self.slips.is_empty() {
+                return (number, u64::MAX);
+            }
+            let (passed, room) = self.slipped_before(number, 0);
+            return (number + passed, room);
+        };
+        if !areas.slips_use_spares {
+            let (passed, room) = self.slipped_before(number, 0);
+            let usable = number + passed;
+            let (area, within) = areas.by_numbers.divide(usable);
+            let front = if areas.at_front { areas.spares() } else { 0 };
+            let place = area * areas.places + front + within;
+            return (place, room.min(areas.numbers - within));
+        }
+        let (area, within) = areas.by_numbers.divide(number);
+        let (area, room) = if area < areas.complete {
+            (area, areas.numbers - within)
+        } else {
+            (areas.complete, u64::MAX)
+        };
+        let base = number + area * areas.spares() + self.unused_in_front(area);
+        if self.slips.is_empty() {
+            return (base, room);
+        }
+        let (passed, until_slip) = self.slipped_before(number, area);
+        (base + passed, room.min(until_slip))
+    }
+
+    /// The first number whose place is not before `place`, and what is at `place` itself.
     fn number_at(&self, place: u64) -> (u64, Slot) {
         let (area, base) = self.area_of_place(place);
         let next = self.slips.partition_point(|slip| slip.place < place);
-        let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
-            Some(last) if last.area == area => last.before + 1,
-            _ => 0,
-        };
-        let within = place - base - passed;
-        let (number, full) = match &self.areas {
-            Some(areas) if area < areas.complete => (
-                area * areas.numbers + within.min(areas.numbers),
-                within >= areas.numbers,
-            ),
-            _ => (area * self.area_numbers() + within, false),
+        let last = next.checked_sub(1).map(|last| &self.slips[last]);
+        let within = place - base;
+        let (number, spare) = match &self.areas {
+            None => (place - next as u64, false),
+            Some(areas) if !areas.slips_use_spares => {
+                let front = if areas.at_front { areas.spares() } else { 0 };
+                let usable = within.saturating_sub(front).min(areas.numbers);
+                let number = area * areas.numbers + usable - next as u64;
+                (number, areas.is_for_spares(within))
+            }
+            Some(areas) => {
+                let passed = match last {
+                    Some(last) if last.area == area => last.before + 1,
+                    _ => 0,
+                };
+                let unused = self.unused_in_front(area);
+                let good = within - passed;
+                let along = good.saturating_sub(unused);
+                let first = area * areas.numbers;
+                if area < areas.complete {
+                    let spare = good < unused || along >= areas.numbers;
+                    (first + along.min(areas.numbers), spare)
+                } else {
+                    (first + along, false)
+                }
+            }
         };
         let slot = if self.bad.binary_search(&place).is_ok() {
             Slot::Bad
-        } else if full {
+        } else if spare {
             Slot::Spare
         } else {
             self.slot_of_number(number)
@@ -413,13 +524,23 @@ impl ZoneMap {
         }
     }
 
+    /// Whether addresses run from the last head to the first on a cylinder, counted from the zone's
+    /// first.
+    fn runs_backward(&self, cylinder: u64) -> bool {
+        match self.order {
+            Order::Serpentine => cylinder % 2 == 1,
+            Order::SerpentineThroughout => (u64::from(self.first_cylinder) + cylinder) % 2 == 1,
+            Order::CylinderFirst | Order::SurfaceSerpentine { .. } => false,
+        }
+    }
+
     /// The track with this ordinal.
     fn circle(&self, ordinal: u64) -> Circle {
         match self.order {
-            Order::CylinderFirst | Order::Serpentine => {
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
                 let (cylinder, along) = self.by_heads.divide(ordinal);
                 let along = along as u32;
-                let backward = self.order == Order::Serpentine && cylinder % 2 == 1;
+                let backward = self.runs_backward(cylinder);
                 Circle {
                     cylinder: self.first_cylinder + cylinder as u32,
                     head: if backward {
@@ -470,9 +591,13 @@ impl ZoneMap {
         let head = u64::from(track.head.0);
         let heads = u64::from(self.heads);
         match self.order {
-            Order::CylinderFirst => cylinder * heads + head,
-            Order::Serpentine if cylinder % 2 == 1 => cylinder * heads + (heads - 1 - head),
-            Order::Serpentine => cylinder * heads + head,
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
+                if self.runs_backward(cylinder) {
+                    cylinder * heads + (heads - 1 - head)
+                } else {
+                    cylinder * heads + head
+                }
+            }
             Order::SurfaceSerpentine { .. } => {
                 let (group, along) = self.groups.by_cylinders.divide(cylinder);
                 let length = u64::from(if group < self.groups.complete {
@@ -502,8 +627,9 @@ impl ZoneMap {
             + circle.switches * skews.track.sectors
             + circle.steps * skews.cylinder.sectors
             + circle.group_steps * skews.group.sectors;
-        if self.slips_turn {
-            let place = ordinal * u64::from(self.per_track);
+        if let Some(unit) = &self.slips_turn {
+            let (_, within) = unit.divide(ordinal * u64::from(self.per_track));
+            let place = ordinal * u64::from(self.per_track) - within;
             sectors += self.bad.partition_point(|&bad| bad < place) as u64;
         }
         let index = self.by_track.divide(sectors).1 as u32;
@@ -593,7 +719,7 @@ impl ZoneMap {
     pub(super) fn cylinder_end(&self, address: u64) -> u64 {
         let ordinal = self.ordinal_of(address);
         let to = match self.order {
-            Order::CylinderFirst | Order::Serpentine => {
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
                 (self.by_heads.divide(ordinal).0 + 1) * u64::from(self.heads)
             }
             Order::SurfaceSerpentine { .. } => ordinal + 1,

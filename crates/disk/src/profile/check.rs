@@ -115,7 +115,18 @@ fn geometry(spec: &Spec) -> Check {
         Order::SurfaceSerpentine { tracks } => {
             within("layout.tracks_per_surface", u64::from(tracks), 1, 1 << 20)?;
         }
-        Order::CylinderFirst | Order::Serpentine => {}
+        Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {}
+    }
+    let has_choice = matches!(
+        spec.layout.sparing,
+        Sparing::CylinderEnd | Sparing::CylinderFront | Sparing::ZoneEnd
+    );
+    if !spec.layout.slips_use_spares && !has_choice {
+        return Err(ProfileError::conflict(
+            "layout.slips_use_spares",
+            "false means something with sparing = \"cylinder-end\", \"cylinder-front\" or \
+             \"zone-end\" only",
+        ));
     }
     match spec.layout.sparing {
         Sparing::RangeEnd { cylinders } => {
@@ -229,6 +240,10 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
     let (spared, area) = match spec.layout.sparing {
         Sparing::TracksAtZoneEnd => (tracks, "tracks in the zone"),
         Sparing::TrackEnd => (per_track, "sectors on a track"),
+        Sparing::CylinderEnd | Sparing::CylinderFront => (
+            u64::from(spec.geometry.heads) * per_track,
+            "sectors on a cylinder",
+        ),
         Sparing::RangeEnd { cylinders: range } => (
             u64::from(range) * u64::from(spec.geometry.heads) * per_track,
             "sectors in a range",
@@ -286,14 +301,18 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
         ));
     }
     let per_area = match spec.layout.sparing {
+        // Slips make the zone shorter; nothing can run out.
+        _ if !spec.layout.slips_use_spares => None,
         Sparing::TrackEnd => Some(u64::from(zone.sectors_per_track)),
+        Sparing::CylinderEnd | Sparing::CylinderFront => {
+            Some(u64::from(spec.geometry.heads) * u64::from(zone.sectors_per_track))
+        }
         Sparing::RangeEnd { cylinders } => Some(
             u64::from(cylinders)
                 * u64::from(spec.geometry.heads)
                 * u64::from(zone.sectors_per_track),
         ),
         Sparing::TracksAtZoneEnd | Sparing::ZoneEnd => Some(in_zone),
-        // Slips make the zone shorter; nothing can run out.
         Sparing::DiskEnd => None,
     };
     let Some(per_area) = per_area else {

@@ -143,6 +143,7 @@ fn layout(table: Table) -> Result<LayoutSpec> {
         (_, Some(_)) => return unused("tracks_per_surface", "order = \"surface-serpentine\""),
         (OrderWord::CylinderFirst, None) => Order::CylinderFirst,
         (OrderWord::Serpentine, None) => Order::Serpentine,
+        (OrderWord::SerpentineThroughout, None) => Order::SerpentineThroughout,
     };
     let sparing = match (table.required_word("sparing", &SPARING)?, range) {
         (SparingWord::Range, Some(cylinders)) => Sparing::RangeEnd { cylinders },
@@ -151,6 +152,8 @@ fn layout(table: Table) -> Result<LayoutSpec> {
         }
         (_, Some(_)) => return unused("sparing_cylinders", "sparing = \"range-end\""),
         (SparingWord::Tracks, None) => Sparing::TracksAtZoneEnd,
+        (SparingWord::Cylinder, None) => Sparing::CylinderEnd,
+        (SparingWord::CylinderFront, None) => Sparing::CylinderFront,
         (SparingWord::Track, None) => Sparing::TrackEnd,
         (SparingWord::Disk, None) => Sparing::DiskEnd,
         (SparingWord::Zone, None) => Sparing::ZoneEnd,
@@ -160,10 +163,12 @@ fn layout(table: Table) -> Result<LayoutSpec> {
         .into_iter()
         .map(zone)
         .collect::<Result<_>>()?;
+    let slips_use_spares = table.flag("slips_use_spares", true)?;
     table.finish()?;
     Ok(LayoutSpec {
         order,
         sparing,
+        slips_use_spares,
         zones,
     })
 }

@@ -170,6 +170,12 @@ fn errors_say_what_is_allowed() {
             "rotation.rpm: -7200 is not allowed; allowed is 60 to 60000",
         ),
         (
+            "slips_use_spares = true",
+            "slips_use_spares = false",
+            "layout.slips_use_spares: false means something with sparing = \"cylinder-end\", \
+             \"cylinder-front\" or \"zone-end\" only",
+        ),
+        (
             "rpm = 7200",
             "rpm = \"fast\"",
             "rotation.rpm: is the string \"fast\", but should be a number",
@@ -275,7 +281,7 @@ fn errors_say_what_is_allowed() {
             "order = \"surface-serpentine\"\n#",
             "order = \"spiral\"\n#",
             "layout.order: \"spiral\" is not allowed; allowed is \"cylinder-first\", \"serpentine\", \
-             \"surface-serpentine\"",
+             \"serpentine-throughout\", \"surface-serpentine\"",
         ),
         (
             "order = \"surface-serpentine\"\n#",
@@ -479,7 +485,8 @@ proptest! {
             prop::sample::select(vec![
                 "true", "[]", "{}", "\"\"", "\"1ms\"", "\"0.5 turns\"", "[[1, 2]]", "[1, 2]", "1.5",
                 "\"serpentine\"", "\"zone-end\"", "\"track-end\"", "\"tracks-at-zone-end\"",
-                "\"cylinder-first\"", "\"disk-end\"", "1979-05-27",
+                "\"cylinder-first\"", "\"disk-end\"", "\"cylinder-end\"", "\"cylinder-front\"",
+                "\"serpentine-throughout\"", "\"-1ms\"", "1979-05-27",
             ]).prop_map(str::to_string),
         ],
     ) {

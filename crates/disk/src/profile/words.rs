@@ -1,6 +1,6 @@
 //! Words of the text form, for reading and writing.
 
-use super::{Interpolation, Preseek, ReadAhead, RequestedData, Trust, WriteBack};
+use super::{Interpolation, Order, Preseek, ReadAhead, RequestedData, Sparing, Trust, WriteBack};
 
 pub(super) const TRUST: [(&str, Trust); 5] = [
     ("measured", Trust::Measured),
@@ -14,26 +14,32 @@ pub(super) const TRUST: [(&str, Trust); 5] = [
 pub(super) enum OrderWord {
     CylinderFirst,
     Serpentine,
+    SerpentineThroughout,
     SurfaceSerpentine,
 }
 
-pub(super) const ORDER: [(&str, OrderWord); 3] = [
+pub(super) const ORDER: [(&str, OrderWord); 4] = [
     ("cylinder-first", OrderWord::CylinderFirst),
     ("serpentine", OrderWord::Serpentine),
+    ("serpentine-throughout", OrderWord::SerpentineThroughout),
     ("surface-serpentine", OrderWord::SurfaceSerpentine),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SparingWord {
     Tracks,
+    Cylinder,
+    CylinderFront,
     Track,
     Disk,
     Range,
     Zone,
 }
 
-pub(super) const SPARING: [(&str, SparingWord); 5] = [
+pub(super) const SPARING: [(&str, SparingWord); 7] = [
     ("tracks-at-zone-end", SparingWord::Tracks),
+    ("cylinder-end", SparingWord::Cylinder),
+    ("cylinder-front", SparingWord::CylinderFront),
     ("track-end", SparingWord::Track),
     ("range-end", SparingWord::Range),
     ("zone-end", SparingWord::Zone),
@@ -97,6 +103,43 @@ pub(super) const PRESEEK: [(&str, Preseek); 3] = [
     ("at-completion", Preseek::AtCompletion),
     ("at-media-end", Preseek::AtMediaEnd),
 ];
+
+impl Order {
+    /// The word for it in profiles, and how many tracks an order by surfaces has on each.
+    pub(super) fn parts(self) -> (OrderWord, Option<u32>) {
+        match self {
+            Order::CylinderFirst => (OrderWord::CylinderFirst, None),
+            Order::Serpentine => (OrderWord::Serpentine, None),
+            Order::SerpentineThroughout => (OrderWord::SerpentineThroughout, None),
+            Order::SurfaceSerpentine { tracks } => (OrderWord::SurfaceSerpentine, Some(tracks)),
+        }
+    }
+
+    /// What profiles call it.
+    pub fn word(self) -> &'static str {
+        word_of(&ORDER, &self.parts().0)
+    }
+}
+
+impl Sparing {
+    /// The word for it in profiles, and the cylinders of a range.
+    pub(super) fn parts(self) -> (SparingWord, Option<u32>) {
+        match self {
+            Sparing::TracksAtZoneEnd => (SparingWord::Tracks, None),
+            Sparing::CylinderEnd => (SparingWord::Cylinder, None),
+            Sparing::CylinderFront => (SparingWord::CylinderFront, None),
+            Sparing::TrackEnd => (SparingWord::Track, None),
+            Sparing::DiskEnd => (SparingWord::Disk, None),
+            Sparing::RangeEnd { cylinders } => (SparingWord::Range, Some(cylinders)),
+            Sparing::ZoneEnd => (SparingWord::Zone, None),
+        }
+    }
+
+    /// What profiles call it.
+    pub fn word(self) -> &'static str {
+        word_of(&SPARING, &self.parts().0)
+    }
+}
 
 /// The word of a value.
 pub(super) fn word_of<T: PartialEq>(

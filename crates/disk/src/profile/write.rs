@@ -1,12 +1,10 @@
 //! From a profile to text.
 
 use super::words::{
-    CURVE, CurveWord, INTERPOLATION, ORDER, OrderWord, PRESEEK, READ_AHEAD, REQUESTED_DATA,
-    SPARING, SparingWord, TRUST, WRITE_BACK, word_of,
+    CURVE, CurveWord, INTERPOLATION, PRESEEK, READ_AHEAD, REQUESTED_DATA, TRUST, WRITE_BACK,
+    word_of,
 };
-use super::{
-    FirmwarePolicy, Order, SeekCurve, Skew, Sparing, Spec, Zone, early_fields, overhead_fields,
-};
+use super::{FirmwarePolicy, SeekCurve, Skew, Spec, Zone, early_fields, overhead_fields};
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
 
@@ -117,27 +115,19 @@ fn head(out: &mut Out, spec: &Spec) {
 
 fn layout(out: &mut Out, spec: &Spec) {
     out.section("layout");
-    let (order, tracks) = match spec.layout.order {
-        Order::CylinderFirst => (OrderWord::CylinderFirst, None),
-        Order::Serpentine => (OrderWord::Serpentine, None),
-        Order::SurfaceSerpentine { tracks } => (OrderWord::SurfaceSerpentine, Some(tracks)),
-    };
-    out.quoted("order", word_of(&ORDER, &order));
-    if let Some(tracks) = tracks {
+    let layout = &spec.layout;
+    out.quoted("order", layout.order.word());
+    if let (_, Some(tracks)) = layout.order.parts() {
         out.value("tracks_per_surface", tracks);
     }
-    let (sparing, cylinders) = match spec.layout.sparing {
-        Sparing::TracksAtZoneEnd => (SparingWord::Tracks, None),
-        Sparing::TrackEnd => (SparingWord::Track, None),
-        Sparing::DiskEnd => (SparingWord::Disk, None),
-        Sparing::RangeEnd { cylinders } => (SparingWord::Range, Some(cylinders)),
-        Sparing::ZoneEnd => (SparingWord::Zone, None),
-    };
-    out.quoted("sparing", word_of(&SPARING, &sparing));
-    if let Some(cylinders) = cylinders {
+    out.quoted("sparing", layout.sparing.word());
+    if let (_, Some(cylinders)) = layout.sparing.parts() {
         out.value("sparing_cylinders", cylinders);
     }
-    for one in &spec.layout.zones {
+    if !layout.slips_use_spares {
+        out.value("slips_use_spares", false);
+    }
+    for one in &layout.zones {
         out.line("\n[[layout.zones]]");
         zone(out, one);
     }
