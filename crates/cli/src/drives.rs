@@ -1,7 +1,7 @@
 //! Drives by name or by file.
 
 use crate::fault::Fault;
-use headtime_disk::disksim::{self, Import, ImportError};
+use headtime_disk::disksim::{self, ImportError};
 use headtime_disk::profile::{self, Profile};
 use headtime_units::nearest;
 use std::fs;
@@ -14,8 +14,27 @@ use std::path::Path;
 ///
 /// If there is no such drive or file, and if the file does not hold a profile.
 pub fn open(text: &str) -> Result<Profile, Fault> {
+    open_with_findings(text).map(|(profile, _)| profile)
+}
+
+/// What is to be said of a drive that was imported on the way.
+#[derive(Default)]
+pub struct Findings {
+    /// Where its files contradict themselves, and which side is believed.
+    pub warnings: Vec<String>,
+    /// What was read but not as it stands.
+    pub notes: Vec<String>,
+}
+
+/// The same, and what is to be said of it if it had to be imported.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), Fault> {
+    let found_none = |profile| (profile, Findings::default());
     if let Some(profile) = profile::by_name(text) {
-        return Ok(profile);
+        return Ok(found_none(profile));
     }
     let path = Path::new(text);
     let is_file = text.contains(['/', '\\']) || path.extension().is_some() || path.exists();
@@ -23,12 +42,14 @@ pub fn open(text: &str) -> Result<Profile, Fault> {
         return Err(Fault::Input(unknown(text)));
     }
     if is_disksim(path) {
-        return Ok(import(path)?.profile);
+        return import(path);
     }
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
     let content = String::from_utf8(content)
         .map_err(|_| Fault::Input(format!("{text}: is not text in UTF-8; a profile is TOML")))?;
-    Profile::from_toml(text, &content).map_err(Fault::input)
+    Profile::from_toml(text, &content)
+        .map(found_none)
+        .map_err(Fault::input)
 }
 
 fn unknown(text: &str) -> String {
@@ -56,11 +77,16 @@ fn is_disksim(path: &Path) -> bool {
 /// # Errors
 ///
 /// If a file cannot be read, or says what cannot be imported.
-pub fn import(path: &Path) -> Result<Import, Fault> {
-    disksim::import(path).map_err(|error| match error {
+pub fn import(path: &Path) -> Result<(Profile, Findings), Fault> {
+    let import = disksim::import(path).map_err(|error| match error {
         ImportError::Read { .. } => Fault::File(error.to_string()),
         _ => Fault::input(error),
-    })
+    })?;
+    let findings = Findings {
+        warnings: import.warnings,
+        notes: import.notes,
+    };
+    Ok((import.profile, findings))
 }
 
 #[cfg(test)]

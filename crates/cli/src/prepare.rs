@@ -136,7 +136,9 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
     let mut hash = Hash::default();
     hash.text(&portable(&scenario).to_toml());
     for name in &scenario.drives {
-        let profile = drives::open(name)?;
+        let (profile, findings) = drives::open_with_findings(name)?;
+        notes.extend(findings.warnings);
+        notes.extend(findings.notes);
         let mut profile = changed(&profile, &scenario.overrides, scenario.noise, name)?;
         let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
         if deepest > profile.queue.depth {

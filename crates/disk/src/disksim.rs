@@ -2,20 +2,24 @@
 //!
 //! [`import`] takes the `.parv` file of a run. The disk's parameters (`.diskspecs`), its model
 //! (`.model`) and its seek curve (`.seek`), which the files name, are looked for beside it. What can
-//! be imported is the DiskSim manual's `disksim_disk` with a `dm_disk` of layout `dm_layout_g1`
-//! (mapping schemes 0 and 1; sparing schemes 1, 3, 7, 8 and 9) and mechanics `dm_mech_g1`. Anything
-//! else is an error that names the file, the line and the key. The rest of a run (statistics,
-//! workload, arrays) says nothing about the drive and is passed over.
+//! be imported is the DiskSim manual's `disksim_disk` with a `dm_disk` of layout `dm_layout_g1` (all
+//! mapping and sparing schemes) and mechanics `dm_mech_g1`. Anything else is an error that names the
+//! file, the line and the key. The rest of a run (statistics, workload, arrays) says nothing about the
+//! drive and is passed over.
 //!
 //! The noise of the profile is off, as in DiskSim itself, whose random spindle speed does nothing.
 
 mod convert;
 mod fields;
+mod findings;
 mod fit;
+mod mechanism;
 mod parts;
+mod run;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use crate::profile::{Profile, ProfileError};
 use std::path::Path;
@@ -27,6 +31,8 @@ pub struct Import {
     pub profile: Profile,
     /// What was read but not as it stands, for people.
     pub notes: Vec<String>,
+    /// Where the files contradict themselves, and which side is believed, for people.
+    pub warnings: Vec<String>,
 }
 
 /// Why files could not be imported.

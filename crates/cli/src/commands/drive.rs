@@ -184,7 +184,7 @@ pub(super) fn list(args: &List, context: &mut Context<'_>) -> Result<(), Fault> 
 }
 
 pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = drives::open(&args.drive)?;
+    let profile = context.drive(&args.drive)?;
     match args.format {
         ShowFormat::Toml => context.print(&profile.to_toml()),
         ShowFormat::Json => output::json(context.out, &Summary::new(&profile)),
@@ -322,11 +322,9 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
 }
 
 pub(super) fn import(args: &Import, context: &mut Context<'_>) -> Result<(), Fault> {
-    let import = drives::import(&args.parv)?;
-    for note in &import.notes {
-        context.note(note);
-    }
-    let text = import.profile.to_toml();
+    let (profile, findings) = drives::import(&args.parv)?;
+    context.found(&findings);
+    let text = profile.to_toml();
     match &args.out {
         Some(path) => Output::write_all_of(path, &text),
         None => context.print(&text),
@@ -349,7 +347,7 @@ struct Means {
 }
 
 pub(super) fn validate(args: &Validate, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = drives::open(&args.profile)?;
+    let profile = context.drive(&args.profile)?;
     let file = args.trace.display().to_string();
     let content = fs::read(&args.trace).map_err(|error| Fault::reading(&args.trace, &error))?;
     let text = String::from_utf8_lossy(&content);

@@ -13,8 +13,10 @@ mod sim;
 mod trace;
 
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
+use crate::drives::{self, Findings};
 use crate::fault::Fault;
 use crate::output::Terminal;
+use headtime_disk::Profile;
 use headtime_serve::shown::one_line;
 use std::io::Write;
 
@@ -45,6 +47,32 @@ impl Context<'_> {
     /// Writes a note; a lost one does not matter.
     pub fn note(&mut self, text: &str) {
         let _ = writeln!(self.err, "note: {}", one_line(text));
+    }
+
+    /// Writes a warning; a lost one does not matter.
+    pub fn warn(&mut self, text: &str) {
+        let _ = writeln!(self.err, "warning: {}", one_line(text));
+    }
+
+    /// Opens a drive, and says what its file leaves to be said.
+    ///
+    /// # Errors
+    ///
+    /// As [`drives::open`].
+    pub fn drive(&mut self, name: &str) -> Result<Profile, Fault> {
+        let (profile, findings) = drives::open_with_findings(name)?;
+        self.found(&findings);
+        Ok(profile)
+    }
+
+    /// Writes what an import has found.
+    pub fn found(&mut self, findings: &Findings) {
+        for warning in &findings.warnings {
+            self.warn(warning);
+        }
+        for note in &findings.notes {
+            self.note(note);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Drives: listed, shown, validated.
 
-use super::common::{headtime, json, keys, number, scratch, stdout};
+use super::common::{headtime, json, keys, number, run, scratch, stdout};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -51,6 +51,38 @@ fn every_shipped_drive_is_listed_and_shown() {
         let copy = stdout(&["drive", "show", path.to_str().unwrap(), "--format", "json"]);
         assert_eq!(copy, stdout(&["drive", "show", name, "--format", "json"]));
     }
+}
+
+/// What is said of an import is said wherever its file is named, and its profile says the same drive.
+#[test]
+fn a_parameter_file_is_a_drive_and_what_it_contradicts_is_a_warning() {
+    let said = "warning: small.parv:9: `Block count` is 700, but the layout has room for 720 blocks; the \
+                block count is believed, and the last 20 blocks stay unused\n\
+                note: small.parv:57: `Sector remanence`: unknown parameter of disksim_disk, passed over\n";
+    let mut shown = Vec::new();
+    for args in [
+        &["drive", "import", "small.parv"][..],
+        &["drive", "show", "small.parv", "--format", "toml"],
+    ] {
+        let output = run(args);
+        assert!(output.status.success(), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), said, "{args:?}");
+        shown.push(String::from_utf8(output.stdout).unwrap());
+    }
+    assert_eq!(shown[0], shown[1]);
+    assert!(shown[0].contains("\nwrite_settle = \"-300us\"\n"));
+    let table = stdout(&["drive", "show", "small.parv"]);
+    for line in [
+        "switch      0.500 ms head switch, 0.300 ms less to settle before a write\n",
+        "layout      serpentine-throughout, spares cylinder-end, 2 slipped, 1 remapped\n",
+    ] {
+        assert!(table.contains(line), "{table}");
+    }
+    let path = scratch("import-small").join("small.toml");
+    std::fs::write(&path, &shown[0]).unwrap();
+    let profile = ["drive", "show", path.to_str().unwrap(), "--format", "json"];
+    let file = ["drive", "show", "small.parv", "--format", "json"];
+    assert_eq!(stdout(&profile), stdout(&file));
 }
 
 /// The slower of the drive's own interface and the bus.

@@ -1,53 +1,31 @@
 //! From parameters to a profile.
 
 use super::fields::Fields;
-use super::fit::fit;
-use super::parts::{cache, hpl, overhead, skew_units};
-use super::syntax::{self, Block, Item, Tree, Value};
+use super::findings::Findings;
+use super::fit::{fit, fit_cache};
+use super::mechanism::mechanics;
+use super::parts::{cache, overhead};
+use super::run::Run;
+use super::syntax::{Block, Tree};
+use super::zones;
 use super::{Import, ImportError};
 use crate::layout::Layout;
 use crate::profile::{
-    AccessSpec, BusSpec, FirmwarePolicy, Geometry, Interpolation, LayoutSpec, NoiseSpec, Order,
-    Preseek, Provenance, QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Zone,
+    AccessSpec, BusSpec, FirmwarePolicy, Geometry, LayoutSpec, NoiseSpec, Preseek, Provenance,
+    QueueSpec, Sparing, Spec,
 };
 use headtime_units::{Nanos, Sectors};
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Files may name files that name files; real ones go two deep.
-const DEEPEST: usize = 8;
-/// Files that may be named in all, since one that is named twice at each depth multiplies; real runs
-/// name three.
-const MOST_FILES: usize = 100;
-
-/// What the files of a run say.
-struct Run<'a> {
-    beside: &'a mut dyn FnMut(&str) -> std::io::Result<String>,
-    blocks: Vec<Block>,
-    /// The block that an instance is made of, by the name of the instance.
-    instances: BTreeMap<String, String>,
-    topology: Vec<Tree>,
-    notes: Vec<String>,
-    /// Files that were named and read.
-    files: usize,
-}
 
 pub(super) fn import(
     file: &str,
     text: &str,
     mut beside: impl FnMut(&str) -> std::io::Result<String>,
 ) -> Result<Import, ImportError> {
-    let mut run = Run {
-        beside: &mut beside,
-        blocks: Vec::new(),
-        instances: BTreeMap::new(),
-        topology: Vec::new(),
-        notes: Vec::new(),
-        files: 0,
-    };
-    run.load(file, text, 0)?;
+    let mut run = Run::new(&mut beside);
+    run.load(file, text)?;
     let (disk, path) = run.disk(file)?;
-    let disk = run.expanded(disk, 0)?;
+    let disk = run.expanded(disk)?;
     let bus = run.bus(&path)?;
     let spec = run.spec(file, &disk, bus)?;
     let model = Fields::new(&disk).block("Model")?.file.to_string();
@@ -57,7 +35,8 @@ pub(super) fn import(
     })?;
     Ok(Import {
         profile,
-        notes: run.notes,
+        notes: run.found.notes,
+        warnings: run.found.warnings,
     })
 }
 
@@ -85,91 +64,6 @@ fn slug(file: &str) -> String {
 }
 
 impl Run<'_> {
-    fn read(&mut self, name: &str, named_in: &str, line: usize) -> Result<String, ImportError> {
-        self.files += 1;
-        if self.files > MOST_FILES {
-            return Err(ImportError::Syntax {
-                file: named_in.to_string(),
-                line,
-                message: format!("more than {MOST_FILES} files are named in all"),
-            });
-        }
-        (self.beside)(name).map_err(|source| ImportError::Read {
-            file: name.to_string(),
-            named_in: Some(format!("{named_in}:{line}")),
-            source,
-        })
-    }
-
-    fn too_deep(file: &str, line: usize) -> ImportError {
-        ImportError::Syntax {
-            file: file.to_string(),
-            line,
-            message: format!("files that name files more than {DEEPEST} deep"),
-        }
-    }
-
-    /// Takes in a file and those that it names at its top level.
-    fn load(&mut self, file: &str, text: &str, depth: usize) -> Result<(), ImportError> {
-        for item in syntax::parse(file, text)? {
-            match item {
-                Item::Block(block) => self.blocks.push(block),
-                Item::Source(name, line) => {
-                    if depth == DEEPEST {
-                        return Err(Run::too_deep(file, line));
-                    }
-                    let text = self.read(&name, file, line)?;
-                    self.load(&name, &text, depth + 1)?;
-                }
-                Item::Instantiate { instances, of } => {
-                    for instance in instances {
-                        self.instances.insert(instance, of.clone());
-                    }
-                }
-                Item::Topology(tree) => self.topology.push(tree),
-            }
-        }
-        Ok(())
-    }
-
-    /// The same block with the files that it names in place of their names.
-    fn expanded(&mut self, mut block: Block, depth: usize) -> Result<Block, ImportError> {
-        for param in block.replaced() {
-            self.notes.push(format!(
-                "{}:{}: `{}` is given again later, which counts",
-                block.file, param.line, param.key
-            ));
-        }
-        for param in &mut block.params {
-            if let Value::Source(name) = &param.value {
-                if depth == DEEPEST {
-                    return Err(Run::too_deep(&block.file, param.line));
-                }
-                let text = self.read(name, &block.file, param.line)?;
-                let found = syntax::parse(name, &text)?
-                    .into_iter()
-                    .find_map(|item| match item {
-                        Item::Block(block) => Some(block),
-                        _ => None,
-                    });
-                let Some(found) = found else {
-                    return Err(ImportError::Parameter {
-                        file: block.file.to_string(),
-                        line: param.line,
-                        key: param.key.clone(),
-                        message: format!("{name} has no block in it"),
-                    });
-                };
-                param.value = Value::Block(found);
-            }
-            if let Value::Block(inner) = &param.value {
-                let inner = self.expanded(inner.clone(), depth + 1)?;
-                param.value = Value::Block(inner);
-            }
-        }
-        Ok(block)
-    }
-
     fn block_of(&self, instance: &str) -> Option<&Block> {
         let name = self.instances.get(instance)?;
         self.blocks.iter().find(|block| block.name == *name)
@@ -257,7 +151,7 @@ impl Run<'_> {
     /// them at once, the slowest counts.
     fn bus(&mut self, path: &[String]) -> Result<BusSpec, ImportError> {
         let mut spec = BusSpec::default();
-        let (mut buses, mut notes) = (0, Vec::new());
+        let (mut buses, mut found) = (0, Findings::default());
         for instance in path {
             let Some(block) = self.block_of(instance) else {
                 continue;
@@ -276,14 +170,15 @@ impl Run<'_> {
                     spec.read_sector = spec.read_sector.max(read);
                     spec.write_sector = spec.write_sector.max(write);
                     buses += 1;
-                    fields.finish()?;
+                    fields.finish(&mut found)?;
                 }
                 "disksim_ctlr" => {
-                    let bulk = fields.required_millis("Bulk sector transfer time")?;
+                    let bulk = fields.measured_millis("Bulk sector transfer time", &mut found)?;
+                    let bulk = Nanos::from_millis_f64(bulk);
                     spec.read_sector = spec.read_sector.max(bulk);
                     spec.write_sector = spec.write_sector.max(bulk);
                     if fields.integer("type", 1, 3)? != 1 {
-                        notes.push(format!(
+                        found.note(format!(
                             "{}:{}: the cache and the delays of controller {} are not part of the \
                              drive and were left out",
                             block.file, block.line, block.name
@@ -293,10 +188,10 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        self.notes.append(&mut notes);
+        self.found.notes.append(&mut found.notes);
         if buses == 0 {
-            self.notes
-                .push("no bus: sectors take only the drive's own transfer time".to_string());
+            self.found
+                .note("no bus: sectors take only the drive's own transfer time");
         }
         Ok(spec)
     }
@@ -315,20 +210,22 @@ impl Run<'_> {
         }
         let heads = model.integer("Number of data surfaces", 1, 255)? as u16;
         let mut cylinders = model.count("Number of cylinders", 1, 1 << 24)?;
-        let block_count = model.integer("Block count", 1, 1 << 40)? as u64;
+        let block_count = model.integer("Block count", 0, 1 << 40)? as u64;
         let layout = self.layout(model.block("Layout Model")?, heads)?;
-        let (rotation, seek) = self.mechanics(model.block("Mechanical Model")?)?;
-        model.finish()?;
+        let (rotation, seek) = mechanics(self, model.block("Mechanical Model")?)?;
+        model.finish(&mut self.found)?;
         if let Some(last) = layout.zones.last()
             && last.last_cylinder >= cylinders
         {
-            self.notes.push(format!(
-                "{}: `Number of cylinders` is {cylinders}, but zones reach cylinder {}",
-                model.block.file, last.last_cylinder
+            self.found.warn(format!(
+                "{} is {cylinders}, but zones reach cylinder {}, which is believed",
+                model.place("Number of cylinders"),
+                last.last_cylinder
             ));
             cylinders = last.last_cylinder + 1;
         }
-        bus.interface_sector = fields.required_millis("Bulk sector transfer time")?;
+        let interface = fields.measured_millis("Bulk sector transfer time", &mut self.found)?;
+        bus.interface_sector = Nanos::from_millis_f64(interface);
         bus.hold_for_read = fields.flag("Hold bus entire read xfer")?;
         bus.hold_for_write = fields.flag("Hold bus entire write xfer")?;
         bus.never_disconnect = fields.flag("Never disconnect")?;
@@ -353,305 +250,74 @@ impl Run<'_> {
                 zero_latency_read: fields.integer("Immediate buffer read", 0, 2)? != 0,
                 zero_latency_write: fields.integer("Immediate buffer write", 0, 2)? != 0,
             },
-            cache: cache(&fields)?,
-            overhead: overhead(&fields)?,
+            cache: cache(&fields, &mut self.found)?,
+            overhead: overhead(&fields, &mut self.found)?,
             bus,
             queue: self.queue(&fields)?,
             noise: NoiseSpec::default(),
         };
-        fields.finish()?;
-        fit(&mut spec, &mut self.notes);
+        fields.finish(&mut self.found)?;
+        fit(&mut spec, &mut self.found);
+        fit_cache(&mut spec, &mut self.found);
         let zones = &spec.layout.zones;
         let room: u64 = zones
             .iter()
             .map(|zone| Layout::zone_capacity(&spec, zone))
             .sum();
-        if block_count > room {
-            self.notes.push(format!(
-                "{}: `Block count` is {block_count}, but the zones have room for {room} blocks, \
-                 which is taken as the capacity",
-                model.block.file
-            ));
-        }
-        // DiskSim itself goes by the room, which is more than the drive had on most of its files.
-        spec.geometry.capacity = Sectors::new(block_count.min(room));
+        let capacity = self.capacity(&model, block_count, room, &spec.layout);
+        spec.geometry.capacity = Sectors::new(capacity);
         Ok(spec)
     }
 
     fn layout(&mut self, block: &Block, heads: u16) -> Result<LayoutSpec, ImportError> {
-        let fields = Fields::new(block);
-        if block.kind != "dm_layout_g1" {
-            let message = "not supported; only dm_layout_g1 is";
-            return Err(fields.error(&block.kind, message));
-        }
-        let order = match fields.integer("LBN-to-PBN mapping scheme", 0, 2)? {
-            0 => Order::CylinderFirst,
-            1 => Order::Serpentine,
-            scheme => {
-                let message = format!("{scheme} is not supported; supported are 0 and 1");
-                return Err(fields.error("LBN-to-PBN mapping scheme", message));
+        match block.kind.as_str() {
+            "dm_layout_g1" => zones::layout(block, heads, &mut self.found),
+            kind => {
+                let message = "not supported; only dm_layout_g1 is";
+                Err(Fields::new(block).error(kind, message))
             }
-        };
-        let range = fields.count("Rangesize for sparing", 1, 1 << 24)?;
-        let sparing = match fields.integer("Sparing scheme used", 0, 10)? {
-            1 => Sparing::TracksAtZoneEnd,
-            3 => Sparing::TrackEnd,
-            7 => Sparing::DiskEnd,
-            8 => Sparing::RangeEnd { cylinders: range },
-            9 => Sparing::ZoneEnd,
-            scheme => {
-                let message = format!("{scheme} is not supported; supported are 1, 3, 7, 8 and 9");
-                return Err(fields.error("Sparing scheme used", message));
-            }
-        };
-        let turns = skew_units(&fields)?.unwrap_or(false);
-        let mut zones = Vec::new();
-        for (line, item) in fields.required_list("Zones")? {
-            let Value::Block(block) = item else {
-                return Err(ImportError::Parameter {
-                    file: block.file.to_string(),
-                    line: *line,
-                    key: "Zones".to_string(),
-                    message: "each item should be a dm_layout_g1_zone block".to_string(),
-                });
-            };
-            zones.push(self.zone(block, heads, sparing, turns)?);
         }
-        fields.finish()?;
-        Ok(LayoutSpec {
-            order,
-            sparing,
-            slips_use_spares: true,
-            zones,
-        })
     }
 
-    fn zone(
+    /// What of the block count and of the room of the layout is believed: the lesser. DiskSim itself
+    /// goes by the room, which is more than the drive had on most of its files.
+    fn capacity(
         &mut self,
-        block: &Block,
-        heads: u16,
-        sparing: Sparing,
-        turns: bool,
-    ) -> Result<Zone, ImportError> {
-        let fields = Fields::new(block);
-        if block.kind != "dm_layout_g1_zone" {
-            let message = "not supported; only dm_layout_g1_zone is";
-            return Err(fields.error(&block.kind, message));
+        model: &Fields,
+        block_count: u64,
+        room: u64,
+        layout: &LayoutSpec,
+    ) -> u64 {
+        let place = model.place("Block count");
+        if block_count == 0 || block_count > room {
+            self.found.warn(format!(
+                "{place} is {block_count}, but the layout has room for {room} blocks; the layout is \
+                 believed"
+            ));
+            return room;
         }
-        let first_cylinder = fields.count("First cylinder number", 0, (1 << 24) - 1)?;
-        let last_cylinder = fields.count("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
-        let sectors_per_track = fields.count("Blocks per track", 1, 65_535)?;
-        let turns = skew_units(&fields)?.unwrap_or(turns);
-        let skew = |key| {
-            if turns {
-                // Whole turns do nothing.
-                let turns = fields.number(key, 0.0, 65_535.0)?.unwrap_or(0.0);
-                Ok(Skew::Turns(turns - libm::floor(turns)))
+        if block_count < room {
+            let unused = room - block_count;
+            let why = if layout.sparing == Sparing::DiskEnd || !layout.slips_use_spares {
+                ", as spares at the end of the disk"
             } else {
-                // As in DiskSim, parts of a sector do not count.
-                let sectors = fields.number(key, 0.0, 65_535.0)?.unwrap_or(0.0);
-                Ok(Skew::Sectors(sectors as u32))
-            }
-        };
-        let places = i64::from(last_cylinder - first_cylinder + 1)
-            * i64::from(heads)
-            * i64::from(sectors_per_track);
-        let mut spares = fields.integer("Number of spares", 0, places)? as u64;
-        if sparing == Sparing::DiskEnd && spares != 0 {
-            self.notes.push(format!(
-                "{}:{}: sparing scheme 7 keeps spares at the end of the disk; `Number of spares` \
-                 of a zone was left out",
-                block.file, block.line
-            ));
-            spares = 0;
-        }
-        let mut slips = fields.places("slips", fields.required_list("slips")?)?;
-        slips.sort_unstable();
-        slips.dedup();
-        let defects = fields.places("defects", fields.required_list("defects")?)?;
-        if !defects.len().is_multiple_of(2) {
-            let message = "an odd number of places; they are pairs of from and to";
-            return Err(fields.error("defects", message));
-        }
-        let mut remaps: Vec<(u64, u64)> = defects
-            .chunks_exact(2)
-            .map(|pair| (pair[0], pair[1]))
-            // A place that was moved to itself was not moved.
-            .filter(|(from, to)| from != to)
-            .collect();
-        remaps.sort_unstable();
-        let zone = Zone {
-            first_cylinder,
-            last_cylinder,
-            sectors_per_track,
-            offset: skew("Offset of first block")?,
-            track_skew: skew("Skew for track switch")?,
-            cylinder_skew: skew("Skew for cylinder switch")?,
-            group_skew: None,
-            reserved: fields.integer("Empty space at zone front", 0, places)? as u64,
-            spares,
-            slips,
-            remaps,
-        };
-        fields.finish()?;
-        Ok(zone)
-    }
-
-    fn mechanics(&mut self, block: &Block) -> Result<(Rotation, SeekSpec), ImportError> {
-        let fields = Fields::new(block);
-        if block.kind != "dm_mech_g1" {
-            let message = "not supported; only dm_mech_g1 is";
-            return Err(fields.error(&block.kind, message));
-        }
-        let access = fields.required_text("Access time type")?;
-        if access != "trackSwitchPlusRotation" {
-            let message = format!("{access} is not supported; only trackSwitchPlusRotation is");
-            return Err(fields.error("Access time type", message));
-        }
-        // Given for every kind of seek, and used by one.
-        fields.ignore(&[
-            "Constant access time",
-            "Average seek time",
-            "Constant seek time",
-            "Single cylinder seek time",
-            "Full strobe seek time",
-            "Full seek curve",
-            "First ten seek times",
-            "HPL seek equation values",
-        ]);
-        let three = || -> Result<(Nanos, Nanos, Nanos), ImportError> {
-            Ok((
-                fields.required_millis("Single cylinder seek time")?,
-                fields.required_millis("Average seek time")?,
-                fields.required_millis("Full strobe seek time")?,
-            ))
-        };
-        let read = match fields.required_text("Seek type")? {
-            "extracted" => self.extracted(&fields)?,
-            "hpl" => hpl(&fields, false)?,
-            "hplplus10" => hpl(&fields, true)?,
-            "curve" => {
-                let (single, average, full) = three()?;
-                SeekCurve::Curve {
-                    single,
-                    average,
-                    full,
-                }
-            }
-            "linear" => {
-                let (single, average, full) = three()?;
-                SeekCurve::Linear {
-                    single,
-                    average,
-                    full,
-                }
-            }
-            "constant" => SeekCurve::Constant(fields.required_millis("Constant seek time")?),
-            other => {
-                let message = format!(
-                    "{other} is not supported; supported are extracted, hpl, hplplus10, curve, \
-                     linear and constant"
-                );
-                return Err(fields.error("Seek type", message));
-            }
-        };
-        let rpm = fields.integer("Rotation speed (in rpms)", 60, 60_000)?;
-        let spread = fields.required_number("Percent error in rpms", 0.0, 100.0)?;
-        if spread > 0.0 {
-            self.notes.push(format!(
-                "{}: `Percent error in rpms` is {spread}; the drive turns at its nominal speed, as \
-                 in DiskSim (noise.speed_ppm varies it)",
-                block.file
-            ));
-        }
-        let seek = SeekSpec {
-            read,
-            write: None,
-            head_switch: fields.required_millis("Head switch time")?,
-            write_settle: fields.required_signed_millis("Add. write settling delay")?,
-        };
-        fields.finish()?;
-        Ok((Rotation { rpm: rpm as f64 }, seek))
-    }
-
-    /// A table of distances and times in a file of its own.
-    fn extracted(&mut self, fields: &Fields) -> Result<SeekCurve, ImportError> {
-        let name = fields.required_text("Full seek curve")?;
-        let line = fields
-            .param("Full seek curve")
-            .map_or(0, |param| param.line);
-        let text = self.read(name, &fields.block.file, line)?;
-        let mut points: Vec<(u32, Nanos)> = Vec::new();
-        let mut announced = None;
-        for (index, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if line.is_empty() {
-                continue;
-            }
-            let error = |message: String| ImportError::Syntax {
-                file: name.to_string(),
-                line: index + 1,
-                message,
+                ""
             };
-            if let Some(count) = line.strip_prefix("Seek distances measured:") {
-                let count = count.trim().parse::<usize>();
-                announced = Some(count.map_err(|_| {
-                    error(format!("`{line}` should end in the number of distances"))
-                })?);
-                continue;
-            }
-            let mut parts = line.split(',').map(str::trim);
-            let distance = parts.next().and_then(|text| text.parse::<u32>().ok());
-            let time = parts.next().and_then(|text| text.parse::<f64>().ok());
-            let (Some(distance), Some(time)) = (distance, time) else {
-                return Err(error(format!(
-                    "`{line}` should be `cylinders, milliseconds`"
-                )));
-            };
-            if !(0.0..=4000.0).contains(&time) {
-                return Err(error(format!(
-                    "{time} ms is not allowed; allowed is 0 to 4000"
-                )));
-            }
-            if distance == 0 {
-                self.notes
-                    .push(format!("{name}:{}: a seek over no cylinders", index + 1));
-                continue;
-            }
-            match points.last() {
-                Some(&(last, _)) if last >= distance => {
-                    return Err(error(format!(
-                        "distance {distance} after {last}; distances go up, each once"
-                    )));
-                }
-                _ => points.push((distance, Nanos::from_millis_f64(time))),
-            }
-        }
-        if points.is_empty() {
-            return Err(ImportError::Syntax {
-                file: name.to_string(),
-                line: 1,
-                message: "there are no seek times in it".to_string(),
-            });
-        }
-        if let Some(announced) = announced.filter(|&announced| announced != points.len()) {
-            self.notes.push(format!(
-                "{name}: has {} distances, but announces {announced}; is it complete?",
-                points.len()
+            self.found.warn(format!(
+                "{place} is {block_count}, but the layout has room for {room} blocks; the block count \
+                 is believed, and the last {unused} blocks stay unused{why}"
             ));
         }
-        Ok(SeekCurve::Table {
-            points,
-            interpolation: Interpolation::Linear,
-        })
+        block_count
     }
 
     fn queue(&mut self, fields: &Fields) -> Result<QueueSpec, ImportError> {
         let depth = match fields.count("Max queue length", 0, u32::MAX)? {
             depth @ 1..=256 => depth,
             length => {
-                self.notes
-                    .push(format!("`Max queue length` is {length}; taken as 256"));
+                let place = fields.place("Max queue length");
+                self.found
+                    .note(format!("{place} is {length}; taken as 256"));
                 256
             }
         };
@@ -660,20 +326,21 @@ impl Run<'_> {
         let policy = match scheduler.integer("Scheduling policy", 1, 64)? {
             _ if depth == 1 => FirmwarePolicy::Fifo,
             1 => FirmwarePolicy::Fifo,
-            // The positioning-time algorithms of the manual's table, aged or not.
-            policy @ 8..=16 => {
-                if policy != 8 {
-                    self.notes
-                        .push(format!("`Scheduling policy` {policy}: taken as plain SPTF"));
+            // The positioning-time algorithms of the manual's table are 8 to 16, aged or not.
+            policy => {
+                let place = scheduler.place("Scheduling policy");
+                if (9..=16).contains(&policy) {
+                    self.found
+                        .note(format!("{place} is {policy}; taken as plain SPTF"));
+                } else if policy != 8 {
+                    self.found.note(format!(
+                        "{place} is {policy}, for which drives here have no firmware; taken as SPTF"
+                    ));
                 }
                 FirmwarePolicy::Sptf {
                     margin: Nanos::ZERO,
                     age_cap: None,
                 }
-            }
-            other => {
-                let message = format!("{other} is not supported; supported are 1 and 8 to 16");
-                return Err(scheduler.error("Scheduling policy", message));
             }
         };
         let preseek = match fields.integer("Preseeking level", 0, 2)? {

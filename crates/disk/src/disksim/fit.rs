@@ -1,21 +1,23 @@
-//! Slips and remaps that do not fit.
+//! What DiskSim takes and a profile refuses.
 //!
-//! DiskSim takes any, and computes nonsense for the few sectors concerned; a profile refuses them.
+//! Slips and remaps that do not fit: DiskSim computes nonsense for the few sectors concerned. And
+//! parameters of a buffer that is off, or that shut each other out.
 
+use super::findings::Findings;
 use crate::layout::Layout;
-use crate::profile::{Sparing, Spec, Zone};
+use crate::profile::{ReadAhead, Sparing, Spec, WriteBack, Zone};
 use std::collections::BTreeSet;
 
 /// Leaves out slips that their area has no spares for, and remaps that do not lead to a spare place;
 /// says so in the notes.
-pub(super) fn fit(spec: &mut Spec, notes: &mut Vec<String>) {
+pub(super) fn fit(spec: &mut Spec, found: &mut Findings) {
     for index in 0..spec.layout.zones.len() {
         let zone = &spec.layout.zones[index];
         let slips = fitting_slips(spec, zone);
         let dropped = zone.slips.len() - slips.len();
         spec.layout.zones[index].slips = slips;
         if dropped > 0 {
-            notes.push(format!(
+            found.note(format!(
                 "zone {index}: {dropped} slips have no spare to slip into and were left out"
             ));
         }
@@ -25,9 +27,46 @@ pub(super) fn fit(spec: &mut Spec, notes: &mut Vec<String>) {
         let dropped = zone.remaps.len() - remaps.len();
         spec.layout.zones[index].remaps = remaps;
         if dropped > 0 {
-            notes.push(format!(
+            found.note(format!(
                 "zone {index}: {dropped} defects are not moved to a spare place and were left out"
             ));
+        }
+    }
+}
+
+/// Leaves out what the buffer cannot do as it is; says so in the notes.
+pub(super) fn fit_cache(spec: &mut Spec, found: &mut Findings) {
+    let cache = &mut spec.cache;
+    if !cache.enabled {
+        let uses = cache.read_ahead != ReadAhead::Off
+            || cache.write_back != WriteBack::Off
+            || cache.read_free_sectors;
+        if uses {
+            found.note(
+                "`Enable caching in buffer` is 0; reading ahead, fast writes and free blocks were left \
+                 out",
+            );
+        }
+        cache.read_ahead = ReadAhead::Off;
+        (cache.read_ahead_min, cache.read_ahead_max) = (0, 0);
+        cache.write_back = WriteBack::Off;
+        cache.read_free_sectors = false;
+    }
+    if cache.dedicated_write_segment && cache.segments < 2 {
+        found.note(
+            "`Use separate write segment` is 1, but there is only one segment; it was left out",
+        );
+        cache.dedicated_write_segment = false;
+    }
+    let sneaky = [
+        &mut cache.sneaky_full_read_hits,
+        &mut cache.sneaky_partial_read_hits,
+        &mut cache.sneaky_intermediate_read_hits,
+    ];
+    if spec.bus.hold_for_read && sneaky.iter().any(|hits| **hits) {
+        found.note("`Hold bus entire read xfer` is 1; sneaky read hits were left out");
+        for hits in sneaky {
+            *hits = false;
         }
     }
 }

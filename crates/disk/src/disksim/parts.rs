@@ -2,72 +2,13 @@
 
 use super::ImportError;
 use super::fields::Fields;
+use super::findings::Findings;
 use crate::profile::{
-    CacheSpec, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, SeekCurve, WriteBack,
+    CacheSpec, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, WriteBack,
 };
 use headtime_units::Nanos;
 
-/// Whether skews are parts of a turn; `None` if it is not said.
-pub(super) fn skew_units(fields: &Fields) -> Result<Option<bool>, ImportError> {
-    match fields.text("Skew units")? {
-        None => Ok(None),
-        Some("revolutions") => Ok(Some(true)),
-        Some("sectors") => Ok(Some(false)),
-        Some(other) => {
-            let message = format!("{other} is not allowed; allowed are sectors and revolutions");
-            Err(fields.error("Skew units", message))
-        }
-    }
-}
-
-pub(super) fn hpl(fields: &Fields, first_ten: bool) -> Result<SeekCurve, ImportError> {
-    let key = "HPL seek equation values";
-    // The last one may be -1, which stands for none.
-    let values = fields.numbers(key, fields.required_list(key)?, -1.0)?;
-    let &[
-        split,
-        root_base,
-        root_factor,
-        line_base,
-        line_factor,
-        single,
-    ] = values.as_slice()
-    else {
-        let message = format!("{} values; there are six", values.len());
-        return Err(fields.error(key, message));
-    };
-    if values[..5].iter().any(|&value| value < 0.0) {
-        return Err(fields.error(key, "only the last value may be negative"));
-    }
-    if split > f64::from(1 << 24) || values[1..].iter().any(|&value| value > 4000.0) {
-        return Err(fields.error(
-            key,
-            "cylinders up to 2^24 and milliseconds up to 4000 are allowed",
-        ));
-    }
-    let first = if first_ten {
-        let key = "First ten seek times";
-        let times = fields.numbers(key, fields.required_list(key)?, 0.0)?;
-        if times.len() != 10 || times.iter().any(|&time| time > 4000.0) {
-            return Err(fields.error(key, "should be ten times of up to 4000 ms"));
-        }
-        times.into_iter().map(Nanos::from_millis_f64).collect()
-    } else if single >= 0.0 {
-        vec![Nanos::from_millis_f64(single)]
-    } else {
-        Vec::new()
-    };
-    Ok(SeekCurve::Hpl {
-        split: split as u32,
-        root_base: Nanos::from_millis_f64(root_base),
-        root_factor: Nanos::from_millis_f64(root_factor),
-        line_base: Nanos::from_millis_f64(line_base),
-        line_factor: Nanos::from_millis_f64(line_factor),
-        first,
-    })
-}
-
-pub(super) fn cache(fields: &Fields) -> Result<CacheSpec, ImportError> {
+pub(super) fn cache(fields: &Fields, found: &mut Findings) -> Result<CacheSpec, ImportError> {
     let segments = fields.count("Number of buffer segments", 1, 65_535)?;
     let segment_sectors = fields.count("Segment size (in blks)", 1, u32::MAX)?;
     let read_ahead = match fields.integer("Buffer continuous read", 0, 4)? {
@@ -77,14 +18,20 @@ pub(super) fn cache(fields: &Fields) -> Result<CacheSpec, ImportError> {
         3 => ReadAhead::SegmentFull,
         _ => ReadAhead::NextTrack,
     };
-    let min = fields.count("Minimum read-ahead (blks)", 0, segment_sectors)?;
-    let max = fields.count("Maximum read-ahead (blks)", 0, segment_sectors)?;
+    let segment = ("Segment size (in blks)", segment_sectors);
+    let min = fields.count_up_to("Minimum read-ahead (blks)", 0, segment, found)?;
+    let max = fields.count_up_to("Maximum read-ahead (blks)", 0, segment, found)?;
     let off = read_ahead == ReadAhead::Off;
     Ok(CacheSpec {
         enabled: fields.integer("Enable caching in buffer", 0, 2)? != 0,
         segments,
         segment_sectors,
-        write_segments: fields.count("Maximum number of write segments", 1, segments)?,
+        write_segments: fields.count_up_to(
+            "Maximum number of write segments",
+            1,
+            ("Number of buffer segments", segments),
+            found,
+        )?,
         dedicated_write_segment: fields.flag("Use separate write segment")?,
         read_ahead,
         read_ahead_min: if off { 0 } else { min },
@@ -120,10 +67,10 @@ pub(super) fn cache(fields: &Fields) -> Result<CacheSpec, ImportError> {
     })
 }
 
-pub(super) fn overhead(fields: &Fields) -> Result<OverheadSpec, ImportError> {
+pub(super) fn overhead(fields: &Fields, found: &mut Findings) -> Result<OverheadSpec, ImportError> {
     let scale = fields.required_number("Time scale for overheads", 0.0, 1000.0)?;
-    let time = |key| {
-        let millis = fields.required_number(key, 0.0, 4000.0)?;
+    let mut time = |key| {
+        let millis = fields.measured_millis(key, found)?;
         Ok::<_, ImportError>(Nanos::from_millis_f64(millis * scale))
     };
     let early = EarlyDisconnect {

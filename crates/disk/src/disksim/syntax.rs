@@ -1,15 +1,17 @@
 //! The form of parameter files.
 //!
 //! ```text
-//! file    = { block | "source" WORD | "instantiate" list "as" WORD | "topology" tree }
+//! file    = { block | "source" WORD | "instantiate" names "as" WORD | "topology" tree }
 //! block   = WORD [ WORD ] "{" [ param { "," param } [ "," ] ] "}"
 //! param   = WORDS "=" value
 //! value   = WORDS | "source" WORD | list | block
 //! list    = "[" [ value { "," value } [ "," ] ] "]"
+//! names   = "[" { WORD [ ".." WORD ] [ "," ] } "]"
 //! tree    = WORD WORD "[" { tree [ "," ] } "]"
 //! ```
 //!
-//! `#` begins a comment that lasts to the end of the line.
+//! `#` begins a comment that lasts to the end of the line. A file that a value names holds such a
+//! value, or several with commas between them.
 
 use super::ImportError;
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use std::rc::Rc;
 
 /// Blocks, lists and trees may be nested this deep; real ones are four deep.
 const DEEPEST: usize = 32;
+/// Instances that a file may make by ranges, since a few letters stand for many.
+const MOST_INSTANCES: u32 = 10_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Block {
@@ -56,9 +60,16 @@ pub(super) enum Value {
     Text(String),
     /// The file that holds the value.
     Source(String),
-    /// Items with their lines.
-    List(Vec<(usize, Value)>),
+    List(Vec<Entry>),
     Block(Block),
+}
+
+/// An item of a list, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) file: Rc<str>,
+    pub(super) line: usize,
+    pub(super) value: Value,
 }
 
 #[derive(Clone, Debug)]
@@ -93,15 +104,29 @@ struct Parser {
     at: usize,
     /// The line of the end, for errors there.
     last_line: usize,
+    /// Instances that ranges may still make.
+    instances_left: u32,
 }
 
+/// The values of a file that a value names.
+pub(super) fn parse_values(file: &str, text: &str) -> Result<Vec<Entry>, ImportError> {
+    let mut parser = Parser::new(file, text);
+    let mut entries = Vec::new();
+    while parser.peek().is_some() {
+        entries.push(parser.entry(file, 0)?);
+        match parser.next() {
+            None | Some((_, Token::Mark(','))) => {}
+            Some((line, found)) => {
+                return Err(parser.unexpected(line, &found, "`,` or the end of the file"));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// What stands at the top of a file.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Item>, ImportError> {
-    let mut parser = Parser {
-        file: file.into(),
-        tokens: tokens(text),
-        at: 0,
-        last_line: text.lines().count().max(1),
-    };
+    let mut parser = Parser::new(file, text);
     let mut items = Vec::new();
     while let Some((line, token)) = parser.next() {
         match token {
@@ -145,6 +170,16 @@ fn tokens(text: &str) -> Vec<(usize, Token)> {
 }
 
 impl Parser {
+    fn new(file: &str, text: &str) -> Parser {
+        Parser {
+            file: file.into(),
+            tokens: tokens(text),
+            at: 0,
+            last_line: text.lines().count().max(1),
+            instances_left: MOST_INSTANCES,
+        }
+    }
+
     fn next(&mut self) -> Option<(usize, Token)> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
@@ -223,9 +258,22 @@ impl Parser {
 
     fn instantiate(&mut self) -> Result<Item, ImportError> {
         self.expect('[', "instantiate")?;
-        let mut instances = Vec::new();
+        let mut instances: Vec<String> = Vec::new();
         loop {
             match self.next() {
+                Some((line, Token::Word(word))) if word.contains("..") => {
+                    // The blanks around the points are often left out.
+                    let (from, to) = word.split_once("..").unwrap_or_default();
+                    let from = match from {
+                        "" => instances.pop().unwrap_or_default(),
+                        from => from.to_string(),
+                    };
+                    let to = match to {
+                        "" => self.word("the last name of a range")?,
+                        to => to.to_string(),
+                    };
+                    instances.extend(self.range(line, &from, &to)?);
+                }
                 Some((_, Token::Word(word))) => instances.push(word),
                 Some((_, Token::Mark(','))) => {}
                 Some((_, Token::Mark(']'))) => break,
@@ -242,6 +290,39 @@ impl Parser {
         }
         let of = self.word("the name of a block")?;
         Ok(Item::Instantiate { instances, of })
+    }
+
+    /// The names from `from` to `to`, which differ in a number at their end.
+    fn range(
+        &mut self,
+        line: usize,
+        from: &str,
+        to: &str,
+    ) -> Result<impl Iterator<Item = String> + use<>, ImportError> {
+        let split = |name: &str| {
+            let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            let number = name[stem.len()..].parse::<u32>().ok()?;
+            Some((stem.to_string(), number))
+        };
+        let (stem, first, last) = match (split(from), split(to)) {
+            (Some((stem, first)), Some((other, last))) if stem == other && first <= last => {
+                (stem, first, last)
+            }
+            _ => {
+                let message = format!(
+                    "`{from} .. {to}` should be two names with ascending numbers, as disk0 .. disk5"
+                );
+                return Err(self.error(line, message));
+            }
+        };
+        self.instances_left = match self.instances_left.checked_sub(last - first) {
+            Some(left) => left,
+            None => {
+                let message = format!("ranges of more than {MOST_INSTANCES} instances in all");
+                return Err(self.error(line, message));
+            }
+        };
+        Ok((first..=last).map(move |number| format!("{stem}{number}")))
     }
 
     fn tree(&mut self, instance: String, depth: usize) -> Result<Tree, ImportError> {
@@ -352,6 +433,15 @@ impl Parser {
         }
     }
 
+    fn entry(&mut self, key: &str, depth: usize) -> Result<Entry, ImportError> {
+        let line = self.line();
+        Ok(Entry {
+            file: Rc::clone(&self.file),
+            line,
+            value: self.value(key, depth)?,
+        })
+    }
+
     fn list(&mut self, key: &str, depth: usize) -> Result<Value, ImportError> {
         let mut items = Vec::new();
         loop {
@@ -359,8 +449,7 @@ impl Parser {
                 self.at += 1;
                 break;
             }
-            let line = self.line();
-            items.push((line, self.value(key, depth + 1)?));
+            items.push(self.entry(key, depth + 1)?);
             match self.next() {
                 Some((_, Token::Mark(','))) => {}
                 Some((_, Token::Mark(']'))) => break,

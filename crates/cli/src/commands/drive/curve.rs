@@ -2,7 +2,6 @@
 
 use crate::args::{Curve, CurveFormat};
 use crate::commands::{Context, compare};
-use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, Column, table};
@@ -61,7 +60,7 @@ fn points(learned: &Learned) -> Vec<Point> {
 }
 
 pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = drives::open(&args.drive)?;
+    let profile = context.drive(&args.drive)?;
     // Where nothing can be written, nothing need be learned.
     let picture = args.plot.as_deref().map(compare::picture_file);
     let picture = picture.transpose()?;
