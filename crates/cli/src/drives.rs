@@ -18,7 +18,7 @@ pub fn open(text: &str) -> Result<Profile, Fault> {
 }
 
 /// What is to be said of a drive that was imported on the way.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// Where its files contradict themselves, and which side is believed.
     pub warnings: Vec<String>,

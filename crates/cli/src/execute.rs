@@ -1,5 +1,6 @@
 //! Makes the runs of a scenario, several at a time, and sums them up.
 
+use crate::batch;
 use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
@@ -17,14 +18,15 @@ use headtime_engine::log::{self, Decision, LogSettings, Record};
 use headtime_engine::{Config, Event};
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
 use headtime_sched::{Knowledge, Origin};
-use headtime_sim::{Distribution, Setup};
+use headtime_sim::{Distribution, RunError, Setup};
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
 };
-use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How the runs are made.
@@ -38,6 +40,18 @@ pub struct How {
     pub log: Option<Output>,
     /// Whether to keep when each request came, was issued and was done.
     pub record: bool,
+    /// Asked now and then during a run, on any thread: whether to give up.
+    pub stop: Option<Stop>,
+}
+
+/// Says whether to give up.
+#[derive(Clone)]
+pub struct Stop(pub Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stop({})", (self.0)())
+    }
 }
 
 /// When something happened to a request, in seconds since the start of the run.
@@ -76,11 +90,12 @@ pub struct Outcome {
 }
 
 /// One run of the matrix, one repeat of it.
-struct Made {
+#[derive(Debug)]
+pub struct Made {
     report: headtime_sim::Report,
     marks: Vec<Mark>,
     samples: Vec<Sample>,
-    load: Load,
+    programs: Vec<(&'static str, ProgramOutcome)>,
 }
 
 /// The policy that is told of requests before they come.
@@ -99,6 +114,15 @@ impl Load {
         match self {
             Load::Plain(source) => source.as_mut(),
             Load::Programs(host, _) => host.as_mut(),
+        }
+    }
+
+    /// What programs achieved, each with the name of its benchmark. The host, which may be large, is
+    /// gone then.
+    fn programs(self) -> Vec<(&'static str, ProgramOutcome)> {
+        match self {
+            Load::Plain(_) => Vec::new(),
+            Load::Programs(host, names) => names.into_iter().zip(host.outcome()).collect(),
         }
     }
 }
@@ -123,22 +147,18 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
     }
     progress.begin(tasks.len() as u64);
     let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
-        // Only the first repeat of what is drawn: spans of a long run take much memory.
-        let keep = how.marks.filter(|_| cell < RUNS_MAX && repeat == 0);
-        let record = how.record && repeat == 0;
-        make(prepared, &cells[cell], repeat, keep, record, log, progress)
+        let what = What {
+            // Only the first repeat of what is drawn: spans of a long run take much memory.
+            marks: how.marks.filter(|_| cell < RUNS_MAX && repeat == 0),
+            record: how.record && repeat == 0,
+            log,
+        };
+        let stop = how.stop.as_ref();
+        make(prepared, &cells[cell], repeat, what, stop, progress)
     };
-    let made: Vec<Result<Made, Fault>> = if tasks.len() == 1 || how.jobs == Some(1) {
-        tasks
-            .into_iter()
-            .map(|task| make(task, log.as_mut()))
-            .collect()
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(how.jobs.unwrap_or(0).into())
-            .build()
-            .map_err(|error| Fault::File(format!("cannot start threads: {error}")))?;
-        pool.install(|| tasks.into_par_iter().map(|task| make(task, None)).collect())
+    let made: Vec<Result<Made, Fault>> = match &mut log {
+        Some(log) => vec![make((0, 0), Some(log))],
+        None => batch::all(how.jobs, tasks, |task| make(task, None))?,
     };
     progress.end();
     let mut made = made.into_iter().collect::<Result<Vec<Made>, Fault>>()?;
@@ -191,15 +211,35 @@ fn mix(state: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-fn make(
+/// What to keep of a run beside its figures.
+#[derive(Debug, Default)]
+pub struct What<'a> {
+    /// The head's movements.
+    pub marks: Option<Keep>,
+    /// When each request came, was issued and was done.
+    pub record: bool,
+    /// The log.
+    pub log: Option<&'a mut Output>,
+}
+
+/// Makes one repeat of one run of a scenario.
+///
+/// # Errors
+///
+/// If the run cannot be, or measures nothing; and [`Fault::Interrupted`] if it was given up.
+pub fn make(
     prepared: &Prepared,
     cell: &Cell,
     repeat: u32,
-    keep: Option<Keep>,
-    record: bool,
-    mut log: Option<&mut Output>,
+    what: What<'_>,
+    stop: Option<&Stop>,
     progress: &Progress,
 ) -> Result<Made, Fault> {
+    let What {
+        marks: keep,
+        record,
+        mut log,
+    } = what;
     let scenario = &prepared.scenario;
     let set = &prepared.drives[cell.drive];
     let profile = set.with_firmware(cell.firmware)?;
@@ -224,7 +264,13 @@ fn make(
     };
     let (mut load, goal) = load(prepared, cell, seed)?;
     let mut task = progress.task(goal);
-    let mut note = |now, finished| task.note(now, finished);
+    let mut note = |now, finished| {
+        task.note(now, finished);
+        match stop {
+            Some(stop) if (stop.0)() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
     let mut log_error = None;
     let logs = log.is_some();
     let mut tape = String::new();
@@ -248,9 +294,10 @@ fn make(
         setup.log_settings = log_settings(prepared, cell, &profile, config, seed)?;
     }
     setup.log = (logs || record).then_some(&mut write);
-    setup.progress = progress.is_shown().then_some(&mut note);
-    let mut report = headtime_sim::run(setup).map_err(|error| {
-        Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name))
+    setup.progress = (progress.is_shown() || stop.is_some()).then_some(&mut note);
+    let mut report = headtime_sim::run(setup).map_err(|error| match error {
+        RunError::BrokenOff { .. } => Fault::Interrupted,
+        error => Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name)),
     })?;
     if let Some(fault) = log_error {
         return Err(fault);
@@ -275,7 +322,7 @@ fn make(
         report,
         marks,
         samples: samples(&tape),
-        load,
+        programs: load.programs(),
     })
 }
 
@@ -464,7 +511,12 @@ fn firmware(profile: &Profile) -> Firmware {
     }
 }
 
-fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
+/// Sums up the repeats of one run.
+///
+/// # Errors
+///
+/// If the drive cannot have the firmware that it had.
+pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
     let set = &prepared.drives[cell.drive];
     let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
     let each = |value: &dyn Fn(&headtime_sim::Measured) -> f64| -> Vec<f64> {
@@ -599,18 +651,7 @@ fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<Ori
 
 /// What the programs achieved, averaged over the repeats.
 fn programs(made: &[Made]) -> Vec<ProgramRun> {
-    let mut repeats = Vec::new();
-    let mut names: &[&str] = &[];
-    for made in made {
-        if let Load::Programs(host, of) = &made.load {
-            repeats.push((host.outcome(), made.report.simulated));
-            names = of;
-        }
-    }
-    let Some((first, _)) = repeats.first() else {
-        return Vec::new();
-    };
-    let count = repeats.len() as f64;
+    let count = made.len() as f64;
     let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
     let mean = |values: Vec<f64>| round(values.into_iter().sum::<f64>() / count, 9);
     // Nothing if one repeat has nothing.
@@ -622,14 +663,17 @@ fn programs(made: &[Made]) -> Vec<ProgramRun> {
         let bytes = megabytes(of.bytes_read + of.bytes_written);
         if span > 0.0 { bytes / span } else { 0.0 }
     };
+    let first = made.first().map_or(&[][..], |made| &made.programs);
     (0..first.len())
         .map(|index| {
-            let of: Vec<&ProgramOutcome> = repeats.iter().map(|(all, _)| &all[index]).collect();
+            let of: Vec<&ProgramOutcome> =
+                made.iter().map(|made| &made.programs[index].1).collect();
             let with = |value: &dyn Fn(&ProgramOutcome) -> f64| {
                 mean(of.iter().map(|one| value(one)).collect())
             };
             let ends = of.iter().map(|one| one.ended.map(seconds));
-            let rates = repeats.iter().map(|(all, end)| rate(&all[index], *end));
+            let ends_of_runs = made.iter().map(|made| made.report.simulated);
+            let rates = of.iter().zip(ends_of_runs).map(|(one, end)| rate(one, end));
             let processes = (0..of[0].processes.len()).map(|process| {
                 let with = |value: &dyn Fn(&ProcessOutcome) -> f64| {
                     mean(
@@ -650,7 +694,7 @@ fn programs(made: &[Made]) -> Vec<ProgramRun> {
                 }
             });
             ProgramRun {
-                name: names.get(index).copied().unwrap_or(""),
+                name: first[index].0,
                 program: of[0].program,
                 started_s: with(&|one| seconds(one.started)),
                 ended_s: all(ends.collect()),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// Why a command ended early.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A check did not hold, or a server refused what it was told: exit code 1.

@@ -3,6 +3,7 @@
 //! What is not here: anything that another program would want. This is the only crate that prints.
 
 pub mod args;
+pub mod batch;
 pub mod commands;
 pub mod drives;
 pub mod execute;
@@ -16,3 +17,4 @@ pub mod prepare;
 pub mod progress;
 pub mod report;
 pub mod scenario;
+pub mod stock;

@@ -1,20 +1,19 @@
 //! From a scenario to what its runs need: drives with their changes, the trace on each of them.
 
-use crate::drives;
 use crate::fault::Fault;
 use crate::scenario::{Firmware, Group, Replay, Scenario, Workload};
+use crate::stock::Stock;
 use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
 use headtime_disk::{Layout, Model};
-use headtime_probe::{Learned, curve_of};
+use headtime_probe::Learned;
 use headtime_sched::ServiceCurve;
 use headtime_units::Nanos;
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A scenario with everything read that it names.
 #[derive(Debug)]
@@ -29,6 +28,8 @@ pub struct Prepared {
     pub devices: Vec<String>,
     /// What was assumed or changed on the way, for people.
     pub notes: Vec<String>,
+    /// What it names, drives and files, and a hash of the contents of each.
+    pub sources: Vec<(String, String)>,
 }
 
 /// A drive, and what all runs on it share.
@@ -77,24 +78,6 @@ pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, F
         .map_err(Fault::input)
 }
 
-/// Service-time curves that were learned, so that each is learned but once.
-#[derive(Debug, Default)]
-pub struct Curves(Mutex<BTreeMap<String, Arc<ServiceCurve>>>);
-
-impl Curves {
-    /// Fixes where a drive is probed: what is learned of it has nothing to do with what is run.
-    const SEED: u64 = 1;
-
-    /// The curve of a drive.
-    fn of(&self, profile: &Profile) -> Arc<ServiceCurve> {
-        let mut learned = self.0.lock().expect("learning does not fail");
-        let curve = learned
-            .entry(profile.to_toml())
-            .or_insert_with(|| Arc::new(curve_of(profile, Curves::SEED)));
-        Arc::clone(curve)
-    }
-}
-
 /// A curve from a file, and its text for a hash.
 fn curve_file(file: &str, profile: &Profile) -> Result<(ServiceCurve, String), Fault> {
     let path = Path::new(file);
@@ -117,15 +100,20 @@ fn curve_file(file: &str, profile: &Profile) -> Result<(ServiceCurve, String), F
     Ok((learned.curve(), learned.to_toml()))
 }
 
-/// Reads what a scenario names. Curves that `curves` has are not learned again.
+/// Reads what a scenario names. What `stock` has is not made again.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, is wrong, or does not fit the drive.
-pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
+pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut notes = Vec::new();
+    let mut sources = Vec::new();
     let trace = match &scenario.workload {
-        Workload::Replay(replay) => Some((replay, read(replay)?)),
+        Workload::Replay(replay) => {
+            let (trace, hash) = stock.trace(replay, || read(replay))?;
+            sources.push((replay.file.clone(), hash));
+            Some((replay, trace))
+        }
         Workload::Synthetic(_) | Workload::Programs(_) => None,
     };
     let devices = match &trace {
@@ -136,9 +124,10 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
     let mut hash = Hash::default();
     hash.text(&portable(&scenario).to_toml());
     for name in &scenario.drives {
-        let (profile, findings) = drives::open_with_findings(name)?;
+        let (profile, findings) = stock.profile(name)?;
         notes.extend(findings.warnings);
         notes.extend(findings.notes);
+        sources.push((name.clone(), hash_of(&profile.to_toml())));
         let mut profile = changed(&profile, &scenario.overrides, scenario.noise, name)?;
         let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
         if deepest > profile.queue.depth {
@@ -150,36 +139,43 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
                 .with(|spec: &mut Spec| spec.queue.depth = deepest)
                 .map_err(Fault::input)?;
         }
-        hash.text(&profile.to_toml());
+        let text = profile.to_toml();
+        hash.text(&text);
         let (positions, needs_curve) = (scenario.needs_positions(), scenario.needs_curve());
         let believed = match &scenario.belief {
             Some(name) if positions || needs_curve => {
-                let believed = drives::open(name)?;
-                hash.text(&believed.to_toml());
-                Some(believed)
+                let (believed, _) = stock.profile(name)?;
+                let text = believed.to_toml();
+                hash.text(&text);
+                sources.push((name.clone(), hash_of(&text)));
+                Some((believed, text))
             }
             _ => None,
         };
-        let believed = believed.as_ref().unwrap_or(&profile);
-        let belief = positions.then(|| Arc::new(Model::new(believed)));
+        let (believed, believed_text) = believed
+            .as_ref()
+            .map_or((&profile, &text), |(believed, text)| (believed, text));
+        let belief = positions.then(|| stock.belief(believed, believed_text));
         let curve = match &scenario.curve {
             _ if !needs_curve => None,
             Some(file) => {
                 let (curve, text) = curve_file(file, &profile)?;
                 hash.text(&text);
+                sources.push((file.clone(), hash_of(&text)));
                 Some(Arc::new(curve))
             }
-            None => Some(curves.of(believed)),
+            None => Some(stock.curve(believed, believed_text)),
         };
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
-                let script = script(replay, trace, &devices, &profile)?;
+                let make = || script(replay, trace, &devices, &profile);
+                let script = stock.script(replay, &devices, &profile, make)?;
                 note_changes(&mut notes, &script, &profile);
-                Some(Arc::new(script))
+                Some(script)
             }
         };
-        let layout = Arc::new(Layout::new(&profile));
+        let layout = stock.layout(&profile, &text);
         set.push(DriveSet {
             profile,
             layout,
@@ -201,6 +197,7 @@ pub fn prepare(scenario: Scenario, curves: &Curves) -> Result<Prepared, Fault> {
         hash: hash.finish(),
         devices,
         notes,
+        sources,
         scenario,
     })
 }
@@ -461,9 +458,16 @@ fn portable(scenario: &Scenario) -> Scenario {
     portable
 }
 
+/// The hash of one text.
+pub fn hash_of(text: &str) -> String {
+    let mut hash = Hash::default();
+    hash.text(text);
+    hash.finish()
+}
+
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): short, and the same everywhere.
 #[derive(Debug)]
-struct Hash(u64);
+pub(crate) struct Hash(u64);
 
 impl Default for Hash {
     fn default() -> Hash {
@@ -479,13 +483,13 @@ impl Hash {
     }
 
     /// A text and its end.
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.bytes(&[0]);
     }
 
     /// The requests of a trace.
-    fn trace(&mut self, trace: &Trace) {
+    pub(crate) fn trace(&mut self, trace: &Trace) {
         for request in &trace.requests {
             // One step for eight bytes: a trace may have millions of requests.
             for word in [
@@ -504,7 +508,7 @@ impl Hash {
         }
     }
 
-    fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         format!("{:016x}", self.0)
     }
 }
@@ -529,6 +533,7 @@ pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> Syntheti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drives;
 
     #[test]
     fn a_buffer_switched_off_takes_what_needs_it_along() {

@@ -10,4 +10,4 @@ mod measure;
 mod world;
 
 pub use measure::{Distribution, Measured, PerOrigin};
-pub use world::{Report, RunError, Setup, Swap, run};
+pub use world::{Report, RunError, Setup, Swap, Watch, run};

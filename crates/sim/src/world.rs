@@ -9,6 +9,7 @@ use headtime_sched::{Flags, Op, Request, Scheduler, Tag, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 /// A run to be.
 pub struct Setup<'a> {
@@ -44,9 +45,13 @@ pub struct Setup<'a> {
     pub tell_ahead: bool,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
-    /// Called now and then with the time simulated and the requests finished, for progress.
-    pub progress: Option<&'a mut dyn FnMut(Time, u64)>,
+    /// Called now and then with the time simulated and the requests finished, for progress. Says
+    /// whether to go on.
+    pub progress: Option<Watch<'a>>,
 }
+
+/// Who watches a run.
+pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
 
 /// A scheduler that takes over in flight.
 pub struct Swap {
@@ -186,6 +191,12 @@ pub enum RunError {
         /// How many.
         unfinished: u64,
     },
+    /// Who watched the run broke it off.
+    #[error("broken off at {at}")]
+    BrokenOff {
+        /// When.
+        at: Time,
+    },
 }
 
 /// Progress is reported each time so many events have passed.
@@ -225,7 +236,7 @@ struct World<'a> {
     deadlines: VecDeque<(Time, Tag)>,
     audit: Option<Audit>,
     log: Option<Log<'a>>,
-    progress: Option<&'a mut dyn FnMut(Time, u64)>,
+    progress: Option<Watch<'a>>,
     capacity: Sectors,
     measured: Measured,
     /// The account of the arm at the end of the warm-up.
@@ -354,8 +365,9 @@ impl<'a> World<'a> {
         self.events += 1;
         if self.events.is_multiple_of(PROGRESS_EVENTS)
             && let Some(progress) = &mut self.progress
+            && progress(now, self.engine.stats().finished).is_break()
         {
-            progress(now, self.engine.stats().finished);
+            return Err(RunError::BrokenOff { at: now });
         }
         if self.faults.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, fault)) = self.faults.pop_front() {

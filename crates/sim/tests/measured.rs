@@ -4,9 +4,10 @@ use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
 use headtime_engine::Config;
 use headtime_sched::{Scheduler, Spec, WaitStats};
-use headtime_sim::{Report, Setup, Swap, run};
+use headtime_sim::{Report, RunError, Setup, Swap, run};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 fn drive() -> Profile {
@@ -144,4 +145,26 @@ fn waits_are_reported_of_all_schedulers_of_a_run() {
         "{half:?}"
     );
     assert_eq!(half.waits, half.waits_won + half.waits_lost);
+}
+
+/// Without an end of its own and without a limit: whoever watches is the only one to end it.
+#[test]
+fn a_run_that_is_watched_ends_when_the_watcher_says_so() {
+    let workload = SyntheticSpec::alike(1, 2, &reader(4, (0, 1)));
+    let profile = drive();
+    let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
+    let mut seen = Vec::new();
+    let mut watch = |now: Time, finished: u64| {
+        seen.push((now, finished));
+        match seen.len() {
+            3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let drive = Drive::new(&profile, 1);
+    let mut setup = Setup::new(drive, Config::default(), build("noop"), &mut source);
+    setup.progress = Some(&mut watch);
+    let error = run(setup).expect_err("broken off");
+    assert!(seen.is_sorted() && seen[0].1 > 0, "{seen:?}");
+    assert_eq!(error, RunError::BrokenOff { at: seen[2].0 });
 }

@@ -7,10 +7,11 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::output;
 use crate::plot;
-use crate::prepare::{Curves, Prepared, prepare};
+use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::report::{Host, Report, round};
 use crate::scenario::Scenario;
+use crate::stock::Stock;
 use headtime_units::Nanos;
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +31,7 @@ pub(super) fn compare(
     // Files first: a long run that cannot be written at its end is a pity.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
     let log = log.map(Output::create).transpose()?;
-    let prepared = prepare(scenario, &Curves::default())?;
+    let prepared = prepare(scenario, &Stock::default())?;
     for note in &prepared.notes {
         context.note(note);
     }
@@ -43,6 +44,7 @@ pub(super) fn compare(
         marks,
         log,
         record: false,
+        stop: None,
     };
     let progress = Progress::new(context.progress);
     let clock = Clock::start();

@@ -1,13 +1,14 @@
 //! Makes the runs of figures; those that several figures share are made once.
 
 use super::{Figure, RunOf};
+use crate::batch;
 use crate::execute::{How, Sample, execute};
 use crate::fault::Fault;
-use crate::prepare::{Curves, prepare};
+use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
 use crate::report::Run;
 use crate::scenario::Scenario;
-use rayon::prelude::*;
+use crate::stock::Stock;
 use std::collections::BTreeMap;
 
 /// The runs of several figures.
@@ -87,19 +88,14 @@ impl Runs {
     pub fn make(figures: &[Figure], jobs: Option<u16>, progress: &Progress) -> Result<Runs, Fault> {
         let tasks = tasks(figures);
         progress.begin(tasks.len() as u64);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs.unwrap_or(0).into())
-            .build()
-            .map_err(|error| Fault::File(format!("cannot start threads: {error}")))?;
-        let curves = Curves::default();
+        let stock = Stock::default();
         let make = |(key, task): (String, Task)| {
-            let made = make(&task, &curves).map_err(|fault| fault.of(&task.name))?;
+            let made = make(&task, &stock).map_err(|fault| fault.of(&task.name))?;
             progress.task(Goal::Unknown).done();
             Ok((key, made))
         };
-        let tasks: Vec<(String, Task)> = tasks.into_iter().collect();
         let made: Vec<Result<(String, Made), Fault>> =
-            pool.install(|| tasks.into_par_iter().map(make).collect());
+            batch::all(jobs, tasks.into_iter().collect(), make)?;
         progress.end();
         let made = made.into_iter().collect::<Result<_, _>>()?;
         Ok(Runs { made })
@@ -130,8 +126,8 @@ impl Runs {
     }
 }
 
-fn make(task: &Task, curves: &Curves) -> Result<Made, Fault> {
-    let prepared = prepare(task.scenario.clone(), curves)?;
+fn make(task: &Task, stock: &Stock) -> Result<Made, Fault> {
+    let prepared = prepare(task.scenario.clone(), stock)?;
     let how = How {
         jobs: Some(1),
         record: task.record,

@@ -1,12 +1,13 @@
 //! From a tree to a scenario.
 
 use super::programs;
+use super::runs;
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
 use super::{
     Firmware, Group, MERGE_MAX, OUTSTANDING_MAX, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX,
     Reading, Replay, Scenario, Workload,
 };
-use headtime_disk::profile::by_name;
+use headtime_disk::profile::shipped;
 use headtime_engine::Plug;
 use headtime_sched::{Class, Flags, Spec};
 use headtime_units::{Bytes, Nanos, Time};
@@ -59,7 +60,8 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         })?
         .ok_or_else(|| drive.error("profile", "missing; give for example \"atlas10k\""))?;
     // Names come before files; one that is misspelt has no slash, and mostly no point.
-    let is_file = |text: &str| by_name(text).is_none() && text.contains(['.', '/', '\\']);
+    let is_shipped = |text: &str| shipped().iter().any(|shipped| shipped.name == text);
+    let is_file = |text: &str| !is_shipped(text) && text.contains(['.', '/', '\\']);
     let named = |section: &Section<'_>, key: &str, text: &str| {
         if is_file(text) {
             section.beside(key, text)
@@ -133,9 +135,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         commit_ahead.len(),
         repeats as usize,
     ];
-    let runs = compared
-        .iter()
-        .fold(1_u64, |runs, &count| runs.saturating_mul(count as u64));
+    let runs = runs::count(&compared);
     if runs > RUNS_MAX {
         let problem = format!(
             "with the drives, the options and the repeats these make {runs} runs; allowed are \

@@ -20,28 +20,66 @@ pub struct Cell {
     pub scheduler: Spec,
 }
 
+/// How many combinations there are of so many values each.
+pub fn count(counts: &[usize]) -> u64 {
+    let counts = counts.iter().map(|&count| count as u64);
+    counts.fold(1, u64::saturating_mul)
+}
+
+/// All combinations of so many values each, as the numbers of the values; the last varies fastest.
+pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    (0..count(counts)).map(move |number| {
+        let mut rest = number;
+        let mut values = vec![0; counts.len()];
+        for (value, &count) in values.iter_mut().zip(counts).rev() {
+            *value = (rest % count as u64) as usize;
+            rest /= count as u64;
+        }
+        values
+    })
+}
+
 /// All combinations, schedulers varying fastest, so that those compared stand side by side.
 pub fn cells(scenario: &Scenario) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for drive in 0..scenario.drives.len() {
-        for &firmware in &scenario.firmware {
-            for &depth in &scenario.depths {
-                for &merge in &scenario.merge {
-                    for &commit_ahead in &scenario.commit_ahead {
-                        for scheduler in &scenario.schedulers {
-                            cells.push(Cell {
-                                drive,
-                                firmware,
-                                depth,
-                                merge,
-                                commit_ahead,
-                                scheduler: scheduler.clone(),
-                            });
-                        }
-                    }
-                }
-            }
-        }
+    let counts = [
+        scenario.drives.len(),
+        scenario.firmware.len(),
+        scenario.depths.len(),
+        scenario.merge.len(),
+        scenario.commit_ahead.len(),
+        scenario.schedulers.len(),
+    ];
+    combinations(&counts)
+        .map(|of| Cell {
+            drive: of[0],
+            firmware: scenario.firmware[of[1]],
+            depth: scenario.depths[of[2]],
+            merge: scenario.merge[of[3]],
+            commit_ahead: scenario.commit_ahead[of[4]],
+            scheduler: scenario.schedulers[of[5]].clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_varies_fastest() {
+        let all: Vec<Vec<usize>> = combinations(&[2, 1, 3]).collect();
+        let expected = [
+            [0, 0, 0],
+            [0, 0, 1],
+            [0, 0, 2],
+            [1, 0, 0],
+            [1, 0, 1],
+            [1, 0, 2],
+        ];
+        assert_eq!(all, expected);
+        // Of nothing there is one combination, of no values of something none.
+        assert_eq!(combinations(&[]).collect::<Vec<_>>(), [Vec::<usize>::new()]);
+        assert_eq!(combinations(&[2, 0]).count(), 0);
+        assert_eq!(count(&[1000; 30]), u64::MAX);
     }
-    cells
 }

@@ -1,0 +1,225 @@
+//! What scenarios share, made once however many of them need it and on whatever thread: drives,
+//! learned curves, traces.
+//!
+//! Files are read once. Everything else is found by what it is made of, never by who asked for it, so
+//! that a result does not depend on what was there before.
+
+use crate::drives::{self, Findings};
+use crate::fault::Fault;
+use crate::prepare::Hash;
+use crate::scenario::Replay;
+use headtime_disk::profile::Profile;
+use headtime_disk::{Layout, Model};
+use headtime_probe::curve_of;
+use headtime_sched::ServiceCurve;
+use headtime_workload::{Script, Trace};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Things that were made, by the text of what they are made of; at most so many are kept.
+struct Memo<T> {
+    most: usize,
+    kept: Mutex<Kept<T>>,
+}
+
+struct Kept<T> {
+    /// With the time of the last use.
+    things: BTreeMap<String, (Arc<OnceLock<T>>, u64)>,
+    now: u64,
+}
+
+impl<T: Clone> Memo<T> {
+    fn new(most: usize) -> Memo<T> {
+        Memo {
+            most,
+            kept: Mutex::new(Kept {
+                things: BTreeMap::new(),
+                now: 0,
+            }),
+        }
+    }
+
+    /// The thing of this key; made now if it is not there. Whoever asks for it meanwhile waits, who
+    /// asks for another does not.
+    fn get(&self, key: String, make: impl FnOnce() -> T) -> T {
+        let slot = {
+            let mut kept = self.kept.lock().expect("nothing is made under the lock");
+            kept.now += 1;
+            let now = kept.now;
+            let (slot, used) = kept.things.entry(key).or_default();
+            *used = now;
+            let slot = Arc::clone(slot);
+            if kept.things.len() > self.most {
+                let oldest = kept.things.iter().min_by_key(|(_, (_, used))| *used);
+                let oldest = oldest.map(|(key, _)| key.clone());
+                oldest.and_then(|key| kept.things.remove(&key));
+            }
+            slot
+        };
+        slot.get_or_init(make).clone()
+    }
+}
+
+/// What scenarios share. Small things are kept for good, large ones only if they were used lately.
+pub struct Stock {
+    profiles: Memo<Result<(Profile, Findings), Fault>>,
+    curves: Memo<Arc<ServiceCurve>>,
+    layouts: Memo<Arc<Layout>>,
+    beliefs: Memo<Arc<Model>>,
+    traces: Memo<Result<(Arc<Trace>, String), Fault>>,
+    scripts: Memo<Result<Arc<Script>, Fault>>,
+}
+
+impl fmt::Debug for Stock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stock").finish_non_exhaustive()
+    }
+}
+
+/// Profiles, learned curves: some kilobytes each.
+const SMALL: usize = 4096;
+/// Tables of a drive's seeks: a megabyte each.
+const LARGE: usize = 64;
+/// Traces: tens of megabytes each and more.
+const HUGE: usize = 8;
+
+impl Default for Stock {
+    fn default() -> Stock {
+        Stock {
+            profiles: Memo::new(SMALL),
+            curves: Memo::new(SMALL),
+            layouts: Memo::new(SMALL),
+            beliefs: Memo::new(LARGE),
+            traces: Memo::new(HUGE),
+            scripts: Memo::new(HUGE),
+        }
+    }
+}
+
+impl Stock {
+    /// Fixes where a drive is probed: what is learned of it has nothing to do with what is run.
+    const SEED: u64 = 1;
+
+    /// The profile that a text names, and what is to be said of it if it had to be imported.
+    ///
+    /// # Errors
+    ///
+    /// As [`drives::open`].
+    pub fn profile(&self, name: &str) -> Result<(Profile, Findings), Fault> {
+        let open = || drives::open_with_findings(name);
+        self.profiles.get(name.to_owned(), open)
+    }
+
+    /// The curve that is learned of a drive; `text` is its profile as text.
+    pub fn curve(&self, profile: &Profile, text: &str) -> Arc<ServiceCurve> {
+        let learn = || Arc::new(curve_of(profile, Stock::SEED));
+        self.curves.get(text.to_owned(), learn)
+    }
+
+    /// Where the sectors of a drive are; `text` is its profile as text.
+    pub fn layout(&self, profile: &Profile, text: &str) -> Arc<Layout> {
+        let lay = || Arc::new(Layout::new(profile));
+        self.layouts.get(text.to_owned(), lay)
+    }
+
+    /// What position-aware schedulers believe of a drive; `text` is its profile as text.
+    pub fn belief(&self, profile: &Profile, text: &str) -> Arc<Model> {
+        let model = || Arc::new(Model::new(profile));
+        self.beliefs.get(text.to_owned(), model)
+    }
+
+    /// The trace that a scenario replays, and the hash of its requests.
+    ///
+    /// # Errors
+    ///
+    /// What `read` says.
+    pub fn trace(
+        &self,
+        replay: &Replay,
+        read: impl FnOnce() -> Result<Trace, Fault>,
+    ) -> Result<(Arc<Trace>, String), Fault> {
+        let key = format!("{:?}", (&replay.file, &replay.reading));
+        self.traces.get(key, || {
+            let trace = read()?;
+            let mut hash = Hash::default();
+            hash.trace(&trace);
+            Ok((Arc::new(trace), hash.finish()))
+        })
+    }
+
+    /// Some devices of a trace on a drive.
+    ///
+    /// # Errors
+    ///
+    /// What `make` says.
+    pub fn script(
+        &self,
+        replay: &Replay,
+        devices: &[u32],
+        profile: &Profile,
+        make: impl FnOnce() -> Result<Script, Fault>,
+    ) -> Result<Arc<Script>, Fault> {
+        let geometry = &profile.geometry;
+        let drive = (&profile.name, geometry.capacity, geometry.sector_bytes);
+        let trace = (&replay.file, &replay.reading, replay.fit);
+        let key = format!("{:?}", (trace, devices, drive));
+        self.scripts.get(key, || make().map(Arc::new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn a_thing_is_made_once_though_many_ask() {
+        let memo = Memo::new(8);
+        let made = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let thing = memo.get("a".to_owned(), || {
+                        std::thread::yield_now();
+                        made.fetch_add(1, Ordering::Relaxed)
+                    });
+                    assert_eq!(thing, 0);
+                });
+            }
+        });
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn what_was_not_used_lately_makes_room() {
+        let memo = Memo::new(2);
+        let made = AtomicU32::new(0);
+        let get = |key: &str| {
+            let make = || made.fetch_add(1, Ordering::Relaxed);
+            memo.get(key.to_owned(), make)
+        };
+        assert_eq!((get("a"), get("b"), get("a")), (0, 1, 0));
+        // `b` goes, not `a`.
+        assert_eq!((get("c"), get("a"), get("b")), (2, 0, 3));
+        assert_eq!(memo.kept.lock().unwrap().things.len(), 2);
+    }
+
+    /// Another drive under the same name, and the same under another, are told apart by what they are.
+    #[test]
+    fn drives_are_known_by_their_contents() {
+        let stock = Stock::default();
+        let (drive, _) = stock.profile("atlas10k").unwrap();
+        let slower = drive
+            .with(|spec| spec.overhead.per_command += headtime_units::Nanos::from_micros(500))
+            .unwrap();
+        let curve = |profile: &Profile| stock.curve(profile, &profile.to_toml());
+        assert!(Arc::ptr_eq(&curve(&drive), &curve(&drive)));
+        assert_ne!(curve(&drive), curve(&slower));
+        let fault = stock.profile("atlas10").unwrap_err();
+        assert!(
+            fault.to_string().contains("did you mean `atlas10k`"),
+            "{fault}"
+        );
+    }
+}
