@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod batch;
+pub mod columns;
 pub mod commands;
 pub mod drives;
 pub mod execute;

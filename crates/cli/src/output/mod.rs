@@ -8,7 +8,7 @@ use crate::report::Report;
 use serde::Serialize;
 use std::io::Write;
 
-pub use csv::escaped;
+pub use csv::{escaped, line};
 pub use table::{Column, Terminal, table};
 
 /// How results are written.
