@@ -1,9 +1,10 @@
 //! A search through a tree of files.
 
-use super::{BenchmarkError, Site};
+use super::{BenchmarkError, Part, Site};
 use crate::layout::{Ext3, Ext3Options, LayoutError, Random, TreeSpec, Visit, Written};
-use crate::{Behaviour, File, FileId, HostBuilder, ProcessSpec, Step};
+use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Lba, Nanos, Time};
+use std::sync::Arc;
 
 /// `grep`: searches for a word that is nowhere, each in its own copy of the sources of Linux 2.6.31.
 ///
@@ -80,21 +81,20 @@ impl Default for GrepSpec {
 }
 
 impl GrepSpec {
-    /// Adds the trees and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last. The copies are of one tree, which the seed fixes with everything else
-    /// that is random.
+    /// Lays down the trees. The copies are of one tree, which the seed fixes with everything else that
+    /// is random. There is room for `room` steps that are planned ahead.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, a tree does not fit into its partition, or the partitions do not
-    /// fit on the disk.
-    pub fn add(
+    /// If a number is out of range, a tree does not fit into its partition, the partitions do not fit
+    /// on the disk, or there are more steps.
+    pub(super) fn lay(
         &self,
-        builder: &mut HostBuilder,
+        disk: DiskSize,
         seed: u64,
-        program: u32,
-    ) -> Result<u32, BenchmarkError> {
-        let site = Site::new("grep", builder);
+        room: u64,
+    ) -> Result<Vec<Part<Job>>, BenchmarkError> {
+        let site = Site::new("grep", disk);
         site.check_count("instances", self.instances)?;
         site.check_call("read", self.read)?;
         site.check_size("partition", self.partition)?;
@@ -111,6 +111,8 @@ impl GrepSpec {
             ..TreeSpec::default()
         };
         let plan = tree.plan(seed).map_err(layout)?;
+        let mut copies = Vec::new();
+        let mut planned = 0;
         for number in 0..self.instances {
             let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
             let partition = site.extent(place, self.partition.0)?;
@@ -126,7 +128,7 @@ impl GrepSpec {
             let tree = plan
                 .lay(&mut fs, &mut root, self.written, own)
                 .map_err(layout)?;
-            let mut jobs = Vec::new();
+            let (mut files, mut jobs) = (Vec::new(), Vec::new());
             for visit in tree.walk() {
                 match visit {
                     Visit::Directory(at) => {
@@ -137,15 +139,14 @@ impl GrepSpec {
                     Visit::File(at) => {
                         let file = &tree.files[at as usize];
                         let (size, data) = (file.layout.size, &file.layout.data);
-                        let id = builder
-                            .add_file(File {
-                                extents: data.clone(),
-                                size,
-                            })
-                            .map_err(|error| site.host(error))?;
                         let steps = jobs.len() + 1 + file.layout.indirect.len();
                         let steps = steps as u64 + size.div_ceil(self.read.0);
-                        site.check_plan(builder.room_to_plan(), steps)?;
+                        site.check_plan(room - planned, steps)?;
+                        let own = files.len() as u32;
+                        files.push(File {
+                            extents: data.clone(),
+                            size,
+                        });
                         jobs.push(Job::Block(file.inode_block));
                         let mut indirect = file.layout.indirect.iter().peekable();
                         for offset in (0..size).step_by(self.read.0 as usize) {
@@ -155,17 +156,38 @@ impl GrepSpec {
                             {
                                 jobs.push(Job::Block(next.lba));
                             }
-                            jobs.push(Job::Read(id, offset, len));
+                            jobs.push(Job::Read(own, offset, len));
                         }
                     }
                 }
             }
             // Of directories there are so few that they cannot be too many.
-            builder.planned += jobs.len() as u64;
+            planned = room.min(planned + jobs.len() as u64);
+            copies.push(Part::new(files, jobs));
+        }
+        Ok(copies)
+    }
+
+    /// Adds the trees and processes to a host; programs are numbered from `program` on. Returns the
+    /// number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses a file.
+    pub(super) fn add(
+        &self,
+        copies: &[Part<Job>],
+        builder: &mut HostBuilder,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let site = Site::new("grep", builder.disk());
+        for (number, copy) in (program..).zip(copies) {
+            let ids = copy.add_files(site, builder)?;
             builder.add_process(ProcessSpec {
-                program: program + number,
+                program: number,
                 behaviour: Box::new(Search {
-                    jobs,
+                    jobs: Arc::clone(&copy.jobs),
+                    ids,
                     at: 0,
                     file_cpu: self.file_cpu,
                     kib_cpu: self.kib_cpu,
@@ -179,15 +201,16 @@ impl GrepSpec {
     }
 }
 
-/// One thing to read.
-enum Job {
+/// One thing to read; files by their index.
+pub(super) enum Job {
     Block(Lba),
-    Read(FileId, u64, u64),
+    Read(u32, u64, u64),
 }
 
 /// Reads one thing after the other, and works on what it read of files.
 struct Search {
-    jobs: Vec<Job>,
+    jobs: Arc<[Job]>,
+    ids: Vec<FileId>,
     at: usize,
     file_cpu: Nanos,
     kib_cpu: Nanos,
@@ -211,7 +234,11 @@ impl Behaviour for Search {
                 if offset == 0 {
                     self.work = self.work.saturating_add(self.file_cpu);
                 }
-                Step::Read { file, offset, len }
+                Step::Read {
+                    file: self.ids[file as usize],
+                    offset,
+                    len,
+                }
             }
         }
     }

@@ -33,8 +33,9 @@ pub use tpch::TpcHSpec;
 
 use crate::layout::LayoutError;
 use crate::spec::{PLANNED_MAX, PROCESSES_MAX};
-use crate::{File, HostBuilder, HostError};
+use crate::{DiskSize, File, FileId, HostBuilder, HostError};
 use headtime_units::{Bytes, Extent, Lba, Sectors, nearest};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Bytes of a page of memory and of a block of a file.
@@ -169,6 +170,29 @@ impl BenchmarkSpec {
         }
     }
 
+    /// Works out what is the same on every host with this disk. The seed fixes everything random
+    /// about it.
+    ///
+    /// # Errors
+    ///
+    /// If one of its numbers is out of range, or its data does not fit on the disk, as far as that is
+    /// found out here.
+    pub fn lay(&self, disk: DiskSize, seed: u64) -> Result<Laid, BenchmarkError> {
+        self.lay_within(disk, seed, PLANNED_MAX)
+    }
+
+    /// The same where there is room for `room` steps that are planned ahead.
+    fn lay_within(&self, disk: DiskSize, seed: u64, room: u64) -> Result<Laid, BenchmarkError> {
+        Ok(Laid(match self {
+            BenchmarkSpec::Grep(spec) => Lay::Grep(spec.lay(disk, seed, room)?.into()),
+            BenchmarkSpec::PostMark(spec) => Lay::PostMark(spec.lay(disk, seed, room)?.into()),
+            BenchmarkSpec::ParRead(_)
+            | BenchmarkSpec::TpcH(_)
+            | BenchmarkSpec::MultiThreads(_)
+            | BenchmarkSpec::MpiIo(_) => Lay::Soon(seed),
+        }))
+    }
+
     /// Adds its files and processes to a host. Its programs are numbered from `program` on; returns
     /// the number behind the last. The seed fixes everything random about it.
     ///
@@ -181,14 +205,78 @@ impl BenchmarkSpec {
         seed: u64,
         program: u32,
     ) -> Result<u32, BenchmarkError> {
-        match self {
-            BenchmarkSpec::ParRead(spec) => spec.add(builder, program),
-            BenchmarkSpec::Grep(spec) => spec.add(builder, seed, program),
-            BenchmarkSpec::PostMark(spec) => spec.add(builder, seed, program),
-            BenchmarkSpec::TpcH(spec) => spec.add(builder, program),
-            BenchmarkSpec::MultiThreads(spec) => spec.add(builder, program),
-            BenchmarkSpec::MpiIo(spec) => spec.add(builder, seed, program),
+        let laid = self.lay_within(builder.disk(), seed, builder.room_to_plan())?;
+        self.add_laid(&laid, builder, program)
+    }
+
+    /// Adds its files and processes to a host, as they were laid for a disk of its size.
+    ///
+    /// # Errors
+    ///
+    /// As [`BenchmarkSpec::add`].
+    ///
+    /// # Panics
+    ///
+    /// If they were laid for another benchmark.
+    pub fn add_laid(
+        &self,
+        laid: &Laid,
+        builder: &mut HostBuilder,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        match (self, &laid.0) {
+            (BenchmarkSpec::ParRead(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::Grep(spec), Lay::Grep(laid)) => spec.add(laid, builder, program),
+            (BenchmarkSpec::PostMark(spec), Lay::PostMark(laid)) => {
+                spec.add(laid, builder, program)
+            }
+            (BenchmarkSpec::TpcH(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::MultiThreads(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::MpiIo(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            _ => panic!("laid for another benchmark than {}", self.name()),
         }
+    }
+}
+
+/// What of a benchmark is the same on every host with a disk of one size: the files as they lie, and
+/// what its processes do with them. Worked out once for many runs, and cheap to clone.
+#[derive(Clone)]
+pub struct Laid(Lay);
+
+#[derive(Clone)]
+enum Lay {
+    Grep(Arc<[Part<grep::Job>]>),
+    PostMark(Arc<[Part<postmark::Job>]>),
+    /// Nothing that takes time.
+    Soon(u64),
+}
+
+/// The files of one process, and what it does; files are named there by their index.
+struct Part<J> {
+    files: Vec<File>,
+    jobs: Arc<[J]>,
+}
+
+impl<J> Part<J> {
+    fn new(files: Vec<File>, jobs: Vec<J>) -> Part<J> {
+        Part {
+            files,
+            jobs: jobs.into(),
+        }
+    }
+
+    /// Lays the files down on a host, and counts what is planned; returns their names by their index.
+    fn add_files(
+        &self,
+        site: Site,
+        builder: &mut HostBuilder,
+    ) -> Result<Vec<FileId>, BenchmarkError> {
+        let steps = self.jobs.len() as u64;
+        site.check_plan(builder.room_to_plan(), steps)?;
+        builder.planned += steps;
+        let add = |file: &File| builder.add_file(file.clone());
+        let ids = self.files.iter().map(add).collect::<Result<_, _>>();
+        ids.map_err(|error| site.host(error))
     }
 }
 
@@ -201,8 +289,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(benchmark: &'static str, builder: &HostBuilder) -> Site {
-        let disk = builder.disk();
+    fn new(benchmark: &'static str, disk: DiskSize) -> Site {
         Site {
             benchmark,
             sector_bytes: disk.sector_bytes,

@@ -96,7 +96,7 @@ impl MpiIoSpec {
         seed: u64,
         program: u32,
     ) -> Result<u32, BenchmarkError> {
-        let site = Site::new("mpi-io-test", builder);
+        let site = Site::new("mpi-io-test", builder.disk());
         site.check_count("programs", self.programs)?;
         site.check_count("processes", self.processes)?;
         site.check_processes(builder, "processes", self.programs, self.processes)?;

@@ -74,7 +74,7 @@ impl MultiThreadsSpec {
     ///
     /// If a number is out of range or the files do not fit on the disk.
     pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
-        let site = Site::new("multi-threads", builder);
+        let site = Site::new("multi-threads", builder.disk());
         site.check_count("processes", self.processes)?;
         site.check_count("threads", self.threads)?;
         site.check_processes(builder, "threads", self.processes, self.threads)?;

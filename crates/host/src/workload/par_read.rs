@@ -54,7 +54,7 @@ impl ParReadSpec {
     ///
     /// If a number is out of range or the files do not fit on the disk.
     pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
-        let site = Site::new("par-read", builder);
+        let site = Site::new("par-read", builder.disk());
         site.check_count("processes", self.processes)?;
         site.check_size("file", self.file)?;
         site.check_call("read", self.read)?;

@@ -1,10 +1,11 @@
 //! A mail server's small files.
 
-use super::{BenchmarkError, Site};
+use super::{BenchmarkError, Part, Site};
 use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError, Random};
-use crate::{Behaviour, File, FileId, HostBuilder, ProcessSpec, Step};
+use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Lba, Nanos, Time};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// `postmark`: several instances of PostMark 1.5, each with a directory of small files.
 ///
@@ -86,22 +87,24 @@ impl Default for PostMarkSpec {
 }
 
 impl PostMarkSpec {
-    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last.
+    /// Lays down the files, and works out what each instance does with them; there is room for `room`
+    /// steps in all.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, files do not fit into their partition, or the partitions do not
-    /// fit on the disk.
-    pub fn add(
+    /// If a number is out of range, files do not fit into their partition, the partitions do not fit
+    /// on the disk, or there are more steps.
+    pub(super) fn lay(
         &self,
-        builder: &mut HostBuilder,
+        disk: DiskSize,
         seed: u64,
-        program: u32,
-    ) -> Result<u32, BenchmarkError> {
-        let site = Site::new("postmark", builder);
+        room: u64,
+    ) -> Result<Vec<Part<Job>>, BenchmarkError> {
+        let site = Site::new("postmark", disk);
         self.check(site)?;
         let few = |count: u32| ((f64::from(count) * self.scale) as u32).max(1);
+        let mut instances = Vec::new();
+        let mut planned = 0;
         for number in 0..self.instances {
             let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
             let partition = site.extent(place, self.partition.0)?;
@@ -111,26 +114,40 @@ impl PostMarkSpec {
                 .map_err(|error| site.layout(error))?;
             fs.set_writer(random.bits());
             let counts = (few(self.files), few(self.transactions));
-            let mut run = Run::prepare(self, fs, random, counts, builder.room_to_plan())
+            let mut run = Run::prepare(self, fs, random, counts, room.saturating_sub(planned))
                 .map_err(|error| error.of(site))?;
             if self.metadata_cached {
                 run.jobs.retain(|job| !matches!(job, Job::Load(_)));
             }
-            builder.planned += run.jobs.len() as u64;
-            let mut ids = Vec::with_capacity(run.files.len());
-            for file in run.files {
-                let id = builder
-                    .add_file(File {
-                        extents: file.layout.data,
-                        size: file.before,
-                    })
-                    .map_err(|error| site.host(error))?;
-                ids.push(id);
-            }
+            planned += run.jobs.len() as u64;
+            let files = run.files.into_iter().map(|file| File {
+                extents: file.layout.data,
+                size: file.before,
+            });
+            instances.push(Part::new(files.collect(), run.jobs));
+        }
+        Ok(instances)
+    }
+
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
+    /// number behind the last.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses a file.
+    pub(super) fn add(
+        &self,
+        instances: &[Part<Job>],
+        builder: &mut HostBuilder,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let site = Site::new("postmark", builder.disk());
+        for (number, instance) in (program..).zip(instances) {
+            let ids = instance.add_files(site, builder)?;
             builder.add_process(ProcessSpec {
-                program: program + number,
+                program: number,
                 behaviour: Box::new(Transactions {
-                    jobs: run.jobs,
+                    jobs: Arc::clone(&instance.jobs),
                     ids,
                     at: 0,
                 }),
@@ -176,7 +193,7 @@ struct Mail {
 
 /// One thing to do; files by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Job {
+pub(super) enum Job {
     Think(Nanos),
     Load(Lba),
     Change(Lba),
@@ -435,7 +452,7 @@ fn used(table: &[Option<u32>], random: &mut Random) -> (usize, u32) {
 
 /// Does one thing after the other.
 struct Transactions {
-    jobs: Vec<Job>,
+    jobs: Arc<[Job]>,
     ids: Vec<FileId>,
     at: usize,
 }

@@ -56,8 +56,6 @@ fn read(file: u32, offset: u64, len: u64) -> Step {
     Step::Read { file, offset, len }
 }
 
-use crate::FileId;
-
 #[test]
 fn par_read_reads_files_from_beginning_to_end() {
     let think = Nanos::from_micros(7);
@@ -582,6 +580,56 @@ fn every_benchmark_ends_with_the_bytes_that_it_asked_for() {
             spec.name()
         );
     }
+}
+
+/// Also behind the files of another, whose names shift those of its own.
+#[test]
+fn what_is_laid_once_is_the_same_on_every_host() {
+    for spec in small() {
+        let laid = spec.lay(DISK, 7).unwrap();
+        let mut whole = builder();
+        let first = spec.add(&mut whole, 7, 1).unwrap();
+        let mut apart = builder();
+        assert_eq!(spec.add_laid(&laid, &mut apart, 1), Ok(first));
+        let mut twice = builder();
+        let behind = spec.add_laid(&laid, &mut twice, 1).unwrap();
+        spec.add_laid(&laid, &mut twice, behind).unwrap();
+        assert_eq!(apart.files, whole.files, "{}", spec.name());
+        let (files, whole) = (whole.files.len() as u32, steps(&mut whole));
+        assert_eq!(steps(&mut apart), whole, "{}", spec.name());
+        let twice = steps(&mut twice);
+        let (one, other) = twice.split_at(whole.len());
+        assert_eq!(one, whole, "{}", spec.name());
+        let shifted = |step: &Step| match *step {
+            Step::Read { file, offset, len } => read(file.0 + files, offset, len),
+            Step::Write { file, offset, len } => Step::Write {
+                file: FileId(file.0 + files),
+                offset,
+                len,
+            },
+            Step::Forget(file) => Step::Forget(FileId(file.0 + files)),
+            other => other,
+        };
+        if matches!(laid.0, Lay::Grep(_) | Lay::PostMark(_)) {
+            let moved = whole.iter().map(|(_, steps)| steps.iter().map(shifted));
+            let moved: Vec<Vec<Step>> = moved.map(Iterator::collect).collect();
+            let other = other.iter().map(|(_, steps)| steps.clone());
+            assert_eq!(other.collect::<Vec<_>>(), moved, "{}", spec.name());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "laid for another benchmark than par-read")]
+fn what_is_laid_for_another_is_refused() {
+    let laid = GrepSpec {
+        files: 10,
+        directories: 2,
+        ..GrepSpec::default()
+    };
+    let laid = BenchmarkSpec::Grep(laid).lay(DISK, 1).unwrap();
+    let spec = BenchmarkSpec::ParRead(ParReadSpec::default());
+    let _ = spec.add_laid(&laid, &mut builder(), 1);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl TpcHSpec {
     ///
     /// If a number is out of range or the tables do not fit on the disk.
     pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
-        let site = Site::new("tpch-q19", builder);
+        let site = Site::new("tpch-q19", builder.disk());
         site.check_count("instances", self.instances)?;
         site.check_size("part", self.part)?;
         site.check_size("lineitem", self.lineitem)?;
