@@ -5,10 +5,12 @@
 
 use crate::figure::metric::Metric;
 use crate::report::{OriginRun, ProgramRun, Run, round};
+use serde::Serialize;
 use std::fmt;
 
 /// What stands in a column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Field {
     /// Nothing: it has no such thing.
     Nothing,
@@ -270,17 +272,17 @@ const DEVICE: [Column; 7] = spread!("device", device_ms);
 
 /// The parts of the head time, in seconds or as shares.
 macro_rules! head {
-    ($unit:literal, $value:expr; $($part:ident),+) => {
-        [$(column(concat!("head_", stringify!($part), "_", $unit), $unit, |run| {
+    ($ending:literal, $unit:literal, $value:expr; $($part:ident),+) => {
+        [$(column(concat!("head_", stringify!($part), "_", $ending), $unit, |run| {
             let value: fn(&Run, f64) -> f64 = $value;
             value(run, run.head_time.$part).into()
         })),+]
     };
 }
 
-const HEAD: [Column; 9] = head!("s", |_, time| time;
+const HEAD: [Column; 9] = head!("s", "s", |_, time| time;
     seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle);
-const SHARES: [Column; 9] = head!("pct", share;
+const SHARES: [Column; 9] = head!("pct", "%", share;
     seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle);
 
 /// A part of the head time in % of all of it.

@@ -5,26 +5,27 @@ use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot::{Mark, PARTS, RUNS_MAX};
-use crate::prepare::{Prepared, synthetic};
+use crate::prepare::{DriveSet, Prepared, synthetic};
 use crate::progress::{Goal, Progress};
 use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
     WaitCounts, round,
 };
 use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
+use crate::stock::Stock;
 use headtime_disk::profile::{FirmwarePolicy, Profile, Reference};
 use headtime_disk::{Drive, Part};
 use headtime_engine::log::{self, Decision, LogSettings, Record};
 use headtime_engine::{Config, Event};
+use headtime_host::workload::BenchmarkError;
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
-use headtime_sched::{Knowledge, Origin};
+use headtime_sched::{Knowledge, Origin, Scheduler};
 use headtime_sim::{Distribution, RunError, Setup};
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
 };
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -40,18 +41,17 @@ pub struct How {
     pub log: Option<Output>,
     /// Whether to keep when each request came, was issued and was done.
     pub record: bool,
-    /// Asked now and then during a run, on any thread: whether to give up.
-    pub stop: Option<Stop>,
 }
 
-/// Says whether to give up.
-#[derive(Clone)]
-pub struct Stop(pub Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl fmt::Debug for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stop({})", (self.0)())
-    }
+/// What runs are made with, on any thread.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    /// What they share.
+    pub stock: &'a Stock,
+    /// How far they are.
+    pub progress: &'a Progress,
+    /// Asked now and then during a run: whether to give up.
+    pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// When something happened to a request, in seconds since the start of the run.
@@ -132,7 +132,8 @@ impl Load {
 /// # Errors
 ///
 /// The first in the order of the matrix, whichever failed first in time.
-pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result<Outcome, Fault> {
+pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Outcome, Fault> {
+    let progress = with.progress;
     let cells = cells(&prepared.scenario);
     let repeats = prepared.scenario.repeats as usize;
     let tasks: Vec<(usize, u32)> = (0..cells.len())
@@ -153,8 +154,7 @@ pub fn execute(prepared: &Prepared, mut how: How, progress: &Progress) -> Result
             record: how.record && repeat == 0,
             log,
         };
-        let stop = how.stop.as_ref();
-        make(prepared, &cells[cell], repeat, what, stop, progress)
+        make(prepared, &cells[cell], repeat, what, with)
     };
     let made: Vec<Result<Made, Fault>> = match &mut log {
         Some(log) => vec![make((0, 0), Some(log))],
@@ -232,9 +232,13 @@ pub fn make(
     cell: &Cell,
     repeat: u32,
     what: What<'_>,
-    stop: Option<&Stop>,
-    progress: &Progress,
+    with: With<'_>,
 ) -> Result<Made, Fault> {
+    let With {
+        stock,
+        progress,
+        stop,
+    } = with;
     let What {
         marks: keep,
         record,
@@ -247,13 +251,7 @@ pub fn make(
     let sector_bytes = profile.geometry.sector_bytes;
     // What the drive draws has nothing to do with what the programs draw.
     let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
-    let scheduler = cell
-        .scheduler
-        .build(Knowledge {
-            positioning: set.belief.clone(),
-            curve: set.curve.clone(),
-        })
-        .map_err(Fault::input)?;
+    let scheduler = scheduler(set, cell)?;
     let config = Config {
         depth: cell.depth,
         merge: cell.merge,
@@ -262,12 +260,12 @@ pub fn make(
         plug: scenario.plug,
         hide_origins: scenario.hide_processes,
     };
-    let (mut load, goal) = load(prepared, cell, seed)?;
+    let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
         task.note(now, finished);
         match stop {
-            Some(stop) if (stop.0)() => ControlFlow::Break(()),
+            Some(stop) if stop() => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     };
@@ -390,13 +388,13 @@ fn log_settings(
     Ok(settings.to_settings())
 }
 
-fn load(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Load, Goal), Fault> {
+fn load(prepared: &Prepared, cell: &Cell, seed: u64, stock: &Stock) -> Result<(Load, Goal), Fault> {
     let scenario = &prepared.scenario;
     let set = &prepared.drives[cell.drive];
-    let (capacity, sector_bytes) = (
-        set.profile.geometry.capacity,
-        set.profile.geometry.sector_bytes,
-    );
+    let DiskSize {
+        capacity,
+        sector_bytes,
+    } = disk(set);
     let goal = |requests: Option<u64>| match (scenario.duration, requests) {
         (Some(duration), _) => Goal::Time(duration),
         (None, Some(requests)) => Goal::Requests(requests),
@@ -410,12 +408,11 @@ fn load(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Load, Goal), Fau
             Ok((Load::Plain(Box::new(source)), goal(scenario.requests)))
         }
         Workload::Programs(programs) => {
-            let disk = DiskSize {
-                capacity,
-                sector_bytes,
-            };
-            let load = host(programs, disk, seed)?;
-            Ok((load, goal(None)))
+            let (builder, names) = builder(programs, disk(set), seed, stock)?;
+            let host = builder
+                .build(seed)
+                .map_err(|error| Fault::Input(format!("host: {error}")))?;
+            Ok((Load::Programs(Box::new(host), names), goal(None)))
         }
         Workload::Replay(replay) => {
             let script = set.script.as_ref().expect("a replay has a script");
@@ -434,19 +431,64 @@ fn load(prepared: &Prepared, cell: &Cell, seed: u64) -> Result<(Load, Goal), Fau
     }
 }
 
-fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Result<Load, Fault> {
+/// Finds out whether a run can begin, without beginning it.
+///
+/// # Errors
+///
+/// If the drive cannot have the firmware, the scheduler cannot be built, or the load does not fit on
+/// the drive.
+pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
+    let set = &prepared.drives[cell.drive];
+    set.with_firmware(cell.firmware)?;
+    scheduler(set, cell)?;
+    match &prepared.scenario.workload {
+        Workload::Programs(programs) => {
+            builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
+        }
+        Workload::Synthetic(_) | Workload::Replay(_) => {
+            load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())
+        }
+    }
+}
+
+fn scheduler(set: &DriveSet, cell: &Cell) -> Result<Box<dyn Scheduler>, Fault> {
+    let knowledge = Knowledge {
+        positioning: set.belief.clone(),
+        curve: set.curve.clone(),
+    };
+    cell.scheduler.build(knowledge).map_err(Fault::input)
+}
+
+fn disk(set: &DriveSet) -> DiskSize {
+    let geometry = &set.profile.geometry;
+    DiskSize {
+        capacity: geometry.capacity,
+        sector_bytes: geometry.sector_bytes,
+    }
+}
+
+/// A host with the files and processes of some programs, and the benchmark of each program.
+fn builder(
+    programs: &Programs,
+    disk: DiskSize,
+    seed: u64,
+    stock: &Stock,
+) -> Result<(HostBuilder, Vec<&'static str>), Fault> {
     let fault = |error: HostError| Fault::Input(format!("host: {error}"));
     let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
     let mut names = Vec::new();
     for benchmark in &programs.benchmarks {
         let first = names.len() as u32 + 1;
+        let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
+        let laid = stock
+            .laid(benchmark, disk, mix(seed ^ u64::from(first)))
+            .map_err(fault)?;
         let next = benchmark
-            .add(&mut builder, mix(seed ^ u64::from(first)), first)
-            .map_err(|error| Fault::Input(format!("program: {error}")))?;
+            .add_laid(&laid, &mut builder, first)
+            .map_err(fault)?;
         names.resize(next as usize - 1, benchmark.name());
     }
-    let host = builder.build(seed).map_err(fault)?;
-    Ok(Load::Programs(Box::new(host), names))
+    Ok((builder, names))
 }
 
 /// The spans that a plot may need, in its units.

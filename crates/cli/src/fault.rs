@@ -1,5 +1,6 @@
 //! What goes wrong in a command, and what its exit code is.
 
+use crate::scenario::tree::{Place, TreeError};
 use headtime_serve::shown::one_line;
 use std::fmt::Display;
 use std::io;
@@ -24,6 +25,9 @@ pub enum Fault {
     /// Told to end twice: what was under way was given up: exit code 5.
     #[error("ended at once; what clients had not flushed may be lost")]
     Interrupted,
+    /// Told to end: what is done is kept: exit code 5.
+    #[error("{0}")]
+    Stopped(String),
     /// Nobody reads our output any more; no error: exit code 0.
     #[error("the output was closed")]
     Closed,
@@ -33,11 +37,12 @@ pub enum Fault {
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a check did not hold (reproduce --check, sim fuzz, sim replay-log), or control was refused
+  1  a check did not hold (reproduce --check, sim fuzz, sim replay-log), a combination of a
+     sweep failed, or control was refused
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written, or a socket not be used
-  5  serve or attach was told to end a second time, and did so at once";
+  5  serve or attach was told to end a second time, and did so at once; or a sweep was told to end";
 
 impl Fault {
     /// The code that the process ends with.
@@ -48,8 +53,13 @@ impl Fault {
             Fault::Usage(_) => 2,
             Fault::Input(_) => 3,
             Fault::File(_) => 4,
-            Fault::Interrupted => 5,
+            Fault::Interrupted | Fault::Stopped(_) => 5,
         }
+    }
+
+    /// Whether what was asked for is wrong, and not what this machine makes of it.
+    pub const fn is_about_input(&self) -> bool {
+        matches!(self, Fault::Usage(_) | Fault::Input(_))
     }
 
     /// The same, with whom it befell in front.
@@ -62,6 +72,7 @@ impl Fault {
             Fault::Input(text) => Fault::Input(with(text)),
             Fault::File(text) => Fault::File(with(text)),
             Fault::Interrupted => Fault::Interrupted,
+            Fault::Stopped(text) => Fault::Stopped(with(text)),
             Fault::Closed => Fault::Closed,
         }
     }
@@ -99,6 +110,16 @@ impl Fault {
 /// A file's name on one line: a configuration may hold it, or a trace.
 pub(crate) fn name(path: &Path) -> String {
     one_line(&path.to_string_lossy())
+}
+
+/// What is wrong on the command line is a usage fault, what is wrong in a file is not.
+impl From<TreeError> for Fault {
+    fn from(error: TreeError) -> Fault {
+        match error.place {
+            Place::Option(_) => Fault::usage(error),
+            Place::Line(..) | Place::BuiltIn => Fault::input(error),
+        }
+    }
 }
 
 #[cfg(test)]

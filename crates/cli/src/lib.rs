@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod batch;
+pub mod clock;
 pub mod columns;
 pub mod commands;
 pub mod drives;
@@ -19,3 +20,4 @@ pub mod progress;
 pub mod report;
 pub mod scenario;
 pub mod stock;
+pub mod sweep;

@@ -48,11 +48,18 @@ impl Progress {
         if let Some(bar) = &self.0 {
             bar.set_length(runs * STEPS);
             let style = ProgressStyle::with_template(
-                "{bar:40} {percent:>3} %  {elapsed} gone, {eta} to go",
+                "{bar:40} {percent:>3} %  {msg}{elapsed} gone, {eta} to go",
             );
             if let Ok(style) = style {
                 bar.set_style(style);
             }
+        }
+    }
+
+    /// Says what is done, or how far it is in words.
+    pub fn say(&self, text: &str) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(format!("{text}, "));
         }
     }
 

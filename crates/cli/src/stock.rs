@@ -1,5 +1,5 @@
 //! What scenarios share, made once however many of them need it and on whatever thread: drives,
-//! learned curves, traces.
+//! learned curves, traces, files on disks.
 //!
 //! Files are read once. Everything else is found by what it is made of, never by who asked for it, so
 //! that a result does not depend on what was there before.
@@ -10,6 +10,8 @@ use crate::prepare::Hash;
 use crate::scenario::Replay;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Layout, Model};
+use headtime_host::DiskSize;
+use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
 use headtime_probe::curve_of;
 use headtime_sched::ServiceCurve;
 use headtime_workload::{Script, Trace};
@@ -69,6 +71,7 @@ pub struct Stock {
     beliefs: Memo<Arc<Model>>,
     traces: Memo<Result<(Arc<Trace>, String), Fault>>,
     scripts: Memo<Result<Arc<Script>, Fault>>,
+    laid: Memo<Result<Laid, BenchmarkError>>,
 }
 
 impl fmt::Debug for Stock {
@@ -79,7 +82,7 @@ impl fmt::Debug for Stock {
 
 /// Profiles, learned curves: some kilobytes each.
 const SMALL: usize = 4096;
-/// Tables of a drive's seeks: a megabyte each.
+/// Tables of a drive's seeks, file systems full of files: some megabytes each.
 const LARGE: usize = 64;
 /// Traces: tens of megabytes each and more.
 const HUGE: usize = 8;
@@ -93,6 +96,7 @@ impl Default for Stock {
             beliefs: Memo::new(LARGE),
             traces: Memo::new(HUGE),
             scripts: Memo::new(HUGE),
+            laid: Memo::new(LARGE),
         }
     }
 }
@@ -165,6 +169,23 @@ impl Stock {
         let trace = (&replay.file, &replay.reading, replay.fit);
         let key = format!("{:?}", (trace, devices, drive));
         self.scripts.get(key, || make().map(Arc::new))
+    }
+}
+
+impl Stock {
+    /// The files of a benchmark on a disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`BenchmarkSpec::lay`].
+    pub fn laid(
+        &self,
+        benchmark: &BenchmarkSpec,
+        disk: DiskSize,
+        seed: u64,
+    ) -> Result<Laid, BenchmarkError> {
+        let key = format!("{:?}", (benchmark, disk, seed));
+        self.laid.get(key, || benchmark.lay(disk, seed))
     }
 }
 

@@ -23,5 +23,11 @@ mod pictures;
 mod reproduce;
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/sweep.rs"]
+mod sweep;
+#[path = "cli/sweep_resume.rs"]
+mod sweep_resume;
+#[path = "cli/sweep_wrong.rs"]
+mod sweep_wrong;
 #[path = "cli/traces.rs"]
 mod traces;

@@ -7,6 +7,7 @@ mod output;
 mod reproduce;
 mod serve;
 mod sim;
+mod sweep;
 mod trace;
 
 use crate::fault::EXIT_CODES;
@@ -21,6 +22,7 @@ pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, Run, SimVerb};
+pub use sweep::{Picture, Sweep};
 pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them
@@ -49,6 +51,8 @@ pub enum Verb {
     /// Simulate: compare schedulers on a modelled drive
     #[command(subcommand)]
     Sim(SimVerb),
+    /// Run a scenario for many values of its keys
+    Sweep(Box<Sweep>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]
     Trace(TraceVerb),
@@ -106,6 +110,7 @@ fn after_help() -> String {
         "Examples:\n\
          \x20 headtime sim run\n\
          \x20 headtime sim run --set drive.profile=exos-x18 --set engine.depth=1,4,16\n\
+         \x20 headtime sweep --vary engine.depth=1,4,16 --vary host.read_ahead=0B,128KiB,1MiB --plot depth.svg\n\
          \x20 headtime trace replay mail.trace --profile exos-x18 --scheduler noop,sstf --closed 32\n\
          \x20 headtime drive list\n\
          \x20 headtime reproduce --list\n\n\

@@ -2,7 +2,8 @@
 
 use super::Context;
 use crate::args::OutputOptions;
-use crate::execute::{How, Keep, Outcome, execute, parts_per_request};
+use crate::clock::Clock;
+use crate::execute::{How, Keep, Outcome, With, execute, parts_per_request};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output;
@@ -31,7 +32,8 @@ pub(super) fn compare(
     // Files first: a long run that cannot be written at its end is a pity.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
     let log = log.map(Output::create).transpose()?;
-    let prepared = prepare(scenario, &Stock::default())?;
+    let stock = Stock::default();
+    let prepared = prepare(scenario, &stock)?;
     for note in &prepared.notes {
         context.note(note);
     }
@@ -44,11 +46,15 @@ pub(super) fn compare(
         marks,
         log,
         record: false,
-        stop: None,
     };
     let progress = Progress::new(context.progress);
     let clock = Clock::start();
-    let outcome = execute(&prepared, how, &progress)?;
+    let with = With {
+        stock: &stock,
+        progress: &progress,
+        stop: None,
+    };
+    let outcome = execute(&prepared, how, with)?;
     check_window(options, outcome.longest)?;
     let host = (!options.reproducible).then(|| {
         let wall = clock.seconds();
@@ -112,6 +118,12 @@ fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
 
 /// Begins the file of a picture.
 pub(super) fn picture_file(path: &Path) -> Result<Output, Fault> {
+    is_picture(path)?;
+    Output::create(path)
+}
+
+/// Refuses a name that is none of a picture.
+pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
     let is_svg = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("svg"));
@@ -122,7 +134,7 @@ pub(super) fn picture_file(path: &Path) -> Result<Output, Fault> {
             path.display()
         )));
     }
-    Output::create(path)
+    Ok(())
 }
 
 fn draw(
@@ -201,28 +213,5 @@ fn milliseconds(value: f64) -> String {
         format!("{value:.2} ms")
     } else {
         format!("{value:.0} ms")
-    }
-}
-
-/// The wall clock: what this machine needed is part of a report, unless it is to be reproducible.
-struct Clock(
-    #[expect(
-        clippy::disallowed_types,
-        reason = "measures the host, never the simulation"
-    )]
-    std::time::Instant,
-);
-
-impl Clock {
-    fn start() -> Clock {
-        #[expect(
-            clippy::disallowed_types,
-            reason = "measures the host, never the simulation"
-        )]
-        Clock(std::time::Instant::now())
-    }
-
-    fn seconds(&self) -> f64 {
-        self.0.elapsed().as_secs_f64()
     }
 }

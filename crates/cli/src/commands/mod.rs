@@ -9,7 +9,9 @@ mod generate;
 mod replay_log;
 mod reproduce;
 mod serve;
+mod signals;
 mod sim;
+mod sweep;
 mod trace;
 
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
@@ -86,6 +88,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Sim(SimVerb::Run(args)) => sim::run(args, context),
         Verb::Sim(SimVerb::Fuzz(args)) => sim::fuzz(&args, context),
         Verb::Sim(SimVerb::ReplayLog(args)) => replay_log::replay_log(&args, context),
+        Verb::Sweep(args) => sweep::sweep(*args, context),
         Verb::Trace(TraceVerb::Info(args)) => trace::info(&args, context),
         Verb::Trace(TraceVerb::Convert(args)) => trace::convert(&args, context),
         Verb::Trace(TraceVerb::Replay(args)) => trace::replay(*args, context),

@@ -5,7 +5,7 @@ use super::compare::compare;
 use crate::args::{Fuzz, Run, Schedulers};
 use crate::fault::Fault;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Node, Place, Table, TreeError, Value};
+use crate::scenario::tree::{Node, Place, Table, Value};
 use headtime_sim::fuzz;
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) fn run(args: Run, context: &mut Context<'_>) -> Result<(), Fault> {
     if let Some(seed) = args.seed {
         set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
     }
-    let scenario = Scenario::from_table(&table, place).map_err(tree_fault)?;
+    let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
     if args.print_scenario {
         return context.print(&scenario.to_toml());
     }
@@ -31,12 +31,12 @@ pub(super) fn run(args: Run, context: &mut Context<'_>) -> Result<(), Fault> {
 }
 
 /// Reads a scenario file.
-fn open(path: &Path) -> Result<(Table, Place), Fault> {
+pub(super) fn open(path: &Path) -> Result<(Table, Place), Fault> {
     let file = path.display().to_string();
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
     let text = String::from_utf8(content)
         .map_err(|_| Fault::Input(format!("{file}: is not text in UTF-8; a scenario is TOML")))?;
-    let table = Table::parse(&file, &text).map_err(tree_fault)?;
+    let table = Table::parse(&file, &text).map_err(Fault::from)?;
     Ok((table, Place::Line(Arc::from(file), 1)))
 }
 
@@ -71,27 +71,10 @@ pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Faul
                 "{option}: write KEY=VALUE, as in engine.depth=4"
             )));
         };
-        // A scenario has one kind of load; asking for one drops the others.
-        const LOADS: [&str; 3] = ["workload", "program", "trace"];
-        let table_name = key.split('.').next().unwrap_or_default().trim();
-        if LOADS.contains(&table_name) {
-            for load in LOADS.into_iter().filter(|load| *load != table_name) {
-                if table.remove(load) && load == "program" {
-                    table.remove("host");
-                }
-            }
-        }
-        table.set(&option, key, value.trim()).map_err(tree_fault)?;
+        let node = Node::option(&option, value.trim());
+        Scenario::put(table, key, node).map_err(Fault::from)?;
     }
     Ok(())
-}
-
-/// What is wrong on the command line is a usage fault, what is wrong in a file is not.
-pub(super) fn tree_fault(error: TreeError) -> Fault {
-    match error.place {
-        Place::Option(_) => Fault::usage(error),
-        Place::Line(..) | Place::BuiltIn => Fault::input(error),
-    }
 }
 
 pub(super) fn fuzz(args: &Fuzz, context: &mut Context<'_>) -> Result<(), Fault> {

@@ -6,7 +6,7 @@ pub(super) use record::record;
 
 use super::Context;
 use super::compare::compare;
-use super::sim::{set, set_all, set_schedulers, tree_fault};
+use super::sim::{set, set_all, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, Replay, TextFormat, To};
 use crate::fault::Fault;
 use crate::files::Output;
@@ -550,7 +550,7 @@ pub(super) fn replay(args: Replay, context: &mut Context<'_>) -> Result<(), Faul
     set(&mut table, "TRACE", "title", Value::Text(title));
     set_all(&mut table, &args.set)?;
     let place = Place::Option("trace replay".into());
-    let scenario = Scenario::from_table(&table, place).map_err(tree_fault)?;
+    let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
     if args.print_scenario {
         return context.print(&scenario.to_toml());
     }

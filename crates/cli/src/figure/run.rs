@@ -2,7 +2,7 @@
 
 use super::{Figure, RunOf};
 use crate::batch;
-use crate::execute::{How, Sample, execute};
+use crate::execute::{How, Sample, With, execute};
 use crate::fault::Fault;
 use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
@@ -133,7 +133,12 @@ fn make(task: &Task, stock: &Stock) -> Result<Made, Fault> {
         record: task.record,
         ..How::default()
     };
-    let mut outcome = execute(&prepared, how, &Progress::new(false))?;
+    let with = With {
+        stock,
+        progress: &Progress::new(false),
+        stop: None,
+    };
+    let mut outcome = execute(&prepared, how, with)?;
     let run = outcome.runs.pop().expect("a run for the one scheduler");
     let samples = outcome.samples.pop().unwrap_or_default();
     Ok(Made { run, samples })

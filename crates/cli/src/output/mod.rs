@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::io::Write;
 
 pub use csv::{escaped, line};
-pub use table::{Column, Terminal, table};
+pub use table::{Column, Terminal, measured, table};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

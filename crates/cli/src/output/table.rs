@@ -258,18 +258,23 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<Column>) {
     (shared, columns)
 }
 
+/// Measured values, each with half the width of its confidence interval if it has one; blank where
+/// there is none.
+pub fn measured(name: &str, values: &[Option<(f64, Option<f64>)>]) -> Column {
+    let places = places(values.iter().flatten().map(|(value, _)| *value));
+    let cells = values.iter().map(|value| match value {
+        Some((value, Some(half))) => format!("{value:.places$} ±{half:.0$}", places + 1),
+        Some((value, None)) => format!("{value:.places$}"),
+        None => String::new(),
+    });
+    Column::numbers(name, cells)
+}
+
 fn figures(runs: &[Run]) -> Vec<Column> {
     const RESPONSE: &str = "response ms";
     let number = |name: &str, show: &dyn Fn(&Run) -> (f64, Option<f64>)| {
-        let values: Vec<(f64, Option<f64>)> = runs.iter().map(show).collect();
-        let places = places(values.iter().map(|(value, _)| *value));
-        Column::numbers(
-            name,
-            values.into_iter().map(|(value, half)| match half {
-                Some(half) => format!("{value:.places$} ±{half:.0$}", places + 1),
-                None => format!("{value:.places$}"),
-            }),
-        )
+        let values: Vec<_> = runs.iter().map(|run| Some(show(run))).collect();
+        measured(name, &values)
     };
     let fair = !runs.iter().any(|run| run.recorded);
     let fair = fair.then(|| {

@@ -3,9 +3,10 @@
 //! Ranges that are accepted are drawn behind the values in grey, the paper's numbers as black
 //! strokes.
 
-use super::axis::{Axis, label};
-use super::svg::{Anchor, FAINT, GRID, INK, Path, Style, Svg};
-use super::{EDGE, LINES, WIDTH, across_grid, frame, line_of, lines, wrap};
+use super::axis::Axis;
+use super::chart::{self, Area, across, boxes, curve, different, palette, upright};
+use super::svg::{Anchor, FAINT, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, across_grid, line_of, lines, wrap};
 use crate::execute::Sample;
 use crate::figure::judge::{Measured, MeasuredPoint};
 use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
@@ -63,15 +64,14 @@ fn shown<'a>(figure: &Figure, measured: &'a Measured, plot: &PlotSpec) -> Vec<&'
         .collect()
 }
 
-/// The different values of something, in the order of their first appearance.
-fn different<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
+/// Where a chart is that begins so far down.
+fn below(top: f64) -> Area {
+    Area {
+        left: LEFT,
+        top,
+        right: WIDTH - EDGE,
+        bottom: top + HEIGHT,
     }
-    found
 }
 
 /// The least and largest value to show, zero included.
@@ -90,89 +90,16 @@ fn extent(points: &[&MeasuredPoint]) -> (f64, f64) {
     )
 }
 
-/// The vertical axis with its grid and its label.
-fn upright(svg: &mut Svg, axis: &Axis, top: f64, name: &str) {
-    let bottom = top + HEIGHT;
-    for tick in axis.ticks(6) {
-        let y = axis.at(tick);
-        svg.line((LEFT, y), (WIDTH - EDGE, y), GRID, 1.0);
-        svg.text(LEFT - 6.0, y + 4.0, Anchor::End, Style::SMALL, &label(tick));
-    }
-    svg.upward(
-        LEFT - 56.0,
-        (top + bottom) / 2.0,
-        Anchor::Middle,
-        Style::PLAIN,
-        name,
-    );
-    frame(svg, LEFT, top, WIDTH - EDGE, bottom);
-}
-
-/// The name of the horizontal axis; returns where it ends below.
-fn across(svg: &mut Svg, bottom: f64, name: &str) -> f64 {
-    if name.is_empty() {
-        return bottom + 18.0;
-    }
-    let middle = (LEFT + WIDTH - EDGE) / 2.0;
-    svg.text(middle, bottom + 36.0, Anchor::Middle, Style::PLAIN, name);
-    bottom + 36.0
-}
-
-/// Which line of the palette each series has. A scheduler has the same one in every picture; black is
-/// left to the papers' numbers.
-fn palette(series: &[&str]) -> Vec<usize> {
-    const KNOWN: [(&str, usize); 6] = [
-        ("noop", 0),
-        ("deadline", 1),
-        ("anticipatory", 2),
-        ("cfq", 3),
-        ("stream", 5),
-        ("clairvoyant", 6),
-    ];
-    const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
-    let own = |name: &str| {
-        let known = KNOWN.iter().find(|(scheduler, _)| {
-            name.strip_prefix(scheduler)
-                .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
-        });
-        known.map(|(_, line)| *line)
-    };
-    let mut lines: Vec<Option<usize>> = Vec::new();
-    for name in series {
-        let line = own(name).filter(|line| !lines.contains(&Some(*line)));
-        lines.push(line);
-    }
-    for at in 0..lines.len() {
-        if lines[at].is_none() {
-            let free = FREE.iter().find(|line| !lines.contains(&Some(**line)));
-            // Past the palette, lines meet other dashes.
-            let more = LINES.len() + FREE[at % FREE.len()];
-            lines[at] = Some(free.copied().unwrap_or(more));
-        }
-    }
-    lines.into_iter().flatten().collect()
-}
-
 fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> f64 {
     let series = different(points.iter().map(|point| point.series.as_str()));
     let palette = palette(&series);
     let groups = different(points.iter().map(|point| &point.x));
-    let mut y = top;
-    let mut x = EDGE;
-    for (number, name) in series.iter().enumerate() {
-        let width = 18.0 + Style::PLAIN.width(name) + 14.0;
-        if x + width > WIDTH - EDGE && x > EDGE {
-            (x, y) = (EDGE, y + 18.0);
-        }
-        svg.rect(x, y - 9.0, 12.0, 10.0, line_of(palette[number]).0);
-        svg.text(x + 17.0, y, Anchor::Start, Style::PLAIN, name);
-        x += width;
-    }
-    let top = y + 16.0;
-    let bottom = top + HEIGHT;
+    let names = palette.iter().copied().zip(series.iter().copied());
+    let area = below(boxes(svg, top, names) + 16.0);
+    let bottom = area.bottom;
     let (low, high) = extent(points);
-    let axis = Axis::linear(low, high, bottom, top);
-    upright(svg, &axis, top, &plot.y);
+    let axis = Axis::linear(low, high, bottom, area.top);
+    upright(svg, &axis, area, &plot.y);
     let wide = (WIDTH - EDGE - LEFT) / groups.len().max(1) as f64;
     let bar = (wide * 0.84 / series.len().max(1) as f64).min(60.0);
     for (number, group) in groups.iter().enumerate() {
@@ -190,21 +117,14 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
             let place = place.expect("the series are those of the points");
             let from = middle + bar * (place as f64 - series.len() as f64 / 2.0);
             accepted(svg, &axis, point, from + 1.0, bar - 2.0);
-            let (zero, value) = (axis.at(0.0), axis.at(point.measured));
-            let (upper, lower) = (zero.min(value), zero.max(value));
             let colour = line_of(palette[place]).0;
-            svg.rect(
-                from + bar * 0.2,
-                upper,
-                bar * 0.6,
-                (lower - upper).max(1.0),
-                colour,
-            );
+            let value = point.measured;
+            chart::bar(svg, &axis, from + bar * 0.2, bar * 0.6, value, colour);
             paper(svg, &axis, point, from + 1.0, bar - 2.0);
         }
     }
     svg.line((LEFT, axis.at(0.0)), (WIDTH - EDGE, axis.at(0.0)), INK, 1.0);
-    across(svg, bottom, &plot.x)
+    across(svg, area, &plot.x)
 }
 
 fn accepted(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f64) {
@@ -226,11 +146,10 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     let series = different(points.iter().map(|point| point.series.as_str()));
     let palette = palette(&series);
     let legend = palette.iter().copied().zip(series.iter().copied());
-    let top = lines(svg, top, legend) + 16.0;
-    let bottom = top + HEIGHT;
+    let area = below(lines(svg, top, legend) + 16.0);
     let (low, high) = extent(points);
-    let axis = Axis::linear(low, high, bottom, top);
-    upright(svg, &axis, top, &plot.y);
+    let axis = Axis::linear(low, high, area.bottom, area.top);
+    upright(svg, &axis, area, &plot.y);
     let place = |point: &MeasuredPoint| match &point.x {
         X::Number(x) => *x,
         X::Text(_) => unreachable!("lines are over numbers"),
@@ -240,31 +159,23 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         (low.min(x), high.max(x))
     });
     let x = Axis::linear(least, most, LEFT, WIDTH - EDGE - 10.0);
-    across_grid(svg, &x, 10, top, bottom);
+    across_grid(svg, &x, 10, area.top, area.bottom);
     for point in points {
         let at = x.at(place(point)) - 4.0;
         accepted(svg, &axis, point, at, 8.0);
         paper(svg, &axis, point, at, 8.0);
     }
     for (number, name) in series.iter().enumerate() {
-        let (colour, dash) = line_of(palette[number]);
-        let mut path = Path::default();
-        let mut own: Vec<&&MeasuredPoint> = points
-            .iter()
-            .filter(|point| point.series == *name)
-            .collect();
+        let own = points.iter().filter(|point| point.series == *name);
+        let mut own: Vec<&&MeasuredPoint> = own.collect();
         own.sort_by(|one, other| place(one).total_cmp(&place(other)));
-        for (number, point) in own.into_iter().enumerate() {
-            let (x, y) = (x.at(place(point)), axis.at(point.measured));
-            match number {
-                0 => path.move_to(x, y),
-                _ => path.line_to(x, y),
-            }
-            svg.rect(x - 2.0, y - 2.0, 4.0, 4.0, colour);
-        }
-        svg.path(&path, colour, 1.8, dash);
+        let own: Vec<_> = own
+            .into_iter()
+            .map(|point| Some((x.at(place(point)), axis.at(point.measured))))
+            .collect();
+        curve(svg, &own, palette[number]);
     }
-    across(svg, bottom, &plot.x)
+    across(svg, area, &plot.x)
 }
 
 /// Requests over the time at which they came.
@@ -281,15 +192,14 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
         svg.text(x + 12.0, top, Anchor::Start, Style::PLAIN, name);
         x += 12.0 + Style::PLAIN.width(name) + 14.0;
     }
-    let top = top + 16.0;
-    let bottom = top + HEIGHT;
+    let area = below(top + 16.0);
     let all = || runs.iter().flat_map(|(_, samples)| samples.iter());
     let most = all().map(value).fold(0.0, f64::max);
     let last = all().map(|sample| sample.arrived).fold(0.0, f64::max);
-    let axis = Axis::linear(0.0, most * 1.05, bottom, top);
-    upright(svg, &axis, top, &plot.y);
+    let axis = Axis::linear(0.0, most * 1.05, area.bottom, area.top);
+    upright(svg, &axis, area, &plot.y);
     let x = Axis::linear(0.0, last, LEFT, WIDTH - EDGE - 10.0);
-    across_grid(svg, &x, 8, top, bottom);
+    across_grid(svg, &x, 8, area.top, area.bottom);
     for (number, (_, samples)) in runs.iter().enumerate() {
         // One path for all: a stroke as long as it is wide is a dot.
         let mut path = Path::default();
@@ -300,39 +210,5 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
         }
         svg.path(&path, line_of(palette[number]).0, 2.5, "");
     }
-    across(svg, bottom, &plot.x)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::palette;
-
-    #[test]
-    fn a_scheduler_has_its_colour_in_every_picture() {
-        let all = [
-            "noop",
-            "deadline",
-            "anticipatory",
-            "cfq",
-            "stream",
-            "clairvoyant",
-        ];
-        let whole = palette(&all);
-        for (at, name) in all.iter().enumerate() {
-            assert_eq!(palette(&[name]), [whole[at]], "{name}");
-        }
-        assert_eq!(palette(&["stream(deadline)"]), [whole[4]]);
-        // Another of the same, and one nobody knows, have what is left; none has another's.
-        let mut more = palette(&[
-            "stream, 31 FIFO",
-            "stream, 31 SPTF",
-            "think time 0 us",
-            "cfq",
-        ]);
-        assert_eq!((more[0], more[3]), (whole[4], whole[3]));
-        more.sort_unstable();
-        more.dedup();
-        assert_eq!(more.len(), 4);
-        assert_eq!(palette(&["a"; 20]).len(), 20);
-    }
+    across(svg, area, &plot.x)
 }

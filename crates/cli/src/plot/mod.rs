@@ -5,9 +5,11 @@
 
 mod axis;
 mod breakdown;
+mod chart;
 pub mod curve;
 pub mod figure;
 mod head;
+pub mod multiples;
 mod response;
 mod svg;
 

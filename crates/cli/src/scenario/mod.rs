@@ -14,11 +14,11 @@ use headtime_engine::Plug;
 use headtime_sched::Spec;
 use headtime_units::{Bytes, Nanos, nearest};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
-use tree::{Place, Table, TreeError};
+use tree::{Node, Place, Table, TreeError};
 
 pub use programs::Programs;
 pub use read::{class, class_name};
-pub use runs::{Cell, cells};
+pub use runs::{Cell, alone, cells, combinations, count};
 
 /// A scenario, checked as far as that is possible without its files.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,6 +207,28 @@ impl Scenario {
     /// together; with its place.
     pub fn from_table(table: &Table, place: Place) -> Result<Scenario, TreeError> {
         read::scenario(table, place)
+    }
+
+    /// The first parts of all keys.
+    pub const KEYS: [&'static str; 10] = read::KEYS;
+
+    /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
+    /// a key of one drops the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::set`].
+    pub fn put(table: &mut Table, key: &str, node: Node) -> Result<(), TreeError> {
+        const LOADS: [&str; 3] = ["workload", "program", "trace"];
+        let first = key.split('.').next().unwrap_or_default().trim();
+        if LOADS.contains(&first) {
+            for load in LOADS.into_iter().filter(|load| *load != first) {
+                if table.remove(load) && load == "program" {
+                    table.remove("host");
+                }
+            }
+        }
+        table.set_value(key, node)
     }
 
     /// The effective scenario as TOML, defaults included, always in the same form. Reads back to an

@@ -19,20 +19,27 @@ use headtime_workload::{
 /// Any whole number that TOML can hold.
 const ANY: std::ops::RangeInclusive<u64> = 0..=i64::MAX as u64;
 
+/// The keys of a scenario.
+pub(super) const KEYS: [&str; 10] = [
+    "title",
+    "seed",
+    "schedulers",
+    "drive",
+    "engine",
+    "run",
+    "workload",
+    "trace",
+    "program",
+    "host",
+];
+
 pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeError> {
     let mut top = Section::new(table, place);
-    top.allow(&[
-        "title",
-        "seed",
-        "schedulers",
-        "drive",
-        "engine",
-        "run",
-        "workload",
-        "trace",
-        "program",
-        "host",
-    ])?;
+    if top.has("sweep") {
+        let problem = "is for `headtime sweep`, which runs a scenario for each of its values";
+        return Err(top.error("sweep", problem));
+    }
+    top.allow(&KEYS)?;
     let title = top.text("title")?.map(str::to_owned);
     let seed = top.integer("seed", ANY)?.unwrap_or(1);
     let schedulers = top

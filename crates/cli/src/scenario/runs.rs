@@ -61,6 +61,19 @@ pub fn cells(scenario: &Scenario) -> Vec<Cell> {
         .collect()
 }
 
+/// The scenario of one of the runs of a scenario.
+pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
+    Scenario {
+        schedulers: vec![cell.scheduler.clone()],
+        drives: vec![scenario.drives[cell.drive].clone()],
+        firmware: vec![cell.firmware],
+        depths: vec![cell.depth],
+        merge: vec![cell.merge],
+        commit_ahead: vec![cell.commit_ahead],
+        ..scenario.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

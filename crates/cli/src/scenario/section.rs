@@ -254,17 +254,7 @@ impl<'a> Section<'a> {
         let Some(node) = self.node(key) else {
             return Ok(None);
         };
-        let items = match &node.value {
-            Value::List(list) => list.clone(),
-            Value::Text(text) => split_list(text)
-                .map(|item| Node {
-                    // `--set engine.depth=1,4` is no TOML; its items are.
-                    value: read_value(item, &node.place),
-                    place: node.place.clone(),
-                })
-                .collect(),
-            _ => vec![node.clone()],
-        };
+        let items = items(node);
         if items.is_empty() {
             return Err(self.error(key, "is an empty list; give at least one"));
         }
@@ -434,6 +424,21 @@ impl<'a> Section<'a> {
     /// At the first key that nobody asked for, with the known one that it resembles.
     pub fn finish(self) -> Result<(), TreeError> {
         self.allow(&self.known)
+    }
+}
+
+/// One value or a list of them; a string may itself be a list by comma.
+pub fn items(node: &Node) -> Vec<Node> {
+    match &node.value {
+        Value::List(list) => list.clone(),
+        Value::Text(text) => split_list(text)
+            .map(|item| Node {
+                // `--set engine.depth=1,4` is no TOML; its items are.
+                value: read_value(item, &node.place),
+                place: node.place.clone(),
+            })
+            .collect(),
+        _ => vec![node.clone()],
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-pub use super::section::{Section, split_list};
+pub use super::section::{Section, items, split_list};
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,14 @@ pub enum Value {
 }
 
 impl Value {
+    /// As a person writes it after `--set KEY=`.
+    pub fn text(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            other => plain(other).to_string(),
+        }
+    }
+
     /// What it is, for a message.
     pub(super) fn kind(&self) -> String {
         match self {
@@ -83,6 +91,17 @@ pub struct Node {
     pub value: Value,
     /// Where.
     pub place: Place,
+}
+
+impl Node {
+    /// What stands behind the `=` of an option; see [`Table::set`].
+    pub fn option(option: &str, text: &str) -> Node {
+        let place = Place::Option(option.into());
+        Node {
+            value: read_value(text, &place),
+            place,
+        }
+    }
 }
 
 /// Keys and values, by name.
@@ -117,9 +136,7 @@ impl Table {
     ///
     /// If the key is not one, or leads through something that is no table.
     pub fn set(&mut self, option: &str, key: &str, text: &str) -> Result<(), TreeError> {
-        let place = Place::Option(option.into());
-        let value = read_value(text, &place);
-        self.set_value(key, Node { value, place })
+        self.set_value(key, Node::option(option, text))
     }
 
     /// Sets the value of a dotted key, as [`Table::set`].
@@ -190,6 +207,75 @@ impl Table {
         Ok(())
     }
 
+    /// A dotted key with the number of every entry that it leads through: `workload.size` is
+    /// `workload.0.size` where there is one workload. Two texts of a key have the same.
+    pub fn full_key(&self, key: &str) -> String {
+        let mut full: Vec<String> = Vec::new();
+        let mut here = Some(self);
+        let mut names = key.split('.').map(str::trim).peekable();
+        while let Some(name) = names.next() {
+            full.push(name.to_owned());
+            let found = here.and_then(|table| table.0.get(name));
+            here = match found.map(|node| &node.value) {
+                Some(Value::Table(inner)) => Some(inner),
+                Some(Value::List(list)) if names.peek().is_some() => {
+                    let given = names.peek().and_then(|name| name.parse::<usize>().ok());
+                    let number = match given {
+                        Some(number) => {
+                            names.next();
+                            Some(number)
+                        }
+                        None => (list.len() == 1).then_some(0),
+                    };
+                    full.extend(number.map(|number| number.to_string()));
+                    match number.and_then(|number| list.get(number)) {
+                        Some(Node {
+                            value: Value::Table(inner),
+                            ..
+                        }) => Some(inner),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+        }
+        full.join(".")
+    }
+
+    /// The value of a dotted key, if there is one.
+    pub fn at(&self, key: &str) -> Option<&Node> {
+        let full = self.full_key(key);
+        let mut names = full.split('.');
+        let mut node = self.0.get(names.next()?)?;
+        for name in names {
+            node = match &node.value {
+                Value::Table(inner) => inner.0.get(name)?,
+                Value::List(list) => list.get(name.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        Some(node)
+    }
+
+    /// All values with their dotted keys, as TOML; lists are values.
+    pub fn flat(&self) -> BTreeMap<String, String> {
+        let mut flat = BTreeMap::new();
+        self.flatten("", &mut flat);
+        flat
+    }
+
+    fn flatten(&self, path: &str, flat: &mut BTreeMap<String, String>) {
+        for (key, node) in &self.0 {
+            let path = join(path, key);
+            match &node.value {
+                Value::Table(inner) => inner.flatten(&path, flat),
+                value => {
+                    flat.insert(path, plain(value).to_string());
+                }
+            }
+        }
+    }
+
     /// Removes a key of the top table; says whether it was there.
     pub fn remove(&mut self, key: &str) -> bool {
         self.0.remove(key).is_some()
@@ -215,6 +301,11 @@ impl Table {
                 }
             }
         }
+    }
+
+    /// The keys of the top table and their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.0.iter().map(|(key, node)| (key.as_str(), node))
     }
 
     /// Whether nothing is in it.
@@ -426,6 +517,33 @@ mod tests {
         ] {
             let error = table.set("--set", key, "1").unwrap_err();
             assert_eq!(error.to_string(), format!("--set: {problem}"));
+        }
+    }
+
+    #[test]
+    fn a_key_has_one_full_text() {
+        let table = parse(
+            "[engine]\ndepth = 1\n[[one]]\nn = 1\nm = [7, 8]\n[[two]]\nn = 1\n[[two]]\nn = 2\n",
+        );
+        for (key, full, value) in [
+            ("engine.depth", "engine.depth", Some("1")),
+            (" engine . depth", "engine.depth", Some("1")),
+            ("one.n", "one.0.n", Some("1")),
+            ("one.0.n", "one.0.n", Some("1")),
+            ("one.m", "one.0.m", Some("[7, 8]")),
+            ("one.m.1", "one.0.m.1", Some("8")),
+            ("two.1.n", "two.1.n", Some("2")),
+            // Which of them is not said, and these are not there.
+            ("two.n", "two.n", None),
+            ("two.2.n", "two.2.n", None),
+            ("one.n.x", "one.0.n.x", None),
+            ("engine.deph", "engine.deph", None),
+            ("three.n", "three.n", None),
+            ("", "", None),
+        ] {
+            assert_eq!(table.full_key(key), full);
+            let found = table.at(key).map(|node| node.value.text());
+            assert_eq!(found.as_deref(), value, "{key}");
         }
     }
 

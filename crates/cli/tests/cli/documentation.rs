@@ -108,3 +108,43 @@ fn the_documentation_has_every_key() {
         }
     }
 }
+
+/// Each scenario of the page can be swept, and has as many points as it says.
+#[test]
+fn the_sweeps_of_the_documentation_are_sweeps() {
+    let page = data().join("../../../../docs/sweep.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let directory = scratch("documentation-sweeps");
+    let blocks: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    for (number, (block, runs)) in blocks.iter().zip([72, 8, 14]).enumerate() {
+        let path = directory.join(format!("{number}.toml"));
+        std::fs::write(&path, block).unwrap();
+        let list = stdout(&["sweep", path.to_str().unwrap(), "--list"]);
+        assert!(list.contains(&format!("{runs} combinations")), "{list}");
+    }
+    assert_eq!(blocks.len(), 3);
+    let shipped = data().join("../../../../experiments/read-ahead.toml");
+    let list = stdout(&["sweep", shipped.to_str().unwrap(), "--list"]);
+    assert!(list.contains("144 combinations"), "{list}");
+}
+
+/// Each column, by its name or by that of its kind.
+#[test]
+fn the_documentation_has_every_column_of_a_sweep() {
+    let page = data().join("../../../../docs/sweep.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let csv = stdout(&["sweep", "small.toml", "--vary", "seed=1", "--format", "csv"]);
+    let columns = csv.lines().next().unwrap().split(',').skip(1);
+    for column in columns {
+        let (first, rest) = column.split_once('_').unwrap_or((column, ""));
+        let (kind, unit) = rest.rsplit_once('_').unwrap_or((rest, ""));
+        let named = text.contains(&format!("`{column}`"));
+        let of_kind =
+            text.contains(&format!("`{first}_*_{unit}`")) && text.contains(&format!("`{kind}`"));
+        assert!(named || of_kind, "{column}");
+    }
+}

@@ -10,6 +10,7 @@ fn short_help() {
         ("sim", vec!["sim", "-h"]),
         ("sim-run", vec!["sim", "run", "-h"]),
         ("sim-fuzz", vec!["sim", "fuzz", "-h"]),
+        ("sweep", vec!["sweep", "-h"]),
         ("trace", vec!["trace", "-h"]),
         ("trace-info", vec!["trace", "info", "-h"]),
         ("trace-convert", vec!["trace", "convert", "-h"]),

@@ -1,0 +1,134 @@
+//! `headtime sweep`
+
+use crate::output::Format;
+use crate::sweep::plan::RUNS_MAX;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Run a scenario for many values of its keys
+///
+/// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains it. Every
+/// combination is run, or each key alone around the scenario as it stands, as many at a time as there
+/// are processors. Results are the same bytes however many that are. What goes wrong with one combination is
+/// its result, and does not end the others.
+///
+/// With --out, what is done is kept beside the output, in NAME.partial: the same command goes on where it
+/// was ended. It refuses to if the scenario, a file that it names or headtime itself is another one by then.
+#[derive(Debug, Args)]
+#[command(after_long_help = HELP, allow_negative_numbers = true)]
+pub struct Sweep {
+    /// The scenario; the built-in one if not given
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: Option<PathBuf>,
+    /// Sweep a key over a list, in place of its values in the file; can be repeated
+    ///
+    /// The list is by comma, as in engine.depth=1,4,16, or in brackets as in TOML. Keys vary in the
+    /// order of the file, then of these options, the last one fastest.
+    #[arg(long, value_name = "KEY=LIST")]
+    pub vary: Vec<String>,
+    /// Set a key that is not swept, as in run.duration=60s
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Fixes every random draw
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+    /// Show the combinations, and run nothing
+    #[arg(long, conflicts_with_all = ["out", "restart", "plot", "format"])]
+    pub list: bool,
+    /// Print the scenario of one combination, ready for `headtime sim run`, and run nothing
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["list", "out", "restart", "plot", "format"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub print_scenario: Option<u64>,
+    /// Most runs, repeats included
+    #[arg(long, value_name = "N", default_value_t = RUNS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_runs: u64,
+    /// Where results go: NAME.csv, NAME.json, or a directory
+    ///
+    /// Into a directory, which is made if it ends in a slash, go NAME.csv, NAME.json and NAME.svg, named
+    /// after the scenario. A table still goes to the standard output.
+    #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Table, JSON or CSV; of --out as its name says, if not given
+    ///
+    /// Both have a row for each combination, and one below it for each of its programs and origins where
+    /// there are several.
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
+    pub format: Option<Format>,
+    /// Start anew: drop what a sweep that was ended left beside --out
+    #[arg(long, requires = "out", help_heading = "Output")]
+    pub restart: bool,
+    /// What to draw.
+    #[command(flatten)]
+    pub picture: Picture,
+    /// Runs made at a time; as many as there are processors if not given
+    ///
+    /// Does not change any result.
+    #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+/// What a picture shows.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Picture")]
+pub struct Picture {
+    /// Draw a picture: small charts side by side, of the same scale
+    ///
+    /// What is not said is chosen: along the axis the numbers with most values, a line for each scheduler
+    /// or else for the next, charts side by side and below each other for what is left. Of each key alone: a
+    /// chart for each key.
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// What is measured: columns of the CSV, by comma
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        value_delimiter = ',',
+        default_value = "throughput_mb_s"
+    )]
+    pub metric: Vec<String>,
+    /// The key along the axis; its end is enough if no other has it, as in depth
+    #[arg(long, value_name = "KEY")]
+    pub x: Option<String>,
+    /// The key that has a line for each value
+    #[arg(long, value_name = "KEY")]
+    pub series: Option<String>,
+    /// The key that has a chart for each value, side by side
+    #[arg(long, value_name = "KEY", visible_alias = "columns")]
+    pub panel: Option<String>,
+    /// The key that has a row of charts for each value
+    #[arg(long, value_name = "KEY")]
+    pub rows: Option<String>,
+    /// Show only what has this value; can be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub only: Vec<String>,
+}
+
+impl Picture {
+    /// Whether nothing is said of its arrangement.
+    pub fn is_plain(&self) -> bool {
+        let roles = [&self.x, &self.series, &self.panel, &self.rows];
+        roles.into_iter().all(Option::is_none) && self.only.is_empty()
+    }
+}
+
+const HELP: &str = "\
+In a scenario:
+  [sweep]
+  \"engine.depth\" = [1, 2, 4, 8, 16, 32]        # any key of --set, in the same spelling
+  \"host.read_ahead\" = [\"32KiB\", \"1MiB\"]
+  schedulers = [\"noop\", \"deadline\", \"stream\"]
+
+  [[sweep.together]]                           # these vary as one: as many values each
+  \"drive.profile\" = [\"atlas10k\", \"exos-x18\"]
+  \"workload.range\" = [\"0B..9GB\", \"0B..18TB\"]
+
+  [sweep]                                      # or: each key alone, the others as in the scenario,
+  mode = \"each\"                                # and these pairs of keys
+  pairs = [[\"engine.depth\", \"host.read_ahead\"]]
+
+Examples:
+  headtime sweep depths.toml --out depths.csv --plot depths.svg
+  headtime sweep depths.toml --list
+  headtime sweep depths.toml --print-scenario 17 | headtime sim run /dev/stdin
+  headtime sweep mine.toml --vary engine.depth=1,4,16 --vary seed=1,2,3 --format csv
+  headtime sweep depths.toml --plot reads.svg --x read_ahead --series schedulers --panel depth --metric iops,response_p99_ms";

@@ -1,0 +1,276 @@
+//! `headtime sweep`
+
+use super::Context;
+use super::compare::is_picture;
+use super::signals::signals;
+use super::sim::{open, set, set_all};
+use crate::args;
+use crate::execute::With;
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::output::Format;
+use crate::progress::Progress;
+use crate::scenario::Scenario;
+use crate::scenario::tree::{Place, Table, TreeError, Value};
+use crate::stock::Stock;
+use crate::sweep::journal::{Journal, Kept};
+use crate::sweep::picture::Drawing;
+use crate::sweep::plan::Making;
+use crate::sweep::run::{Running, run};
+use crate::sweep::{Plan, Results, Sweep, output};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// More notes than that say less.
+const NOTES: usize = 8;
+
+pub(super) fn sweep(args: args::Sweep, context: &mut Context<'_>) -> Result<(), Fault> {
+    let targets = Targets::new(&args)?;
+    let (sweep, table, place) = read(&args)?;
+    let stock = Stock::default();
+    let making = Making {
+        most: args.max_runs,
+        jobs: args.jobs,
+        stock: &stock,
+        progress: &Progress::new(context.progress),
+    };
+    let plan = Plan::new(sweep, &table, &place, making)?;
+    for note in plan.notes.iter().take(NOTES) {
+        context.note(note);
+    }
+    if let Some(rest) = plan.notes.len().checked_sub(NOTES).filter(|rest| *rest > 0) {
+        context.note(&format!("and {rest} more of these"));
+    }
+    if args.list {
+        return context.print(&output::text(&plan, None, context.terminal));
+    }
+    if let Some(number) = args.print_scenario {
+        return context.print(&one_scenario(&plan, number)?.to_toml());
+    }
+    let drawing = match Drawing::new(&plan, &args.picture, targets.picture.is_some()) {
+        // Nobody asked for one.
+        Err(fault) if args.picture.plot.is_none() && args.picture.is_plain() => {
+            context.note(&format!("no picture: {fault}"));
+            None
+        }
+        drawing => drawing?,
+    };
+    let (mut journal, kept) = targets.open(&plan, args.restart, context)?;
+    let has = kept.outcomes.len();
+    let signals = signals()?;
+    let running = Running {
+        jobs: args.jobs,
+        with: With {
+            stock: &stock,
+            progress: &Progress::new(context.progress),
+            stop: Some(&|| signals.load(Ordering::Relaxed) > 0),
+        },
+        kept: kept.outcomes,
+        journal: journal.as_mut(),
+    };
+    let results = match run(&plan, running) {
+        Ok(results) => results,
+        Err(Fault::Interrupted) => return Err(stopped(&plan, journal.as_ref(), has)),
+        Err(fault) => return Err(fault),
+    };
+    targets.write(&plan, &results, drawing.as_ref())?;
+    // Only now: until its results stand elsewhere, the journal is all there is of them.
+    if let Some(journal) = journal {
+        journal.remove()?;
+    }
+    context.print(&match targets.standard {
+        Format::Table => output::text(&plan, Some(&results), context.terminal),
+        Format::Json => output::json(&plan, &results),
+        Format::Csv => output::csv(&plan, &results),
+    })?;
+    match results.failed() {
+        0 => Ok(()),
+        failed => Err(Fault::Check(format!(
+            "{failed} of {} combinations failed; the column `error` says why",
+            plan.combinations.len()
+        ))),
+    }
+}
+
+/// What is to vary, the scenario without that, and what stands for its text.
+fn read(args: &args::Sweep) -> Result<(Sweep, Table, Place), Fault> {
+    let (mut table, place) = match &args.scenario {
+        None => (Scenario::default_table(), Place::BuiltIn),
+        Some(path) => open(path)?,
+    };
+    set_all(&mut table, &args.set)?;
+    if let Some(seed) = args.seed {
+        set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
+    }
+    let sweep = Sweep::take(&mut table, &args.vary)?.ok_or_else(|| TreeError {
+        place: place.clone(),
+        key: "sweep".to_owned(),
+        problem: "missing; give [sweep] in the scenario, or --vary KEY=LIST".to_owned(),
+    })?;
+    let settings = args.set.iter().filter_map(|setting| {
+        let (key, _) = setting.split_once('=')?;
+        Some((key.trim(), format!("--set {setting}")))
+    });
+    let seed = args.seed.map(|seed| ("seed", format!("--seed {seed}")));
+    for (key, option) in settings.chain(seed) {
+        if let Some((swept, at)) = sweep.key_at(&table, key) {
+            return Err(Fault::Usage(format!(
+                "{option}: {swept} is swept ({at}); --vary {swept}=.. gives it other values"
+            )));
+        }
+    }
+    Ok((sweep, table, place))
+}
+
+fn one_scenario(plan: &Plan, number: u64) -> Result<&Scenario, Fault> {
+    let count = plan.combinations.len();
+    let at = usize::try_from(number - 1).ok().filter(|at| *at < count);
+    let at = at.ok_or_else(|| {
+        Fault::Usage(format!(
+            "--print-scenario {number}: there are 1 to {count}; --list shows them"
+        ))
+    })?;
+    let combination = &plan.combinations[at];
+    let scenario = combination.scenario.as_ref();
+    scenario.ok_or_else(|| {
+        let error = combination.error.as_deref().unwrap_or_default();
+        Fault::Input(format!("{}: {error}", plan.name(at)))
+    })
+}
+
+/// What to say of a sweep that was told to end.
+fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
+    let all = plan.combinations.len();
+    Fault::Stopped(match journal {
+        Some(journal) => format!(
+            "ended early; {} of {all} combinations are kept in {}, and the same command goes on there",
+            had + journal.added(),
+            journal.path().display()
+        ),
+        None => "ended early; nothing is kept, as there is no --out".to_owned(),
+    })
+}
+
+/// Where everything goes.
+struct Targets {
+    /// What the standard output gets.
+    standard: Format,
+    csv: Option<PathBuf>,
+    json: Option<PathBuf>,
+    picture: Option<PathBuf>,
+    journal: Option<PathBuf>,
+    /// To be made.
+    directory: Option<PathBuf>,
+}
+
+impl Targets {
+    fn new(args: &args::Sweep) -> Result<Targets, Fault> {
+        if let Some(path) = &args.picture.plot {
+            is_picture(path)?;
+        }
+        let mut targets = Targets {
+            standard: args.format.unwrap_or_default(),
+            csv: None,
+            json: None,
+            picture: args.picture.plot.clone(),
+            journal: None,
+            directory: None,
+        };
+        let Some(out) = &args.out else {
+            return Ok(targets);
+        };
+        if args.format == Some(Format::Table) {
+            let problem = "--format table is for the standard output; with --out it is csv or json";
+            return Err(Fault::Usage(problem.to_owned()));
+        }
+        targets.standard = Format::Table;
+        if out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            let stem = args.scenario.as_ref().and_then(|path| path.file_stem());
+            let stem = stem.map_or("sweep".into(), |stem| stem.to_string_lossy());
+            let within = |ending: &str| out.join(format!("{stem}.{ending}"));
+            let wanted = |format| args.format.is_none_or(|given| given == format);
+            targets.csv = wanted(Format::Csv).then(|| within("csv"));
+            targets.json = wanted(Format::Json).then(|| within("json"));
+            targets.picture = targets.picture.or_else(|| Some(within("svg")));
+            targets.journal = Some(within("partial"));
+            targets.directory = Some(out.clone());
+        } else {
+            let ending = out.extension().and_then(|ending| ending.to_str());
+            let by_name = match ending.map(str::to_ascii_lowercase).as_deref() {
+                Some("csv") => Some(Format::Csv),
+                Some("json") => Some(Format::Json),
+                _ => None,
+            };
+            match args.format.or(by_name) {
+                Some(Format::Csv) => targets.csv = Some(out.clone()),
+                Some(Format::Json) => targets.json = Some(out.clone()),
+                _ => {
+                    return Err(Fault::Usage(format!(
+                        "--out {}: in which format? Name it .csv or .json, or give --format csv or \
+                         json; a directory that is to be made ends in a slash",
+                        out.display()
+                    )));
+                }
+            }
+            // A pipe or a device has nothing beside it, and cannot be gone on with.
+            let special = fs::metadata(out).is_ok_and(|found| !found.is_file());
+            targets.journal = (!special).then(|| Journal::beside(out));
+        }
+        Ok(targets)
+    }
+
+    /// Makes sure that results can be written before a long run, and finds what there is of them.
+    fn open(
+        &self,
+        plan: &Plan,
+        restart: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(Option<Journal>, Kept), Fault> {
+        if let Some(directory) = &self.directory {
+            fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
+        }
+        for path in [&self.csv, &self.json, &self.picture].into_iter().flatten() {
+            // Begun and given up: leaves nothing.
+            drop(Output::create(path)?);
+        }
+        let Some(path) = &self.journal else {
+            return Ok((None, Kept::default()));
+        };
+        let (journal, kept) = Journal::open(path, plan, restart)?;
+        let name = path.display();
+        if kept.damaged > 0 {
+            let what = match kept.damaged {
+                1 => "1 line of it is damaged, and is made again".to_owned(),
+                count => format!("{count} lines of it are damaged, and are made again"),
+            };
+            context.note(&format!("{name}: {what}"));
+        }
+        if !kept.outcomes.is_empty() {
+            context.note(&format!(
+                "{name}: goes on there, with {} of {} combinations done",
+                kept.outcomes.len(),
+                plan.combinations.len()
+            ));
+        }
+        Ok((Some(journal), kept))
+    }
+
+    fn write(
+        &self,
+        plan: &Plan,
+        results: &Results,
+        drawing: Option<&Drawing>,
+    ) -> Result<(), Fault> {
+        if let Some(path) = &self.csv {
+            Output::write_all_of(path, &output::csv(plan, results))?;
+        }
+        if let Some(path) = &self.json {
+            Output::write_all_of(path, &output::json(plan, results))?;
+        }
+        if let (Some(path), Some(drawing)) = (&self.picture, drawing) {
+            Output::write_all_of(path, &drawing.draw(plan, results))?;
+        }
+        Ok(())
+    }
+}

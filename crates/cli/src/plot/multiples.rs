@@ -1,0 +1,505 @@
+//! Small charts side by side, all of one scale: a sweep.
+
+use super::axis::Axis;
+use super::chart::{self, Area, across, boxes, curve, palette, upright_grid};
+use super::svg::{Anchor, FAINT, GRID, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, frame, line_of, lines, wrap};
+use headtime_units::{Bytes, Nanos};
+
+/// The left edge of the first charts: room for numbers and the label.
+const LEFT: f64 = 84.0;
+/// Between charts.
+const GAP: f64 = 30.0;
+/// The most charts side by side.
+pub const ACROSS_MAX: usize = 8;
+
+/// A picture to be.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// Its title.
+    pub title: String,
+    /// What was run, in a line or two.
+    pub subtitle: String,
+    /// Its parts, from above.
+    pub blocks: Vec<Block>,
+}
+
+/// Charts of one scale and one legend.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Its heading.
+    pub heading: String,
+    /// What the series are; empty if there is but one that needs no name.
+    pub of_series: String,
+    /// The names of the series.
+    pub series: Vec<String>,
+    /// The charts, row by row.
+    pub rows: Vec<Row>,
+}
+
+/// Charts side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// What they have in common; may be empty.
+    pub name: String,
+    /// The charts.
+    pub charts: Vec<Chart>,
+}
+
+/// One chart.
+#[derive(Clone, Debug, Default)]
+pub struct Chart {
+    /// What it is for; may be empty.
+    pub title: String,
+    /// The label of its horizontal axis.
+    pub x: String,
+    /// The values along it, as text, in their order.
+    pub values: Vec<String>,
+    /// What was measured.
+    pub points: Vec<Point>,
+}
+
+/// A point, or the place of one that is missing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Which series.
+    pub series: usize,
+    /// Which value along the axis.
+    pub at: usize,
+    /// What was measured; nothing if that failed.
+    pub measured: Option<f64>,
+    /// Half the width of its confidence interval.
+    pub half: Option<f64>,
+}
+
+/// The values of texts, if all are numbers, sizes or durations.
+pub fn numbers<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<Vec<f64>> {
+    let all = |read: fn(&str) -> Option<f64>| texts.clone().map(read).collect();
+    let plain: Option<Vec<f64>> =
+        all(|text| text.parse().ok().filter(|value: &f64| value.is_finite()));
+    let sizes = || all(|text| Some(text.parse::<Bytes>().ok()?.0 as f64));
+    let spans = || all(|text| Some(text.parse::<Nanos>().ok()?.as_nanos() as f64));
+    plain.or_else(sizes).or_else(spans)
+}
+
+/// Where values are along a horizontal axis.
+#[derive(Clone, Debug, PartialEq)]
+enum Scale {
+    /// Evenly, in their order: words.
+    Words,
+    /// As numbers.
+    Linear(Vec<f64>),
+    /// By their logarithm; zero, if it is there, stands on its own at the left.
+    Log(Vec<f64>),
+}
+
+impl Scale {
+    /// Logarithmic if all are powers of two of the smallest, or span decades.
+    fn of(texts: &[String]) -> Scale {
+        /// A linear axis would have most values in its first tenth.
+        const SPAN: f64 = 30.0;
+        let Some(values) = numbers(texts.iter().map(String::as_str)) else {
+            return Scale::Words;
+        };
+        let above = || values.iter().copied().filter(|value| *value > 0.0);
+        let least = above().fold(f64::INFINITY, f64::min);
+        let most = above().fold(0.0, f64::max);
+        // The mantissa of a power of two is nothing.
+        let is_power = |value: f64| (value / least).to_bits().trailing_zeros() >= 52;
+        let negative = values.iter().any(|value| *value < 0.0);
+        let log = (above().all(is_power) && most >= 4.0 * least) || most >= SPAN * least;
+        match log && !negative && above().count() > 1 {
+            true => Scale::Log(values),
+            false => Scale::Linear(values),
+        }
+    }
+
+    /// The pixel of each value, from `left` to `right`.
+    fn places(&self, count: usize, left: f64, right: f64) -> Vec<f64> {
+        let (left, right) = (left + 8.0, right - 8.0);
+        match self {
+            Scale::Words => {
+                let wide = (right - left + 16.0) / count.max(1) as f64;
+                (0..count)
+                    .map(|at| left - 8.0 + wide * (at as f64 + 0.5))
+                    .collect()
+            }
+            Scale::Linear(values) => {
+                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                if low >= high {
+                    return vec![(left + right) / 2.0; values.len()];
+                }
+                let axis = Axis::linear(low, high, left, right);
+                values.iter().map(|value| axis.at(*value)).collect()
+            }
+            Scale::Log(values) => {
+                let above = || values.iter().copied().filter(|value| *value > 0.0);
+                let least = above().fold(f64::INFINITY, f64::min);
+                let most = above().fold(0.0, f64::max);
+                let zero = values.contains(&0.0);
+                let first = match zero {
+                    true => left + (right - left) / (count.max(2) - 1) as f64,
+                    false => left,
+                };
+                let axis = Axis::log(least, most, first, right);
+                let place = |value: &f64| if *value > 0.0 { axis.at(*value) } else { left };
+                values.iter().map(place).collect()
+            }
+        }
+    }
+}
+
+/// Draws a picture as SVG text.
+pub fn draw(picture: &Picture) -> String {
+    let mut svg = Svg::new(WIDTH);
+    let mut y = EDGE + 14.0;
+    svg.text(EDGE, y, Anchor::Start, Style::TITLE, &picture.title);
+    let faint = Style {
+        fill: FAINT,
+        ..Style::PLAIN
+    };
+    for line in wrap(&picture.subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
+        y += 18.0;
+        svg.text(EDGE, y, Anchor::Start, faint, &line);
+    }
+    for block in &picture.blocks {
+        y = self::block(&mut svg, y + 34.0, block);
+    }
+    svg.finish(y + EDGE)
+}
+
+fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
+    let mut y = top;
+    svg.text(EDGE, y, Anchor::Start, Style::HEADING, &block.heading);
+    let names: Vec<&str> = block.series.iter().map(String::as_str).collect();
+    let palette = palette(&names);
+    let charts = || block.rows.iter().flat_map(|row| &row.charts);
+    if !block.of_series.is_empty() {
+        let beside = EDGE + Style::HEADING.width(&block.heading) + 14.0;
+        let note = format!("by {}", block.of_series);
+        svg.text(beside, y, Anchor::Start, Style::SMALL, &note);
+        y += 22.0;
+        let legend = palette.iter().copied().zip(names.iter().copied());
+        y = match charts().all(|chart| Scale::of(&chart.values) == Scale::Words) {
+            true => boxes(svg, y, legend),
+            false => lines(svg, y, legend),
+        };
+    }
+    let most = charts().flat_map(|chart| &chart.points);
+    let most = most.filter_map(|point| Some(point.measured? + point.half.unwrap_or(0.0)));
+    let most = most.fold(0.0, f64::max);
+    let wide = block
+        .rows
+        .iter()
+        .map(|row| row.charts.len())
+        .max()
+        .unwrap_or(1);
+    let height = match wide {
+        1 => 300.0,
+        2 => 230.0,
+        3 => 180.0,
+        _ => 150.0,
+    };
+    let width = (WIDTH - EDGE - LEFT - GAP * (wide as f64 - 1.0)) / wide as f64;
+    for (number, row) in block.rows.iter().enumerate() {
+        if !row.name.is_empty() {
+            y += 26.0;
+            svg.text(EDGE, y, Anchor::Start, Style::STRONG, &row.name);
+        }
+        let titled = row.charts.iter().any(|chart| !chart.title.is_empty());
+        let from = y + if titled { 36.0 } else { 16.0 };
+        // Where the charts below have the same axis, its name stands there.
+        let next = block.rows.get(number + 1).map(|next| &next.charts);
+        let mut end = from + height;
+        for (place, chart) in row.charts.iter().enumerate() {
+            let left = LEFT + place as f64 * (width + GAP);
+            let area = Area {
+                left,
+                top: from,
+                right: left + width,
+                bottom: from + height,
+            };
+            let below = next.and_then(|charts| charts.get(place));
+            let name = match below.is_some_and(|below| below.x == chart.x) {
+                true => "",
+                false => &chart.x,
+            };
+            let axis = Axis::linear(0.0, most * 1.06, area.bottom, area.top);
+            end = end.max(self::chart(
+                svg,
+                area,
+                &axis,
+                chart,
+                name,
+                &palette,
+                place == 0,
+            ));
+        }
+        y = end;
+    }
+    y
+}
+
+/// One chart; returns where it ends below.
+fn chart(
+    svg: &mut Svg,
+    area: Area,
+    axis: &Axis,
+    chart: &Chart,
+    name: &str,
+    palette: &[usize],
+    numbers: bool,
+) -> f64 {
+    let title = shortened(&chart.title, Style::STRONG, area.right - area.left);
+    svg.text(
+        area.left,
+        area.top - 10.0,
+        Anchor::Start,
+        Style::STRONG,
+        &title,
+    );
+    upright_grid(svg, axis, area, 5, numbers);
+    let scale = Scale::of(&chart.values);
+    let places = scale.places(chart.values.len(), area.left, area.right);
+    ticks(svg, area, &chart.values, &places, scale == Scale::Words);
+    match scale {
+        Scale::Words => bars(svg, area, axis, chart, &places, palette),
+        Scale::Linear(_) | Scale::Log(_) => over(svg, area, axis, chart, &places, palette),
+    }
+    frame(svg, area.left, area.top, area.right, area.bottom);
+    across(svg, area, name)
+}
+
+/// The values along the axis, as many as there is room for: the ends first.
+fn ticks(svg: &mut Svg, area: Area, values: &[String], places: &[f64], words: bool) {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|one, other| places[*one].total_cmp(&places[*other]));
+    if order.len() > 2 {
+        // The last one before those between.
+        let last = order.pop().expect("there are three");
+        order.insert(1, last);
+    }
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    let most = (area.right - area.left) / values.len().max(1) as f64;
+    for at in order {
+        let x = places[at];
+        if !words {
+            svg.line((x, area.top), (x, area.bottom), GRID, 1.0);
+        }
+        let text = match words {
+            true => shortened(&values[at], Style::SMALL, most - 4.0),
+            false => values[at].clone(),
+        };
+        let half = Style::SMALL.width(&text) / 2.0 + 3.0;
+        let free = |(from, to): &(f64, f64)| x + half <= *from || x - half >= *to;
+        if taken.iter().all(free) {
+            taken.push((x - half, x + half));
+            let below = area.bottom + 16.0;
+            svg.text(x, below, Anchor::Middle, Style::SMALL, &text);
+        }
+    }
+}
+
+/// So much of a text as there is room for.
+fn shortened(text: &str, style: Style, width: f64) -> String {
+    if style.width(text) <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for letter in text.chars() {
+        if style.width(&format!("{short}{letter}…")) > width {
+            break;
+        }
+        short.push(letter);
+    }
+    format!("{short}…")
+}
+
+fn over(svg: &mut Svg, area: Area, axis: &Axis, chart: &Chart, places: &[f64], palette: &[usize]) {
+    for (series, line) in palette.iter().enumerate() {
+        let own = chart.points.iter().filter(|point| point.series == series);
+        let mut own: Vec<&Point> = own.collect();
+        own.sort_by(|one, other| places[one.at].total_cmp(&places[other.at]));
+        for point in &own {
+            let x = places[point.at];
+            match point.measured {
+                Some(value) => interval(svg, axis, x, value, point.half, line_of(*line).0),
+                None => cross(svg, x, area.bottom - 7.0, line_of(*line).0),
+            }
+        }
+        let points = own
+            .iter()
+            .map(|point| Some((places[point.at], axis.at(point.measured?))));
+        curve(svg, &points.collect::<Vec<_>>(), *line);
+    }
+}
+
+fn bars(svg: &mut Svg, area: Area, axis: &Axis, chart: &Chart, places: &[f64], palette: &[usize]) {
+    let wide = (area.right - area.left) / places.len().max(1) as f64;
+    let width = (wide * 0.84 / palette.len().max(1) as f64).min(60.0);
+    for point in &chart.points {
+        let side = point.series as f64 - palette.len() as f64 / 2.0;
+        let from = places[point.at] + width * side;
+        let middle = from + width / 2.0;
+        let colour = line_of(palette[point.series]).0;
+        match point.measured {
+            Some(value) => {
+                chart::bar(svg, axis, from + width * 0.1, width * 0.8, value, colour);
+                interval(svg, axis, middle, value, point.half, INK);
+            }
+            None => cross(svg, middle, area.bottom - 7.0, colour),
+        }
+    }
+}
+
+/// A confidence interval.
+fn interval(svg: &mut Svg, axis: &Axis, x: f64, value: f64, half: Option<f64>, colour: &str) {
+    if let Some(half) = half.filter(|half| *half > 0.0) {
+        let (low, high) = (axis.at(value - half), axis.at(value + half));
+        svg.line((x, low), (x, high), colour, 1.0);
+    }
+}
+
+/// What stands where a combination failed.
+fn cross(svg: &mut Svg, x: f64, y: f64, colour: &str) {
+    let mut path = Path::default();
+    path.move_to(x - 4.0, y - 4.0);
+    path.line_to(x + 4.0, y + 4.0);
+    path.move_to(x - 4.0, y + 4.0);
+    path.line_to(x + 4.0, y - 4.0);
+    svg.path(&path, colour, 1.6, "");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn powers_of_two_and_decades_have_a_logarithmic_axis() {
+        let is_log = |values: &[&str]| matches!(Scale::of(&texts(values)), Scale::Log(_));
+        assert!(is_log(&["1", "2", "4", "32"]));
+        assert!(is_log(&["32KiB", "1MiB", "128KiB"]));
+        assert!(is_log(&["0B", "4KiB", "64KiB"]));
+        assert!(is_log(&["100us", "1ms", "10ms", "1s"]));
+        assert!(!is_log(&["1", "2"]));
+        assert!(!is_log(&["1", "2", "3", "4"]));
+        assert!(!is_log(&["0", "1", "2"]));
+        assert!(!is_log(&["-1", "2", "64"]));
+        assert!(!is_log(&["0", "64"]));
+        assert_eq!(Scale::of(&texts(&["4KiB", "10ms"])), Scale::Words);
+        assert_eq!(Scale::of(&texts(&["noop", "4"])), Scale::Words);
+        assert_eq!(Scale::of(&texts(&["inf", "4"])), Scale::Words);
+        let linear = Scale::of(&texts(&["30ms", "10ms"]));
+        assert_eq!(linear, Scale::Linear(vec![3e7, 1e7]));
+    }
+
+    #[test]
+    fn zero_stands_left_of_a_logarithmic_axis() {
+        let scale = Scale::of(&texts(&["0B", "4KiB", "8KiB", "16KiB"]));
+        assert_eq!(scale.places(4, 92.0, 408.0), [100.0, 200.0, 300.0, 400.0]);
+        let scale = Scale::of(&texts(&["1", "2", "4"]));
+        assert_eq!(scale.places(3, 92.0, 308.0), [100.0, 200.0, 300.0]);
+        // One value alone is in the middle.
+        let scale = Scale::of(&texts(&["5"]));
+        assert_eq!(scale.places(1, 0.0, 100.0), [50.0]);
+    }
+
+    fn picture() -> Picture {
+        let point = |series, at, measured| Point {
+            series,
+            at,
+            measured,
+            half: Some(0.5),
+        };
+        let chart = |title: &str, values: &[&str]| Chart {
+            title: title.to_owned(),
+            x: "engine.depth".to_owned(),
+            values: texts(values),
+            points: (0..values.len())
+                .flat_map(|at| {
+                    let missing = at == 1;
+                    let value = (!missing).then_some(at as f64);
+                    [point(0, at, value), point(1, at, Some(2.0))]
+                })
+                .collect(),
+        };
+        Picture {
+            title: "A <sweep>".to_owned(),
+            subtitle: "drive wd5000aaks".to_owned(),
+            blocks: vec![Block {
+                heading: "throughput (MB/s)".to_owned(),
+                of_series: "scheduler".to_owned(),
+                series: texts(&["noop", "stream"]),
+                rows: vec![Row {
+                    name: "merge true".to_owned(),
+                    charts: vec![
+                        chart("processes 4", &["1", "2", "4"]),
+                        chart("processes 16", &["noop", "sptf", "stream"]),
+                    ],
+                }],
+            }],
+        }
+    }
+
+    #[test]
+    fn a_picture_has_all_its_parts() {
+        let text = draw(&picture());
+        for part in [
+            "A &lt;sweep&gt;",
+            "throughput (MB/s)",
+            ">by scheduler<",
+            ">noop<",
+            ">merge true<",
+            ">processes 4<",
+            ">processes 16<",
+            ">engine.depth<",
+        ] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
+        assert_eq!(text, draw(&picture()));
+        assert!(draw(&Picture::default()).ends_with("</svg>\n"));
+    }
+
+    /// A line goes on behind a combination that failed, and does not pass through where it was.
+    #[test]
+    fn what_failed_leaves_a_gap_and_a_cross() {
+        let whole = |measured| {
+            let mut picture = picture();
+            let charts = &mut picture.blocks[0].rows[0].charts;
+            charts.truncate(1);
+            charts[0].points[2].measured = measured;
+            draw(&picture)
+        };
+        let (gap, none) = (whole(None), whole(Some(1.0)));
+        let strokes = |text: &str, stroke: &str| text.matches(stroke).count();
+        assert_eq!(strokes(&gap, "stroke-width=\"1.6\""), 1);
+        assert_eq!(strokes(&none, "stroke-width=\"1.6\""), 0);
+        let line = |text: &str| {
+            let mut paths = text
+                .lines()
+                .filter(|line| line.contains("stroke-width=\"1.8\""));
+            // Behind the two of the legend.
+            paths.nth(2).unwrap().matches('M').count()
+        };
+        assert_eq!((line(&gap), line(&none)), (2, 1));
+    }
+
+    #[test]
+    fn labels_do_not_run_into_each_other() {
+        let mut picture = picture();
+        let charts = &mut picture.blocks[0].rows[0].charts;
+        charts.truncate(1);
+        charts[0].values = (0..400).map(|value| value.to_string()).collect();
+        charts[0].points.clear();
+        let text = draw(&picture);
+        let labels = text.matches("text-anchor=\"middle\"").count();
+        assert!((10..60).contains(&labels), "{labels}");
+        assert!(text.contains(">0<") && text.contains(">399<"));
+        assert_eq!(shortened("stream(deadline)", Style::PLAIN, 60.0), "stream…");
+    }
+}

@@ -1,0 +1,431 @@
+//! What a sweep has, kept beside its output while it runs, so that it can go on after it was ended.
+//!
+//! A line is a hash of its text, a blank, and the text, which is JSON. The first says which sweep it
+//! is, each other what came of one combination, in the order in which they were done. A line that is
+//! not whole, or whose hash is another, counts as not there: what it was about is made again.
+
+use super::plan::Plan;
+use super::results::{Measured, Outcome};
+use crate::clock::Clock;
+use crate::columns::{Field, of_sweep};
+use crate::fault::Fault;
+use crate::prepare::hash_of;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The form of the file.
+const FORM: u32 = 1;
+/// What is written is on the disk after so many seconds.
+const SYNC_S: f64 = 2.0;
+
+/// Which sweep a journal is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    headtime_sweep: u32,
+    version: String,
+    /// What is run: [`Plan::hash`].
+    hash: String,
+    /// The columns of the results.
+    columns: String,
+    combinations: usize,
+    /// To say what has changed: keys and values, files and the hashes of their contents.
+    keys: BTreeMap<String, String>,
+    sources: BTreeMap<String, String>,
+}
+
+/// What came of one combination.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    combination: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rows: Vec<Vec<String>>,
+}
+
+/// The file, held by this process alone.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Since when something is written that may not be on the disk.
+    unsynced: Option<Clock>,
+    added: usize,
+}
+
+/// What a journal already had.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// By combination.
+    pub outcomes: BTreeMap<usize, Outcome>,
+    /// Lines that were damaged.
+    pub damaged: usize,
+}
+
+impl Journal {
+    /// Where the journal of an output is.
+    pub fn beside(output: &Path) -> PathBuf {
+        let mut name = OsString::from(output.file_name().unwrap_or_default());
+        name.push(".partial");
+        output.with_file_name(name)
+    }
+
+    /// Opens the journal of a sweep, and reads what it has; drops that if told to `restart`.
+    ///
+    /// # Errors
+    ///
+    /// If it is of another sweep, or no journal; if another process has it; if it cannot be read or
+    /// written.
+    pub fn open(path: &Path, plan: &Plan, restart: bool) -> Result<(Journal, Kept), Fault> {
+        let mut file = lock(path)?;
+        let mut content = Vec::new();
+        let read = file.read_to_end(&mut content);
+        read.map_err(|error| Fault::reading(path, &error))?;
+        let head = Head::of(plan);
+        let found = Found::read(&content, path)?;
+        let mut kept = Kept::default();
+        let mut end = 0;
+        if let Some(found) = found.filter(|_| !restart) {
+            found.head.is_of(&head, path, found.kept.outcomes.len())?;
+            kept = found.kept;
+            end = found.end;
+        }
+        let fault = |error: io::Error| Fault::writing(path, &error);
+        file.set_len(end).map_err(fault)?;
+        file.seek(SeekFrom::Start(end)).map_err(fault)?;
+        let mut journal = Journal {
+            path: path.to_owned(),
+            file,
+            unsynced: None,
+            added: 0,
+        };
+        if end == 0 {
+            journal.write(&head)?;
+            journal.sync()?;
+            // The name too is to be there after a power failure.
+            let directory = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let directory = File::open(directory.unwrap_or(Path::new(".")));
+            directory
+                .and_then(|directory| directory.sync_all())
+                .map_err(fault)?;
+        }
+        Ok((journal, kept))
+    }
+
+    /// Adds what came of a combination.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn add(&mut self, combination: usize, outcome: &Outcome) -> Result<(), Fault> {
+        let (error, rows) = match outcome {
+            Outcome::Failed(error) => (Some(error.clone()), Vec::new()),
+            Outcome::Rows(rows) => (None, rows.iter().map(texts).collect()),
+        };
+        self.write(&Line {
+            combination,
+            error,
+            rows,
+        })?;
+        self.added += 1;
+        self.rest()
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> Result<(), Fault> {
+        let text = serde_json::to_string(line).expect("a line has text keys");
+        let line = format!("{} {text}\n", hash_of(&text));
+        // In one piece: what kills this process leaves whole lines behind.
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|error| Fault::writing(&self.path, &error))?;
+        self.unsynced.get_or_insert_with(Clock::start);
+        Ok(())
+    }
+
+    /// Brings what was written to the disk, if that is due.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn rest(&mut self) -> Result<(), Fault> {
+        match self.unsynced {
+            Some(since) if since.seconds() >= SYNC_S => self.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings everything written to the disk.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn sync(&mut self) -> Result<(), Fault> {
+        if self.unsynced.take().is_some() {
+            let synced = self.file.sync_data();
+            synced.map_err(|error| Fault::writing(&self.path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the file: its results stand elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn remove(self) -> Result<(), Fault> {
+        fs::remove_file(&self.path).map_err(|error| Fault::writing(&self.path, &error))
+    }
+
+    /// How many outcomes were added.
+    pub fn added(&self) -> usize {
+        self.added
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Opens a file for this process alone.
+fn lock(path: &Path) -> Result<File, Fault> {
+    let fault = |error: io::Error| Fault::writing(path, &error);
+    loop {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false);
+        let file = file.open(path).map_err(fault)?;
+        // Not every file system has locks.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            let name = path.display();
+            return Err(Fault::File(format!(
+                "{name}: another sweep is writing it; give another --out"
+            )));
+        }
+        // The other may have finished, and removed it, between opening and locking.
+        let same = |found: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == found.ino());
+        if fs::metadata(path).is_ok_and(same) {
+            return Ok(file);
+        }
+    }
+}
+
+/// What a file holds.
+struct Found {
+    head: Head,
+    kept: Kept,
+    /// Where its last whole line ends.
+    end: u64,
+}
+
+impl Found {
+    /// Nothing if there is not even a whole first line: then there was never another.
+    fn read(content: &[u8], path: &Path) -> Result<Option<Found>, Fault> {
+        let mut lines = content
+            .split_inclusive(|byte| *byte == b'\n')
+            .take_while(|line| line.ends_with(b"\n"));
+        let Some(first) = lines.next() else {
+            return Ok(None);
+        };
+        let head = text(first).and_then(|text| serde_json::from_str::<Head>(text).ok());
+        let head = head.ok_or_else(|| {
+            let name = path.display();
+            Fault::Input(format!(
+                "{name}: is no journal of a sweep; remove it, or give another --out"
+            ))
+        })?;
+        let (mut kept, mut end) = (Kept::default(), first.len());
+        for line in lines {
+            end += line.len();
+            match text(line).and_then(outcome) {
+                Some((number, outcome)) if number < head.combinations => {
+                    kept.outcomes.insert(number, outcome);
+                }
+                _ => kept.damaged += 1,
+            }
+        }
+        let end = end as u64;
+        Ok(Some(Found { head, kept, end }))
+    }
+}
+
+/// The text of a line, if it is whole.
+fn text(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let (hash, text) = line.split_once(' ')?;
+    (hash == hash_of(text)).then_some(text)
+}
+
+fn outcome(text: &str) -> Option<(usize, Outcome)> {
+    let line: Line = serde_json::from_str(text).ok()?;
+    let outcome = match line.error {
+        Some(error) => Outcome::Failed(error),
+        None => Outcome::Rows(line.rows.into_iter().map(measured).collect::<Option<_>>()?),
+    };
+    Some((line.combination, outcome))
+}
+
+/// A row as texts. Numbers are texts too, which read back to the same number to the last bit.
+fn texts(row: &Measured) -> Vec<String> {
+    let fields = row.fields.iter().map(field_text);
+    let head = [row.origin.clone(), field_text(&row.program)];
+    head.into_iter().chain(fields).collect()
+}
+
+fn measured(texts: Vec<String>) -> Option<Measured> {
+    let mut texts = texts.into_iter();
+    let (origin, program) = (texts.next()?, field(&texts.next()?)?);
+    let fields = texts.map(|text| field(&text)).collect::<Option<Vec<_>>>()?;
+    (fields.len() == of_sweep().count()).then_some(Measured {
+        origin,
+        program,
+        fields,
+    })
+}
+
+/// A letter for its kind, and the value.
+fn field_text(field: &Field) -> String {
+    let kind = match field {
+        Field::Nothing => return String::new(),
+        Field::Count(_) => 'c',
+        Field::Number(_) => 'n',
+        Field::Flag(_) => 'f',
+        Field::Text(_) => 't',
+    };
+    format!("{kind}{field}")
+}
+
+fn field(text: &str) -> Option<Field> {
+    let Some(kind) = text.chars().next() else {
+        return Some(Field::Nothing);
+    };
+    let value = &text[kind.len_utf8()..];
+    match kind {
+        'c' => value.parse().ok().map(Field::Count),
+        'n' => value.parse().ok().map(Field::Number),
+        'f' => value.parse().ok().map(Field::Flag),
+        't' => Some(Field::Text(value.to_owned())),
+        _ => None,
+    }
+}
+
+impl Head {
+    fn of(plan: &Plan) -> Head {
+        let columns: Vec<&str> = of_sweep().map(|column| column.name).collect();
+        Head {
+            headtime_sweep: FORM,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            hash: plan.hash.clone(),
+            columns: hash_of(&columns.join(",")),
+            combinations: plan.combinations.len(),
+            keys: plan.keys.clone(),
+            sources: plan.sources.clone(),
+        }
+    }
+
+    /// Whether results of `self` are those of `now`.
+    fn is_of(&self, now: &Head, path: &Path, has: usize) -> Result<(), Fault> {
+        let same = |head: &Head| {
+            (
+                head.headtime_sweep,
+                head.version.clone(),
+                head.hash.clone(),
+                head.columns.clone(),
+            )
+        };
+        if same(self) == same(now) {
+            return Ok(());
+        }
+        Err(Fault::Input(format!(
+            "{}: has {has} of {} combinations of another sweep: {}. --restart drops them and starts \
+             anew, another --out keeps them",
+            path.display(),
+            self.combinations,
+            self.changes(now).join("; ")
+        )))
+    }
+
+    /// What has changed, in words.
+    fn changes(&self, now: &Head) -> Vec<String> {
+        /// More changes than that say less.
+        const NAMED: usize = 4;
+        let mut changes = Vec::new();
+        if self.version != now.version {
+            changes.push(format!(
+                "headtime was version {} and is {}",
+                self.version, now.version
+            ));
+        }
+        let mut keys: Vec<&String> = self.keys.keys().chain(now.keys.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let change = match (self.keys.get(key), now.keys.get(key)) {
+                (Some(was), Some(is)) if was != is => format!("{key} was {was} and is {is}"),
+                (Some(was), None) => format!("{key} was {was} and is not given"),
+                (None, Some(is)) => format!("{key} was not given and is {is}"),
+                _ => continue,
+            };
+            changes.push(change);
+        }
+        for (name, was) in &self.sources {
+            if now.sources.get(name).is_some_and(|is| is != was) {
+                changes.push(format!("{name} has other contents"));
+            }
+        }
+        if changes.is_empty() {
+            changes.push(match self.columns == now.columns {
+                true => "what it runs has changed, or a file that it names".to_owned(),
+                false => "its results have other columns".to_owned(),
+            });
+        }
+        if changes.len() > NAMED {
+            let rest = changes.len() - NAMED;
+            changes.truncate(NAMED);
+            changes.push(format!("{rest} more"));
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_read_back_to_the_last_bit() {
+        let numbers = [
+            0.0,
+            -0.0,
+            0.1,
+            1.0 / 3.0,
+            1e-9,
+            123_456_789.123_456_7,
+            f64::MAX,
+        ];
+        let fields = numbers.map(Field::Number).into_iter().chain([
+            Field::Nothing,
+            Field::Count(u64::MAX),
+            Field::Flag(true),
+            Field::Text("ün \"x\", y\n".to_owned()),
+            Field::Text(String::new()),
+        ]);
+        for value in fields {
+            let back = field(&field_text(&value)).unwrap();
+            assert_eq!(back, value);
+            if let (Field::Number(one), Field::Number(other)) = (&back, &value) {
+                assert_eq!(one.to_bits(), other.to_bits());
+            }
+        }
+        for wrong in ["x1", "c-1", "nx", "fno", "ü"] {
+            assert_eq!(field(wrong), None, "{wrong}");
+        }
+    }
+}

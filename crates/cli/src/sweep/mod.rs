@@ -1,0 +1,219 @@
+//! A scenario run for many values of its keys.
+//!
+//! [`Sweep`] is what varies, [`Plan`] every combination of it, each a scenario of one run. What the
+//! runs measured are [`Results`], which a [`Journal`](journal::Journal) keeps while they are made.
+//! docs/sweep.md explains it to people, docs/design/2026-11-22-sweep.md says why it is so.
+
+pub mod journal;
+pub mod output;
+pub mod picture;
+pub mod plan;
+mod read;
+pub mod results;
+pub mod run;
+
+use crate::scenario::tree::{Node, Place, Table, TreeError};
+use crate::scenario::{self, Scenario};
+
+pub use plan::{Combination, Plan};
+pub use results::Results;
+
+/// The columns before those of what was measured, behind the swept keys.
+pub const FIRST_COLUMNS: [&str; 3] = ["combination", "origin", "program"];
+/// The columns behind.
+pub const LAST_COLUMNS: [&str; 2] = ["scenario_hash", "error"];
+
+/// The keys of which a scenario itself may list several values, each of which makes a run, and the
+/// columns that say which it is; the last varies fastest, as in [`scenario::cells`].
+const LISTS: [(&str, &str); 6] = [
+    ("drive.profile", "drive"),
+    ("drive.firmware", "firmware"),
+    ("engine.depth", "depth"),
+    ("engine.merge", "merge"),
+    ("engine.commit_ahead", "commit_ahead"),
+    ("schedulers", "scheduler"),
+];
+
+/// The column that says the same as a key.
+fn column_of(key: &str) -> Option<&'static str> {
+    let found = LISTS.iter().find(|(own, _)| *own == key);
+    found.map(|(_, column)| *column)
+}
+
+/// Which combinations are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Every one.
+    Cross,
+    /// Each key alone, all others as in the scenario; and pairs of keys that are named.
+    Each,
+}
+
+/// What varies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// Which combinations are run.
+    pub mode: Mode,
+    /// What varies, the first most slowly.
+    pub axes: Vec<Axis>,
+    /// Of each key alone: which axes are crossed too.
+    pub pairs: Vec<[usize; 2]>,
+    /// Where it is asked for.
+    pub place: Place,
+}
+
+/// A key and its values, or several keys that vary together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// The keys, as they are written.
+    pub keys: Vec<String>,
+    /// Where each stands.
+    places: Vec<Place>,
+    /// Its steps: a value for each key.
+    values: Vec<Vec<Node>>,
+    /// Of each key alone: at which step the others vary.
+    pub base: usize,
+}
+
+impl Axis {
+    /// Its name in messages and pictures: its first key.
+    pub fn name(&self) -> &str {
+        &self.keys[0]
+    }
+
+    /// How many steps it has.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether it has none; never.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values of a step, a node for each key.
+    pub fn step(&self, number: usize) -> &[Node] {
+        &self.values[number]
+    }
+
+    /// The values of a step as text.
+    pub fn text(&self, number: usize) -> String {
+        let texts: Vec<String> = self.values[number]
+            .iter()
+            .map(|node| node.value.text())
+            .collect();
+        texts.join(" · ")
+    }
+
+    fn place(&self) -> &Place {
+        &self.places[0]
+    }
+
+    /// The first of its lines, and its first key.
+    fn line(&self) -> (usize, String) {
+        let lines = self.places.iter().map(|place| match place {
+            Place::Line(_, line) => *line,
+            Place::Option(_) | Place::BuiltIn => usize::MAX,
+        });
+        (lines.min().unwrap_or(usize::MAX), self.keys[0].clone())
+    }
+
+    /// Puts a step into the table of a scenario.
+    fn put(&self, number: usize, table: &mut Table) -> Result<(), TreeError> {
+        let mut pairs = self.keys.iter().zip(&self.values[number]);
+        pairs.try_for_each(|(key, node)| Scenario::put(table, key, node.clone()))
+    }
+}
+
+impl Sweep {
+    /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each of `vary`,
+    /// `KEY=LIST`, a key in place of its values there, or beside the others. Nothing if there is
+    /// neither.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`].
+    pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+        read::take(table, vary)
+    }
+
+    /// The swept key that another is about, however it is written, and where it stands.
+    pub fn key_at(&self, table: &Table, key: &str) -> Option<(&str, &Place)> {
+        let full = table.full_key(key);
+        let keys = self.axes.iter();
+        let mut keys = keys.flat_map(|axis| axis.keys.iter().zip(&axis.places));
+        let found = keys.find(|(own, _)| read::overlap(&table.full_key(own), &full));
+        found.map(|(key, place)| (key.as_str(), place))
+    }
+
+    /// What it says, by dotted key.
+    fn flat(&self) -> Vec<(String, String)> {
+        let mut flat = Vec::new();
+        for axis in &self.axes {
+            for (at, key) in axis.keys.iter().enumerate() {
+                let texts = axis.values.iter().map(|values| values[at].value.text());
+                let list = format!("[{}]", texts.collect::<Vec<_>>().join(", "));
+                flat.push((format!("sweep.{key}"), list));
+            }
+        }
+        if self.mode == Mode::Each {
+            flat.push(("sweep.mode".to_owned(), "each".to_owned()));
+        }
+        if !self.pairs.is_empty() {
+            let name = |axis: usize| self.axes[axis].name();
+            let pairs = self.pairs.iter();
+            let pairs = pairs.map(|[one, other]| format!("{} with {}", name(*one), name(*other)));
+            let list = pairs.collect::<Vec<_>>().join(", ");
+            flat.push(("sweep.pairs".to_owned(), list));
+        }
+        flat
+    }
+
+    /// How many choices of values there are; the scenario's own lists multiply them.
+    pub fn count(&self) -> u64 {
+        let counts: Vec<usize> = self.axes.iter().map(Axis::len).collect();
+        match self.mode {
+            Mode::Cross => scenario::count(&counts),
+            Mode::Each => {
+                let others = |axis: &Axis| axis.len() as u64 - 1;
+                let alone: u64 = self.axes.iter().map(others).sum();
+                let pairs = self.pairs.iter();
+                let pairs = pairs.map(|[one, other]| {
+                    others(&self.axes[*one]).saturating_mul(others(&self.axes[*other]))
+                });
+                pairs.fold(1 + alone, u64::saturating_add)
+            }
+        }
+    }
+
+    /// All choices of a step of each axis, in the order of the results.
+    fn choices(&self) -> Vec<Vec<usize>> {
+        let counts: Vec<usize> = self.axes.iter().map(Axis::len).collect();
+        if self.mode == Mode::Cross {
+            return scenario::combinations(&counts).collect();
+        }
+        let base: Vec<usize> = self.axes.iter().map(|axis| axis.base).collect();
+        let others = |axis: usize| {
+            let own = self.axes[axis].base;
+            (0..counts[axis]).filter(move |step| *step != own)
+        };
+        let mut choices = vec![base.clone()];
+        for axis in 0..self.axes.len() {
+            for step in others(axis) {
+                let mut choice = base.clone();
+                choice[axis] = step;
+                choices.push(choice);
+            }
+        }
+        for &[one, other] in &self.pairs {
+            for step in others(one) {
+                for beside in others(other) {
+                    let mut choice = base.clone();
+                    (choice[one], choice[other]) = (step, beside);
+                    choices.push(choice);
+                }
+            }
+        }
+        choices
+    }
+}

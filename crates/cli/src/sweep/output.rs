@@ -1,0 +1,293 @@
+//! The results of a sweep as CSV, as JSON, as a table for people.
+
+use super::plan::{Combination, Plan};
+use super::results::{Measured, Outcome, Results};
+use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
+use crate::columns::{Field, WHOLE, of_sweep};
+use crate::output::{Column, Terminal, line, measured, table};
+use crate::plot::PARTS;
+use crate::scenario::tree::Value;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::convert::Infallible;
+
+/// Failures that the table names one by one.
+const NAMED: usize = 10;
+
+/// A row of the results: the combination, and what was measured or why nothing was.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    plan: &'a Plan,
+    number: usize,
+    row: Result<&'a Measured, &'a str>,
+}
+
+/// All rows, in the order of the combinations.
+fn lines<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = Line<'a>> {
+    let outcomes = results.0.iter().enumerate();
+    outcomes.flat_map(move |(number, outcome)| {
+        let rows: Vec<Result<&Measured, &str>> = match outcome {
+            Outcome::Rows(rows) => rows.iter().map(Ok).collect(),
+            Outcome::Failed(error) => vec![Err(error)],
+        };
+        let line = move |row| Line { plan, number, row };
+        rows.into_iter().map(line)
+    })
+}
+
+impl Line<'_> {
+    /// Gives each heading and what stands below it, from the left.
+    fn each<E>(&self, mut give: impl FnMut(&str, &Field) -> Result<(), E>) -> Result<(), E> {
+        let combination = &self.plan.combinations[self.number];
+        for (axis, step) in self.plan.sweep.axes.iter().zip(&combination.choice) {
+            for (key, node) in axis.keys.iter().zip(axis.step(*step)) {
+                give(key, &field(&node.value))?;
+            }
+        }
+        let text = |text: &str| Field::Text(text.to_owned());
+        let (origin, program) = match self.row {
+            Ok(row) => (text(&row.origin), row.program.clone()),
+            Err(_) => (text(WHOLE), Field::Nothing),
+        };
+        let first = [Field::Count(self.number as u64 + 1), origin, program];
+        for (name, field) in FIRST_COLUMNS.into_iter().zip(first) {
+            give(name, &field)?;
+        }
+        for (at, column) in of_sweep().enumerate() {
+            match self.row {
+                Ok(row) => give(column.name, &row.fields[at])?,
+                Err(_) => give(column.name, &of_cell(combination, column.name))?,
+            }
+        }
+        let hash = match combination.hash.as_str() {
+            "" => Field::Nothing,
+            hash => text(hash),
+        };
+        let error = self.row.err().map_or(Field::Nothing, text);
+        for (name, field) in LAST_COLUMNS.into_iter().zip([hash, error]) {
+            give(name, &field)?;
+        }
+        Ok(())
+    }
+
+    /// Its fields, with their headings.
+    fn fields(&self) -> Vec<(String, Field)> {
+        let mut fields = Vec::new();
+        let kept = self.each(|name, field| {
+            fields.push((name.to_owned(), field.clone()));
+            Ok::<(), Infallible>(())
+        });
+        kept.map_or_else(|never| match never {}, |()| fields)
+    }
+}
+
+/// A value of a scenario as it stands in results.
+fn field(value: &Value) -> Field {
+    match value {
+        Value::Integer(number) => match u64::try_from(*number) {
+            Ok(count) => Field::Count(count),
+            Err(_) => Field::Number(*number as f64),
+        },
+        Value::Float(number) => Field::Number(*number),
+        Value::Flag(flag) => Field::Flag(*flag),
+        Value::Text(_) | Value::List(_) | Value::Table(_) => Field::Text(value.text()),
+    }
+}
+
+/// What is known of a run that was not made: which of those that a scenario's own lists make it is.
+pub fn of_cell(combination: &Combination, column: &str) -> Field {
+    let (Some(cell), Some(scenario)) = (&combination.cell, &combination.scenario) else {
+        return Field::Nothing;
+    };
+    match column {
+        "scheduler" => Field::Text(cell.scheduler.to_string()),
+        "drive" => Field::Text(scenario.drives.join(",")),
+        "depth" => cell.depth.into(),
+        "firmware" => Field::Text(cell.firmware.name().to_owned()),
+        "merge" => cell.merge.into(),
+        "commit_ahead" => cell.commit_ahead.into(),
+        _ => Field::Nothing,
+    }
+}
+
+/// The results as CSV: a line for each combination, and below it one for each of its programs and
+/// origins where there are several.
+pub fn csv(plan: &Plan, results: &Results) -> String {
+    let mut text = String::new();
+    for row in lines(plan, results) {
+        let (names, fields): (Vec<String>, Vec<Field>) = row.fields().into_iter().unzip();
+        if text.is_empty() {
+            text.push_str(&line(names.into_iter()));
+        }
+        text.push_str(&line(fields.iter().map(ToString::to_string)));
+    }
+    text
+}
+
+/// The results as JSON: what was swept, and a row on a line for each line of the CSV.
+pub fn json(plan: &Plan, results: &Results) -> String {
+    let keys: Vec<&String> = plan.sweep.axes.iter().flat_map(|axis| &axis.keys).collect();
+    let rows: Vec<String> = lines(plan, results)
+        .map(|line| format!("    {}", json_of(&line)))
+        .collect();
+    format!(
+        "{{\n  \"version\": {},\n  \"scenario_hash\": {},\n  \"title\": {},\n  \
+         \"combinations\": {},\n  \"failed\": {},\n  \"swept\": {},\n  \"rows\": [\n{}\n  ]\n}}\n",
+        json_of(&env!("CARGO_PKG_VERSION")),
+        json_of(&plan.hash),
+        json_of(&plan.title),
+        plan.combinations.len(),
+        results.failed(),
+        json_of(&keys),
+        rows.join(",\n")
+    )
+}
+
+fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("names are text")
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.each(|name, field| map.serialize_entry(name, field))?;
+        map.end()
+    }
+}
+
+/// The combinations that a plan has, for people; `outcomes` are nothing if none was run.
+pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> String {
+    let none: Vec<Outcome> = Vec::new();
+    let outcomes = results.map_or(&none, |results| &results.0);
+    let (shared, mut columns) = chosen(plan, outcomes);
+    if results.is_some() {
+        columns.extend(figures(outcomes));
+    }
+    let mut text = String::new();
+    if let Some(title) = &plan.title {
+        text.push_str(title);
+        text.push('\n');
+    }
+    text.push_str(&format!(
+        "{}\n\n{}",
+        shared.join(", "),
+        table(&columns, terminal)
+    ));
+    let errors: Vec<(usize, &str)> = (0..plan.combinations.len())
+        .filter_map(|number| {
+            let known = plan.combinations[number].error.as_deref();
+            let error = match outcomes.get(number) {
+                Some(Outcome::Failed(error)) => Some(error.as_str()),
+                Some(Outcome::Rows(_)) => None,
+                None => known,
+            };
+            error.map(|error| (number, error))
+        })
+        .collect();
+    if !errors.is_empty() {
+        let what = match (errors.len(), results) {
+            (1, Some(_)) => "1 combination failed".to_owned(),
+            (count, Some(_)) => format!("{count} combinations failed"),
+            (1, None) => "1 combination cannot be run".to_owned(),
+            (count, None) => format!("{count} combinations cannot be run"),
+        };
+        text.push_str(&format!("\n{what}\n"));
+        for (number, error) in errors.iter().take(NAMED) {
+            text.push_str(&format!("  {}: {error}\n", number + 1));
+        }
+        if let Some(rest) = errors.len().checked_sub(NAMED).filter(|rest| *rest > 0) {
+            text.push_str(&format!("  and {rest} more\n"));
+        }
+    }
+    text
+}
+
+/// What all combinations have in common, as words, and what they differ in, as columns.
+pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<Column>) {
+    let all = &plan.combinations;
+    let mut shared = vec![match all.len() {
+        1 => "1 combination".to_owned(),
+        count => format!("{count} combinations"),
+    }];
+    let numbers = (1..=all.len()).map(|number| number.to_string());
+    let mut columns = vec![Column::numbers("#", numbers)];
+    for (place, axis) in plan.sweep.axes.iter().enumerate() {
+        for (at, key) in axis.keys.iter().enumerate() {
+            let value = |step: usize| &axis.step(step)[at].value;
+            let cells: Vec<String> = all
+                .iter()
+                .map(|one| value(one.choice[place]).text())
+                .collect();
+            let is_number = (0..axis.len())
+                .all(|step| matches!(value(step), Value::Integer(_) | Value::Float(_)));
+            match cells.windows(2).all(|pair| pair[0] == pair[1]) {
+                true => shared.push(format!("{key} {}", cells[0])),
+                false if is_number => columns.push(Column::numbers(key, cells.into_iter())),
+                false => columns.push(Column::words(key, cells.into_iter())),
+            }
+        }
+    }
+    // What the scenario's own lists make, beside what is swept.
+    for (key, name) in LISTS {
+        let cells: Vec<String> = (0..all.len())
+            .map(|number| described(plan, outcomes, number, name).to_string())
+            .collect();
+        let mut pairs = all.windows(2).zip(cells.windows(2));
+        let within = pairs.any(|(two, of)| two[0].choice == two[1].choice && of[0] != of[1]);
+        let constant = cells.windows(2).all(|pair| pair[0] == pair[1]);
+        let keys = plan.sweep.axes.iter().flat_map(|axis| &axis.keys);
+        let swept = keys.into_iter().any(|own| own == key);
+        // The usual goes without saying.
+        let is_usual = ["merge", "commit_ahead"].contains(&name) || cells[0].is_empty();
+        if within {
+            columns.push(Column::words(name, cells.into_iter()));
+        } else if constant && !swept && !is_usual {
+            shared.push(format!("{name} {}", cells[0]));
+        }
+    }
+    (shared, columns)
+}
+
+/// What describes a combination, as measured or as planned.
+pub fn described(plan: &Plan, outcomes: &[Outcome], number: usize, column: &str) -> Field {
+    let measured = outcomes
+        .get(number)
+        .and_then(|outcome| outcome.whole(column));
+    measured
+        .cloned()
+        .unwrap_or_else(|| of_cell(&plan.combinations[number], column))
+}
+
+fn figures(outcomes: &[Outcome]) -> Vec<Column> {
+    const RESPONSE: &str = "response ms";
+    let values = |name: &str| -> Vec<Option<f64>> {
+        let value = |outcome: &Outcome| outcome.whole(name)?.number();
+        outcomes.iter().map(value).collect()
+    };
+    let number = |heading: &str, name: &str| {
+        let half = values(&format!("{name}_ci95"));
+        let both = values(name).into_iter().zip(half);
+        let both: Vec<_> = both.map(|(value, half)| Some((value?, half))).collect();
+        measured(heading, &both)
+    };
+    let fair = values("fairness").into_iter();
+    let fair = fair.map(|value| value.map_or(String::new(), |value| format!("{value:.2}")));
+    let mut columns = vec![
+        number("IOPS", "iops"),
+        number("MB/s", "throughput_mb_s"),
+        Column::numbers("fair", fair),
+        number("mean", "response_mean_ms").under(RESPONSE),
+        number("p50", "response_p50_ms").under(RESPONSE),
+        number("p99", "response_p99_ms").under(RESPONSE),
+        number("max", "response_max_ms").under(RESPONSE),
+    ];
+    for (name, _) in PARTS {
+        let shares = values(&format!("head_{}_pct", name.replace('-', "_")));
+        if shares.iter().flatten().any(|share| *share >= 0.05) {
+            let cells = shares.into_iter();
+            let cells =
+                cells.map(|share| share.map_or(String::new(), |share| format!("{share:.1}")));
+            columns.push(Column::numbers(name, cells).under("head time %"));
+        }
+    }
+    columns
+}

@@ -1,0 +1,611 @@
+//! The results of a sweep as a picture: what is along the axes, what has lines and charts of its own.
+
+use super::output::{chosen, of_cell};
+use super::plan::Plan;
+use super::results::{Outcome, Results};
+use super::{LISTS, Mode, column_of};
+use crate::args::Picture as Wishes;
+use crate::columns::{Column, Field, Row as Of, of_sweep};
+use crate::fault::Fault;
+use crate::plot::multiples::{self, ACROSS_MAX, Block, Chart, Picture, Point, Row, numbers};
+use crate::report::Run;
+use headtime_units::nearest;
+use std::collections::BTreeSet;
+
+/// The most charts of a picture, and the most series of one.
+const CHARTS_MAX: usize = 96;
+const SERIES_MAX: usize = 24;
+
+/// Something in which combinations differ.
+#[derive(Clone, Debug)]
+struct Dimension {
+    /// Its name, as it is written in the scenario or in the results.
+    name: String,
+    /// Other names.
+    aliases: Vec<String>,
+    /// Its values, in the order of the sweep.
+    values: Vec<String>,
+    /// Which value each combination has.
+    of: Vec<usize>,
+    /// Where it stands while others vary, if it is swept.
+    base: Option<usize>,
+}
+
+impl Dimension {
+    fn is_numeric(&self) -> bool {
+        numbers(self.values.iter().map(String::as_str)).is_some()
+    }
+
+    /// Whether a text means it: a name, or the end of one.
+    fn is_called(&self, text: &str) -> bool {
+        let names = || std::iter::once(&self.name).chain(&self.aliases);
+        names().any(|name| name == text)
+    }
+
+    fn ends_in(&self, text: &str) -> bool {
+        let names = || std::iter::once(&self.name).chain(&self.aliases);
+        names().any(|name| name.ends_with(&format!(".{text}")))
+    }
+
+    fn title(&self, value: usize) -> String {
+        let name = self.name.rsplit('.').next().unwrap_or(&self.name);
+        format!("{name} {}", self.values[value])
+    }
+}
+
+/// What is to be drawn of a plan.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    metrics: Vec<&'static Column>,
+    parts: Vec<Part>,
+    /// What alone is shown, in words.
+    only: Vec<String>,
+}
+
+/// Charts of one legend.
+#[derive(Clone, Debug)]
+struct Part {
+    heading: String,
+    of_series: String,
+    series: Vec<String>,
+    rows: Vec<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    name: String,
+    charts: Vec<Spot>,
+}
+
+/// A chart whose points are known and whose values are not.
+#[derive(Clone, Debug)]
+struct Spot {
+    title: String,
+    x: String,
+    values: Vec<String>,
+    /// Series, value along the axis, combination.
+    points: Vec<(usize, usize, usize)>,
+}
+
+impl Drawing {
+    /// Finds out what a picture shows, before anything runs. Nothing if none is `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// If it names what is not there, or would have too many charts.
+    pub fn new(plan: &Plan, wishes: &Wishes, wanted: bool) -> Result<Option<Drawing>, Fault> {
+        let metrics = wishes.metric.iter().map(|name| metric(name));
+        let metrics = metrics.collect::<Result<Vec<_>, _>>()?;
+        let mut all = dimensions(plan);
+        let mut shown: Vec<usize> = (0..plan.combinations.len()).collect();
+        for text in &wishes.only {
+            only(&mut all, &mut shown, text)?;
+        }
+        let mut roles = [None; 4];
+        let wished = [
+            ("--x", &wishes.x),
+            ("--series", &wishes.series),
+            ("--panel", &wishes.panel),
+            ("--rows", &wishes.rows),
+        ];
+        for (at, (option, name)) in wished.into_iter().enumerate() {
+            let Some(name) = name else { continue };
+            let found = find(&all, option, name)?;
+            if roles.contains(&Some(found)) {
+                return Err(Fault::Usage(format!(
+                    "{option} {name}: has another place in the picture already"
+                )));
+            }
+            roles[at] = Some(found);
+        }
+        if !wanted {
+            return Ok(None);
+        }
+        let each = plan.sweep.mode == Mode::Each;
+        let parts = match each && roles.iter().all(Option::is_none) {
+            true => alone(plan, &all, &shown),
+            false => {
+                if each {
+                    at_base(&mut all, &mut shown, &roles);
+                }
+                vec![crossed(&all, &shown, roles)]
+            }
+        };
+        let series = parts.iter().map(|part| part.series.len()).max();
+        let charts = parts.iter().flat_map(|part| &part.rows);
+        let charts: usize = charts.map(|row| row.charts.len()).sum();
+        let charts = charts * metrics.len();
+        if charts > CHARTS_MAX || series.is_some_and(|series| series > SERIES_MAX) {
+            return Err(Fault::Usage(format!(
+                "a picture would have {charts} charts of {} lines; at most {CHARTS_MAX} of {SERIES_MAX} \
+                 can be read. --only KEY=VALUE shows less, --x, --series, --panel and --rows arrange it",
+                series.unwrap_or(0)
+            )));
+        }
+        Ok(Some(Drawing {
+            metrics,
+            parts,
+            only: wishes.only.clone(),
+        }))
+    }
+
+    /// The picture as SVG text.
+    pub fn draw(&self, plan: &Plan, results: &Results) -> String {
+        let (shared, _) = chosen(plan, &results.0);
+        let mut said = shared.join(" · ");
+        if !self.only.is_empty() {
+            said.push_str(&format!(" · shown: {}", self.only.join(", ")));
+        }
+        said.push_str(&format!(
+            " · scenario {} · headtime {}",
+            plan.hash,
+            env!("CARGO_PKG_VERSION")
+        ));
+        let blocks = self.metrics.iter().flat_map(|metric| {
+            let parts = self.parts.iter();
+            parts.map(move |part| part.block(metric, &results.0))
+        });
+        multiples::draw(&Picture {
+            title: plan.title.clone().unwrap_or_else(|| "Sweep".to_owned()),
+            subtitle: said,
+            blocks: blocks.collect(),
+        })
+    }
+}
+
+impl Part {
+    fn block(&self, metric: &Column, outcomes: &[Outcome]) -> Block {
+        let half = format!("{}_ci95", metric.name);
+        let value = |number: usize, name: &str| outcomes[number].whole(name)?.number();
+        let chart = |spot: &Spot| Chart {
+            title: spot.title.clone(),
+            x: spot.x.clone(),
+            values: spot.values.clone(),
+            points: spot
+                .points
+                .iter()
+                .map(|&(series, at, number)| Point {
+                    series,
+                    at,
+                    measured: value(number, metric.name),
+                    half: value(number, &half),
+                })
+                .collect(),
+        };
+        let heading = match self.heading.as_str() {
+            "" => label(metric),
+            heading => format!("{}, {heading}", label(metric)),
+        };
+        Block {
+            heading,
+            of_series: self.of_series.clone(),
+            series: self.series.clone(),
+            rows: self
+                .rows
+                .iter()
+                .map(|row| Row {
+                    name: row.name.clone(),
+                    charts: row.charts.iter().map(chart).collect(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A column that a picture can show.
+fn metric(name: &str) -> Result<&'static Column, Fault> {
+    let nothing = Run::default();
+    let is_number = |column: &&Column| {
+        let field = column.of(&Of::Whole(&nothing));
+        !matches!(field, Field::Text(_) | Field::Flag(_))
+    };
+    let found = of_sweep()
+        .filter(is_number)
+        .find(|column| column.name == name);
+    found.ok_or_else(|| {
+        let names = of_sweep().filter(is_number).map(|column| column.name);
+        let names: Vec<&str> = names.collect();
+        let guess = nearest(name, names.iter().copied())
+            .map(|guess| format!("; did you mean `{guess}`?"))
+            .unwrap_or_else(|| ".".to_owned());
+        Fault::Usage(format!(
+            "--metric {name}: no column of numbers is called that{guess} There are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// A column in words: its name without its unit, and the unit.
+fn label(column: &Column) -> String {
+    let name = ["_mb_s", "_ms", "_s", "_pct", "_mb"]
+        .iter()
+        .find_map(|ending| column.name.strip_suffix(ending))
+        .unwrap_or(column.name);
+    let name = name.replace('_', " ");
+    match column.unit {
+        "" => name,
+        unit => format!("{name} ({unit})"),
+    }
+}
+
+/// In what combinations differ: what is swept, and what a scenario's own lists make.
+fn dimensions(plan: &Plan) -> Vec<Dimension> {
+    let all = &plan.combinations;
+    let mut found = Vec::new();
+    for (place, axis) in plan.sweep.axes.iter().enumerate() {
+        let steps: Vec<usize> = all.iter().map(|one| one.choice[place]).collect();
+        let first = |step: usize| axis.step(step)[0].value.text();
+        let firsts: Vec<String> = (0..axis.len()).map(first).collect();
+        // Keys that vary together go by the first, unless that stays the same in between.
+        let distinct = firsts.iter().collect::<BTreeSet<_>>().len() == firsts.len();
+        let values = match distinct {
+            true => firsts,
+            false => (0..axis.len()).map(|step| axis.text(step)).collect(),
+        };
+        let mut aliases: Vec<String> = axis.keys[1..].to_vec();
+        let columns = axis.keys.iter().filter_map(|key| column_of(key));
+        aliases.extend(columns.map(str::to_owned));
+        found.push(Dimension {
+            name: axis.name().to_owned(),
+            aliases,
+            values,
+            of: steps,
+            base: Some(axis.base),
+        });
+    }
+    for (key, column) in LISTS {
+        let cells: Vec<String> = all
+            .iter()
+            .map(|one| of_cell(one, column).to_string())
+            .collect();
+        let mut pairs = all.windows(2).zip(cells.windows(2));
+        if !pairs.any(|(two, of)| two[0].choice == two[1].choice && of[0] != of[1]) {
+            continue;
+        }
+        let mut values: Vec<String> = Vec::new();
+        let of = cells.iter().map(|cell| {
+            let known = values.iter().position(|value| value == cell);
+            known.unwrap_or_else(|| {
+                values.push(cell.clone());
+                values.len() - 1
+            })
+        });
+        let of = of.collect();
+        found.push(Dimension {
+            name: column.to_owned(),
+            aliases: vec![key.to_owned()],
+            values,
+            of,
+            base: None,
+        });
+    }
+    found.retain(|dimension| dimension.values.len() > 1);
+    found
+}
+
+/// The dimension that a text means.
+fn find(all: &[Dimension], option: &str, text: &str) -> Result<usize, Fault> {
+    if let Some(found) = all.iter().position(|one| one.is_called(text)) {
+        return Ok(found);
+    }
+    let names = |of: &dyn Fn(&&Dimension) -> bool| -> Vec<&str> {
+        all.iter().filter(of).map(|one| one.name.as_str()).collect()
+    };
+    let ending = names(&|one| one.ends_in(text));
+    match ending[..] {
+        [_] => Ok(all.iter().position(|one| one.ends_in(text)).unwrap_or(0)),
+        [] => {
+            let guess = nearest(text, all.iter().map(|one| one.name.as_str()))
+                .map(|guess| format!("; did you mean `{guess}`?"))
+                .unwrap_or_else(|| ".".to_owned());
+            let all = names(&|_| true);
+            let there = match all[..] {
+                [] => "Nothing varies".to_owned(),
+                _ => format!("What varies is {}", all.join(", ")),
+            };
+            Err(Fault::Usage(format!(
+                "{option} {text}: does not vary{guess} {there}"
+            )))
+        }
+        _ => Err(Fault::Usage(format!(
+            "{option} {text}: may mean {}; write more of it",
+            ending.join(" or ")
+        ))),
+    }
+}
+
+/// Leaves only combinations of one value.
+fn only(all: &mut Vec<Dimension>, shown: &mut Vec<usize>, text: &str) -> Result<(), Fault> {
+    let option = "--only";
+    let (key, value) = text.split_once('=').ok_or_else(|| {
+        Fault::Usage(format!(
+            "{option} {text}: write KEY=VALUE, as in engine.depth=4"
+        ))
+    })?;
+    let (key, value) = (key.trim(), value.trim());
+    let found = find(all, option, key)?;
+    let dimension = all.remove(found);
+    let wanted = dimension.values.iter().position(|own| own == value);
+    let wanted = wanted.ok_or_else(|| {
+        let values = dimension.values.join(", ");
+        Fault::Usage(format!("{option} {text}: {} has {values}", dimension.name))
+    })?;
+    shown.retain(|number| dimension.of[*number] == wanted);
+    Ok(())
+}
+
+/// Leaves only combinations in which what has no place in the picture is as in the scenario.
+fn at_base(all: &mut [Dimension], shown: &mut Vec<usize>, roles: &[Option<usize>; 4]) {
+    for (at, dimension) in all.iter().enumerate() {
+        if let (Some(base), false) = (dimension.base, roles.contains(&Some(at))) {
+            shown.retain(|number| dimension.of[*number] == base);
+        }
+    }
+}
+
+/// Whether a dimension still has several values.
+fn varies(dimension: &Dimension, shown: &[usize]) -> bool {
+    let mut values = shown.iter().map(|number| dimension.of[*number]);
+    let first = values.next();
+    values.any(|value| Some(value) != first)
+}
+
+/// The values of some dimensions together, those that occur, in their order; and which of them each
+/// combination has.
+fn together(all: &[Dimension], of: &[usize], shown: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let value = |number: &usize| -> Vec<usize> {
+        of.iter()
+            .map(|&dimension| all[dimension].of[*number])
+            .collect()
+    };
+    let mut values: Vec<Vec<usize>> = shown.iter().map(value).collect();
+    values.sort();
+    values.dedup();
+    let place = |number: &usize| {
+        let found = values.binary_search(&value(number));
+        found.expect("the values are those of the combinations")
+    };
+    let places = shown.iter().map(place).collect();
+    (values, places)
+}
+
+fn titles(all: &[Dimension], of: &[usize], values: &[usize]) -> String {
+    let pairs = of.iter().zip(values);
+    let titles = pairs.map(|(&dimension, &value)| all[dimension].title(value));
+    titles.collect::<Vec<_>>().join(", ")
+}
+
+/// The names of series: of one dimension its values, of several each with its name.
+fn series_names(all: &[Dimension], of: &[usize], values: &[Vec<usize>]) -> Vec<String> {
+    let name = |value: &Vec<usize>| match of {
+        [one] => all[*one].values[value[0]].clone(),
+        several => {
+            let pairs = several.iter().zip(value);
+            let texts = pairs.map(|(&dimension, &value)| {
+                // Words speak for themselves.
+                match all[dimension].is_numeric()
+                    || all[dimension].values[value].parse::<bool>().is_ok()
+                {
+                    true => all[dimension].title(value),
+                    false => all[dimension].values[value].clone(),
+                }
+            });
+            texts.collect::<Vec<_>>().join(", ")
+        }
+    };
+    values.iter().map(name).collect()
+}
+
+fn names(all: &[Dimension], of: &[usize]) -> String {
+    let names: Vec<&str> = of.iter().map(|&at| all[at].name.as_str()).collect();
+    names.join(", ")
+}
+
+/// Every combination: what has no place yet is given one.
+fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Part {
+    let [mut x, mut series, mut panel, mut rows] = roles;
+    let taken = roles.into_iter().flatten();
+    let taken: Vec<usize> = taken.collect();
+    let free = (0..all.len()).filter(|at| !taken.contains(at) && varies(&all[*at], shown));
+    let mut free: Vec<usize> = free.collect();
+    let is_scheduler = |at: &usize| all[*at].is_called("scheduler");
+    let count = |at: &usize| all[*at].values.len();
+    let take = |free: &mut Vec<usize>, best: Option<usize>| {
+        free.retain(|at| Some(*at) != best);
+        best
+    };
+    // Of equally many, the first.
+    let most = |free: &[usize], fits: &dyn Fn(&usize) -> bool| {
+        free.iter()
+            .rev()
+            .filter(|at| fits(at))
+            .max_by_key(|at| count(at))
+            .copied()
+    };
+    if x.is_none() {
+        let best = most(&free, &|at| all[*at].is_numeric())
+            .or_else(|| most(&free, &|at| !is_scheduler(at)))
+            .or_else(|| free.first().copied());
+        x = take(&mut free, best);
+    }
+    if series.is_none() {
+        let best = free.iter().copied().find(is_scheduler);
+        let best = best.or_else(|| most(&free, &|at| count(at) <= ACROSS_MAX));
+        series = take(&mut free, best);
+    }
+    if panel.is_none() {
+        let best = most(&free, &|at| count(at) <= ACROSS_MAX).or_else(|| most(&free, &|_| true));
+        panel = take(&mut free, best);
+    }
+    if rows.is_none() {
+        let best = most(&free, &|_| true);
+        rows = take(&mut free, best);
+    }
+    let roles = Roles {
+        x,
+        series: series.into_iter().collect(),
+        panels: panel.into_iter().collect(),
+        // What is left has rows of its own too.
+        rows: rows.into_iter().chain(free).collect(),
+    };
+    roles.part(String::new(), all, shown)
+}
+
+/// What is along the axis, and what has lines, charts and rows of its own.
+struct Roles {
+    x: Option<usize>,
+    series: Vec<usize>,
+    panels: Vec<usize>,
+    rows: Vec<usize>,
+}
+
+impl Roles {
+    fn part(&self, heading: String, all: &[Dimension], shown: &[usize]) -> Part {
+        let (series, in_series) = together(all, &self.series, shown);
+        let (rows, in_row) = together(all, &self.rows, shown);
+        let (panels, in_panel) = together(all, &self.panels, shown);
+        let axis = self.x.map(|x| &all[x]);
+        let spot = |row: usize, panel: usize| {
+            let of = shown.iter().enumerate();
+            let of = of.filter(|(place, _)| in_row[*place] == row && in_panel[*place] == panel);
+            let points = of.map(|(place, &number)| {
+                let at = axis.map_or(0, |axis| axis.of[number]);
+                (in_series[place], at, number)
+            });
+            Spot {
+                title: titles(all, &self.panels, &panels[panel]),
+                x: axis.map_or(String::new(), |axis| axis.name.clone()),
+                values: axis.map_or_else(|| vec![String::new()], |axis| axis.values.clone()),
+                points: points.collect(),
+            }
+        };
+        let lines = rows.iter().enumerate().flat_map(|(row, values)| {
+            let spots = (0..panels.len()).map(|panel| spot(row, panel));
+            wrapped(titles(all, &self.rows, values), spots.collect())
+        });
+        Part {
+            heading,
+            of_series: names(all, &self.series),
+            series: series_names(all, &self.series, &series),
+            rows: lines.collect(),
+        }
+    }
+}
+
+/// Charts side by side, in several rows if there are many.
+fn wrapped(name: String, spots: Vec<Spot>) -> Vec<Line> {
+    let across = match spots.len() {
+        0..=4 => 4,
+        5..=6 => 3,
+        7..=8 => 4,
+        9..=10 => 5,
+        _ => 6,
+    };
+    let rows = spots.chunks(across).enumerate();
+    rows.map(|(number, spots)| Line {
+        name: if number == 0 {
+            name.clone()
+        } else {
+            String::new()
+        },
+        charts: spots.to_vec(),
+    })
+    .collect()
+}
+
+/// Each key alone: a chart for each, and one for each pair.
+fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Part> {
+    let of_lists: Vec<usize> = (0..all.len())
+        .filter(|at| all[*at].base.is_none())
+        .collect();
+    let swept: Vec<usize> = (0..all.len())
+        .filter(|at| all[*at].base.is_some())
+        .collect();
+    // What others than these are is as in the scenario.
+    let around = |own: &[usize]| -> Vec<usize> {
+        let at_base = |number: &&usize| {
+            let mut others = swept.iter().filter(|at| !own.contains(at));
+            others.all(|at| Some(all[*at].of[**number]) == all[*at].base)
+        };
+        shown.iter().filter(at_base).copied().collect()
+    };
+    let chart = |title: String, x: usize, shown: &[usize], in_series: &[usize]| Spot {
+        title,
+        x: all[x].name.clone(),
+        values: all[x].values.clone(),
+        points: shown
+            .iter()
+            .zip(in_series)
+            .map(|(&number, &series)| (series, all[x].of[number], number))
+            .collect(),
+    };
+    let mut parts = Vec::new();
+    let (values, _) = together(all, &of_lists, shown);
+    let spots = swept.iter().map(|&x| {
+        let own = around(&[x]);
+        let in_series: Vec<usize> = own
+            .iter()
+            .map(|number| {
+                let value: Vec<usize> = of_lists.iter().map(|&at| all[at].of[*number]).collect();
+                values.iter().position(|other| *other == value).unwrap_or(0)
+            })
+            .collect();
+        chart(String::new(), x, &own, &in_series)
+    });
+    parts.push(Part {
+        heading: "each key alone".to_owned(),
+        of_series: names(all, &of_lists),
+        series: series_names(all, &of_lists, &values),
+        rows: wrapped(String::new(), spots.collect()),
+    });
+    for [one, other] in &plan.sweep.pairs {
+        let find = |axis: usize| {
+            let name = plan.sweep.axes[axis].name();
+            all.iter().position(|dimension| dimension.name == name)
+        };
+        // A key of one value is in no pair.
+        let (Some(one), Some(other)) = (find(*one), find(*other)) else {
+            continue;
+        };
+        let (x, beside) = match (all[one].is_numeric(), all[other].is_numeric()) {
+            (false, true) => (other, one),
+            _ => (one, other),
+        };
+        let own = around(&[x, beside]);
+        let heading = format!("{} with {}", all[x].name, all[beside].name);
+        // Lines for what the scenario compares, if it does, and else for the other key.
+        let side_by_side = !of_lists.is_empty() && all[beside].values.len() <= ACROSS_MAX;
+        let (panel_of, series_of) = match side_by_side {
+            true => (vec![beside], of_lists.clone()),
+            false => (Vec::new(), [&[beside][..], &of_lists[..]].concat()),
+        };
+        let roles = Roles {
+            x: Some(x),
+            series: series_of,
+            panels: panel_of,
+            rows: Vec::new(),
+        };
+        parts.push(roles.part(heading, all, &own));
+    }
+    parts
+}

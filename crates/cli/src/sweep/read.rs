@@ -1,0 +1,322 @@
+//! What a scenario says of a sweep: `[sweep]`, and `--vary`.
+
+use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep};
+use crate::columns;
+use crate::scenario::Scenario;
+use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value, items};
+use headtime_units::nearest;
+use std::collections::BTreeSet;
+
+/// What stands in `[sweep]` beside the keys of a scenario.
+const WORDS: [&str; 3] = ["mode", "pairs", "together"];
+
+/// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each option a key in
+/// place of its values there, or beside the others. Nothing if there is neither.
+pub(super) fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+    let node = table.take("sweep");
+    let mut mode = Mode::Cross;
+    let mut pairs: Vec<(Place, [String; 2])> = Vec::new();
+    let mut axes: Vec<Axis> = Vec::new();
+    if let Some(node) = &node {
+        let Value::Table(own) = &node.value else {
+            return Err(error(&node.place, "sweep", "is not a table; write [sweep]"));
+        };
+        let mut section = Section::new(own, node.place.clone());
+        mode = section
+            .parse("mode", "\"cross\" or \"each\"", |text| match text {
+                "cross" => Ok(Mode::Cross),
+                "each" => Ok(Mode::Each),
+                _ => Err("allowed are cross, each".to_owned()),
+            })
+            .map_err(within)?
+            .unwrap_or(mode);
+        pairs = self::pairs(own)?;
+        if let Some((place, _)) = pairs.first().filter(|_| mode == Mode::Cross) {
+            let problem = "is for mode = \"each\"; without it every combination is run";
+            return Err(error(place, "sweep.pairs", problem));
+        }
+        let mut alone = own.clone();
+        for word in WORDS {
+            alone.remove(word);
+        }
+        for (key, node) in leaves(&alone) {
+            axes.push(axis(vec![(key, node)])?);
+        }
+        for section in section
+            .sections("together")
+            .map_err(within)?
+            .unwrap_or_default()
+        {
+            let keys = leaves(section.table());
+            if keys.is_empty() {
+                return Err(error(section.place(), "sweep.together", "names no key"));
+            }
+            axes.push(axis(keys)?);
+        }
+        // In the order of the file, which a table does not keep.
+        axes.sort_by_key(|axis| axis.line());
+    }
+    for option in vary {
+        self::vary(table, &mut axes, option)?;
+    }
+    if axes.is_empty() && node.is_none() {
+        return Ok(None);
+    }
+    let place = node.map_or_else(|| axes[0].place().clone(), |node| node.place);
+    if axes.is_empty() {
+        let problem =
+            "varies nothing; give a key and its values, such as \"engine.depth\" = [1, 4]";
+        return Err(error(&place, "sweep", problem));
+    }
+    check(table, &axes)?;
+    let pairs = pairs
+        .into_iter()
+        .map(|(place, names)| pair(table, &axes, &place, names))
+        .collect::<Result<_, _>>()?;
+    Ok(Some(Sweep {
+        mode,
+        axes,
+        pairs,
+        place,
+    }))
+}
+
+fn error(place: &Place, key: &str, problem: impl Into<String>) -> TreeError {
+    TreeError {
+        place: place.clone(),
+        key: key.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+/// An error about a key of `[sweep]`, which was read as if it were the top.
+fn within(error: TreeError) -> TreeError {
+    TreeError {
+        key: format!("sweep.{}", error.key),
+        ..error
+    }
+}
+
+/// All keys with a value that is no table, as dotted texts. `engine.depth = ..` and
+/// `"engine.depth" = ..` are the same.
+fn leaves(table: &Table) -> Vec<(String, Node)> {
+    let mut found = Vec::new();
+    for (key, node) in table.iter() {
+        match &node.value {
+            Value::Table(inner) => {
+                let inner = leaves(inner).into_iter();
+                found.extend(inner.map(|(rest, node)| (format!("{key}.{rest}"), node)));
+            }
+            _ => found.push((key.to_owned(), node.clone())),
+        }
+    }
+    found
+}
+
+/// What one key takes, or several keys together.
+fn axis(keys: Vec<(String, Node)>) -> Result<Axis, TreeError> {
+    let mut names = Vec::new();
+    let mut places = Vec::new();
+    let mut values: Vec<Vec<Node>> = Vec::new();
+    let mut first: Option<String> = None;
+    for (key, node) in keys {
+        let given = items(&node);
+        let named = format!("sweep.{key}");
+        if given.is_empty() {
+            let problem = "is an empty list; give at least one value";
+            return Err(error(&node.place, &named, problem));
+        }
+        match &first {
+            None => values = vec![Vec::new(); given.len()],
+            Some(first) if given.len() != values.len() => {
+                let problem = format!(
+                    "has {}, {first} has {}; keys that vary together have as many",
+                    counted(given.len(), "value"),
+                    values.len()
+                );
+                return Err(error(&node.place, &named, problem));
+            }
+            Some(_) => {}
+        }
+        first.get_or_insert(key.clone());
+        for (values, value) in values.iter_mut().zip(given) {
+            values.push(value);
+        }
+        names.push(key);
+        places.push(node.place);
+    }
+    let axis = Axis {
+        keys: names,
+        places,
+        values,
+        base: 0,
+    };
+    let mut seen = BTreeSet::new();
+    for (number, values) in axis.values.iter().enumerate() {
+        let texts: Vec<String> = values.iter().map(|node| node.value.text()).collect();
+        if !seen.insert(texts) {
+            let problem = format!("{} stands there twice", axis.text(number));
+            return Err(error(
+                &values[0].place,
+                &format!("sweep.{}", axis.name()),
+                problem,
+            ));
+        }
+    }
+    Ok(axis)
+}
+
+/// `1 value`, `2 values`.
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// A key and its values from the command line.
+fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), TreeError> {
+    let option = format!("--vary {text}");
+    let place = Place::Option(option.as_str().into());
+    let Some((key, values)) = text.split_once('=') else {
+        let problem = "write KEY=LIST, as in engine.depth=1,4,16";
+        return Err(error(&place, "", problem));
+    };
+    let key = key.trim();
+    let new = axis(vec![(key.to_owned(), Node::option(&option, values.trim()))])?;
+    let full = table.full_key(key);
+    let has = |axis: &Axis| axis.keys.iter().any(|own| table.full_key(own) == full);
+    match axes.iter_mut().find(|axis| has(axis)) {
+        Some(axis) if axis.keys.len() > 1 => {
+            let others: Vec<&str> = axis.keys.iter().map(String::as_str).collect();
+            let problem = format!(
+                "varies together with others in {}: {}",
+                axis.place(),
+                others.join(", ")
+            );
+            Err(error(&place, key, problem))
+        }
+        Some(axis) if matches!(axis.place(), Place::Option(_)) => {
+            Err(error(&place, key, "is varied twice; give one list"))
+        }
+        Some(axis) => {
+            *axis = new;
+            Ok(())
+        }
+        None => {
+            axes.push(new);
+            Ok(())
+        }
+    }
+}
+
+/// Refuses what cannot be a key of a scenario, and keys that are in each other's way.
+fn check(table: &Table, axes: &[Axis]) -> Result<(), TreeError> {
+    let mut before: Vec<(String, &str, &Place)> = Vec::new();
+    let taken = FIRST_COLUMNS
+        .iter()
+        .chain(&LAST_COLUMNS)
+        .copied()
+        .chain(columns::of_sweep().map(|column| column.name));
+    let taken: Vec<&str> = taken.collect();
+    for (key, place) in axes
+        .iter()
+        .flat_map(|axis| axis.keys.iter().zip(&axis.places))
+    {
+        let first = key.split('.').next().unwrap_or_default().trim();
+        if !Scenario::KEYS.contains(&first) {
+            let known = Scenario::KEYS.into_iter().chain(WORDS);
+            let guess = nearest(first, known)
+                .map(|guess| format!("; did you mean `{guess}`?"))
+                .unwrap_or_default();
+            let problem = format!(
+                "unknown key{guess} Allowed are the keys of a scenario, such as engine.depth, and {}",
+                WORDS.join(", ")
+            );
+            return Err(error(place, &format!("sweep.{key}"), problem));
+        }
+        if taken.contains(&key.as_str()) {
+            let problem = format!("is a table; vary its keys, such as {key}.profile");
+            return Err(error(place, &format!("sweep.{key}"), problem));
+        }
+        let full = table.full_key(key);
+        let clash = before.iter().find(|(other, ..)| overlap(other, &full));
+        if let Some((_, other, at)) = clash {
+            let problem = match *other == key.as_str() {
+                true => format!("is swept twice; the other is at {at}"),
+                false => format!("{other} at {at} is about the same"),
+            };
+            return Err(error(place, &format!("sweep.{key}"), problem));
+        }
+        before.push((full, key, place));
+    }
+    Ok(())
+}
+
+/// Whether two full keys are the same, or one is within the other.
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    let within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    within(one, other) || within(other, one)
+}
+
+/// The pairs of keys that are crossed.
+fn pairs(table: &Table) -> Result<Vec<(Place, [String; 2])>, TreeError> {
+    let Some(node) = table.get("pairs") else {
+        return Ok(Vec::new());
+    };
+    let expected = "write a list of pairs of keys, such as [[\"engine.depth\", \"run.seed\"]]";
+    let Value::List(list) = &node.value else {
+        return Err(error(&node.place, "sweep.pairs", expected));
+    };
+    list.iter()
+        .map(|pair| match &pair.value {
+            Value::List(names) => match &names[..] {
+                [
+                    Node {
+                        value: Value::Text(one),
+                        ..
+                    },
+                    Node {
+                        value: Value::Text(other),
+                        ..
+                    },
+                ] => Ok((pair.place.clone(), [one.clone(), other.clone()])),
+                _ => Err(error(&pair.place, "sweep.pairs", expected)),
+            },
+            _ => Err(error(&pair.place, "sweep.pairs", expected)),
+        })
+        .collect()
+}
+
+/// The axes that two keys belong to.
+fn pair(
+    table: &Table,
+    axes: &[Axis],
+    place: &Place,
+    names: [String; 2],
+) -> Result<[usize; 2], TreeError> {
+    let find = |name: &String| {
+        let full = table.full_key(name);
+        let has = |axis: &Axis| axis.keys.iter().any(|key| table.full_key(key) == full);
+        axes.iter().position(has).ok_or_else(|| {
+            let keys = axes
+                .iter()
+                .flat_map(|axis| axis.keys.iter().map(String::as_str));
+            let guess = nearest(name, keys.clone())
+                .map(|guess| format!("; did you mean `{guess}`?"))
+                .unwrap_or_default();
+            let keys: Vec<&str> = keys.collect();
+            let problem = format!("`{name}` is not swept{guess} Swept are {}", keys.join(", "));
+            error(place, "sweep.pairs", problem)
+        })
+    };
+    let found = [find(&names[0])?, find(&names[1])?];
+    if found[0] == found[1] {
+        let problem = format!("`{}` and `{}` vary together anyhow", names[0], names[1]);
+        return Err(error(place, "sweep.pairs", problem));
+    }
+    Ok(found)
+}

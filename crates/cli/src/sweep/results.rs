@@ -1,0 +1,65 @@
+//! What the runs of a sweep measured.
+
+use crate::columns::{Field, Row, of_sweep};
+use crate::report::Run;
+
+/// What came of every combination, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results(pub Vec<Outcome>);
+
+/// What came of one combination.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// What was measured: the whole, then its programs and origins where there are several.
+    Rows(Vec<Measured>),
+    /// Why nothing was.
+    Failed(String),
+}
+
+/// One row of what was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Whose figures they are.
+    pub origin: String,
+    /// Of which program; nothing if of none.
+    pub program: Field,
+    /// One field for each column, see [`of_sweep`].
+    pub fields: Vec<Field>,
+}
+
+impl Outcome {
+    /// The rows of a run.
+    pub fn of(run: &Run) -> Outcome {
+        let rows = Row::all(run).into_iter().map(|row| Measured {
+            origin: row.name(),
+            program: match row {
+                Row::Program(_, program, _) => program.program.into(),
+                Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
+                Row::Origin(..) | Row::Whole(_) => Field::Nothing,
+            },
+            fields: of_sweep().map(|column| column.of(&row)).collect(),
+        });
+        Outcome::Rows(rows.collect())
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Outcome::Failed(_))
+    }
+
+    /// A field of the row for the whole.
+    pub fn whole(&self, column: &str) -> Option<&Field> {
+        let Outcome::Rows(rows) = self else {
+            return None;
+        };
+        let place = of_sweep().position(|other| other.name == column)?;
+        rows.first()?.fields.get(place)
+    }
+}
+
+impl Results {
+    /// How many combinations failed.
+    pub fn failed(&self) -> usize {
+        self.0.iter().filter(|outcome| outcome.is_failure()).count()
+    }
+}

@@ -1,0 +1,242 @@
+//! Makes the runs of a sweep, several at a time.
+
+use super::journal::Journal;
+use super::plan::Plan;
+use super::results::{Outcome, Results};
+use crate::batch::{self, Taker};
+use crate::execute::{Made, What, With, make, sum_up};
+use crate::fault::Fault;
+use crate::prepare::{Prepared, prepare};
+use crate::scenario::cells;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How the runs are made.
+pub struct Running<'a> {
+    /// Runs made at a time; as many as there are processors if absent.
+    pub jobs: Option<u16>,
+    /// What they share, and whether to end.
+    pub with: With<'a>,
+    /// What is there already, by combination.
+    pub kept: BTreeMap<usize, Outcome>,
+    /// Where each goes when it is done.
+    pub journal: Option<&'a mut Journal>,
+}
+
+/// Makes all runs of a plan that are not there yet.
+///
+/// # Errors
+///
+/// [`Fault::Interrupted`] if told to stop, and what is wrong with the journal. What is wrong with a
+/// combination is its outcome.
+pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
+    let Running {
+        jobs,
+        with,
+        kept,
+        journal,
+    } = running;
+    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
+    let mut tasks = Vec::new();
+    for (number, combination) in plan.combinations.iter().enumerate() {
+        let known = combination.error.clone().map(Outcome::Failed);
+        let known = known.or_else(|| kept.get(&number).cloned());
+        if let (None, Some(scenario)) = (&known, &combination.scenario) {
+            tasks.extend((0..scenario.repeats).map(|repeat| (number, repeat)));
+        }
+        outcomes.push(known);
+    }
+    with.progress.begin(tasks.len() as u64);
+    let one = |(number, repeat): (usize, u32)| {
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let (prepared, made) = one(plan, number, repeat, with)?;
+            Ok(Piece { prepared, made })
+        }));
+        made.unwrap_or_else(|panic| Err(Trouble::Bug(words(&*panic))))
+    };
+    let there = outcomes.iter().flatten();
+    let mut gathering = Gathering {
+        plan,
+        repeats: tasks.clone(),
+        pieces: BTreeMap::new(),
+        done: there.clone().count(),
+        failed: there.filter(|outcome| outcome.is_failure()).count(),
+        outcomes,
+        journal,
+        with,
+        fault: None,
+    };
+    gathering.tell();
+    let started = batch::each(jobs, tasks, one, &mut gathering);
+    with.progress.end();
+    let Gathering {
+        outcomes,
+        journal,
+        fault,
+        ..
+    } = gathering;
+    // What is done stays done, whatever went wrong.
+    let synced = journal.map_or(Ok(()), Journal::sync);
+    started?;
+    fault.map_or(Ok(()), Err)?;
+    synced?;
+    let outcomes = outcomes.into_iter();
+    let outcomes = outcomes.map(|outcome| outcome.expect("every combination was made"));
+    Ok(Results(outcomes.collect()))
+}
+
+/// A repeat of a run.
+struct Piece {
+    prepared: Prepared,
+    made: Made,
+}
+
+/// Why there is none.
+enum Trouble {
+    Fault(Fault),
+    /// A promise of the program was broken, and this is what it says.
+    Bug(String),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        Trouble::Fault(fault)
+    }
+}
+
+fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<(Prepared, Made), Fault> {
+    if with.stop.is_some_and(|stop| stop()) {
+        return Err(Fault::Interrupted);
+    }
+    let combination = &plan.combinations[number];
+    let scenario = combination.scenario.clone();
+    let scenario = scenario.expect("what is no scenario is not run");
+    let prepared = prepare(scenario, with.stock)?;
+    if prepared.hash != combination.hash {
+        return Err(Fault::File(
+            "a file that the scenario names has changed while the sweep ran".to_owned(),
+        ));
+    }
+    let cell = &cells(&prepared.scenario)[0];
+    let made = make(&prepared, cell, repeat, What::default(), with)?;
+    Ok((prepared, made))
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a word").to_owned()
+}
+
+/// Takes what was made, puts the repeats of a run together, and keeps what came of it.
+struct Gathering<'a> {
+    plan: &'a Plan,
+    /// By task: the combination and the repeat.
+    repeats: Vec<(usize, u32)>,
+    /// Of combinations of which some repeats are there, by repeat.
+    pieces: BTreeMap<usize, BTreeMap<u32, Result<Piece, Trouble>>>,
+    outcomes: Vec<Option<Outcome>>,
+    /// How many are there, and how many of them failed.
+    done: usize,
+    failed: usize,
+    journal: Option<&'a mut Journal>,
+    with: With<'a>,
+    /// Why it ended early.
+    fault: Option<Fault>,
+}
+
+impl Gathering<'_> {
+    fn tell(&self) {
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        let all = self.outcomes.len();
+        self.with
+            .progress
+            .say(&format!("{} of {all}{failed}", self.done));
+    }
+
+    fn put(&mut self, task: usize, piece: Result<Piece, Trouble>) -> Result<(), Fault> {
+        let (number, repeat) = self.repeats[task];
+        let piece = match piece {
+            Err(Trouble::Fault(Fault::Interrupted)) => return Err(Fault::Interrupted),
+            Err(Trouble::Fault(fault)) if !fault.is_about_input() => {
+                return Err(fault.of(&self.plan.name(number)));
+            }
+            piece => piece,
+        };
+        let scenario = self.plan.combinations[number].scenario.as_ref();
+        let repeats = scenario.map_or(1, |scenario| scenario.repeats as usize);
+        let pieces = self.pieces.entry(number).or_default();
+        pieces.insert(repeat, piece);
+        if pieces.len() < repeats {
+            return Ok(());
+        }
+        let pieces = self.pieces.remove(&number).unwrap_or_default();
+        // Of several faults the one of the first repeat, whichever came first.
+        let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
+        let (outcome, keep) = match pieces {
+            Ok(pieces) => (sum_up_pieces(pieces)?, true),
+            Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
+            // Whoever mends it wants to see what comes of it.
+            Err(Trouble::Bug(text)) => {
+                let text = format!("a bug: the program gave up this run: {text}");
+                (Outcome::Failed(text), false)
+            }
+        };
+        if let Some(journal) = self.journal.as_mut().filter(|_| keep) {
+            journal.add(number, &outcome)?;
+        }
+        self.done += 1;
+        self.failed += usize::from(outcome.is_failure());
+        self.outcomes[number] = Some(outcome);
+        Ok(())
+    }
+}
+
+fn sum_up_pieces(pieces: Vec<Piece>) -> Result<Outcome, Fault> {
+    let (mut prepared, mut made) = (None, Vec::new());
+    for piece in pieces {
+        prepared = Some(piece.prepared);
+        made.push(piece.made);
+    }
+    let prepared = prepared.expect("a run has one repeat at least");
+    let cell = &cells(&prepared.scenario)[0];
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made)?))
+}
+
+impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
+    fn take(&mut self, task: usize, piece: Result<Piece, Trouble>) -> ControlFlow<()> {
+        let put = self.put(task, piece);
+        self.tell();
+        match put {
+            Ok(()) => self.wait(),
+            Err(fault) => {
+                self.fault = Some(fault);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn wait(&mut self) -> ControlFlow<()> {
+        let rest = self
+            .journal
+            .as_mut()
+            .map_or(Ok(()), |journal| journal.rest());
+        let over = self.done == self.outcomes.len();
+        let rest = match !over && self.with.stop.is_some_and(|stop| stop()) {
+            true => Err(Fault::Interrupted),
+            false => rest,
+        };
+        match rest {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(fault) => {
+                self.fault = Some(fault);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
