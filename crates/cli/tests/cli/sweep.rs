@@ -79,6 +79,8 @@ fn the_same_bytes_come_from_any_number_of_threads() {
     assert_eq!(picture("1"), picture("4"));
 }
 
+/// The last key varies fastest, keys that vary together count as one, and the scenario's own lists
+/// come last.
 #[test]
 fn every_combination_is_run_in_the_order_of_the_file() {
     let rows = wholes(&stdout(&["sweep", "sweep.toml", "--format", "csv"]));
@@ -132,6 +134,8 @@ fn every_combination_is_run_in_the_order_of_the_file() {
     assert_eq!(names.last(), Some(&"error"));
 }
 
+/// Whatever is swept, a row has what `sim run` says of the scenario that `--print-scenario` prints for
+/// it.
 #[test]
 fn a_row_is_what_sim_run_says_of_its_scenario() {
     let directory = scratch("sweep-rows");
@@ -284,6 +288,7 @@ fn each_key_alone_goes_around_the_scenario_as_it_stands() {
     assert_eq!(chosen, expected);
 }
 
+/// Without schedulers the scenario is none by itself: the first of those swept stands for them.
 #[test]
 fn what_the_scenario_lacks_comes_from_the_sweep() {
     let directory = scratch("sweep-lacks");
@@ -389,6 +394,7 @@ fn one_value_is_a_sweep_of_one() {
     assert_eq!(wholes(&csv).len(), 1);
 }
 
+/// The file has what the standard output would have; nobody needs to read the table.
 #[test]
 fn what_goes_to_a_file_is_what_is_printed() {
     let directory = scenario("sweep-out", "[sweep]\nengine.depth = [1, 2]");
@@ -527,6 +533,7 @@ fn pictures_show_what_was_asked_for() {
     );
 }
 
+/// More than a picture can show is no reason not to run where nobody asked for a picture.
 #[test]
 fn a_directory_is_filled_without_a_picture_that_cannot_be_read() {
     let directory = scenario(

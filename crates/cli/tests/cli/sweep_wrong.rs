@@ -5,6 +5,7 @@ use super::sweep::{at, scenario, wholes, within};
 use serde_json::Value;
 use std::fs;
 
+/// What goes wrong with one combination is its result; the others are what they are without it.
 #[test]
 fn a_combination_that_fails_is_a_row_and_not_the_end() {
     // The drive has 9 GB.
@@ -65,6 +66,7 @@ fn a_combination_that_fails_is_a_row_and_not_the_end() {
     );
 }
 
+/// Also one that shows only while it runs.
 #[test]
 fn a_run_that_measures_nothing_fails_alone() {
     let sweep = "[sweep]\nrun.warm_up = [\"0s\", \"100s\"]\nrun.repeats = [1, 3]";
@@ -82,6 +84,7 @@ fn a_run_that_measures_nothing_fails_alone() {
     assert_eq!(again, csv);
 }
 
+/// What is wrong with the text or can never be right, what is said of it, and the exit code.
 #[test]
 fn what_cannot_be_right_is_told_before_anything_runs() {
     for (sweep, said, code) in [
