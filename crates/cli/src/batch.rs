@@ -21,10 +21,9 @@ pub trait Taker<R> {
     }
 }
 
-/// Makes all tasks, `jobs` at a time or as many as there are processors, in their order. Once the
-/// taker breaks off, no further task begins; those under way are waited for.
-///
-/// One task, or one at a time, is made on the calling thread.
+/// Makes all tasks, `jobs` at a time or as many as there are processors, in their order, on threads
+/// of their own: the calling one takes what they made. Once the taker breaks off, no further task
+/// begins; those under way are waited for.
 ///
 /// # Errors
 ///
@@ -35,14 +34,6 @@ pub fn each<T: Send, R: Send>(
     make: impl Fn(T) -> R + Sync,
     taker: &mut impl Taker<R>,
 ) -> Result<(), Fault> {
-    if tasks.len() <= 1 || jobs == Some(1) {
-        for (number, task) in tasks.into_iter().enumerate() {
-            if taker.take(number, make(task)).is_break() {
-                break;
-            }
-        }
-        return Ok(());
-    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs.unwrap_or(0).into())
         .build()
@@ -76,7 +67,8 @@ pub fn each<T: Send, R: Send>(
     Ok(())
 }
 
-/// The results of all tasks, in the order of the tasks.
+/// The results of all tasks, in the order of the tasks. One task, or one at a time, is made on the
+/// calling thread.
 ///
 /// # Errors
 ///
@@ -92,6 +84,9 @@ pub fn all<T: Send, R: Send>(
             self.0[number] = Some(result);
             ControlFlow::Continue(())
         }
+    }
+    if tasks.len() <= 1 || jobs == Some(1) {
+        return Ok(tasks.into_iter().map(make).collect());
     }
     let mut kept = Kept(tasks.iter().map(|_| None).collect());
     each(jobs, tasks, make, &mut kept)?;
@@ -144,7 +139,7 @@ mod tests {
                 }
             }
         }
-        for jobs in [Some(1), Some(2)] {
+        for jobs in [Some(1), Some(3)] {
             let begun = AtomicUsize::new(0);
             let mut taker = Three(0);
             let make = |_: usize| {
@@ -177,6 +172,7 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        each(Some(2), vec![1, 2], until_asked, &mut Patient(&asked)).unwrap();
+        // Also if there is but one.
+        each(Some(1), vec![1], until_asked, &mut Patient(&asked)).unwrap();
     }
 }

@@ -22,7 +22,7 @@ pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, Run, SimVerb};
-pub use sweep::{Picture, Sweep};
+pub use sweep::{Picture, Sweep, SweepFormat};
 pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them
@@ -52,6 +52,14 @@ pub enum Verb {
     #[command(subcommand)]
     Sim(SimVerb),
     /// Run a scenario for many values of its keys
+    ///
+    /// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains it. Every
+    /// combination is run, or each key alone around the scenario as it stands, as many at a time as there
+    /// are processors. Results are the same bytes however many that are. What goes wrong with one combination is
+    /// its result, and does not end the others.
+    ///
+    /// With --out, what is done is kept beside the output, in NAME.partial: the same command goes on where it
+    /// was ended. It refuses to if the scenario, a file that it names or headtime itself is another one by then.
     Sweep(Box<Sweep>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]

@@ -1,19 +1,10 @@
 //! `headtime sweep`
 
-use crate::output::Format;
 use crate::sweep::plan::RUNS_MAX;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Run a scenario for many values of its keys
-///
-/// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains it. Every
-/// combination is run, or each key alone around the scenario as it stands, as many at a time as there
-/// are processors. Results are the same bytes however many that are. What goes wrong with one combination is
-/// its result, and does not end the others.
-///
-/// With --out, what is done is kept beside the output, in NAME.partial: the same command goes on where it
-/// was ended. It refuses to if the scenario, a file that it names or headtime itself is another one by then.
+/// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP, allow_negative_numbers = true)]
 pub struct Sweep {
@@ -49,11 +40,8 @@ pub struct Sweep {
     #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Table, JSON or CSV; of --out as its name says, if not given
-    ///
-    /// Both have a row for each combination, and one below it for each of its programs and origins where
-    /// there are several.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
-    pub format: Option<Format>,
+    pub format: Option<SweepFormat>,
     /// Start anew: drop what a sweep that was ended left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
@@ -65,6 +53,19 @@ pub struct Sweep {
     /// Does not change any result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+}
+
+/// How the results of a sweep are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SweepFormat {
+    /// A table for people, a line for each combination
+    #[default]
+    Table,
+    /// JSON, with the rows of the CSV
+    Json,
+    /// CSV, a row for each combination, and below it one for each of its programs and origins where
+    /// there are several
+    Csv,
 }
 
 /// What a picture shows.
@@ -129,6 +130,6 @@ In a scenario:
 Examples:
   headtime sweep depths.toml --out depths.csv --plot depths.svg
   headtime sweep depths.toml --list
-  headtime sweep depths.toml --print-scenario 17 | headtime sim run /dev/stdin
+  headtime sweep depths.toml --print-scenario 17 > one.toml && headtime sim run one.toml
   headtime sweep mine.toml --vary engine.depth=1,4,16 --vary seed=1,2,3 --format csv
-  headtime sweep depths.toml --plot reads.svg --x read_ahead --series schedulers --panel depth --metric iops,response_p99_ms";
+  headtime sweep depths.toml --plot iops.svg --x read_ahead --panel depth --metric iops";

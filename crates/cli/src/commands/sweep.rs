@@ -4,11 +4,10 @@ use super::Context;
 use super::compare::is_picture;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
-use crate::args;
+use crate::args::{self, SweepFormat as Format};
 use crate::execute::With;
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::Format;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Place, Table, TreeError, Value};
@@ -79,13 +78,13 @@ pub(super) fn sweep(args: args::Sweep, context: &mut Context<'_>) -> Result<(), 
     if let Some(journal) = journal {
         journal.remove()?;
     }
-    context.print(&match targets.standard {
+    let printed = context.print(&match targets.standard {
         Format::Table => output::text(&plan, Some(&results), context.terminal),
         Format::Json => output::json(&plan, &results),
         Format::Csv => output::csv(&plan, &results),
-    })?;
+    });
     match results.failed() {
-        0 => Ok(()),
+        0 => printed,
         failed => Err(Fault::Check(format!(
             "{failed} of {} combinations failed; the column `error` says why",
             plan.combinations.len()

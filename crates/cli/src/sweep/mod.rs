@@ -217,3 +217,87 @@ impl Sweep {
         choices
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CROSS: &str = include_str!("../../../../experiments/read-ahead.toml");
+    const EACH: &str = "
+        schedulers = 'noop'
+        drive.profile = 'atlas10k'
+        workload.requests = 20
+        [sweep]
+        mode = 'each'
+        pairs = [['seed', 'engine.depth'], ['drive.firmware', 'run.repeats']]
+        engine.depth = [1, 2, 4]
+        seed = '1, 2, 3, 4'
+        run.repeats = [1, 2]
+        [[sweep.together]]
+        drive.firmware = ['fifo', 'sptf']
+        engine.merge = [true, false]
+    ";
+
+    fn take(text: &str) -> Result<Option<Sweep>, TreeError> {
+        Sweep::take(&mut Table::parse("s.toml", text)?, &[])
+    }
+
+    #[test]
+    fn there_are_as_many_choices_as_counted() {
+        for (text, count) in [(CROSS, 2 * 3 * 8), (EACH, 1 + 2 + 3 + 1 + 1 + 3 * 2 + 1)] {
+            let sweep = take(text).unwrap().unwrap();
+            let mut choices = sweep.choices();
+            assert_eq!((sweep.count(), choices.len()), (count, count as usize));
+            choices.sort();
+            choices.dedup();
+            assert_eq!(choices.len(), count as usize);
+        }
+        assert_eq!(take("seed = 1").unwrap(), None);
+    }
+
+    /// The file's order is that of its lines, not of its keys' names or of how they are written.
+    #[test]
+    fn keys_stand_in_the_order_of_the_file() {
+        let names = |text: &str| -> Vec<String> {
+            let sweep = take(text).unwrap().unwrap();
+            let names = sweep.axes.iter().map(|axis| axis.name().to_owned());
+            names.collect()
+        };
+        assert_eq!(
+            names(CROSS),
+            ["engine.hide_processes", "engine.depth", "host.read_ahead"]
+        );
+        assert_eq!(
+            names(EACH),
+            ["engine.depth", "seed", "run.repeats", "drive.firmware"]
+        );
+    }
+
+    proptest! {
+        /// A sweep with a piece replaced by another piece: mostly still TOML, so that it gets far.
+        #[test]
+        fn no_damage_makes_it_panic(
+            of in proptest::sample::select(vec![CROSS, EACH]),
+            start in 0.0..1.0,
+            len in 0_usize..12,
+            piece in "[\"'\\[\\]{}=,.a-z0-9 \n-]{0,12}",
+        ) {
+            let start = (start * of.len() as f64) as usize;
+            let end = (start + len).min(of.len());
+            let text = format!("{}{piece}{}", &of[..start], &of[end..]);
+            if let Ok(Some(sweep)) = take(&text) {
+                prop_assert!(sweep.count() > 0);
+                prop_assert_eq!(sweep.choices().len() as u64, sweep.count());
+            }
+        }
+
+        #[test]
+        fn no_option_makes_it_panic(option in "[a-z0-9._=, \\[\\]]{0,30}") {
+            let mut table = Table::parse("s.toml", EACH).unwrap();
+            if let Ok(sweep) = Sweep::take(&mut table, &[option]) {
+                prop_assert!(sweep.unwrap().count() > 0);
+            }
+        }
+    }
+}

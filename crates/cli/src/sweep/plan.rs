@@ -42,7 +42,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// What the scenarios name, drives and files, and a hash of the contents of each.
     pub sources: BTreeMap<String, String>,
-    /// The keys of the text and their values, but for the title.
+    /// The keys of the text and their values.
     pub keys: BTreeMap<String, String>,
     /// Names the whole: the choices, and the hash and seed of each.
     pub hash: String,
@@ -371,23 +371,26 @@ fn refuse_wrong(sweep: &Sweep, found: &[Found]) -> Result<(), Fault> {
         return Err(fault(problem, &sweep.place, what));
     }
     for (number, axis) in sweep.axes.iter().enumerate() {
-        for step in 0..axis.len() {
-            let mut with = found
-                .iter()
-                .filter(|one| one.combination.choice[number] == step)
-                .peekable();
-            if with.peek().is_none() {
-                continue;
+        // Of each step: the problems, as long as there is nothing but problems.
+        let mut wrong: Vec<Option<Vec<&Problem>>> = vec![Some(Vec::new()); axis.len()];
+        for one in found {
+            let step = &mut wrong[one.combination.choice[number]];
+            match (&one.problem, &mut *step) {
+                (Some(problem), Some(problems)) => problems.push(problem),
+                _ => *step = None,
             }
-            let wrong: Option<Vec<&Problem>> = with.map(|one| one.problem.as_ref()).collect();
-            let Some(wrong) = wrong else { continue };
+        }
+        for (step, wrong) in wrong.into_iter().enumerate() {
+            let Some(problems) = wrong.filter(|problems| !problems.is_empty()) else {
+                continue;
+            };
             let nodes = axis.step(step);
-            let own = wrong.iter().find(|problem| match problem {
+            let own = problems.iter().find(|problem| match problem {
                 Problem::Text(error) => nodes.iter().any(|node| node.place == error.place),
                 Problem::Run(_) => false,
             });
             let what = format!("{} = {}", axis.keys.join(", "), axis.text(step));
-            return Err(fault(own.unwrap_or(&wrong[0]), &nodes[0].place, what));
+            return Err(fault(own.unwrap_or(&problems[0]), &nodes[0].place, what));
         }
     }
     Ok(())

@@ -31,6 +31,18 @@ pub struct Running<'a> {
 /// [`Fault::Interrupted`] if told to stop, and what is wrong with the journal. What is wrong with a
 /// combination is its outcome.
 pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
+    let with = running.with;
+    run_by(plan, running, |number, repeat| {
+        one(plan, number, repeat, with)
+    })
+}
+
+/// The same, with whatever makes a repeat of a combination.
+fn run_by(
+    plan: &Plan,
+    running: Running<'_>,
+    make: impl Fn(usize, u32) -> Result<Piece, Fault> + Sync,
+) -> Result<Results, Fault> {
     let Running {
         jobs,
         with,
@@ -48,12 +60,11 @@ pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
         outcomes.push(known);
     }
     with.progress.begin(tasks.len() as u64);
-    let one = |(number, repeat): (usize, u32)| {
-        let made = catch_unwind(AssertUnwindSafe(|| {
-            let (prepared, made) = one(plan, number, repeat, with)?;
-            Ok(Piece { prepared, made })
-        }));
-        made.unwrap_or_else(|panic| Err(Trouble::Bug(words(&*panic))))
+    let one = |(number, repeat): (usize, u32)| match catch_unwind(AssertUnwindSafe(|| {
+        make(number, repeat)
+    })) {
+        Ok(made) => made.map_err(Trouble::Fault),
+        Err(panic) => Err(Trouble::Bug(words(&*panic))),
     };
     let there = outcomes.iter().flatten();
     let mut gathering = Gathering {
@@ -99,13 +110,7 @@ enum Trouble {
     Bug(String),
 }
 
-impl From<Fault> for Trouble {
-    fn from(fault: Fault) -> Trouble {
-        Trouble::Fault(fault)
-    }
-}
-
-fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<(Prepared, Made), Fault> {
+fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<Piece, Fault> {
     if with.stop.is_some_and(|stop| stop()) {
         return Err(Fault::Interrupted);
     }
@@ -120,7 +125,7 @@ fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<(Prepa
     }
     let cell = &cells(&prepared.scenario)[0];
     let made = make(&prepared, cell, repeat, What::default(), with)?;
-    Ok((prepared, made))
+    Ok(Piece { prepared, made })
 }
 
 /// What a panic said.
@@ -238,5 +243,84 @@ impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
                 ControlFlow::Break(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{Making, RUNS_MAX};
+    use super::super::{Sweep, output};
+    use super::*;
+    use crate::progress::Progress;
+    use crate::scenario::tree::{Place, Table};
+    use crate::stock::Stock;
+    use std::fs;
+
+    const SWEEP: &str = "
+        schedulers = 'noop'
+        drive.profile = 'atlas10k'
+        workload.requests = 20
+        run.repeats = 2
+        [sweep]
+        seed = [1, 2, 3, 4]
+    ";
+
+    /// A run that breaks a promise of the program takes no other with it, and is not kept as done.
+    #[test]
+    fn a_run_that_panics_is_a_row_that_is_made_again() {
+        let mut table = Table::parse("s.toml", SWEEP).unwrap();
+        let sweep = Sweep::take(&mut table, &[]).unwrap().unwrap();
+        let (stock, progress) = (Stock::default(), Progress::new(false));
+        let making = Making {
+            most: RUNS_MAX,
+            jobs: Some(2),
+            stock: &stock,
+            progress: &progress,
+        };
+        let plan = Plan::new(sweep, &table, &Place::BuiltIn, making).unwrap();
+        let with = With {
+            stock: &stock,
+            progress: &progress,
+            stop: None,
+        };
+        let name = format!("headtime-sweep-{}.partial", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&path);
+        let made = |bug: Option<usize>| {
+            let (mut journal, kept) = Journal::open(&path, &plan, false).unwrap();
+            let has: Vec<usize> = kept.outcomes.keys().copied().collect();
+            let running = Running {
+                jobs: Some(2),
+                with,
+                kept: kept.outcomes,
+                journal: Some(&mut journal),
+            };
+            let results = run_by(&plan, running, |number, repeat| {
+                assert!(
+                    Some(number) != bug || repeat == 0,
+                    "this is part of the test"
+                );
+                one(&plan, number, repeat, with)
+            });
+            (has, output::csv(&plan, &results.unwrap()))
+        };
+        let (has, broken) = made(Some(1));
+        assert!(has.is_empty());
+        let errors: Vec<&str> = broken
+            .lines()
+            .filter(|line| line.contains("a bug"))
+            .collect();
+        let said = "a bug: the program gave up this run: this is part of the test";
+        assert!(errors.len() == 1 && errors[0].ends_with(said), "{broken}");
+        assert!(errors[0].starts_with("2,2,all,"), "{broken}");
+        let (has, whole) = made(None);
+        assert_eq!(has, [0, 2, 3]);
+        assert!(!whole.contains("a bug"));
+        let others = |csv: &str| -> Vec<String> {
+            let lines = csv.lines().filter(|line| !line.starts_with("2,"));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(others(&whole), others(&broken));
+        fs::remove_file(&path).unwrap();
     }
 }

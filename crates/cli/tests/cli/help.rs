@@ -83,3 +83,18 @@ fn pages_and_completions_are_generated() {
     let bash = std::fs::read_to_string(directory.join("headtime.bash")).unwrap();
     assert!(bash.contains("--print-scenario"));
 }
+
+/// What it is and how a file for it looks are said where one asks for it.
+#[test]
+fn long_help_of_a_sweep_shows_its_file() {
+    let text = stdout(&["sweep", "--help"]);
+    for said in [
+        "\n  [sweep]\n",
+        "\n  [[sweep.together]] ",
+        "mode = \"each\"",
+        "goes on where",
+        "headtime sweep depths.toml --out depths.csv",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}

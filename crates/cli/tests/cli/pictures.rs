@@ -58,30 +58,56 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
 #[test]
 #[cfg(target_os = "linux")]
 fn progress_on_a_terminal_does_not_stop_the_command() {
-    let typescript = scratch("terminal").join("typescript");
-    let command = format!(
-        "{} sim run {} -s noop,sstf --set run.duration=4000s",
-        env!("CARGO_BIN_EXE_headtime"),
-        data()
-            .join("../../../../experiments/random-4k.toml")
-            .display()
+    let scenario = data().join("../../../../experiments/random-4k.toml");
+    let arguments = format!(
+        "sim run {} -s noop,sstf --set run.duration=4000s",
+        scenario.display()
     );
+    let Some(text) = on_a_terminal("terminal", &arguments) else {
+        return;
+    };
+    assert!(text.contains("to go"), "no progress was shown: {text}");
+    // Bold headings, and the table after the bar is gone.
+    assert!(text.contains("\u{1b}[1mscheduler"), "{text}");
+}
+
+/// A sweep says how many of its combinations are done.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_of_a_sweep_counts_its_combinations() {
+    let scenario = data().join("../../../../experiments/random-4k.toml");
+    let arguments = format!(
+        "sweep {} --vary seed=1,2,3 --set schedulers=noop --set run.duration=4000s",
+        scenario.display()
+    );
+    let Some(text) = on_a_terminal("terminal-sweep", &arguments) else {
+        return;
+    };
+    assert!(
+        text.contains(" of 3, ") && text.contains("to go"),
+        "no progress was shown: {text}"
+    );
+}
+
+/// What a command shows on a terminal; nothing if there is none to be had.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(name: &str, arguments: &str) -> Option<String> {
+    let typescript = scratch(name).join("typescript");
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_headtime"));
     let output = std::process::Command::new("timeout")
         .args(["100", "script", "-qec", &command])
         .arg(&typescript)
         .stdin(Stdio::null())
         .output();
-    let Ok(output) = output.map(|output| (output.status, output.stdout)) else {
+    let Ok(output) = output else {
         println!("skipped: no `timeout` here");
-        return;
+        return None;
     };
-    let text = String::from_utf8_lossy(&output.1);
-    if output.0.code() == Some(127) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(127) {
         println!("skipped: no `script` here");
-        return;
+        return None;
     }
-    assert!(output.0.success(), "{:?}: {text}", output.0);
-    assert!(text.contains("to go"), "no progress was shown: {text}");
-    // Bold headings, and the table after the bar is gone.
-    assert!(text.contains("\u{1b}[1mscheduler"), "{text}");
+    assert!(output.status.success(), "{:?}: {text}", output.status);
+    Some(text)
 }

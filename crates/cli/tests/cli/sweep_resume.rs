@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Forty runs of some tens of milliseconds.
+/// Forty runs of some ten milliseconds.
 const LONG: &str = "[sweep]
     seed = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     engine.depth = [1, 4]
-    run.requests = [20000]";
+    run.requests = [8000]";
 
 const RUN: [&str; 4] = ["sweep", "s.toml", "--out", "s.csv"];
 
@@ -161,11 +161,15 @@ fn without_a_file_nothing_is_kept() {
         .spawn()
         .unwrap();
     let id = child.id().to_string();
-    // Signals are waited for once runs begin.
-    let tasks = PathBuf::from(format!("/proc/{id}/task"));
-    let threads = || fs::read_dir(&tasks).map_or(0, Iterator::count);
-    wait_until(|| threads() > 3, "no run begins");
-    std::thread::sleep(Duration::from_millis(200));
+    // Once it catches the signal it is about to run.
+    let status = PathBuf::from(format!("/proc/{id}/status"));
+    let catches = || {
+        let status = fs::read_to_string(&status).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_some_and(|mask| mask >> 1 & 1 == 1)
+    };
+    wait_until(catches, "no run begins");
     assert!(
         Command::new("kill")
             .args(["-INT", &id])
@@ -289,8 +293,8 @@ fn what_has_changed_is_told_and_nothing_is_lost() {
         ),
         // The same values in another order are other combinations.
         (
-            "engine.depth = [1, 4]\n    run.requests = [20000]",
-            "run.requests = [20000]\n    engine.depth = [1, 4]",
+            "engine.depth = [1, 4]\n    run.requests = [8000]",
+            "run.requests = [8000]\n    engine.depth = [1, 4]",
             "",
         ),
     ] {
@@ -332,7 +336,7 @@ fn a_file_that_has_changed_is_told() {
     let profile = "[sweep]
         drive.profile = [\"own.toml\", \"atlas10k\"]
         seed = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-        run.requests = [20000]";
+        run.requests = [8000]";
     let directory = scenario("sweep-files", "");
     let text = fs::read_to_string(directory.join("s.toml")).unwrap();
     let own = super::common::stdout(&["drive", "show", "ibm18es", "--format", "toml"]);
@@ -379,7 +383,7 @@ fn a_file_that_has_changed_is_told() {
 fn a_restart_drops_what_was_left() {
     let directory = ended("sweep-restart", LONG);
     let text = fs::read_to_string(directory.join("s.toml")).unwrap();
-    fs::write(directory.join("s.toml"), text.replace("[20000]", "[300]")).unwrap();
+    fs::write(directory.join("s.toml"), text.replace("[8000]", "[300]")).unwrap();
     let (code, _, stderr) = within(&directory, &[&RUN[..], &["--restart"]].concat());
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!stderr.contains("goes on"), "{stderr}");
