@@ -295,18 +295,6 @@ impl Entry {
         }
     }
 
-    pub(super) fn integer(&self, key: &str, least: i64, most: i64) -> Result<i64, ImportError> {
-        let text = self.text();
-        match integer(text) {
-            Some(value) if (least..=most).contains(&value) => Ok(value),
-            _ => {
-                let allowed = format!("integers from {least} to {most}");
-                let message = format!("{text} is not allowed; allowed are {allowed}");
-                Err(self.error(key, message))
-            }
-        }
-    }
-
     pub(super) fn count(&self, key: &str, most: u64) -> Result<u64, ImportError> {
         let text = self.text();
         match text.parse::<u64>() {
