@@ -13,6 +13,10 @@
 //! When the arm is said to have written a sector whose write is still in the drive, that may have
 //! been the earlier data. So `earlier` is kept while there is such a write (`shadow`), and becomes
 //! `old` then. The rest of the time there is only `old`.
+//!
+//! Zeroes and discards have changed the store for good when they complete, and nothing is kept of them.
+//! The arm writes them later all the same, perhaps while a newer write waits in the drive. So what
+//! that write replaced is kept until it completes, should it be given up on (`landed`).
 
 use super::places::Places;
 use headtime_units::{Extent, Lba, Sectors};
@@ -40,6 +44,9 @@ struct Block {
     earlier: Option<Bytes>,
     /// Of which sectors there is an earlier version; they are among `held` and `flying`.
     shadow: Bits,
+    /// Sectors that the arm has written under a write in the drive that had no earlier version:
+    /// `old` is what they were before it. They are among `flying`, and not among `held`.
+    landed: Bits,
 }
 
 /// Older versions of sectors, by block. In steady state nothing is allocated: an ordered map would
@@ -124,6 +131,7 @@ impl Undo {
                     flying: 0,
                     earlier: None,
                     shadow: 0,
+                    landed: 0,
                 });
                 place
             });
@@ -153,7 +161,9 @@ impl Undo {
     pub fn on_medium(&mut self, extent: Extent) {
         let sector = self.sector;
         self.each(extent, |block, bits| {
-            block.held &= !(bits & !block.shadow);
+            let single = bits & block.held & !block.shadow;
+            block.held &= !single;
+            block.landed |= single & block.flying;
             let shadow = bits & block.shadow;
             if let Some(earlier) = &block.earlier {
                 copy(shadow, sector, earlier, &mut block.old);
@@ -166,6 +176,7 @@ impl Undo {
         self.each(extent, |block, bits| {
             block.flying &= !bits;
             block.shadow &= !bits;
+            block.landed &= !bits;
         });
     }
 
@@ -180,7 +191,7 @@ impl Undo {
             let block = &mut self.blocks[place as usize];
             let bits = bits & block.flying;
             let shadow = bits & block.shadow;
-            let fresh = bits & block.held & !shadow;
+            let fresh = bits & (block.held | block.landed) & !shadow;
             let start = number * per;
             each_run(fresh, |from, to| {
                 restore(
@@ -199,6 +210,7 @@ impl Undo {
             block.held &= !fresh;
             block.flying &= !bits;
             block.shadow &= !shadow;
+            block.landed &= !bits;
         }
         self.each(extent, |_, _| {});
     }
@@ -208,6 +220,7 @@ impl Undo {
         self.each(extent, |block, bits| {
             block.held &= !bits;
             block.shadow &= !bits;
+            block.landed &= !bits;
         });
     }
 
@@ -464,6 +477,23 @@ mod tests {
         assert_eq!(image.undo.bytes(), BLOCK);
         image.power_cut();
         assert_eq!(image.store, vec![0; 80]);
+    }
+
+    /// What the arm has written was something that is not kept, such as zeroes.
+    #[test]
+    fn a_write_that_did_not_happen_after_the_arm_was_there() {
+        let mut image = Image::new();
+        image.write(10, 13, 2);
+        image.undo.on_medium(Extent::at(9, 9));
+        image.undone(10, 13);
+        assert_eq!(image.store, vec![0; 80]);
+        assert_eq!(image.undo.bytes(), 0);
+        image.write(10, 4, 3);
+        image.undo.on_medium(Extent::at(10, 4));
+        image.undo.completed(Extent::at(10, 4));
+        assert_eq!(image.undo.bytes(), 0);
+        image.power_cut();
+        assert_eq!(image.store[8..16], [0, 0, 3, 3, 3, 3, 0, 0]);
     }
 
     #[test]
