@@ -18,6 +18,7 @@ use outbox::{BOUNDS, Outbox};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::convert::Infallible;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -25,7 +26,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::panic::{self, PanicHookInfo};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
@@ -127,10 +129,18 @@ pub fn say(before: &str, text: &str) {
 
 /// The process is about to end: what is left is written, if that does not take long.
 pub fn end() {
+    let announced = ANNOUNCED.lock().expect("nobody panics with it").take();
+    if let Some(announced) = announced {
+        // Nothing is ever sent: it waits for the thread's end.
+        let _ = announced.recv_timeout(Duration::from_nanos(END_WITHIN.as_nanos()));
+    }
     if let Some((outbox, _)) = MESSAGES.get() {
         outbox.empty(END_WITHIN);
     }
 }
+
+/// Whose other end goes when what was announced is written, or cannot be.
+static ANNOUNCED: Mutex<Option<Receiver<Infallible>>> = Mutex::new(None);
 
 /// Messages that were dropped, which goes on counting.
 pub fn dropped() -> Arc<AtomicU64> {
@@ -142,7 +152,10 @@ pub fn dropped() -> Arc<AtomicU64> {
 /// already. Lines that cannot be written are a message.
 pub fn announce(text: &str) {
     let lines: String = text.lines().map(|line| one_line(line) + "\n").collect();
+    let (done, announced) = mpsc::channel();
+    *ANNOUNCED.lock().expect("nobody panics with it") = Some(announced);
     let write = move || {
+        let _done: Sender<Infallible> = done;
         if let Err(error) = Unbuffered(io::stdout()).write_all(lines.as_bytes()) {
             tracing::error!(
                 "standard output: cannot write that the server is ready: {error}; it serves all the same"
