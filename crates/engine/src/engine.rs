@@ -600,7 +600,7 @@ impl<S: Scheduler> Engine<S> {
         if may(first) {
             return Some(first);
         }
-        if !ends.has_more(first) {
+        if !ends.has_more(lba, first) {
             return None;
         }
         match self.scheduler.partners(request, end == End::Front) {

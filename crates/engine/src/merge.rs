@@ -146,8 +146,8 @@ impl Ends {
     }
 
     /// Whether somebody is behind the one that came to its address first.
-    pub fn has_more(&self, first: Tag) -> bool {
-        self.by_lba.has_next(first)
+    pub fn has_more(&self, lba: Lba, first: Tag) -> bool {
+        self.by_lba.has_next(lba, first)
     }
 
     /// In which order those behind the first of this address came; `None` if it is none of them.
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(ends.first(lba), first);
             let behind: Vec<_> = here.collect();
             let Some(first) = first else { continue };
-            assert_eq!(ends.has_more(first), !behind.is_empty());
+            assert_eq!(ends.has_more(lba, first), !behind.is_empty());
             assert_eq!(ends.turn(lba, first), None);
             let turn = |tag| ends.turn(lba, tag).expect("it is behind the first");
             assert!(behind.is_sorted_by_key(|(request, _)| turn(request.tag)));

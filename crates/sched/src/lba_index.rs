@@ -5,7 +5,7 @@
 //! have its address.
 
 use crate::Tag;
-use crate::sorted_map::{Place, SortedMap};
+use crate::sorted_map::{Falling, Rising, SortedMap};
 use alloc::vec::Vec;
 use headtime_units::Lba;
 
@@ -47,8 +47,8 @@ impl Link {
     };
 }
 
-/// Which requests have the same address, by tag; for one or several [`LbaGroups`] of which each tag
-/// is in one at most.
+/// The requests that have their address in common with others, by tag; for one or several
+/// [`LbaGroups`] of which each tag is in one at most.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ties(Vec<Link>);
 
@@ -57,9 +57,23 @@ impl Ties {
         Ties(Vec::new())
     }
 
-    /// The link of a request that is there.
+    /// The link of a request, if it has this address and is not alone there.
+    fn find(&self, lba: Lba, tag: u32) -> Option<Link> {
+        let link = *self.0.get(tag as usize)?;
+        (link.prev != ABSENT && link.lba == lba).then_some(link)
+    }
+
+    /// The link of a request that has one.
     fn of(&mut self, tag: u32) -> &mut Link {
         &mut self.0[tag as usize]
+    }
+
+    fn add(&mut self, tag: u32, link: Link) {
+        if tag as usize >= self.0.len() {
+            self.0.resize(tag as usize + 1, Link::ABSENT);
+        }
+        let before = core::mem::replace(self.of(tag), link);
+        assert!(before.prev == ABSENT, "tag {tag} is in the index already");
     }
 }
 
@@ -84,61 +98,61 @@ impl LbaGroups {
 
     /// As [`LbaIndex::insert`].
     pub fn insert(&mut self, ties: &mut Ties, lba: Lba, Tag(tag): Tag) -> bool {
-        if tag as usize >= ties.0.len() {
-            ties.0.resize(tag as usize + 1, Link::ABSENT);
-        }
-        let there = ties.of(tag).prev != ABSENT;
-        assert!(!there, "tag {tag} is in the index already");
         self.len += 1;
-        let prev = match self.groups.find(&lba) {
+        let place = match self.groups.find(&lba) {
+            Ok(place) => place,
             Err(place) => {
                 let alone = Ends {
                     first: tag,
                     last: tag,
                 };
                 self.groups.insert_at(place, lba, alone);
-                NIL
-            }
-            Ok(place) => {
-                let last = &mut self.groups.value_mut(place).last;
-                ties.of(*last).next = tag;
-                core::mem::replace(last, tag)
+                return false;
             }
         };
-        *ties.of(tag) = Link {
-            lba,
-            prev,
-            next: NIL,
-        };
-        prev != NIL
+        let ends = self.groups.value_mut(place);
+        let prev = core::mem::replace(&mut ends.last, tag);
+        if prev == ends.first {
+            // It was alone.
+            let (prev, next) = (NIL, tag);
+            ties.add(ends.first, Link { lba, prev, next });
+        } else {
+            ties.of(prev).next = tag;
+        }
+        let next = NIL;
+        ties.add(tag, Link { lba, prev, next });
+        true
     }
 
     /// As [`LbaIndex::remove`].
     pub fn remove(&mut self, ties: &mut Ties, lba: Lba, Tag(tag): Tag) -> bool {
-        let Some(link) = ties.0.get_mut(tag as usize) else {
+        let Ok(place) = self.groups.find(&lba) else {
             return false;
         };
-        if link.prev == ABSENT || link.lba != lba {
+        let ends = self.groups.value_mut(place);
+        if ends.first == ends.last {
+            let there = ends.first == tag;
+            if there {
+                self.groups.remove_at(place);
+                self.len -= 1;
+            }
+            return there;
+        }
+        let Some(Link { prev, next, .. }) = ties.find(lba, tag) else {
             return false;
-        }
-        let Link { prev, next, .. } = core::mem::replace(link, Link::ABSENT);
+        };
         self.len -= 1;
-        if prev != NIL {
-            ties.of(prev).next = next;
+        *ties.of(tag) = Link::ABSENT;
+        match prev {
+            NIL => ends.first = next,
+            prev => ties.of(prev).next = next,
         }
-        if next != NIL {
-            ties.of(next).prev = prev;
+        match next {
+            NIL => ends.last = prev,
+            next => ties.of(next).prev = prev,
         }
-        if prev != NIL && next != NIL {
-            return true;
-        }
-        let place = self.groups.find(&lba).expect("its group is there");
-        if prev == next {
-            self.groups.remove_at(place);
-        } else if prev == NIL {
-            self.groups.value_mut(place).first = next;
-        } else {
-            self.groups.value_mut(place).last = prev;
+        if ends.first == ends.last {
+            *ties.of(ends.first) = Link::ABSENT;
         }
         true
     }
@@ -220,11 +234,8 @@ impl LbaIndex {
         self.by_lba.is_empty()
     }
 
-    /// Adds an entry, behind all others of the same address, and says whether there are any.
-    ///
-    /// # Panics
-    ///
-    /// If the tag is there already.
+    /// Adds an entry, behind all others of the same address, and says whether there are any. The tag
+    /// is not there.
     pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
         self.by_lba.insert(&mut self.ties, lba, tag)
     }
@@ -262,9 +273,10 @@ impl LbaIndex {
         Some(Tag(ends.first))
     }
 
-    /// Whether this entry, which is there, is followed by another of the same address.
-    pub fn has_next(&self, tag: Tag) -> bool {
-        self.ties.0[tag.index()].next != NIL
+    /// Whether the entry of this address and tag is followed by another of the same address.
+    pub fn has_next(&self, lba: Lba, tag: Tag) -> bool {
+        let link = self.ties.find(lba, tag.0);
+        link.is_some_and(|link| link.next != NIL)
     }
 
     /// The last entry whose address is lower than `lba`.
@@ -275,54 +287,56 @@ impl LbaIndex {
     /// The entry that follows the one of this address and tag in the order, or that would follow it
     /// if it is not there: then the first with a higher address.
     pub fn next_after(&self, lba: Lba, Tag(tag): Tag) -> Option<Entry> {
-        let link = self.ties.0.get(tag as usize);
-        let link = link.filter(|link| link.prev != ABSENT && link.lba == lba);
-        if let Some(Link { next, .. }) = link
-            && *next != NIL
-        {
-            let tag = Tag(*next);
-            return Some(Entry { lba, tag });
-        }
         let groups = &self.by_lba.groups;
-        let above = match groups.find(&lba) {
-            Ok(place) => groups.after(place),
-            Err(_) => groups.lower_bound(&lba),
+        let Ok(place) = groups.find(&lba) else {
+            return self.first_at_or_after(lba);
         };
-        groups.entry(above).map(first_of)
+        let link = self.ties.find(lba, tag);
+        match link.filter(|link| link.next != NIL) {
+            Some(Link { next, .. }) => Some(Entry {
+                lba,
+                tag: Tag(next),
+            }),
+            None => groups.after(place).map(first_of),
+        }
     }
 
     /// All entries in order.
     pub fn iter(&self) -> Upward<'_> {
-        Upward {
-            index: self,
-            place: self.by_lba.groups.start(),
-            tag: NIL,
-        }
+        self.upward(Lba::ZERO)
     }
 
     /// The entries whose address is `lba` or higher, upward.
     pub fn upward(&self, lba: Lba) -> Upward<'_> {
-        Upward {
-            index: self,
-            place: self.by_lba.groups.lower_bound(&lba),
-            tag: NIL,
-        }
+        self.around(lba).1
     }
 
     /// The entries whose address is lower than `lba`, downward; those of one address come in the
     /// reverse order of insertion.
     pub fn downward(&self, lba: Lba) -> Downward<'_> {
-        Downward {
-            index: self,
-            place: self.by_lba.groups.lower_bound(&lba),
+        self.around(lba).0
+    }
+
+    /// Both.
+    pub fn around(&self, lba: Lba) -> (Downward<'_>, Upward<'_>) {
+        let (falling, rising) = self.by_lba.groups.around(&lba);
+        let down = Downward {
+            groups: falling,
+            ties: &self.ties,
             tag: NIL,
-        }
+        };
+        let up = Upward {
+            groups: rising,
+            ties: &self.ties,
+            tag: NIL,
+        };
+        (down, up)
     }
 
     /// All entries, those nearest to `lba` first; of two at the same distance the higher address
     /// comes first.
     pub fn outward(&self, lba: Lba) -> Outward<'_> {
-        let (mut up, mut down) = (self.upward(lba), self.downward(lba));
+        let (mut down, mut up) = self.around(lba);
         Outward {
             lba,
             next_up: up.next(),
@@ -336,29 +350,28 @@ impl LbaIndex {
 /// Entries upward from an address; see [`LbaIndex::upward`].
 #[derive(Clone, Debug)]
 pub struct Upward<'a> {
-    index: &'a LbaIndex,
-    place: Place,
-    /// The next one of the address before `place`, if it has more.
+    groups: Rising<'a, Lba, Ends>,
+    ties: &'a Ties,
+    /// The next one of the last address, if it has more.
     tag: u32,
 }
 
 impl Iterator for Upward<'_> {
     type Item = Entry;
 
+    #[inline]
     fn next(&mut self) -> Option<Entry> {
         #[cfg(test)]
         headtime_testkit::steps::one();
-        let LbaIndex { by_lba, ties } = self.index;
         if self.tag != NIL {
             let tag = Tag(self.tag);
-            let Link { lba, next, .. } = ties.0[tag.index()];
+            let Link { lba, next, .. } = self.ties.0[tag.index()];
             self.tag = next;
             return Some(Entry { lba, tag });
         }
-        let (lba, ends) = by_lba.groups.entry(self.place)?;
-        self.place = by_lba.groups.after(self.place);
+        let (lba, ends) = self.groups.next()?;
         if ends.first != ends.last {
-            self.tag = ties.0[ends.first as usize].next;
+            self.tag = self.ties.0[ends.first as usize].next;
         }
         Some(first_of((lba, ends)))
     }
@@ -367,30 +380,28 @@ impl Iterator for Upward<'_> {
 /// Entries downward from an address; see [`LbaIndex::downward`].
 #[derive(Clone, Debug)]
 pub struct Downward<'a> {
-    index: &'a LbaIndex,
-    /// The place of the last address that was come to.
-    place: Place,
-    /// The next one of that address, if it has more.
+    groups: Falling<'a, Lba, Ends>,
+    ties: &'a Ties,
+    /// The next one of the last address, if it has more.
     tag: u32,
 }
 
 impl Iterator for Downward<'_> {
     type Item = Entry;
 
+    #[inline]
     fn next(&mut self) -> Option<Entry> {
         #[cfg(test)]
         headtime_testkit::steps::one();
-        let LbaIndex { by_lba, ties } = self.index;
         if self.tag != NIL {
             let tag = Tag(self.tag);
-            let Link { lba, prev, .. } = ties.0[tag.index()];
+            let Link { lba, prev, .. } = self.ties.0[tag.index()];
             self.tag = prev;
             return Some(Entry { lba, tag });
         }
-        self.place = by_lba.groups.before(self.place)?;
-        let (lba, ends) = by_lba.groups.entry(self.place)?;
+        let (lba, ends) = self.groups.next()?;
         if ends.first != ends.last {
-            self.tag = ties.0[ends.last as usize].prev;
+            self.tag = self.ties.0[ends.last as usize].prev;
         }
         Some(last_of((lba, ends)))
     }
@@ -434,8 +445,12 @@ mod tests {
             let all: Vec<Entry> = self.iter().collect();
             assert_eq!(all.len(), self.len());
             assert!(all.is_sorted_by_key(|entry| entry.lba));
-            let there = self.ties.0.iter().filter(|link| link.prev != ABSENT);
-            assert_eq!(there.count(), self.len());
+            let tied = |pair: &[Entry]| pair[0].lba == pair[1].lba;
+            let ties = all.windows(2).filter(|pair| tied(pair)).count();
+            let groups = all.chunk_by(|one, other| one.lba == other.lba);
+            let groups = groups.filter(|group| group.len() > 1).count();
+            let links = self.ties.0.iter().filter(|link| link.prev != ABSENT);
+            assert_eq!(links.count(), ties + groups);
         }
     }
 
@@ -540,10 +555,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "tag 3 is in the index already")]
-    fn a_tag_is_in_the_index_once() {
+    fn a_tag_shares_one_address_with_others() {
         let mut index = LbaIndex::new();
-        index.insert(Lba::new(1), Tag(3));
-        index.insert(Lba::new(2), Tag(3));
+        for tag in [2, 3] {
+            index.insert(Lba::new(1), Tag(tag));
+        }
+        for tag in [4, 3] {
+            index.insert(Lba::new(2), Tag(tag));
+        }
     }
 
     #[test]

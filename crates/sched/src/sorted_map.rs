@@ -116,24 +116,28 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// The entry with the lowest key.
     pub fn first(&self) -> Option<(K, V)> {
-        self.entry(self.start())
+        self.run(0)?.first().copied()
     }
 
     /// The entry with the highest key.
     pub fn last(&self) -> Option<(K, V)> {
-        let run = self.runs.len() as u32;
-        self.entry(self.before(Place { run, slot: 0 })?)
+        let run = self.runs.len().checked_sub(1)?;
+        self.run(run as u32)?.last().copied()
     }
 
     /// The first entry whose key is `key` or higher.
     pub fn first_at_or_after(&self, key: &K) -> Option<(K, V)> {
-        self.entry(self.lower_bound(key))
+        self.from(self.find(key).unwrap_or_else(|place| place))
     }
 
     /// The last entry whose key is lower than `key`.
     pub fn last_before(&self, key: &K) -> Option<(K, V)> {
-        let place = self.find(key).unwrap_or_else(|place| place);
-        self.entry(self.before(place)?)
+        let Place { run, slot } = self.find(key).unwrap_or_else(|place| place);
+        match slot.checked_sub(1) {
+            Some(slot) => self.run(run)?.get(slot as usize),
+            None => self.run(run.checked_sub(1)?)?.last(),
+        }
+        .copied()
     }
 
     /// All entries in order.
@@ -162,44 +166,35 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// The place of the first entry whose key is `key` or higher; the end if there is none.
-    pub(crate) fn lower_bound(&self, key: &K) -> Place {
-        match self.find(key) {
-            Ok(place) => place,
-            Err(place) => self.normal(place),
-        }
+    /// The entries whose key is lower than `key`, downward, and the others, upward.
+    #[inline]
+    pub(crate) fn around(&self, key: &K) -> (Falling<'_, K, V>, Rising<'_, K, V>) {
+        let place = self.find(key).unwrap_or_else(|place| place);
+        let run = self.run(place.run).map_or(&[][..], Vec::as_slice);
+        let (lower, upper) = run.split_at(place.slot as usize);
+        let falling = Falling {
+            map: self,
+            run: place.run,
+            entries: lower.iter(),
+        };
+        let rising = Rising {
+            map: self,
+            next: place.run + 1,
+            entries: upper.iter(),
+        };
+        (falling, rising)
     }
 
-    /// The place of the first entry.
-    pub(crate) fn start(&self) -> Place {
-        Place { run: 0, slot: 0 }
+    /// The entry at this place, or the first behind it.
+    fn from(&self, place: Place) -> Option<(K, V)> {
+        let here = self.run(place.run)?.get(place.slot as usize);
+        here.or_else(|| self.run(place.run + 1)?.first()).copied()
     }
 
-    /// The place of the entry that follows this one.
-    pub(crate) fn after(&self, place: Place) -> Place {
-        self.normal(Place {
-            slot: place.slot + 1,
-            ..place
-        })
-    }
-
-    /// The place of the entry before this one.
-    pub(crate) fn before(&self, place: Place) -> Option<Place> {
-        if place.slot > 0 {
-            return Some(Place {
-                slot: place.slot - 1,
-                ..place
-            });
-        }
-        let run = place.run.checked_sub(1)?;
-        Some(Place {
-            run,
-            slot: self.run(run)?.len().checked_sub(1)? as u32,
-        })
-    }
-
-    pub(crate) fn entry(&self, place: Place) -> Option<(K, V)> {
-        self.run(place.run)?.get(place.slot as usize).copied()
+    /// The entry that follows the one at this place.
+    pub(crate) fn after(&self, place: Place) -> Option<(K, V)> {
+        let slot = place.slot + 1;
+        self.from(Place { slot, ..place })
     }
 
     /// The value of an entry that is there.
@@ -269,17 +264,6 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         after.saturating_sub(1) as u32
     }
 
-    /// The same place, with that behind the last entry of a run written as the start of the next.
-    fn normal(&self, place: Place) -> Place {
-        match self.run(place.run) {
-            Some(run) if place.slot as usize >= run.len() => Place {
-                run: place.run + 1,
-                slot: 0,
-            },
-            _ => place,
-        }
-    }
-
     /// Splits a full run and returns where in the two parts a place of it is.
     fn split(&mut self, place: Place) -> Place {
         let half = Self::CHUNK_MAX / 2;
@@ -312,6 +296,54 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         let chunk = self.runs.remove(at as usize);
         self.spare.push(chunk);
         chunk as usize
+    }
+}
+
+/// Entries upward from a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Rising<'a, K, V> {
+    map: &'a SortedMap<K, V>,
+    /// The run after that of `entries`.
+    next: u32,
+    entries: core::slice::Iter<'a, (K, V)>,
+}
+
+impl<K: Copy + Ord, V: Copy> Iterator for Rising<'_, K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        loop {
+            if let Some(entry) = self.entries.next() {
+                return Some(*entry);
+            }
+            self.entries = self.map.run(self.next)?.iter();
+            self.next += 1;
+        }
+    }
+}
+
+/// Entries downward from a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Falling<'a, K, V> {
+    map: &'a SortedMap<K, V>,
+    /// That of `entries`.
+    run: u32,
+    entries: core::slice::Iter<'a, (K, V)>,
+}
+
+impl<K: Copy + Ord, V: Copy> Iterator for Falling<'_, K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        loop {
+            if let Some(entry) = self.entries.next_back() {
+                return Some(*entry);
+            }
+            self.run = self.run.checked_sub(1)?;
+            self.entries = self.map.run(self.run)?.iter();
+        }
     }
 }
 

@@ -348,8 +348,7 @@ impl<P: Positioning> Sptf<P> {
     /// returns false for a side. It pays to end early with as few as 16 requests, and to look at one
     /// in address order costs no more than in any other (measured: `benches/decide.rs`).
     fn outward(&self, head: Lba, mut look: impl FnMut(Entry) -> bool) {
-        let index = self.by_lba.index();
-        let (mut up, mut down) = (index.upward(head), index.downward(head));
+        let (mut down, mut up) = self.by_lba.index().around(head);
         let (mut upward, mut downward) = (true, true);
         while upward || downward {
             upward = upward && up.next().is_some_and(&mut look);
