@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(replay(text, &mut engine(), swapped), done);
 
     // The events alone make a log that holds.
-    let made = record(&records, &mut engine());
+    let made = record(&records, crowd(&records), &mut engine());
     if let Err(error) = replay(&made, &mut engine(), swapped) {
         panic!("{error}\n{made}");
     }
@@ -83,11 +83,28 @@ fn settings(records: &[&Record]) -> (Config, Spec) {
     (config, spec.unwrap_or_else(noop))
 }
 
-/// Feeds the events to an engine, but for completions that cannot be, and logs what it decides.
-fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> String {
+/// As how many each arrival counts: `# crowd 500` makes one line a crowd at one place. Of all together
+/// there are no more than a few thousand.
+fn crowd(records: &[&Record]) -> u64 {
+    const MOST: u64 = 4_000;
+    let wanted = records.iter().find_map(|record| match record {
+        Record::Setting { key, value } if key == "crowd" => value.parse::<u64>().ok(),
+        _ => None,
+    });
+    let arrives = |record: &&&Record| matches!(record, Record::Event(_, Event::Arrived(_)));
+    let arrivals = records.iter().filter(arrives).count() as u64;
+    wanted.unwrap_or(1).min(MOST / arrivals.max(1)).max(1)
+}
+
+/// Feeds the events to an engine, but for completions that cannot be, and logs what it decides. Then
+/// the drive ends what it has, until nothing is left.
+fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler>>) -> String {
     let mut text = String::new();
+    let mut last = Time::ZERO;
     write_header(&mut text);
     let mut in_drive: Vec<(Tag, Time)> = Vec::new();
+    // It comes between the end of a request and the next decision, and only there.
+    let mut foretold = None;
     for record in records {
         let (now, mut event) = match record {
             Record::Event(now, event) => (now, *event),
@@ -97,11 +114,16 @@ fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> Strin
                 };
                 write_swap(&mut text, *now, scheduler);
                 engine.replace_scheduler(*now, build(&spec));
-                decide(*now, engine, &mut in_drive, &mut text);
+                last = *now;
+                decide(*now, engine, &mut in_drive, &mut foretold, &mut text);
                 continue;
             }
             Record::Setting { .. } | Record::Decision(..) => continue,
         };
+        if let Event::Foretold(_) = event {
+            foretold = Some(event);
+            continue;
+        }
         if let Event::Completed { tag, outcome } = &mut event {
             // Any tag stands for one of those in the drive.
             let Some(at) = tag.index().checked_rem(in_drive.len()) else {
@@ -114,10 +136,41 @@ fn record(records: &[&Record], engine: &mut Engine<Box<dyn Scheduler>>) -> Strin
             }
             (*tag, _) = in_drive.swap_remove(at);
         }
-        write_event(&mut text, *now, &event);
-        engine.handle(*now, event);
-        decide(*now, engine, &mut in_drive, &mut text);
+        last = *now;
+        let times = match event {
+            Event::Arrived(_) => crowd,
+            _ => 1,
+        };
+        for time in 0..times {
+            if let Event::Arrived(new) = &mut event {
+                new.id = new.id.wrapping_add(time);
+            }
+            write_event(&mut text, last, &event);
+            engine.handle(last, event);
+            decide(last, engine, &mut in_drive, &mut foretold, &mut text);
+        }
     }
+    while !engine.is_idle() {
+        let event = match in_drive.pop() {
+            Some((tag, _)) => Event::Completed {
+                tag,
+                outcome: Outcome::Done,
+            },
+            None => {
+                let wakes = engine.next_wakeup().expect("it waits for a time");
+                if wakes > Time::LATEST {
+                    // No log goes so far.
+                    return text;
+                }
+                last = last.max(wakes);
+                Event::Woke
+            }
+        };
+        write_event(&mut text, last, &event);
+        engine.handle(last, event);
+        decide(last, engine, &mut in_drive, &mut foretold, &mut text);
+    }
+    assert_eq!(engine.stats().finished, engine.stats().arrived);
     text
 }
 
@@ -125,10 +178,17 @@ fn decide(
     now: Time,
     engine: &mut Engine<Box<dyn Scheduler>>,
     in_drive: &mut Vec<(Tag, Time)>,
+    foretold: &mut Option<Event>,
     text: &mut String,
 ) {
     while let Some(command) = engine.poll(now) {
         write_decision(text, now, &Decision::from(&command));
+        if let Command::Finish(_) = command
+            && let Some(event) = foretold.take()
+        {
+            write_event(text, now, &event);
+            engine.handle(now, event);
+        }
         if let Command::Issue(request) = command {
             assert!(in_drive.iter().all(|(tag, _)| *tag != request.tag));
             in_drive.push((request.tag, now));

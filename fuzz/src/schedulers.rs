@@ -57,7 +57,10 @@ fn one(spec: &Spec) {
     let scheduler = spec.build(knowledge()).expect("nothing is missing");
     assert_eq!(scheduler.queued(), 0);
     let without = spec.build(None::<NoPositioning>);
-    assert_eq!(without.is_err(), spec.needs_positioning() || needs_curve(spec));
+    assert_eq!(
+        without.is_err(),
+        spec.needs_positioning() || needs_curve(spec)
+    );
     let elevator = spec.build_elevator(knowledge());
     assert_eq!(elevator.is_err(), spec.info().waits);
 }

@@ -22,6 +22,8 @@ enum Load {
     Anywhere,
     /// In a few places, so that many wait for one that they overlap.
     Overlapping,
+    /// Hundreds in two blocks and anywhere in 16 KiB.
+    Crowded,
     /// Each write is a flush and a forced write, and everything waits for flushes.
     Flushing,
 }
@@ -32,6 +34,15 @@ impl Load {
             Load::Anywhere => process,
             Load::Overlapping => ProcessSpec {
                 range: Some((Bytes(0), Bytes(64 << 10))),
+                ..process
+            },
+            Load::Crowded => ProcessSpec {
+                pacing: Pacing::Closed {
+                    think: TimeDistribution::Constant(Nanos::ZERO),
+                    outstanding: 200,
+                },
+                range: Some((Bytes(0), Bytes(16 << 10))),
+                align: Bytes(512),
                 ..process
             },
             Load::Flushing => ProcessSpec {
@@ -104,6 +115,16 @@ fn a_longer_run_allocates_no_more_often() {
         for load in [Load::Overlapping, Load::Flushing] {
             grows_no_more(scheduler, 8, load);
         }
+    }
+    for scheduler in [
+        "noop",
+        "deadline",
+        "mq-deadline",
+        "sptf",
+        "anticipatory",
+        "cfq",
+    ] {
+        grows_no_more(scheduler, 8, Load::Crowded);
     }
     recording_what_is_written_allocates_nothing();
 }
