@@ -147,7 +147,12 @@ fn movement(profile: &Profile, layout: &Layout, draw: &mut Draw) {
         for _ in 0..4 {
             let distance = draw.below(u64::from(farthest) + 1) as u32;
             let beyond = distance + draw.below(u64::from(farthest - distance) + 1) as u32;
-            assert!(mechanics.seek_at_least(distance) <= mechanics.seek(beyond, op));
+            let seek = mechanics.seek(beyond, op);
+            let settled = match op {
+                Op::Write => mechanics.write_settle().after(seek),
+                _ => seek,
+            };
+            assert!(mechanics.seek_at_least(distance) <= seek.min(settled));
             assert!(mechanics.seek(beyond, op) <= MOVEMENT_MAX);
         }
     }

@@ -137,7 +137,8 @@ impl Mechanics {
         }
     }
 
-    /// At most the time of any seek over `distance` cylinders or more, for reads and writes.
+    /// At most the time of any seek over `distance` cylinders or more, for reads and writes, with and
+    /// without the settling of writes.
     ///
     /// Measured seek times may dip, so that [`Mechanics::seek`] itself is no such bound.
     pub fn seek_at_least(&self, distance: u32) -> Nanos {
@@ -147,7 +148,7 @@ impl Mechanics {
             .as_ref()
             .map_or(read, |write| write.at_least(distance));
         // A write that settles sooner than a read is there sooner.
-        read.min(self.write_settle.after(write))
+        read.min(write).min(self.write_settle.after(write))
     }
 
     /// Time to move the heads from one track to another, settled and ready to transfer. Zero if the

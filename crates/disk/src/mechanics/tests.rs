@@ -145,6 +145,12 @@ fn a_negative_settling_shortens_writes_and_never_below_nothing() {
     assert_eq!(bounds(&sooner), [0, 1700, 2700, 3700]);
     assert_eq!(bounds(&at_once), [0, 0, 500, 1500]);
     assert_eq!(bounds(&settling(300_000)), [0, 2000, 3000, 4000]);
+    // Also where writes have a curve of their own, and settle longer.
+    let faster = small().with(|spec| spec.seek.write = Some(SeekCurve::Constant(us(100))));
+    assert_eq!(
+        bounds(&Mechanics::new(&faster.unwrap())),
+        [0, 100, 100, 100]
+    );
 }
 
 #[test]
