@@ -13,16 +13,24 @@
 //! add up from the first track of the zone, whose slot 0 begins at the zone's offset; they do not
 //! carry over from one zone to the next. Angle zero is the index mark, the same for all surfaces.
 //!
+//! A drive whose layout is a map ([`crate::profile::MapSpec`]) has strips of tracks in place of zones;
+//! [`Layout::zones`] and what speaks of a zone means one of those.
+//!
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
 mod divider;
 #[cfg(test)]
 mod tests;
+mod tracks;
 mod zone;
+mod zones;
 
-use crate::profile::{Order, Profile, Spec, Zone};
+use crate::profile::{MapSpec, Profile, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Sectors, Track};
+pub(crate) use tracks::Misfit;
+use tracks::TrackMap;
 use zone::ZoneMap;
+use zones::Zones;
 
 /// The position of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,65 +137,65 @@ pub struct ZoneInfo {
     pub sectors_per_track: u32,
 }
 
+/// Turns without the whole ones, in 2^64ths of a turn.
+fn fraction(turns: f64) -> u64 {
+    ((turns - libm::floor(turns)) * 18_446_744_073_709_551_616.0) as u64
+}
+
 /// Where each sector of a drive is.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    zones: Vec<ZoneMap>,
-    /// For each `1 << bucket_shift` addresses the first zone that has any of them.
-    buckets: Vec<u16>,
-    bucket_shift: u32,
+    map: Map,
     capacity: u64,
     heads: u16,
     group_cylinders: u32,
     remapped: bool,
 }
 
-/// Buckets of the table that finds the zone of an address; zones are few, so that nearly every
-/// bucket holds one zone.
-const BUCKETS: u64 = 1024;
+#[derive(Clone, Debug)]
+enum Map {
+    Zones(Zones),
+    Tracks(Box<TrackMap>),
+}
 
 impl Layout {
     /// The layout of a drive.
     pub fn new(profile: &Profile) -> Layout {
-        Layout::of_spec(profile)
-    }
-
-    fn of_spec(spec: &Spec) -> Layout {
+        let spec: &Spec = profile;
         let capacity = spec.geometry.capacity.get();
-        let mut first = 0;
-        let zones: Vec<ZoneMap> = spec
-            .layout
-            .zones
-            .iter()
-            .map(|zone| {
-                let mut map = ZoneMap::new(spec, zone, first);
-                // A drive may offer less than its zones hold; the rest stays unused.
-                map.end = map.end.min(capacity);
-                first = map.end;
-                map
-            })
-            .collect();
-        let bucket_shift = (capacity / BUCKETS).max(1).next_power_of_two().ilog2();
-        let buckets = (0..=capacity >> bucket_shift)
-            .map(|bucket| {
-                let address = bucket << bucket_shift;
-                let zone = zones.partition_point(|zone| zone.end <= address);
-                zone.min(zones.len() - 1) as u16
-            })
-            .collect();
-        let group_cylinders = match spec.layout.order {
-            Order::SurfaceSerpentine { tracks } => tracks,
-            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
+        let (map, group_cylinders, remapped) = match &spec.layout.map {
+            Some(map) => {
+                let tracks = Layout::tracks(spec, map, Some(capacity));
+                let tracks = tracks.unwrap_or_else(|misfit| panic!("checked: {misfit:?}"));
+                let (slack, remapped) = (tracks.group_cylinders(), tracks.has_remaps());
+                (Map::Tracks(Box::new(tracks)), slack, remapped)
+            }
+            None => {
+                let zones = Zones::new(spec);
+                let (slack, remapped) = (zones.group_cylinders(), zones.has_remaps());
+                (Map::Zones(zones), slack, remapped)
+            }
         };
         Layout {
-            zones,
-            buckets,
-            bucket_shift,
+            map,
             capacity,
             heads: spec.geometry.heads,
             group_cylinders,
-            remapped: spec.layout.zones.iter().any(|zone| !zone.remaps.is_empty()),
+            remapped,
         }
+    }
+
+    fn tracks(spec: &Spec, map: &MapSpec, capacity: Option<u64>) -> Result<TrackMap, Misfit> {
+        TrackMap::new(map, spec.geometry.cylinders, spec.geometry.heads, capacity)
+    }
+
+    /// Addresses that a map has room for, of which the drive offers `capacity`; or what does not fit.
+    pub(crate) fn map_capacity(
+        spec: &Spec,
+        map: &MapSpec,
+        capacity: Option<u64>,
+    ) -> Result<u64, Misfit> {
+        Layout::tracks(spec, map, capacity).map(|tracks| tracks.capacity())
     }
 
     /// Addresses that a zone has room for.
@@ -223,9 +231,16 @@ impl Layout {
         self.remapped
     }
 
-    /// The zones, outermost first.
+    /// The zones in the order of addresses.
     pub fn zones(&self) -> impl ExactSizeIterator<Item = ZoneInfo> + '_ {
-        self.zones.iter().map(ZoneMap::info)
+        let zones = match &self.map {
+            Map::Zones(zones) => zones.len(),
+            Map::Tracks(tracks) => tracks.strips(),
+        };
+        (0..zones).map(|index| match &self.map {
+            Map::Zones(zones) => zones.zone(index).info(),
+            Map::Tracks(tracks) => tracks.strip(index),
+        })
     }
 
     /// The zone of an address.
@@ -234,28 +249,19 @@ impl Layout {
     ///
     /// If the address lies past the end.
     pub fn zone_of(&self, lba: Lba) -> ZoneInfo {
-        self.zone(lba).info()
+        let address = self.address(lba);
+        match &self.map {
+            Map::Zones(zones) => zones.of(address).info(),
+            Map::Tracks(tracks) => tracks.strip(tracks.strip_of(address)),
+        }
     }
 
-    fn zone(&self, lba: Lba) -> &ZoneMap {
-        let address = lba.get();
+    fn address(&self, lba: Lba) -> u64 {
         assert!(
-            address < self.capacity,
+            lba.get() < self.capacity,
             "address {lba} past the end of the disk"
         );
-        let mut zone = usize::from(self.buckets[(address >> self.bucket_shift) as usize]);
-        while self.zones[zone].end <= address {
-            zone += 1;
-        }
-        &self.zones[zone]
-    }
-
-    fn zone_of_cylinder(&self, cylinder: Cylinder) -> Option<&ZoneMap> {
-        let after = self
-            .zones
-            .partition_point(|zone| zone.first_cylinder <= cylinder.0);
-        let zone = &self.zones[after.checked_sub(1)?];
-        (cylinder.0 <= zone.last_cylinder).then_some(zone)
+        lba.get()
     }
 
     /// Where an address is.
@@ -273,14 +279,18 @@ impl Layout {
     }
 
     /// The run of addresses that begins at `lba`, up to the end of its track, a slip, a remapped
-    /// sector or the end of the zone. A remapped sector is a run of its own, on the track where its
-    /// data is.
+    /// sector or the end of the zone. Remapped sectors are a run of their own, on the track where
+    /// their data is.
     ///
     /// # Panics
     ///
     /// If the address lies past the end.
     pub fn run(&self, lba: Lba) -> Run {
-        self.zone(lba).run(lba.get())
+        let address = self.address(lba);
+        match &self.map {
+            Map::Zones(zones) => zones.of(address).run(address),
+            Map::Tracks(tracks) => tracks.run(address),
+        }
     }
 
     /// The addresses that belong to the track of `lba` in their order, remapped ones included
@@ -290,14 +300,23 @@ impl Layout {
     ///
     /// If the address lies past the end.
     pub fn track_extent_of(&self, lba: Lba) -> Extent {
-        self.zone(lba).track_extent_of(lba.get())
+        let address = self.address(lba);
+        match &self.map {
+            Map::Zones(zones) => zones.of(address).track_extent_of(address),
+            Map::Tracks(tracks) => tracks.track_extent_of(address),
+        }
     }
 
     /// The addresses on a track in the sense of [`Layout::track_extent_of`]; empty for a track
     /// without any, `None` for one in no zone.
     pub fn track_extent(&self, track: Track) -> Option<Extent> {
-        let zone = self.zone_of_cylinder(track.cylinder)?;
-        (track.head.0 < self.heads).then(|| zone.track_extent(track))
+        match &self.map {
+            Map::Zones(zones) => {
+                let zone = zones.of_track(track)?;
+                Some(zone.track_extent(track))
+            }
+            Map::Tracks(tracks) => tracks.track_extent(track),
+        }
     }
 
     /// The address behind the last one of `lba`'s cylinder in the order of addresses; for an order
@@ -307,27 +326,42 @@ impl Layout {
     ///
     /// If the address lies past the end.
     pub fn cylinder_end(&self, lba: Lba) -> Lba {
-        Lba::new(self.zone(lba).cylinder_end(lba.get()))
+        let address = self.address(lba);
+        Lba::new(match &self.map {
+            Map::Zones(zones) => zones.of(address).cylinder_end(address),
+            Map::Tracks(tracks) => tracks.cylinder_end(address),
+        })
     }
 
-    /// Slots on the tracks of a cylinder; `None` for one in no zone.
-    pub fn sectors_per_track(&self, cylinder: Cylinder) -> Option<u32> {
-        self.zone_of_cylinder(cylinder)
-            .map(ZoneMap::sectors_per_track)
+    /// Slots of a track; `None` for one in no zone.
+    pub fn sectors_per_track(&self, track: Track) -> Option<u32> {
+        match &self.map {
+            Map::Zones(zones) => zones.of_track(track).map(ZoneMap::sectors_per_track),
+            Map::Tracks(tracks) => tracks.sectors_per_track(track),
+        }
     }
 
     /// What is in a slot; `None` if there is no such slot.
     pub fn slot(&self, track: Track, slot: u32) -> Option<Slot> {
-        let zone = self.zone_of_cylinder(track.cylinder)?;
-        let exists = track.head.0 < self.heads && slot < zone.sectors_per_track();
-        exists.then(|| zone.slot(track, slot))
+        match &self.map {
+            Map::Zones(zones) => {
+                let zone = zones.of_track(track)?;
+                (slot < zone.sectors_per_track()).then(|| zone.slot(track, slot))
+            }
+            Map::Tracks(tracks) => tracks.slot(track, slot),
+        }
     }
 
     /// Where a slot begins, whatever is in it; `None` if there is no such slot.
     pub fn slot_angle(&self, track: Track, slot: u32) -> Option<Angle> {
-        let zone = self.zone_of_cylinder(track.cylinder)?;
-        let exists = track.head.0 < self.heads && slot < zone.sectors_per_track();
-        exists.then(|| zone.angle(track, slot))
+        let exists = slot < self.sectors_per_track(track)?;
+        exists.then(|| match &self.map {
+            Map::Zones(zones) => {
+                let zone = zones.of_track(track).expect("the track has slots");
+                zone.angle(track, slot)
+            }
+            Map::Tracks(tracks) => tracks.slot_angle(track, slot),
+        })
     }
 
     /// The track on which the arm rests before the first command: cylinder 0, head 0.

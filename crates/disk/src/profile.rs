@@ -13,6 +13,7 @@
 
 mod check;
 mod error;
+mod map;
 mod read;
 mod reference;
 mod shipped;
@@ -27,6 +28,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use error::{ProfileError, ProfileErrorKind};
+pub use map::{MapRemap, MapSpec, Part, SpareTrack, Strip};
 pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
 
@@ -198,6 +200,57 @@ pub struct LayoutSpec {
     pub slips_use_spares: bool,
     /// The zones in order of their cylinders. Cylinders between zones hold no data.
     pub zones: Vec<Zone>,
+    /// A table of tracks in place of all the others, which are then as [`LayoutSpec::mapped`] has them.
+    pub map: Option<MapSpec>,
+}
+
+impl LayoutSpec {
+    /// A layout by a table of tracks.
+    pub fn mapped(map: MapSpec) -> LayoutSpec {
+        LayoutSpec {
+            order: Order::CylinderFirst,
+            sparing: Sparing::DiskEnd,
+            slips_use_spares: true,
+            zones: Vec::new(),
+            map: Some(map),
+        }
+    }
+
+    /// Zones; of a map, the strips of the disk.
+    pub fn zone_count(&self) -> usize {
+        match &self.map {
+            Some(map) => map.groups.last().map_or(0, Vec::len),
+            None => self.zones.len(),
+        }
+    }
+
+    /// The shortest and the longest track, in slots; 0 of nothing.
+    pub fn sectors_per_track(&self) -> [u32; 2] {
+        let zones = self.zones.iter().map(|zone| zone.sectors_per_track);
+        let strips = self.map.iter().flat_map(|map| map.groups.iter().flatten());
+        let tracks = strips.filter_map(|strip| match strip.of {
+            Part::Track {
+                sectors_per_track, ..
+            } => Some(sectors_per_track),
+            Part::Group(_) => None,
+        });
+        let all = zones.chain(tracks);
+        [all.clone().min(), all.max()].map(|slots| slots.unwrap_or(0))
+    }
+
+    /// Places that are slipped: sectors, or tracks where slips count those.
+    pub fn slipped(&self) -> u64 {
+        let zones = self.zones.iter().map(|zone| zone.slips.len() as u64);
+        let map = self.map.iter().flat_map(|map| &map.slips);
+        zones.sum::<u64>() + map.map(|(_, count)| count).sum::<u64>()
+    }
+
+    /// Places whose data is elsewhere, in the unit of slips.
+    pub fn remapped(&self) -> u64 {
+        let zones = self.zones.iter().map(|zone| zone.remaps.len() as u64);
+        let map = self.map.iter().flat_map(|map| &map.remaps);
+        zones.sum::<u64>() + map.map(|remap| u64::from(remap.count)).sum::<u64>()
+    }
 }
 
 /// How logical addresses run over the tracks of a zone.

@@ -37,8 +37,8 @@ struct Summary {
     media_mb_s: [f64; 2],
     order: &'static str,
     sparing: &'static str,
-    slipped: usize,
-    remapped: usize,
+    slipped: u64,
+    remapped: u64,
     seek_ms: Seeks,
     head_switch_ms: f64,
     write_settle_ms: f64,
@@ -68,18 +68,14 @@ struct Seeks {
 
 impl Summary {
     fn new(profile: &Profile) -> Summary {
-        let (geometry, zones) = (&profile.geometry, &profile.layout.zones);
+        let (geometry, layout) = (&profile.geometry, &profile.layout);
         let mechanics = Mechanics::new(profile);
         let seek = |distance: u32| {
             let time: Nanos = mechanics.seek(distance.max(1), Op::Read);
             round(time.as_millis_f64(), 6)
         };
         let turns_per_second = profile.rotation.rpm / 60.0;
-        let per_track = zones.iter().map(|zone| zone.sectors_per_track);
-        let (least, most) = (
-            per_track.clone().min().unwrap_or(0),
-            per_track.max().unwrap_or(0),
-        );
+        let [least, most] = layout.sectors_per_track();
         let rate = |sectors: u32| {
             let bytes = f64::from(sectors) * f64::from(geometry.sector_bytes);
             round(bytes * turns_per_second / 1e6, 3)
@@ -97,13 +93,13 @@ impl Summary {
             revolution_ms: profile.rotation.turn().as_millis_f64(),
             cylinders: geometry.cylinders,
             heads: geometry.heads,
-            zones: zones.len(),
+            zones: layout.zone_count(),
             sectors_per_track: [most, least],
             media_mb_s: [rate(most), rate(least)],
-            order: profile.layout.order.word(),
-            sparing: profile.layout.sparing.word(),
-            slipped: zones.iter().map(|zone| zone.slips.len()).sum(),
-            remapped: zones.iter().map(|zone| zone.remaps.len()).sum(),
+            order: layout.order_word(),
+            sparing: layout.sparing_word().unwrap_or("mapped"),
+            slipped: layout.slipped(),
+            remapped: layout.remapped(),
             seek_ms: Seeks {
                 single: seek(1),
                 third: seek(full / 3),

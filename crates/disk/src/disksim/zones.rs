@@ -50,6 +50,7 @@ pub(super) fn layout(
         sparing: context.scheme.sparing,
         slips_use_spares: context.scheme.slips_use_spares,
         zones,
+        map: None,
     })
 }
 

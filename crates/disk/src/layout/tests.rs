@@ -1,5 +1,5 @@
 use super::*;
-use crate::profile::{self, LayoutSpec, Skew, Sparing};
+use crate::profile::{self, LayoutSpec, Order, Skew, Sparing};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ fn spec(heads: u16, order: Order, sparing: Sparing, zones: Vec<Zone>) -> Spec {
         sparing,
         slips_use_spares: true,
         zones,
+        map: None,
     };
     spec.cache = profile::CacheSpec::default();
     with_all_room(spec)
@@ -371,7 +372,7 @@ proptest! {
             let place = layout.locate(lba);
             prop_assert_eq!((place.track, place.slot), (track, slot), "address {}", address);
             prop_assert_eq!(layout.slot(track, slot), Some(Slot::Data(lba)));
-            let per_track = layout.sectors_per_track(track.cylinder).unwrap();
+            let per_track = layout.sectors_per_track(track).unwrap();
             let index = oracle.slots[&(track, slot)].1;
             prop_assert_eq!(place.angle, Angle::of_slot(u64::from(index), per_track));
 
@@ -406,7 +407,7 @@ proptest! {
         }
         for (&(track, slot), &(content, index)) in &oracle.slots {
             prop_assert_eq!(layout.slot(track, slot), Some(content));
-            let per_track = layout.sectors_per_track(track.cylinder).unwrap();
+            let per_track = layout.sectors_per_track(track).unwrap();
             let angle = Angle::of_slot(u64::from(index), per_track);
             prop_assert_eq!(layout.slot_angle(track, slot), Some(angle));
         }

@@ -12,7 +12,7 @@
 //! ```
 
 use super::divider::Divider;
-use super::{Run, Slot, ZoneInfo, slot_angle};
+use super::{Run, Slot, ZoneInfo, fraction, slot_angle};
 use crate::profile::{Order, Skew, Sparing, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 
@@ -134,8 +134,7 @@ impl Turned {
             },
             Skew::Turns(turns) => Turned {
                 sectors: 0,
-                // Saturates for 1.0, which is no turn but for 2^-64 of one.
-                turns: (turns * 18_446_744_073_709_551_616.0) as u64,
+                turns: fraction(turns),
             },
         }
     }

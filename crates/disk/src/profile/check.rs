@@ -1,7 +1,8 @@
 //! What must hold of a profile, so that nothing built on it can fail.
 
 use super::{
-    FirmwarePolicy, Order, ProfileError, ReadAhead, SeekCurve, Skew, Sparing, Spec, WriteBack, Zone,
+    FirmwarePolicy, MapSpec, Order, Part, ProfileError, ReadAhead, SeekCurve, Skew, Sparing, Spec,
+    WriteBack, Zone,
 };
 use crate::layout::Layout;
 use headtime_units::Nanos;
@@ -136,7 +137,60 @@ fn geometry(spec: &Spec) -> Check {
     }
 }
 
+fn map(spec: &Spec, map: &MapSpec) -> Check {
+    let layout = &spec.layout;
+    let plain = (Order::CylinderFirst, Sparing::DiskEnd, true, 0);
+    let others = (
+        layout.order,
+        layout.sparing,
+        layout.slips_use_spares,
+        layout.zones.len(),
+    );
+    if others != plain {
+        return Err(ProfileError::conflict(
+            "layout",
+            "a layout is a map, or zones with an order and a sparing",
+        ));
+    }
+    let aligned = u64::from(spec.geometry.sectors_per_physical());
+    for (group, strips) in map.groups.iter().enumerate() {
+        for (index, strip) in strips.iter().enumerate() {
+            let key = format!("layout.groups[{group}].strips[{index}]");
+            part(&key, strip.offset)?;
+            part(&key, strip.skew)?;
+            if let Part::Track {
+                sectors_per_track, ..
+            } = strip.of
+                && !(strip.places.is_multiple_of(aligned)
+                    && u64::from(sectors_per_track).is_multiple_of(aligned))
+            {
+                return Err(ProfileError::range(
+                    key,
+                    format!("{} places of {sectors_per_track} slots", strip.places),
+                    format!("multiples of {aligned}, since sectors on the medium hold so many"),
+                ));
+            }
+        }
+    }
+    for (index, track) in map.spare_tracks.iter().enumerate() {
+        part(&format!("layout.spare_tracks[{index}]"), track.offset)?;
+    }
+    let capacity = spec.geometry.capacity.get();
+    let room = Layout::map_capacity(spec, map, Some(capacity)).map_err(ProfileError::from)?;
+    within("geometry.capacity_sectors", capacity, 1, MOST_SECTORS)?;
+    if capacity > room {
+        return Err(ProfileError::conflict(
+            "geometry.capacity_sectors",
+            format!("{capacity} is more than the map has room for, which is {room}"),
+        ));
+    }
+    Ok(())
+}
+
 fn zones(spec: &Spec) -> Check {
+    if let Some(found) = &spec.layout.map {
+        return map(spec, found);
+    }
     if spec.layout.zones.is_empty() {
         return Err(ProfileError::conflict(
             "layout.zones",

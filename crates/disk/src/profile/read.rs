@@ -7,9 +7,9 @@ use super::words::{
 };
 use super::{
     AccessSpec, BusSpec, CacheSpec, EarlyDisconnect, FirmwarePolicy, Geometry, Interpolation,
-    LayoutSpec, NoiseSpec, Order, OverheadSpec, Preseek, Profile, ProfileError, ProfileErrorKind,
-    Provenance, QueueSpec, ReadAhead, RequestedData, Rotation, SeekCurve, SeekSpec, Skew, Sparing,
-    Spec, WriteBack, Zone,
+    LayoutSpec, MapRemap, MapSpec, NoiseSpec, Order, OverheadSpec, Part, Preseek, Profile,
+    ProfileError, ProfileErrorKind, Provenance, QueueSpec, ReadAhead, RequestedData, Rotation,
+    SeekCurve, SeekSpec, Skew, SpareTrack, Sparing, Spec, Strip, WriteBack, Zone,
 };
 use headtime_units::{Bytes, Nanos, Sectors};
 use toml::de::DeTable;
@@ -131,6 +131,15 @@ fn layout(table: Table) -> Result<LayoutSpec> {
     let tracks = table.count_u32("tracks_per_surface")?;
     let range = table.count_u32("sparing_cylinders")?;
     let order = table.required_word("order", &ORDER)?;
+    if order == OrderWord::Mapped {
+        return mapped(table);
+    }
+    for key in ["groups", "slips", "remaps", "spare_tracks"] {
+        if table.get(key).is_some() {
+            let message = "means something with order = \"mapped\" only";
+            return Err(ProfileError::conflict(table.key(key), message));
+        }
+    }
     let unused = |key, with| {
         let message = format!("means something with {with} only");
         Err(ProfileError::conflict(table.key(key), message))
@@ -141,7 +150,7 @@ fn layout(table: Table) -> Result<LayoutSpec> {
             return Err(table.missing("tracks_per_surface", "an integer from 1 to 1048576"));
         }
         (_, Some(_)) => return unused("tracks_per_surface", "order = \"surface-serpentine\""),
-        (OrderWord::CylinderFirst, None) => Order::CylinderFirst,
+        (OrderWord::CylinderFirst | OrderWord::Mapped, None) => Order::CylinderFirst,
         (OrderWord::Serpentine, None) => Order::Serpentine,
         (OrderWord::SerpentineThroughout, None) => Order::SerpentineThroughout,
     };
@@ -170,6 +179,117 @@ fn layout(table: Table) -> Result<LayoutSpec> {
         sparing,
         slips_use_spares,
         zones,
+        map: None,
+    })
+}
+
+const STRIPS: &str = "arrays of 9 numbers, [cylinder, step, offset, skew, places, run, head, first \
+                      slot, sectors per track], or of 7, the last of which is a group in place of the \
+                      track's";
+
+fn mapped(table: Table) -> Result<LayoutSpec> {
+    for key in [
+        "zones",
+        "sparing",
+        "sparing_cylinders",
+        "slips_use_spares",
+        "tracks_per_surface",
+    ] {
+        if table.get(key).is_some() {
+            let message = "means nothing with order = \"mapped\", which says where every track is";
+            return Err(ProfileError::conflict(table.key(key), message));
+        }
+    }
+    let groups = table
+        .tables("groups")?
+        .into_iter()
+        .map(group)
+        .collect::<Result<_>>()?;
+    let key = |name| table.key(name);
+    let items = |name, expected| match table.get(name) {
+        Some(node) => node.items(&table.key(name), expected),
+        None => Ok(Vec::new()),
+    };
+    const REMAPS: &str = "an array of [address, count, cylinder, head, slot]";
+    let remap = |node: Node| {
+        let key = key("remaps");
+        let [address, count, cylinder, head, slot] = node.tuple(&key, REMAPS)?;
+        Ok(MapRemap {
+            address: address.count(&key, 1 << 48)?,
+            count: count.count(&key, 65_535)? as u32,
+            cylinder: cylinder.count(&key, (1 << 24) - 1)? as u32,
+            head: head.count(&key, 254)? as u16,
+            slot: slot.count(&key, 65_534)? as u32,
+        })
+    };
+    const SPARES: &str = "an array of [cylinder, head, sectors per track, offset]";
+    let spare = |node: Node| {
+        let key = key("spare_tracks");
+        let [cylinder, head, sectors, offset] = node.tuple(&key, SPARES)?;
+        Ok(SpareTrack {
+            cylinder: cylinder.count(&key, (1 << 24) - 1)? as u32,
+            head: head.count(&key, 254)? as u16,
+            sectors_per_track: sectors.count(&key, 65_535)? as u32,
+            offset: offset.turns(&key)?,
+        })
+    };
+    let map = MapSpec {
+        groups,
+        slips: pairs(&table, "slips")?,
+        remaps: items("remaps", REMAPS)?
+            .into_iter()
+            .map(remap)
+            .collect::<Result<_>>()?,
+        spare_tracks: items("spare_tracks", SPARES)?
+            .into_iter()
+            .map(spare)
+            .collect::<Result<_>>()?,
+    };
+    table.finish()?;
+    Ok(LayoutSpec::mapped(map))
+}
+
+fn group(table: Table) -> Result<Vec<Strip>> {
+    let key = table.key("strips");
+    let node = table
+        .get("strips")
+        .ok_or_else(|| table.missing("strips", STRIPS))?;
+    let strips = node
+        .rows(&key, STRIPS)?
+        .iter()
+        .map(|(key, node)| strip(node, key))
+        .collect::<Result<_>>()?;
+    table.finish()?;
+    Ok(strips)
+}
+
+fn strip(node: &Node, key: &str) -> Result<Strip> {
+    let items = node.items(key, STRIPS)?;
+    let (common, of) = match items.as_slice() {
+        [common @ .., head, first_slot, slots] if items.len() == 9 => {
+            let of = Part::Track {
+                head: head.count(key, 254)? as u16,
+                first_slot: first_slot.count(key, 65_534)? as u32,
+                sectors_per_track: slots.count(key, 65_535)? as u32,
+            };
+            (common, of)
+        }
+        [common @ .., group] if items.len() == 7 => {
+            (common, Part::Group(group.count(key, 1 << 32)? as usize))
+        }
+        _ => return Err(node.kind_error(key, STRIPS)),
+    };
+    let &[cylinder, step, offset, skew, places, run] = common else {
+        return Err(node.kind_error(key, STRIPS));
+    };
+    Ok(Strip {
+        cylinder: cylinder.signed(key, 1 << 24)?,
+        step: step.signed(key, 1 << 24)?,
+        offset: offset.turns(key)?,
+        skew: skew.turns(key)?,
+        places: places.count(key, 1 << 48)?,
+        run: run.count(key, 1 << 48)?,
+        of,
     })
 }
 

@@ -123,6 +123,28 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// An integer from `-most` to `most`.
+    pub(super) fn signed(&self, key: &str, most: i32) -> Result<i32> {
+        let allowed = format!("an integer from -{most} to {most}");
+        let Some(value) = self.integer() else {
+            return Err(wrong_kind(key, self.value, &allowed));
+        };
+        match i32::try_from(value) {
+            Ok(value) if (-most..=most).contains(&value) => Ok(value),
+            _ => Err(ProfileError::range(key, value, allowed)),
+        }
+    }
+
+    /// A part of a turn.
+    pub(super) fn turns(&self, key: &str) -> Result<f64> {
+        const ALLOWED: &str = "a part of a turn, from 0 to 1";
+        match self.number() {
+            Some(value) if (0.0..=1.0).contains(&value) => Ok(value),
+            Some(value) => Err(ProfileError::range(key, value, ALLOWED)),
+            None => Err(wrong_kind(key, self.value, ALLOWED)),
+        }
+    }
+
     pub(super) fn items(&self, key: &str, expected: &str) -> Result<Vec<Node<'a>>> {
         let Some(array) = self.value.as_array() else {
             return Err(wrong_kind(key, self.value, expected));
@@ -134,6 +156,24 @@ impl<'a> Node<'a> {
                 value: item.get_ref(),
             })
             .collect())
+    }
+
+    /// The items of an array that may be long, each with its key, so that errors find its line.
+    pub(super) fn rows(&self, key: &str, expected: &str) -> Result<Vec<(String, Node<'a>)>> {
+        let Some(array) = self.value.as_array() else {
+            return Err(wrong_kind(key, self.value, expected));
+        };
+        let mut lines = self.source.lines.borrow_mut();
+        let row = |(index, item): (usize, &'a Spanned<DeValue<'a>>)| {
+            let key = format!("{key}[{index}]");
+            lines.insert(key.clone(), self.source.line(item.span().start));
+            let node = Node {
+                source: self.source,
+                value: item.get_ref(),
+            };
+            (key, node)
+        };
+        Ok(array.iter().enumerate().map(row).collect())
     }
 
     /// An array of exactly `N` items.

@@ -127,6 +127,110 @@ fn example() -> &'static str {
     &page[start..start + len]
 }
 
+/// The example with the table of tracks from the same page in place of its layout.
+fn mapped_example() -> String {
+    let page = include_str!("../../../../docs/profile.md");
+    let start = page.find("```toml\n[layout]\n").unwrap() + "```toml\n".len();
+    let len = page[start..].find("```").unwrap();
+    let (before, rest) = example().split_once("[layout]\n").unwrap();
+    let (_, after) = rest.split_once("[seek]\n").unwrap();
+    format!("{before}{}\n[seek]\n{after}", &page[start..start + len])
+}
+
+#[test]
+fn the_documented_table_of_tracks_is_a_profile_with_every_key() {
+    let example = mapped_example();
+    let profile = Profile::from_toml("profile.md", &example).unwrap_or_else(|e| panic!("{e}"));
+    let written = profile.to_toml();
+    for line in written.lines().filter(|line| !line.starts_with("    [")) {
+        let key = line.split(" = ").next().unwrap();
+        assert!(example.contains(key), "{key} is not documented");
+    }
+    assert_eq!(Profile::from_toml("written", &written).unwrap(), profile);
+    let layout = Layout::new(&profile);
+    let at = |address| {
+        let place = layout.locate(Lba::new(address));
+        (place.track.cylinder.0, place.track.head.0, place.slot)
+    };
+    // Slot 40 of the first track is slipped, address 100 elsewhere, and address 383 the first on the
+    // second head, from the inside out.
+    assert_eq!(
+        [at(39), at(40), at(47)],
+        [(0, 0, 39), (0, 0, 41), (1, 0, 0)]
+    );
+    assert_eq!(
+        [at(100), at(101), at(102)],
+        [(20, 1, 5), (20, 1, 6), (2, 0, 7)]
+    );
+    assert_eq!([at(383), at(735)], [(7, 1, 0), (8, 0, 0)]);
+}
+
+#[test]
+fn errors_in_a_table_of_tracks_say_what_is_allowed() {
+    for (from, to, error) in [
+        (
+            "[0, 8, 0, 0.35, 736, 1901, 0],",
+            "[0, 8, 0, 0.35, 736, 1901],",
+            "f:64: layout.groups[1].strips[0]: is an array, but should be arrays of 9 numbers, [cylinder, \
+             step, offset, skew, places, run, head, first slot, sectors per track], or of 7, the last of \
+             which is a group in place of the track's",
+        ),
+        (
+            "[0, 8, 0, 0.35, 736, 1901, 0],",
+            "[0, 8, 0, 1.35, 736, 1901, 0],",
+            "f:64: layout.groups[1].strips[0]: 1.35 is not allowed; allowed is a part of a turn, from 0 to \
+             1",
+        ),
+        (
+            "[0, 8, 0, 0.35, 736, 1901, 0],",
+            "[0, -99999999, 0, 0.35, 736, 1901, 0],",
+            "f:64: layout.groups[1].strips[0]: -99999999 is not allowed; allowed is an integer from \
+             -16777216 to 16777216",
+        ),
+        (
+            "[0, 8, 0, 0.35, 736, 1901, 0],",
+            "[0, 8, 0, 0.35, 736, 1901, 1],",
+            "f:64: layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
+        ),
+        (
+            "slips = [[40, 1]]",
+            "slips = [40, 1]",
+            "f:36: layout.slips: is 40, but should be an array of pairs [from, to]",
+        ),
+        (
+            "remaps = [[100, 2, 20, 1, 5]]",
+            "remaps = [[100, 2, 20, 1, 43]]",
+            "f:39: layout.remaps[0]: there are no such slots",
+        ),
+        (
+            "spare_tracks = [[20, 1, 44, 0.5]]",
+            "spare_tracks = [[20, 1, 44]]",
+            "f:42: layout.spare_tracks: is an array, but should be an array of [cylinder, head, sectors \
+             per track, offset]",
+        ),
+        (
+            "order = \"mapped\"",
+            "order = \"mapped\"\nsparing = \"zone-end\"",
+            "f:34: layout.sparing: means nothing with order = \"mapped\", which says where every track is",
+        ),
+        (
+            "order = \"mapped\"",
+            "order = \"serpentine\"\nsparing = \"zone-end\"",
+            "f:55: layout.groups: means something with order = \"mapped\" only",
+        ),
+        (
+            "capacity_sectors = 1900",
+            "capacity_sectors = 1901",
+            "f:18: geometry.capacity_sectors: 1901 is more than the map has room for, which is 1900",
+        ),
+    ] {
+        let text = mapped_example();
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        let found = Profile::from_toml("f", &text.replace(from, to)).unwrap_err();
+        assert_eq!(found.to_string(), error);
+    }
+}
+
 #[test]
 fn the_documented_example_is_a_profile_with_every_key() {
     let profile = Profile::from_toml("profile.md", example()).unwrap_or_else(|e| panic!("{e}"));
@@ -281,7 +385,7 @@ fn errors_say_what_is_allowed() {
             "order = \"surface-serpentine\"\n#",
             "order = \"spiral\"\n#",
             "layout.order: \"spiral\" is not allowed; allowed is \"cylinder-first\", \"serpentine\", \
-             \"serpentine-throughout\", \"surface-serpentine\"",
+             \"serpentine-throughout\", \"surface-serpentine\", \"mapped\"",
         ),
         (
             "order = \"surface-serpentine\"\n#",

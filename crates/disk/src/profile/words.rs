@@ -1,6 +1,8 @@
 //! Words of the text form, for reading and writing.
 
-use super::{Interpolation, Order, Preseek, ReadAhead, RequestedData, Sparing, Trust, WriteBack};
+use super::{
+    Interpolation, LayoutSpec, Order, Preseek, ReadAhead, RequestedData, Sparing, Trust, WriteBack,
+};
 
 pub(super) const TRUST: [(&str, Trust); 5] = [
     ("measured", Trust::Measured),
@@ -16,13 +18,15 @@ pub(super) enum OrderWord {
     Serpentine,
     SerpentineThroughout,
     SurfaceSerpentine,
+    Mapped,
 }
 
-pub(super) const ORDER: [(&str, OrderWord); 4] = [
+pub(super) const ORDER: [(&str, OrderWord); 5] = [
     ("cylinder-first", OrderWord::CylinderFirst),
     ("serpentine", OrderWord::Serpentine),
     ("serpentine-throughout", OrderWord::SerpentineThroughout),
     ("surface-serpentine", OrderWord::SurfaceSerpentine),
+    ("mapped", OrderWord::Mapped),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,10 +118,22 @@ impl Order {
             Order::SurfaceSerpentine { tracks } => (OrderWord::SurfaceSerpentine, Some(tracks)),
         }
     }
+}
 
-    /// What profiles call it.
-    pub fn word(self) -> &'static str {
-        word_of(&ORDER, &self.parts().0)
+impl LayoutSpec {
+    /// What profiles call its order.
+    pub fn order_word(&self) -> &'static str {
+        let word = match &self.map {
+            Some(_) => OrderWord::Mapped,
+            None => self.order.parts().0,
+        };
+        word_of(&ORDER, &word)
+    }
+
+    /// What profiles call its sparing; a map has none.
+    pub fn sparing_word(&self) -> Option<&'static str> {
+        let word = self.sparing.parts().0;
+        self.map.is_none().then(|| word_of(&SPARING, &word))
     }
 }
 
@@ -133,11 +149,6 @@ impl Sparing {
             Sparing::RangeEnd { cylinders } => (SparingWord::Range, Some(cylinders)),
             Sparing::ZoneEnd => (SparingWord::Zone, None),
         }
-    }
-
-    /// What profiles call it.
-    pub fn word(self) -> &'static str {
-        word_of(&SPARING, &self.parts().0)
     }
 }
 

@@ -4,7 +4,10 @@ use super::words::{
     CURVE, CurveWord, INTERPOLATION, PRESEEK, READ_AHEAD, REQUESTED_DATA, TRUST, WRITE_BACK,
     word_of,
 };
-use super::{FirmwarePolicy, SeekCurve, Skew, Spec, Zone, early_fields, overhead_fields};
+use super::{
+    FirmwarePolicy, MapRemap, MapSpec, Part, SeekCurve, Skew, SpareTrack, Spec, Zone, early_fields,
+    overhead_fields,
+};
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
 
@@ -116,11 +119,17 @@ fn head(out: &mut Out, spec: &Spec) {
 fn layout(out: &mut Out, spec: &Spec) {
     out.section("layout");
     let layout = &spec.layout;
-    out.quoted("order", layout.order.word());
+    out.quoted("order", layout.order_word());
+    if let Some(found) = &layout.map {
+        map(out, found);
+        return;
+    }
     if let (_, Some(tracks)) = layout.order.parts() {
         out.value("tracks_per_surface", tracks);
     }
-    out.quoted("sparing", layout.sparing.word());
+    if let Some(sparing) = layout.sparing_word() {
+        out.quoted("sparing", sparing);
+    }
     if let (_, Some(cylinders)) = layout.sparing.parts() {
         out.value("sparing_cylinders", cylinders);
     }
@@ -130,6 +139,55 @@ fn layout(out: &mut Out, spec: &Spec) {
     for one in &layout.zones {
         out.line("\n[[layout.zones]]");
         zone(out, one);
+    }
+}
+
+fn map(out: &mut Out, map: &MapSpec) {
+    if !map.slips.is_empty() {
+        let slips = map.slips.iter();
+        list(
+            out,
+            "slips",
+            slips.map(|(place, count)| format!("[{place}, {count}]")),
+        );
+    }
+    if !map.remaps.is_empty() {
+        let remap = |remap: &MapRemap| {
+            let [address, count] = [remap.address, u64::from(remap.count)];
+            format!(
+                "[{address}, {count}, {}, {}, {}]",
+                remap.cylinder, remap.head, remap.slot
+            )
+        };
+        list(out, "remaps", map.remaps.iter().map(remap));
+    }
+    if !map.spare_tracks.is_empty() {
+        let track = |track: &SpareTrack| {
+            format!(
+                "[{}, {}, {}, {}]",
+                track.cylinder, track.head, track.sectors_per_track, track.offset
+            )
+        };
+        list(out, "spare_tracks", map.spare_tracks.iter().map(track));
+    }
+    for group in &map.groups {
+        out.line("\n[[layout.groups]]");
+        out.line("strips = [");
+        for strip in group {
+            let of = match strip.of {
+                Part::Track {
+                    head,
+                    first_slot,
+                    sectors_per_track,
+                } => format!("{head}, {first_slot}, {sectors_per_track}"),
+                Part::Group(group) => group.to_string(),
+            };
+            out.line(format_args!(
+                "    [{}, {}, {}, {}, {}, {}, {of}],",
+                strip.cylinder, strip.step, strip.offset, strip.skew, strip.places, strip.run
+            ));
+        }
+        out.line("]");
     }
 }
 

@@ -1,0 +1,482 @@
+//! The mapping by a table of tracks.
+//!
+//! A *place* counts along the strips of a [`MapSpec`] with its repetitions written out; a *number*
+//! counts those that are not slipped, and is an address. Finding the strip of a place, or of a track,
+//! takes a search in a sorted list.
+
+mod flat;
+#[cfg(test)]
+mod tests;
+
+use super::{Run, Slot, ZoneInfo, fraction, slot_angle};
+use crate::profile::{MapRemap, MapSpec, SpareTrack};
+pub(crate) use flat::Misfit;
+use flat::{Flat, flatten, step_of};
+use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
+use std::collections::BTreeMap;
+
+/// Bad places in a row.
+#[derive(Clone, Copy, Debug)]
+struct Slipped {
+    place: u64,
+    count: u64,
+    /// The number of the address that would be at the first of them.
+    number: u64,
+}
+
+/// The mapping of a drive whose layout is a map.
+#[derive(Clone, Debug)]
+pub(super) struct TrackMap {
+    flats: Vec<Flat>,
+    /// The strips of each head, by their cylinders.
+    by_head: Vec<Vec<u32>>,
+    slips: Vec<Slipped>,
+    remaps: Vec<MapRemap>,
+    /// The same by where the data is.
+    moved: Vec<MapRemap>,
+    spare_tracks: Vec<SpareTrack>,
+    /// For each `1 << shift` places the strip of the first of them.
+    buckets: Vec<u32>,
+    shift: u32,
+    capacity: u64,
+}
+
+/// Buckets of the table that finds the strip of a place, at most.
+const BUCKETS: u64 = 1 << 16;
+
+impl TrackMap {
+    /// The mapping, or what of the map does not fit. `capacity` is what the drive offers; if not given,
+    /// all that there is room for.
+    pub(super) fn new(
+        map: &MapSpec,
+        cylinders: u32,
+        heads: u16,
+        capacity: Option<u64>,
+    ) -> Result<TrackMap, Misfit> {
+        let flats = flatten(map, cylinders, heads)?;
+        let total = flats.last().map_or(0, Flat::end);
+        let shift = (total / BUCKETS).max(1).next_power_of_two().ilog2();
+        let mut built = TrackMap {
+            by_head: by_head(&flats, heads)?,
+            slips: slips(map, total)?,
+            remaps: Vec::new(),
+            moved: Vec::new(),
+            spare_tracks: Vec::new(),
+            buckets: Vec::new(),
+            shift,
+            capacity: 0,
+            flats,
+        };
+        built.buckets = (0..=total >> shift)
+            .map(|bucket| {
+                let place = bucket << shift;
+                let after = built.flats.partition_point(|flat| flat.first <= place);
+                (after - 1) as u32
+            })
+            .collect();
+        let room = total - built.slips.iter().map(|slip| slip.count).sum::<u64>();
+        built.capacity = capacity.unwrap_or(room).min(room);
+        built.add_spare_tracks(map, cylinders)?;
+        built.add_remaps(map)?;
+        Ok(built)
+    }
+
+    fn add_spare_tracks(&mut self, map: &MapSpec, cylinders: u32) -> Result<(), Misfit> {
+        for (index, spare) in map.spare_tracks.iter().enumerate() {
+            let track = Track {
+                cylinder: Cylinder(spare.cylinder),
+                head: Head(spare.head),
+            };
+            let before = self.spare_tracks.last();
+            let follows = before
+                .is_none_or(|before| (before.cylinder, before.head) < (spare.cylinder, spare.head));
+            let exists = spare.cylinder < cylinders && usize::from(spare.head) < self.by_head.len();
+            let why = if !follows {
+                "spare tracks are listed in the order of cylinders and heads, each once"
+            } else if !exists {
+                "the disk has no such track"
+            } else if self.strip_of_track(track).is_some() {
+                "the track is in a strip"
+            } else if !(1..=65_535).contains(&spare.sectors_per_track) {
+                "a track has 1 to 65535 slots"
+            } else {
+                self.spare_tracks.push(*spare);
+                continue;
+            };
+            return Err(Misfit::new(format!("spare_tracks[{index}]"), why));
+        }
+        Ok(())
+    }
+
+    fn add_remaps(&mut self, map: &MapSpec) -> Result<(), Misfit> {
+        let (mut end, mut moved) = (0, BTreeMap::new());
+        for (index, remap) in map.remaps.iter().enumerate() {
+            end = self
+                .check_remap(remap, end, &mut moved)
+                .map_err(|why| Misfit::new(format!("remaps[{index}]"), why))?;
+        }
+        self.moved = moved.into_values().collect();
+        self.remaps.clone_from(&map.remaps);
+        Ok(())
+    }
+
+    /// Checks a remap before any is in effect, where those before it end at address `end` and have moved
+    /// addresses to `moved`, to which it is added.
+    fn check_remap(
+        &self,
+        remap: &MapRemap,
+        end: u64,
+        moved: &mut BTreeMap<(u32, u16, u32), MapRemap>,
+    ) -> Result<u64, &'static str> {
+        if remap.count == 0 || remap.address < end {
+            return Err("remaps are listed in the order of addresses, each with at least one");
+        }
+        let behind = remap.address.checked_add(u64::from(remap.count));
+        let Some(behind) = behind.filter(|&behind| behind <= self.capacity) else {
+            return Err("there are no such addresses");
+        };
+        let track = Track {
+            cylinder: Cylinder(remap.cylinder),
+            head: Head(remap.head),
+        };
+        let slots = self.sectors_per_track(track).unwrap_or(0);
+        if slots < remap.count || remap.slot > slots - remap.count {
+            return Err("there are no such slots");
+        }
+        // Nothing is moved yet, so that this says what is there without remaps.
+        let holds_data = |slot: u32| matches!(self.slot(track, slot), Some(Slot::Data(_)));
+        if (remap.slot..remap.slot + remap.count).any(holds_data) {
+            return Err("the slots hold addresses of their own");
+        }
+        let slot = |at: u32| (remap.cylinder, remap.head, at);
+        let before = moved.range(..slot(remap.slot + remap.count)).next_back();
+        if before.is_some_and(|(_, other)| {
+            (other.cylinder, other.head) == (remap.cylinder, remap.head)
+                && other.slot + other.count > remap.slot
+        }) {
+            return Err("the slots are another remap's, too");
+        }
+        moved.insert(slot(remap.slot), *remap);
+        Ok(behind)
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn has_remaps(&self) -> bool {
+        !self.remaps.is_empty()
+    }
+
+    /// Cylinders that a higher address may be below a lower one, and one more.
+    pub(super) fn group_cylinders(&self) -> u32 {
+        let (mut highest, mut slack) = (0, 0);
+        for flat in &self.flats {
+            if flat.descends {
+                slack = slack.max(flat.tracks - 1);
+            }
+            slack = slack.max(u32::saturating_sub(highest, flat.low()));
+            highest = highest.max(flat.high());
+        }
+        slack + 1
+    }
+
+    pub(super) fn strips(&self) -> usize {
+        self.flats.len()
+    }
+
+    /// A strip as a zone.
+    pub(super) fn strip(&self, index: usize) -> ZoneInfo {
+        let flat = &self.flats[index];
+        let (from, to) = (self.address(flat.first), self.address(flat.end()));
+        ZoneInfo {
+            extent: Extent::at(from, to - from),
+            first_cylinder: Cylinder(flat.low()),
+            last_cylinder: Cylinder(flat.high()),
+            sectors_per_track: flat.sectors_per_track,
+        }
+    }
+
+    /// The strip that an address is in, unless it is moved.
+    pub(super) fn strip_of(&self, address: u64) -> usize {
+        self.strip_of_place(self.place(address).0)
+    }
+
+    fn strip_of_place(&self, place: u64) -> usize {
+        let bucket = (place >> self.shift) as usize;
+        let from = self.buckets[bucket] as usize;
+        let to = match self.buckets.get(bucket + 1) {
+            Some(&next) => next as usize + 1,
+            None => self.flats.len(),
+        };
+        let after = self.flats[from..to].partition_point(|flat| flat.first <= place);
+        from + after - 1
+    }
+
+    fn strip_of_track(&self, track: Track) -> Option<&Flat> {
+        let strips = self.by_head.get(usize::from(track.head.0))?;
+        let flat = |index: &u32| &self.flats[*index as usize];
+        let after = strips.partition_point(|index| flat(index).low() <= track.cylinder.0);
+        let found = flat(&strips[after.checked_sub(1)?]);
+        (track.cylinder.0 <= found.high()).then_some(found)
+    }
+
+    fn spare_track(&self, track: Track) -> Option<&SpareTrack> {
+        let key = |spare: &SpareTrack| (spare.cylinder, spare.head);
+        let found = self
+            .spare_tracks
+            .binary_search_by_key(&(track.cylinder.0, track.head.0), key);
+        found.ok().map(|at| &self.spare_tracks[at])
+    }
+
+    /// The place of an address, and how many addresses from it on are in consecutive places as far as
+    /// slips go.
+    fn place(&self, address: u64) -> (u64, u64) {
+        let next = self.slips.partition_point(|slip| slip.number <= address);
+        let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
+            Some(last) => last.place + last.count - last.number,
+            None => 0,
+        };
+        let room = match self.slips.get(next) {
+            Some(next) => next.number - address,
+            None => u64::MAX,
+        };
+        (address + passed, room)
+    }
+
+    /// The first address whose place is not before `place`; the capacity if there is none.
+    fn address(&self, place: u64) -> u64 {
+        let next = self.slips.partition_point(|slip| slip.place <= place);
+        let number = match next.checked_sub(1).map(|last| &self.slips[last]) {
+            // Within the slip, the address behind it.
+            Some(last) => last.number + place.saturating_sub(last.place + last.count),
+            None => place,
+        };
+        number.min(self.capacity)
+    }
+
+    fn is_slipped(&self, place: u64) -> bool {
+        let next = self.slips.partition_point(|slip| slip.place <= place);
+        next.checked_sub(1)
+            .is_some_and(|last| place - self.slips[last].place < self.slips[last].count)
+    }
+
+    pub(super) fn run(&self, address: u64) -> Run {
+        let next = self
+            .remaps
+            .partition_point(|remap| remap.address <= address);
+        if let Some(last) = next.checked_sub(1).map(|last| &self.remaps[last]) {
+            let along = address - last.address;
+            if along < u64::from(last.count) {
+                return self.moved_run(last, along as u32);
+            }
+        }
+        let (place, mut room) = self.place(address);
+        if let Some(next) = self.remaps.get(next) {
+            room = room.min(next.address - address);
+        }
+        let flat = &self.flats[self.strip_of_place(place)];
+        let along = ((place - flat.first) / u64::from(flat.places)) as u32;
+        let (first, places) = flat.places_of(along);
+        let index = (place - first) as u32;
+        let room = room
+            .min(u64::from(places - index))
+            .min(self.capacity - address);
+        Run {
+            start: Lba::new(address),
+            len: room as u32,
+            track: flat.track(along),
+            slot: flat.first_slot + index,
+            sectors_per_track: flat.sectors_per_track,
+            index,
+            zero: flat.zero_of(along),
+            step: flat.step,
+        }
+    }
+
+    fn moved_run(&self, remap: &MapRemap, along: u32) -> Run {
+        let track = Track {
+            cylinder: Cylinder(remap.cylinder),
+            head: Head(remap.head),
+        };
+        let slot = remap.slot + along;
+        let (zero, first_slot, sectors_per_track) = self.circle(track);
+        Run {
+            start: Lba::new(remap.address + u64::from(along)),
+            len: remap.count - along,
+            track,
+            slot,
+            sectors_per_track,
+            index: index(slot, first_slot, sectors_per_track),
+            zero,
+            step: step_of(sectors_per_track),
+        }
+    }
+
+    /// Of a track that there is: an angle, the slot that begins there, and its slots.
+    fn circle(&self, track: Track) -> (Angle, u32, u32) {
+        if let Some(flat) = self.strip_of_track(track) {
+            let zero = flat.zero_of(flat.along(track.cylinder.0));
+            return (zero, flat.first_slot, flat.sectors_per_track);
+        }
+        let spare = self.spare_track(track).expect("a track of the map");
+        let zero = Angle::from_bits((fraction(spare.offset) >> 32) as u32);
+        (zero, 0, spare.sectors_per_track)
+    }
+
+    pub(super) fn sectors_per_track(&self, track: Track) -> Option<u32> {
+        match self.strip_of_track(track) {
+            Some(flat) => Some(flat.sectors_per_track),
+            None => self.spare_track(track).map(|spare| spare.sectors_per_track),
+        }
+    }
+
+    /// Where a slot that there is begins.
+    pub(super) fn slot_angle(&self, track: Track, slot: u32) -> Angle {
+        let (zero, first_slot, sectors_per_track) = self.circle(track);
+        let index = index(slot, first_slot, sectors_per_track);
+        zero + slot_angle(index, step_of(sectors_per_track))
+    }
+
+    /// What is in a slot; `None` if there is no such slot.
+    pub(super) fn slot(&self, track: Track, slot: u32) -> Option<Slot> {
+        if slot >= self.sectors_per_track(track)? {
+            return None;
+        }
+        let key = |remap: &MapRemap| (remap.cylinder, remap.head, remap.slot);
+        let wanted = (track.cylinder.0, track.head.0, slot);
+        let after = self.moved.partition_point(|remap| key(remap) <= wanted);
+        if let Some(last) = after.checked_sub(1).map(|last| &self.moved[last])
+            && (last.cylinder, last.head) == (wanted.0, wanted.1)
+            && slot - last.slot < last.count
+        {
+            let address = last.address + u64::from(slot - last.slot);
+            return Some(Slot::Data(Lba::new(address)));
+        }
+        let Some(flat) = self.strip_of_track(track) else {
+            return Some(Slot::Spare);
+        };
+        let (first, places) = flat.places_of(flat.along(track.cylinder.0));
+        let Some(index) = slot.checked_sub(flat.first_slot).filter(|&at| at < places) else {
+            return Some(Slot::Spare);
+        };
+        let place = first + u64::from(index);
+        if self.is_slipped(place) {
+            return Some(Slot::Bad);
+        }
+        let address = self.address(place);
+        if address == self.capacity {
+            return Some(Slot::Spare);
+        }
+        let after = self
+            .remaps
+            .partition_point(|remap| remap.address <= address);
+        let is_moved = after.checked_sub(1).is_some_and(|last| {
+            address - self.remaps[last].address < u64::from(self.remaps[last].count)
+        });
+        Some(if is_moved {
+            Slot::Bad
+        } else {
+            Slot::Data(Lba::new(address))
+        })
+    }
+
+    /// Strip and track of the place of an address, moved or not.
+    fn home(&self, address: u64) -> (&Flat, u32) {
+        let (place, _) = self.place(address);
+        let flat = &self.flats[self.strip_of_place(place)];
+        let along = (place - flat.first) / u64::from(flat.places);
+        (flat, along as u32)
+    }
+
+    fn extent(&self, flat: &Flat, along: u32) -> Extent {
+        let (first, places) = flat.places_of(along);
+        let from = self.address(first);
+        let to = self.address(first + u64::from(places));
+        Extent::at(from, to - from)
+    }
+
+    pub(super) fn track_extent_of(&self, address: u64) -> Extent {
+        let (flat, along) = self.home(address);
+        self.extent(flat, along)
+    }
+
+    /// `None` for a track that there is not; empty for one of spares.
+    pub(super) fn track_extent(&self, track: Track) -> Option<Extent> {
+        match self.strip_of_track(track) {
+            Some(flat) => Some(self.extent(flat, flat.along(track.cylinder.0))),
+            None => self
+                .spare_track(track)
+                .map(|_| Extent::at(self.capacity, 0)),
+        }
+    }
+
+    pub(super) fn cylinder_end(&self, address: u64) -> u64 {
+        let (flat, along) = self.home(address);
+        let cylinder = flat.track(along).cylinder;
+        let mut behind = self.extent(flat, along).end().get();
+        // On, a track at a time, as long as the next address is on the same cylinder.
+        while behind < self.capacity {
+            let (flat, along) = self.home(behind);
+            if flat.track(along).cylinder != cylinder {
+                break;
+            }
+            behind = self.extent(flat, along).end().get();
+        }
+        behind
+    }
+}
+
+/// Slots from the one at a track's zero to another.
+fn index(slot: u32, first_slot: u32, sectors_per_track: u32) -> u32 {
+    if slot >= first_slot {
+        slot - first_slot
+    } else {
+        slot + sectors_per_track - first_slot
+    }
+}
+
+/// The strips of each head, by their cylinders, which no two share.
+fn by_head(flats: &[Flat], heads: u16) -> Result<Vec<Vec<u32>>, Misfit> {
+    let mut by_head = vec![Vec::new(); usize::from(heads)];
+    for (index, flat) in flats.iter().enumerate() {
+        by_head[usize::from(flat.head)].push(index as u32);
+    }
+    for strips in &mut by_head {
+        strips.sort_unstable_by_key(|index| flats[*index as usize].low());
+        for pair in strips.windows(2) {
+            let [one, other] = [pair[0], pair[1]].map(|index| &flats[index as usize]);
+            if one.high() >= other.low() {
+                let why = format!(
+                    "two strips have the track of head {} on cylinder {}",
+                    other.head,
+                    other.low()
+                );
+                return Err(Misfit::new("groups", why));
+            }
+        }
+    }
+    Ok(by_head)
+}
+
+fn slips(map: &MapSpec, total: u64) -> Result<Vec<Slipped>, Misfit> {
+    let (mut slips, mut end, mut before) = (Vec::with_capacity(map.slips.len()), 0, 0);
+    for (index, &(place, count)) in map.slips.iter().enumerate() {
+        let behind = place.checked_add(count);
+        let why = if count == 0 || place < end {
+            "slips are listed in the order of places, each with at least one"
+        } else if behind.is_none_or(|behind| behind > total) {
+            "there are no such places"
+        } else {
+            slips.push(Slipped {
+                place,
+                count,
+                number: place - before,
+            });
+            (end, before) = (place + count, before + count);
+            continue;
+        };
+        return Err(Misfit::new(format!("slips[{index}]"), why));
+    }
+    Ok(slips)
+}

@@ -1,0 +1,95 @@
+//! The zones of a drive, and which of them an address or a track is in.
+
+use super::zone::ZoneMap;
+use crate::profile::{Order, Spec};
+use headtime_units::Track;
+
+#[derive(Clone, Debug)]
+pub(super) struct Zones {
+    zones: Vec<ZoneMap>,
+    /// For each `1 << shift` addresses the first zone that has any of them.
+    buckets: Vec<u16>,
+    shift: u32,
+    heads: u16,
+    group_cylinders: u32,
+    remapped: bool,
+}
+
+/// Buckets of the table that finds the zone of an address; zones are few, so that nearly every
+/// bucket holds one zone.
+const BUCKETS: u64 = 1024;
+
+impl Zones {
+    pub(super) fn new(spec: &Spec) -> Zones {
+        let capacity = spec.geometry.capacity.get();
+        let mut first = 0;
+        let zones: Vec<ZoneMap> = spec
+            .layout
+            .zones
+            .iter()
+            .map(|zone| {
+                let mut map = ZoneMap::new(spec, zone, first);
+                // A drive may offer less than its zones hold; the rest stays unused.
+                map.end = map.end.min(capacity);
+                first = map.end;
+                map
+            })
+            .collect();
+        let shift = (capacity / BUCKETS).max(1).next_power_of_two().ilog2();
+        let buckets = (0..=capacity >> shift)
+            .map(|bucket| {
+                let address = bucket << shift;
+                let zone = zones.partition_point(|zone| zone.end <= address);
+                zone.min(zones.len() - 1) as u16
+            })
+            .collect();
+        let group_cylinders = match spec.layout.order {
+            Order::SurfaceSerpentine { tracks } => tracks,
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
+        };
+        Zones {
+            zones,
+            buckets,
+            shift,
+            heads: spec.geometry.heads,
+            group_cylinders,
+            remapped: spec.layout.zones.iter().any(|zone| !zone.remaps.is_empty()),
+        }
+    }
+
+    /// Cylinders within which the order of addresses is not that of cylinders.
+    pub(super) fn group_cylinders(&self) -> u32 {
+        self.group_cylinders
+    }
+
+    pub(super) fn has_remaps(&self) -> bool {
+        self.remapped
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.zones.len()
+    }
+
+    pub(super) fn zone(&self, index: usize) -> &ZoneMap {
+        &self.zones[index]
+    }
+
+    /// The zone of an address, which is below the capacity.
+    pub(super) fn of(&self, address: u64) -> &ZoneMap {
+        let mut zone = usize::from(self.buckets[(address >> self.shift) as usize]);
+        while self.zones[zone].end <= address {
+            zone += 1;
+        }
+        &self.zones[zone]
+    }
+
+    /// The zone of a track, if it is in one.
+    pub(super) fn of_track(&self, track: Track) -> Option<&ZoneMap> {
+        let after = self
+            .zones
+            .partition_point(|zone| zone.first_cylinder <= track.cylinder.0);
+        let zone = &self.zones[after.checked_sub(1)?];
+        let exists = track.cylinder.0 <= zone.last_cylinder && track.head.0 < self.heads;
+        exists.then_some(zone)
+    }
+}

@@ -1,0 +1,82 @@
+//! A layout as a table of tracks.
+
+/// Where tracks are, for a drive whose addresses run over them in no simple order: one whose heads have
+/// tracks of different lengths, or whose layout was measured track by track (DiskSim's `dm_layout_g4`
+/// and `dm_layout_g2`).
+///
+/// Places are counted along the strips of the last group. Addresses fill them, less what is slipped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MapSpec {
+    /// Strips, by groups. A strip may repeat an earlier group; the last group is the disk.
+    pub groups: Vec<Vec<Strip>>,
+    /// Bad places that addresses pass over: the first, and how many in a row; ascending.
+    pub slips: Vec<(u64, u64)>,
+    /// Addresses whose data is elsewhere, ascending.
+    pub remaps: Vec<MapRemap>,
+    /// Tracks that hold nothing but what is moved there, in the order of cylinders and heads.
+    pub spare_tracks: Vec<SpareTrack>,
+}
+
+/// Repetitions of a track, or of a group of strips, side by side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strip {
+    /// The cylinder of the first repetition, counted from that of the group's.
+    pub cylinder: i32,
+    /// Cylinders from one repetition to the next; negative toward the outside.
+    pub step: i32,
+    /// Where the first repetition begins, in turns from where the group begins.
+    pub offset: f64,
+    /// By how much each repetition is turned against the one before it, in turns.
+    pub skew: f64,
+    /// Places in a repetition.
+    pub places: u64,
+    /// Places in all of them; the last repetition may be cut short.
+    pub run: u64,
+    /// What is repeated.
+    pub of: Part,
+}
+
+/// What a strip repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Consecutive slots of a track, as many as a repetition has places. What the strip's `offset` says
+    /// is where the first of them begins.
+    Track {
+        /// The surface.
+        head: u16,
+        /// The first slot that holds a place.
+        first_slot: u32,
+        /// Slots on the track, used or not. 1 to 65,535.
+        sectors_per_track: u32,
+    },
+    /// An earlier group, by its index; the rest of one with more places stays out.
+    Group(usize),
+}
+
+/// Consecutive addresses whose data is elsewhere, in consecutive slots of one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapRemap {
+    /// The first address.
+    pub address: u64,
+    /// How many.
+    pub count: u32,
+    /// The track.
+    pub cylinder: u32,
+    /// The track.
+    pub head: u16,
+    /// The slot of the first address: one that holds nothing, or a slipped place.
+    pub slot: u32,
+}
+
+/// A track that is in no strip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpareTrack {
+    /// Where it is.
+    pub cylinder: u32,
+    /// Where it is.
+    pub head: u16,
+    /// Its slots. 1 to 65,535.
+    pub sectors_per_track: u32,
+    /// Where slot 0 begins, in turns.
+    pub offset: f64,
+}
