@@ -550,7 +550,10 @@ impl<S: Scheduler> Engine<S> {
             self.stats.merged_front += 1;
             extent.start = new.extent.start;
         }
-        self.slots[kept].merged.extent = extent;
+        let merged = &mut self.slots[kept].merged;
+        merged.extent = extent;
+        // One that was held back may be older than what it joins.
+        merged.arrival = merged.arrival.min(new.arrival);
         let fused = self.try_fuse(kept, back.is_some());
         let grown = self.slots[kept].merged;
         let (extent, scheduler) = (grown.extent, &self.scheduler);
@@ -558,7 +561,7 @@ impl<S: Scheduler> Engine<S> {
         if let Some(gone) = fused {
             self.scheduler.fused(kept, gone);
         }
-        self.scheduler.merged(kept, extent);
+        self.scheduler.merged(kept, extent, grown.arrival);
         true
     }
 

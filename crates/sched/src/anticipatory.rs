@@ -680,9 +680,9 @@ impl Scheduler for Anticipatory {
         true
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
         // What continues the sweep stays the same request even if another is cheaper now.
-        self.sorted.merged(queued, extent);
+        self.sorted.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

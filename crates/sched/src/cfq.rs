@@ -645,10 +645,11 @@ impl Scheduler for Cfq {
         }
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        let old = self.pool.set_extent(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        let id = self.pool.owner(queued).queue;
+        let fifo = &mut self.queues[id].fifo;
+        let old = self.pool.grow(fifo, queued, extent, arrival);
         if old.start != extent.start {
-            let id = self.pool.owner(queued).queue;
             let queue = &mut self.queues[id];
             let there = queue.by_lba.remove(&mut self.ties, old.start, queued);
             assert!(there, "the index lost request {}", queued.0);

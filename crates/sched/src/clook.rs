@@ -141,8 +141,8 @@ impl Elevator for Clook {
         request
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.sorted.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.sorted.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -198,7 +198,7 @@ mod tests {
         // Held back, so that it waits for the batch although it is the older one.
         sched.insert(at(9), read(1, 108, 5));
         sched.fused(Tag(1), Tag(0));
-        sched.merged(Tag(1), Extent::at(100, 16));
+        sched.merged(Tag(1), Extent::at(100, 16), at(5));
         assert_eq!(order(&mut sched, at(9)), [100]);
     }
 

@@ -333,9 +333,9 @@ impl Elevator for Deadline {
         self.config.partners(is_queued, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
         // The continuation stays the same request even if another is nearer now.
-        self.sorted.merged(queued, extent);
+        self.sorted.merged(queued, extent, arrival);
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(sched.take(at(5), Lba::ZERO).unwrap().tag, Tag(0));
         // 208 is the continuation and becomes part of 216.
         sched.fused(Tag(3), Tag(1));
-        sched.merged(Tag(3), Extent::at(208, 16));
+        sched.merged(Tag(3), Extent::at(208, 16), at(1));
         let next = sched.peek(at(5), Lba::ZERO).unwrap().request;
         assert_eq!((next.tag, next.arrival), (Tag(3), at(1)));
         assert_eq!(order(&mut sched, at(5)), [208, 400]);

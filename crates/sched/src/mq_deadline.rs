@@ -269,8 +269,8 @@ impl Elevator for MqDeadline {
         self.sorted.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.sorted.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.sorted.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -102,8 +102,8 @@ impl Elevator for Noop {
         self.requests.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.requests.set_extent(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.requests.grow(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -134,7 +134,7 @@ mod tests {
         for (tag, lba) in [(0, 100), (1, 116), (2, 500)] {
             sched.insert(at(0), read(tag, lba, 0));
         }
-        sched.merged(Tag(0), Extent::at(100, 16));
+        sched.merged(Tag(0), Extent::at(100, 16), at(0));
         assert!(sched.may_merge(Tag(0), &read(1, 116, 0)));
         assert!(sched.may_merge(Tag(1), &read(0, 100, 0)));
         assert!(!sched.may_merge(Tag(0), &read(2, 500, 0)));

@@ -199,16 +199,25 @@ impl Requests {
         )
     }
 
-    /// Changes what a queued request asks for, and returns what it asked for before.
+    /// Changes what a queued request asks for, and returns what it asked for before. If its new part
+    /// came earlier, it takes the place in its list that this arrival gives it.
     ///
     /// # Panics
     ///
     /// If it is not queued.
-    pub fn set_extent(&mut self, tag: Tag, extent: Extent) -> Extent {
+    pub fn grow(&mut self, tag: Tag, extent: Extent, arrival: Time) -> Extent {
         self.get(tag);
         let slot = self.slots[tag.index()].request.as_mut();
         let request = slot.expect("looked up above");
-        core::mem::replace(&mut request.extent, extent)
+        let old = core::mem::replace(&mut request.extent, extent);
+        if arrival < request.arrival {
+            request.arrival = arrival;
+            let list = self.slots[tag.index()].list;
+            self.unlink(tag);
+            self.slots[tag.index()].node.age.arrival = arrival;
+            self.link(list, tag);
+        }
+        old
     }
 
     /// Moves a queued request to another list.
@@ -294,6 +303,7 @@ mod tests {
     enum Step {
         Insert(u32, u64, u8),
         Remove(usize),
+        Grow(usize, u64),
         Fuse(usize, usize),
         Move(usize, u8),
         Drain,
@@ -303,6 +313,7 @@ mod tests {
         prop_oneof![
             6 => (0..40_u32, 0..8_u64, 0..3_u8).prop_map(|(t, a, l)| Step::Insert(t, a, l)),
             2 => any::<usize>().prop_map(Step::Remove),
+            2 => (any::<usize>(), 0..8_u64).prop_map(|(t, a)| Step::Grow(t, a)),
             2 => (any::<usize>(), any::<usize>()).prop_map(|(k, g)| Step::Fuse(k, g)),
             1 => (any::<usize>(), 0..3_u8).prop_map(|(t, l)| Step::Move(t, l)),
             1 => Just(Step::Drain),
@@ -333,6 +344,15 @@ mod tests {
                     Step::Remove(which) if !model.is_empty() => {
                         let (_, _, request) = model.remove(which % model.len());
                         prop_assert_eq!(requests.remove(request.tag), request);
+                    }
+                    Step::Grow(which, arrival) if !model.is_empty() => {
+                        let which = which % model.len();
+                        let (_, age, grown) = &mut model[which];
+                        let old = grown.extent;
+                        grown.extent.len += headtime_units::Sectors::new(8);
+                        let arrival = grown.arrival.min(Time::from_nanos(arrival));
+                        (grown.arrival, age.arrival) = (arrival, arrival);
+                        prop_assert_eq!(requests.grow(grown.tag, grown.extent, arrival), old);
                     }
                     Step::Fuse(kept, gone) if model.len() > 1 => {
                         let kept = kept % model.len();

@@ -88,8 +88,10 @@ pub trait Elevator {
         Partners::Any
     }
 
-    /// Notes that the queued request `queued` now has this extent.
-    fn merged(&mut self, queued: Tag, extent: Extent);
+    /// Notes that the queued request `queued` now has this extent, and the arrival of its oldest part:
+    /// its own, or an earlier one, if what joined it had been held back. Whatever counts from its
+    /// arrival counts from that one.
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
 
     /// Notes that the queued request `gone` became part of the queued request `kept`. Of the two,
     /// the earlier place in any order of arrival counts.
@@ -175,7 +177,7 @@ pub trait Scheduler {
     }
 
     /// As [`Elevator::merged`].
-    fn merged(&mut self, queued: Tag, extent: Extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
 
     /// As [`Elevator::fused`].
     fn fused(&mut self, kept: Tag, gone: Tag);
@@ -210,8 +212,8 @@ macro_rules! forward_elevator {
         fn partners(&self, request: &Request, front: bool) -> Partners {
             (**self).partners(request, front)
         }
-        fn merged(&mut self, queued: Tag, extent: Extent) {
-            (**self).merged(queued, extent);
+        fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+            (**self).merged(queued, extent, arrival);
         }
         fn fused(&mut self, kept: Tag, gone: Tag) {
             (**self).fused(kept, gone);
@@ -327,8 +329,8 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
         self.elevator.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.elevator.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.elevator.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

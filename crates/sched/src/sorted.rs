@@ -2,7 +2,7 @@
 
 use crate::{LbaIndex, ListId, Request, Requests, Tag};
 use alloc::vec::Vec;
-use headtime_units::Extent;
+use headtime_units::{Extent, Time};
 
 /// Requests in lists by arrival, and in one index by start address per list.
 ///
@@ -49,9 +49,9 @@ impl Sorted {
         self.by_lba[usize::from(list.0)].insert(request.extent.start, tag);
     }
 
-    /// Gives a request its new extent.
-    pub fn merged(&mut self, tag: Tag, extent: Extent) {
-        let old = self.requests.set_extent(tag, extent);
+    /// As [`Requests::grow`].
+    pub fn merged(&mut self, tag: Tag, extent: Extent, arrival: Time) {
+        let old = self.requests.grow(tag, extent, arrival);
         if old.start != extent.start {
             let index = &mut self.by_lba[usize::from(self.requests.list_of(tag).0)];
             index.remove(old.start, tag);

@@ -405,9 +405,9 @@ impl<P: Positioning> Elevator for Sptf<P> {
         self.requests.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
         self.by_lba.remove(&self.requests, queued);
-        self.requests.set_extent(queued, extent);
+        self.requests.grow(queued, extent, arrival);
         self.by_lba.insert(&self.requests, queued);
         // Also if it begins where it did: how long a write's data take is part of some predictions.
         let op = self.requests.get(queued).op;

@@ -104,8 +104,8 @@ impl Elevator for Sstf {
         self.sorted.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.sorted.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.sorted.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -160,8 +160,8 @@ impl<E: Elevator> Scheduler for Watched<E> {
         self.stream.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.stream.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.stream.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -265,8 +265,8 @@ impl Scheduler for Watched {
         self.inner.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.inner.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.inner.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -130,13 +130,18 @@ impl Elevator for Broken {
         self.right.withdraw(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
         if self.fault == Fault::IgnoresMerged {
             return;
         }
         let grown = self.queue.iter_mut().find(|request| request.tag == queued);
-        grown.expect("only what is queued grows").extent = extent;
-        self.right.merged(queued, extent);
+        let grown = grown.expect("only what is queued grows");
+        let arrival = match self.fault {
+            Fault::ForgetsPlace => grown.arrival,
+            _ => arrival,
+        };
+        (grown.extent, grown.arrival) = (extent, arrival);
+        self.right.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -254,8 +259,8 @@ impl Scheduler for BrokenWaiter {
         self.right.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.right.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.right.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -200,7 +200,7 @@ impl<'a, S: Subject> Run<'a, S> {
                     self.held_tags.push((merge.kept, gone));
                     self.subject.fused(merge.kept, gone);
                 }
-                self.subject.merged(merge.kept, merge.extent);
+                self.subject.merged(merge.kept, merge.extent, merge.arrival);
             } else {
                 let judge = self.promise.as_ref();
                 let ahead = self.model.ahead_of(request.op);

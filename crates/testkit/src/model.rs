@@ -1,7 +1,7 @@
 //! The obvious account of what a scheduler has queued, and the engine's merging on it.
 
 use headtime_sched::{Op, Request, Tag};
-use headtime_units::Extent;
+use headtime_units::{Extent, Time};
 use std::collections::BTreeMap;
 
 /// The most sectors of a merged request.
@@ -24,7 +24,7 @@ pub(crate) struct Queued {
 
 impl Queued {
     /// The smaller, the older.
-    fn age(&self) -> (headtime_units::Time, u64) {
+    fn age(&self) -> (Time, u64) {
         (self.request.arrival, self.turn)
     }
 
@@ -47,6 +47,7 @@ pub(crate) struct Merge {
     pub kept: Tag,
     pub gone: Option<Tag>,
     pub extent: Extent,
+    pub arrival: Time,
 }
 
 /// What is queued, by tag.
@@ -117,6 +118,7 @@ impl Model {
         let grown = self.queued.get_mut(&kept).expect("found there");
         grown.parts.push(part);
         grown.request.extent = joined(grown.request.extent, new.extent);
+        grown.request.arrival = grown.request.arrival.min(new.arrival);
         let grown = grown.request;
         let fits = |queued: &&Queued| {
             let other = &queued.request;
@@ -138,6 +140,7 @@ impl Model {
             kept,
             gone,
             extent: self.queued[&kept].request.extent,
+            arrival: self.queued[&kept].request.arrival,
         })
     }
 

@@ -13,7 +13,7 @@ pub(crate) trait Subject {
     fn may_merge(&self, queued: Tag, new: &Request) -> bool;
     fn merge_key(&self, request: &Request) -> u64;
     fn partners(&self, request: &Request, front: bool) -> Partners;
-    fn merged(&mut self, queued: Tag, extent: Extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
     fn fused(&mut self, kept: Tag, gone: Tag);
     fn overtake_max(&self) -> Option<usize>;
     fn queued(&self) -> usize;
@@ -57,8 +57,8 @@ impl<S: Scheduler> Subject for Plain<S> {
         self.0.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.0.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.0.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -170,9 +170,9 @@ impl<E: Elevator> Subject for Twins<E> {
         self.peeked.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.peeked.merged(queued, extent);
-        self.unpeeked.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.peeked.merged(queued, extent, arrival);
+        self.unpeeked.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

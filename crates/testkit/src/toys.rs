@@ -70,8 +70,8 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
         self.elevator.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.elevator.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.elevator.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -152,8 +152,8 @@ impl Elevator for ToyFair {
         self.requests.get(queued).origin == new.origin
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.requests.set_extent(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.requests.grow(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -153,8 +153,13 @@ impl headtime_sched::Elevator for Promises {
     fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {
         self.0.withdraw(tag)
     }
-    fn merged(&mut self, queued: headtime_sched::Tag, extent: headtime_units::Extent) {
-        self.0.merged(queued, extent);
+    fn merged(
+        &mut self,
+        queued: headtime_sched::Tag,
+        extent: headtime_units::Extent,
+        arrival: headtime_units::Time,
+    ) {
+        self.0.merged(queued, extent, arrival);
     }
     fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
         self.0.fused(kept, gone);
@@ -243,9 +248,14 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
     fn may_merge(&self, queued: headtime_sched::Tag, new: &headtime_sched::Request) -> bool {
         self.0.may_merge(queued, new)
     }
-    fn merged(&mut self, queued: headtime_sched::Tag, extent: headtime_units::Extent) {
+    fn merged(
+        &mut self,
+        queued: headtime_sched::Tag,
+        extent: headtime_units::Extent,
+        arrival: headtime_units::Time,
+    ) {
         self.1.borrow_mut().merged += 1;
-        self.0.merged(queued, extent);
+        self.0.merged(queued, extent, arrival);
     }
     fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
         self.1.borrow_mut().fused += 1;

@@ -139,7 +139,7 @@ fn sptf_predicts_anew_for_what_grows_at_its_back() {
     }
     let first = |sptf: &Sptf<Lengths>| sptf.peek(Time::ZERO, Lba::ZERO).map(|c| c.request.tag);
     assert_eq!(first(&sptf), Some(Tag(0)));
-    sptf.merged(Tag(0), Extent::at(100, 24));
+    sptf.merged(Tag(0), Extent::at(100, 24), Time::ZERO);
     assert_eq!(first(&sptf), Some(Tag(1)));
 }
 
@@ -291,8 +291,8 @@ enum Step {
         len: u64,
         held_us: u64,
     },
-    /// One grows at its back.
-    Grow(prop::sample::Index, u64),
+    /// One grows at its back, by a part that came so much earlier.
+    Grow(prop::sample::Index, u64, u64),
     /// One that touches another, or is in the same place, becomes part of it.
     Fuse(prop::sample::Index, prop::sample::Index),
     Take,
@@ -307,7 +307,8 @@ fn step() -> impl Strategy<Value = Step> {
             len,
             held_us,
         }),
-        1 => (index(), 1..3_u64).prop_map(|(which, more)| Step::Grow(which, more)),
+        1 => (index(), 1..3_u64, prop_oneof![Just(0), 1..3_000_u64])
+            .prop_map(|(which, more, older_us)| Step::Grow(which, more, older_us)),
         1 => (index(), index()).prop_map(|(kept, gone)| Step::Fuse(kept, gone)),
         4 => Just(Step::Take),
     ]
@@ -426,11 +427,13 @@ proptest! {
                     sptf.insert(now, request);
                     queued.push((request, turn));
                 }
-                Step::Grow(which, more) if !queued.is_empty() => {
+                Step::Grow(which, more, older_us) if !queued.is_empty() => {
                     let which = which.index(queued.len());
                     let (request, _) = &mut queued[which];
                     request.extent.len += Sectors::new(more);
-                    sptf.merged(request.tag, request.extent);
+                    let arrival = request.arrival.as_nanos().saturating_sub(1_000 * older_us);
+                    request.arrival = Time::from_nanos(arrival);
+                    sptf.merged(request.tag, request.extent, request.arrival);
                 }
                 Step::Fuse(kept, gone) if queued.len() > 1 => {
                     let kept = kept.index(queued.len());
@@ -442,7 +445,7 @@ proptest! {
                     }
                     request.extent.len += other.extent.len;
                     sptf.fused(request.tag, other.tag);
-                    sptf.merged(request.tag, request.extent);
+                    sptf.merged(request.tag, request.extent, request.arrival);
                     queued.remove(gone);
                 }
                 Step::Take => {

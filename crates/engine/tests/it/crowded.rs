@@ -35,8 +35,8 @@ impl<S: Scheduler> Scheduler for Asked<S> {
         self.0.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.0.merged(queued, extent);
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.0.merged(queued, extent, arrival);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -142,6 +142,55 @@ fn a_policy_may_veto() {
     );
 }
 
+/// A read is held for 6 s behind a write of its sectors, and then joins what came 0.1 s ago: at its
+/// back, at its front, or between two.
+#[test]
+fn a_merged_request_counts_from_its_oldest_part_in_every_direction() {
+    let (early, late) = (
+        Time::from_nanos(5_900_000_000),
+        Time::from_nanos(6_000_000_000),
+    );
+    for (fresh, grown) in [
+        (&[992][..], "992+16"),
+        (&[1_008], "1000+16"),
+        (&[992, 1_008], "992+24"),
+    ] {
+        let config = Config {
+            depth: 2,
+            commit_ahead: false,
+            ..Config::default()
+        };
+        let deadline = Deadline::new(DeadlineConfig {
+            fifo_batch: 1,
+            ..DeadlineConfig::DEFAULT
+        });
+        let mut engine = Engine::new(config, WorkConserving::new(deadline)).expect("valid");
+        let mut id = 0;
+        let mut add = |engine: &mut Engine<_>, now, op, start| {
+            engine.handle(now, Event::Arrived(arrival(id, op, start, 8, 0)));
+            id += 1;
+        };
+        add(&mut engine, Time::ZERO, Op::Write, 1_000);
+        add(&mut engine, Time::ZERO, Op::Read, 1_000);
+        assert_eq!(issued(&mut engine, Time::ZERO), ["0 W 1000+8"]);
+        for start in [100, 500].iter().chain(fresh) {
+            add(&mut engine, early, Op::Read, *start);
+        }
+        // The sweep goes on at 500, unless something has expired.
+        assert_eq!(issued(&mut engine, early), ["2 R 100+8"]);
+        let (tag, outcome) = (Tag(0), Outcome::Done);
+        engine.handle(late, Event::Completed { tag, outcome });
+        let Some(Command::Finish(_)) = engine.poll(late) else {
+            panic!("the write is done")
+        };
+        let Some(Command::Issue(first)) = engine.poll(late) else {
+            panic!("there is room")
+        };
+        assert_eq!(first.extent.to_string(), grown);
+        assert_eq!(first.arrival, Time::ZERO);
+    }
+}
+
 #[test]
 fn no_merging_when_off() {
     let mut engine = busy(Config {

@@ -578,7 +578,7 @@ fn fusing_moves_the_sweep_on_and_frees_the_owner() {
     sched.insert(at(1), of(2, read(2, 216, 1)));
     assert_eq!(sched.next[Kind::Sync], Some(Tag(1)));
     sched.fused(Tag(2), Tag(1));
-    sched.merged(Tag(2), Extent::at(208, 16));
+    sched.merged(Tag(2), Extent::at(208, 16), at(1));
     assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
     let owner = sched.contexts.of(&of(1, read(1, 0, 0)));
     assert_eq!(sched.contexts.get(owner).queued, 0);
@@ -745,7 +745,7 @@ proptest! {
                     let other = *sched.sorted.requests().get(Tag(queued[gone]));
                     if kept != queued[gone] && one.op == other.op && one.flags == other.flags {
                         sched.fused(Tag(kept), other.tag);
-                        sched.merged(Tag(kept), one.extent);
+                        sched.merged(Tag(kept), one.extent, one.arrival.min(other.arrival));
                         free.push(queued.remove(gone));
                     }
                 }

@@ -8,7 +8,7 @@ use super::queue::QueueId;
 use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::Extent;
+use headtime_units::{Extent, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -120,14 +120,23 @@ impl Pool {
         self.slot(tag).owner
     }
 
-    /// Changes what a queued request asks for, and returns what it asked for before.
+    /// Changes what a queued request asks for, and returns what it asked for before. If its new part
+    /// came earlier, its place in the list of its queue is that of this arrival.
     ///
     /// # Panics
     ///
     /// If it is not queued.
-    pub fn set_extent(&mut self, tag: Tag, extent: Extent) -> Extent {
+    pub fn grow(&mut self, fifo: &mut AgeList, tag: Tag, extent: Extent, arrival: Time) -> Extent {
         self.slot(tag);
-        core::mem::replace(&mut self.slots[tag.index()].request.extent, extent)
+        let request = &mut self.slots[tag.index()].request;
+        let old = core::mem::replace(&mut request.extent, extent);
+        if arrival < request.arrival {
+            request.arrival = arrival;
+            fifo.unlink(&mut self.slots, tag);
+            self.slots[tag.index()].node.age.arrival = arrival;
+            fifo.link(&mut self.slots, tag);
+        }
+        old
     }
 
     /// Removes `gone`, which became part of `kept` of the same queue, and returns it. The older of

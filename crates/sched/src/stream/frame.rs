@@ -371,12 +371,17 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.members[queued.index()].end = extent.end();
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        let member = &mut self.members[queued.index()];
+        member.end = extent.end();
+        member.arrival = member.arrival.min(arrival);
         self.foresight.merged(queued, extent);
         match &mut self.held {
-            Some(held) if held.tag == queued => held.extent = extent,
-            _ => self.elevator.merged(queued, extent),
+            Some(held) if held.tag == queued => {
+                held.extent = extent;
+                held.arrival = held.arrival.min(arrival);
+            }
+            _ => self.elevator.merged(queued, extent, arrival),
         }
     }
 

@@ -414,7 +414,7 @@ fn what_is_waited_for_takes_others_in_and_joins_nobody() {
     assert!(sched.may_merge(Tag(14), &read(3, 500_040, 17)));
     assert!(!sched.may_merge(Tag(14), &read(1, 0, 15)));
     assert!(!sched.may_merge(Tag(1), &child));
-    sched.merged(Tag(14), Extent::at(500_032, 16));
+    sched.merged(Tag(14), Extent::at(500_032, 16), at(17));
     assert_eq!(sched.queued(), 2);
     match sched.dispatch(at(17)) {
         Dispatch::Request(request) => assert_eq!(request.extent, Extent::at(500_032, 16)),
@@ -448,11 +448,11 @@ fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     assert!(!sched.may_merge(Tag(2), &second));
     assert!(sched.may_merge(Tag(14), &second));
     // And so it is once the queued request has grown and does not end there any more.
-    sched.merged(Tag(14), Extent::at(10_032, 16));
+    sched.merged(Tag(14), Extent::at(10_032, 16), at(15));
     assert!(!sched.may_merge(Tag(14), &second));
     assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));
     // Where the tail ends, its child goes on, and not what ends there as well.
-    sched.merged(Tag(14), Extent::at(0, 8));
+    sched.merged(Tag(14), Extent::at(0, 8), at(15));
     assert!(!sched.may_merge(Tag(14), &read(3, 8, 17)));
 }
 
