@@ -11,7 +11,7 @@ use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
     WaitCounts, round,
 };
-use crate::scenario::{Cell, Firmware, Pace, Programs, Workload, cells};
+use crate::scenario::{Cell, Firmware, Pace, Programs, Scenario, Workload, cells};
 use crate::stock::Stock;
 use headtime_disk::profile::{FirmwarePolicy, Profile, Reference};
 use headtime_disk::{Drive, Part};
@@ -251,15 +251,8 @@ pub fn make(
     let sector_bytes = profile.geometry.sector_bytes;
     // What the drive draws has nothing to do with what the programs draw.
     let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
-    let scheduler = scheduler(set, cell)?;
-    let config = Config {
-        depth: cell.depth,
-        merge: cell.merge,
-        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
-        commit_ahead: cell.commit_ahead,
-        plug: scenario.plug,
-        hide_origins: scenario.hide_processes,
-    };
+    let config = engine(scenario, cell, sector_bytes);
+    let scheduler = scheduler(set, cell, config)?;
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
@@ -440,7 +433,8 @@ fn load(prepared: &Prepared, cell: &Cell, seed: u64, stock: &Stock) -> Result<(L
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
     set.with_firmware(cell.firmware)?;
-    scheduler(set, cell)?;
+    let sector_bytes = set.profile.geometry.sector_bytes;
+    scheduler(set, cell, engine(&prepared.scenario, cell, sector_bytes))?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
@@ -451,10 +445,22 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
     }
 }
 
-fn scheduler(set: &DriveSet, cell: &Cell) -> Result<Box<dyn Scheduler>, Fault> {
+fn engine(scenario: &Scenario, cell: &Cell, sector_bytes: u32) -> Config {
+    Config {
+        depth: cell.depth,
+        merge: cell.merge,
+        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
+        commit_ahead: cell.commit_ahead,
+        plug: scenario.plug,
+        hide_origins: scenario.hide_processes,
+    }
+}
+
+fn scheduler(set: &DriveSet, cell: &Cell, config: Config) -> Result<Box<dyn Scheduler>, Fault> {
     let knowledge = Knowledge {
         positioning: set.belief.clone(),
         curve: set.curve.clone(),
+        handed_out_max: Some(config.handed_out_max()),
     };
     cell.scheduler.build(knowledge).map_err(Fault::input)
 }

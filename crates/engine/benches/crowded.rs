@@ -147,6 +147,7 @@ fn knowledge() -> Knowledge<Arc<ToyMechanics>> {
     Knowledge {
         positioning: Some(Arc::new(ToyMechanics::new())),
         curve: Some(Arc::new(curve.expect("a curve"))),
+        ..Knowledge::default()
     }
 }
 

@@ -35,6 +35,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// How many requests a scheduler can have handed out that have not come back.
+    pub fn handed_out_max(&self) -> u64 {
+        u64::from(self.depth) + u64::from(self.commit_ahead)
+    }
+
     /// What the scheduler sees of who asks.
     fn seen(&self, origin: Origin) -> Origin {
         match self.hide_origins {

@@ -131,6 +131,7 @@ fn knowledge() -> Knowledge<NoPositioning> {
     Knowledge {
         positioning: None,
         curve: Some(Arc::new(curve.expect("a curve"))),
+        ..Knowledge::default()
     }
 }
 

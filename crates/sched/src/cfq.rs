@@ -34,8 +34,11 @@
 //!   the disk is kept free, a request as near as that takes it over.
 //! - **Preemption.** The disk goes at once to real-time queues, from the idle class, and from what
 //!   nobody waits for to what somebody waits for.
-//! - **Does the drive queue?** Assumed at first. After every 51 completions with more than five
-//!   requests queued or in the drive, it is believed to if five or more were in it at once.
+//! - **Does the drive queue?** After every 51 completions with more than five requests queued or in
+//!   the drive, it is believed to if five or more were in it at once. What is believed at first is
+//!   what samples would have shown while one queue kept the device busy, as the files of a machine are
+//!   written before they are read: that it queues if five requests or more can be in it, or if nobody
+//!   says how many. With `hw_tag=cold` it is believed to queue in any case.
 //!
 //! Think time and seek distance are averages per process over its requests in order of insertion, in
 //! which each weighs 7/8 of the next; they are believed from the third sample on. Times are whole
@@ -60,6 +63,7 @@
 //!
 //! # What is simplified
 //!
+//! - A kernel begins with `hw_tag=cold`. One that has been up for a while has sampled.
 //! - Every process has the default priority of its class (4; in the idle class there are none), so
 //!   that all slices of a kind are equal. A process whose requests are of several classes has a queue
 //!   for each, where a process there has one class; its statistics are common to them.
@@ -96,7 +100,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use config::CfqConfig;
+pub use config::{CfqConfig, HwTag};
 
 use crate::jiffies::Jiffies;
 use crate::lba_index::Ties;
@@ -125,7 +129,8 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
 };
 
 pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
-    Built::scheduler(Cfq::new(CfqConfig::from_options(&parts.options)))
+    let config = CfqConfig::from_options(&parts.options);
+    Built::scheduler(Cfq::on(parts.handed_out_max, config))
 }
 
 /// A request of more sectors than this ends a wait by itself: more than a page.
@@ -150,6 +155,8 @@ pub struct Cfq {
     /// The queues of the real-time and best-effort classes by their next request; tags are queues.
     positions: LbaIndex,
     slice: Option<Slice>,
+    /// Whether the drive was believed to queue at first.
+    queued_at_first: bool,
     drive: Drive,
     /// Where the last request handed out ended.
     last: Lba,
@@ -159,12 +166,33 @@ pub struct Cfq {
 }
 
 impl Cfq {
-    /// Without requests, with the head at sector 0.
+    /// Without requests, with the head at sector 0, on a drive of which nothing is known.
     ///
     /// # Panics
     ///
     /// If `quantum`, `slice_async_rq` or `back_seek_penalty` is 0.
     pub fn new(config: CfqConfig) -> Cfq {
+        Cfq::on(None, config)
+    }
+
+    /// Without requests, with the head at sector 0, on a device that holds at most so many requests at
+    /// once, if that is known.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cfq::new`].
+    pub fn on(handed_out_max: Option<u64>, config: CfqConfig) -> Cfq {
+        // A queue that is alone has at most four quanta in the drive (cfq_dispatch_requests).
+        let most = |depth: u64| depth.min(config.quantum.saturating_mul(4));
+        let sampled = handed_out_max.is_none_or(|depth| Drive::seems_to_queue(most(depth)));
+        let queued_at_first = match config.hw_tag {
+            HwTag::Sampled => sampled,
+            HwTag::Cold => true,
+        };
+        Cfq::with(config, queued_at_first)
+    }
+
+    fn with(config: CfqConfig, queued_at_first: bool) -> Cfq {
         let least = [
             config.quantum,
             config.slice_async_rq,
@@ -185,7 +213,8 @@ impl Cfq {
             rotation: Rotation::default(),
             positions: LbaIndex::new(),
             slice: None,
-            drive: Drive::START,
+            queued_at_first,
+            drive: Drive::new(queued_at_first),
             last: Lba::ZERO,
             waits: Waits::default(),
             held_for: None,
@@ -682,7 +711,7 @@ impl Scheduler for Cfq {
         waits.end(false);
         *self = Cfq {
             waits,
-            ..Cfq::new(self.config)
+            ..Cfq::with(self.config, self.queued_at_first)
         };
         all
     }

@@ -54,7 +54,7 @@ mod waits;
 pub use ages::Age;
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bound::{BoundsWaits, WaitBound};
-pub use cfq::{Cfq, CfqConfig};
+pub use cfq::{Cfq, CfqConfig, HwTag};
 pub use clairvoyant::Clairvoyant;
 pub use clook::Clook;
 pub use curve::{CurveError, ServiceCurve};

@@ -324,6 +324,20 @@ pub struct Knowledge<P> {
     pub positioning: Option<P>,
     /// How long requests take by distance.
     pub curve: Option<Arc<ServiceCurve>>,
+    /// How many requests can be handed out and not yet done: as many as the drive takes at a time, and
+    /// one more if the driver commits to one ahead.
+    pub handed_out_max: Option<u64>,
+}
+
+impl<P> Default for Knowledge<P> {
+    /// Nothing.
+    fn default() -> Knowledge<P> {
+        Knowledge {
+            positioning: None,
+            curve: None,
+            handed_out_max: None,
+        }
+    }
 }
 
 impl<P> From<Option<P>> for Knowledge<P> {
@@ -331,7 +345,7 @@ impl<P> From<Option<P>> for Knowledge<P> {
     fn from(positioning: Option<P>) -> Knowledge<P> {
         Knowledge {
             positioning,
-            curve: None,
+            ..Knowledge::default()
         }
     }
 }
@@ -344,6 +358,8 @@ pub struct Parts<'a, P> {
     pub positioning: Option<P>,
     /// How long requests take by distance; there if the policy needs it.
     pub curve: Option<Arc<ServiceCurve>>,
+    /// How many requests can be handed out and not yet done, if that is known.
+    pub handed_out_max: Option<u64>,
     /// The elevator to wrap; there if the policy wraps one.
     pub inner: Option<Box<dyn Elevator>>,
 }

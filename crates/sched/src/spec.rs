@@ -333,6 +333,7 @@ impl Spec {
             options: Options::new(self.info, self.number, &self.given),
             positioning: knowledge.positioning.clone(),
             curve: knowledge.curve.clone(),
+            handed_out_max: knowledge.handed_out_max,
             inner,
         }))
     }

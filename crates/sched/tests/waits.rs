@@ -19,6 +19,7 @@ fn build(text: &str, curve: &Arc<ServiceCurve>) -> Box<dyn Scheduler> {
     let knowledge = Knowledge {
         positioning: None::<NoPositioning>,
         curve: Some(Arc::clone(curve)),
+        ..Knowledge::default()
     };
     let spec: Spec = text.parse().expect("a scheduler");
     spec.build(knowledge).expect("it needs no positions")

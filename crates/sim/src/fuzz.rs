@@ -101,14 +101,10 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
             line + 1
         )));
     }
-    let scheduler = build(&plan.scheduler, &plan.profile);
+    let scheduler = build(&plan.scheduler, &plan);
     let mut engine =
         Engine::new(plan.config, scheduler).map_err(|error| fail(error.to_string()))?;
-    let rebuild = |text: &str| {
-        text.parse()
-            .ok()
-            .map(|spec: Spec| build(&spec, &plan.profile))
-    };
+    let rebuild = |text: &str| text.parse().ok().map(|spec: Spec| build(&spec, &plan));
     log::replay(&log, &mut engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
     let accounted = report.head_time.total();
     if accounted != report.simulated {
@@ -134,10 +130,11 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
     })
 }
 
-fn build(spec: &Spec, profile: &Profile) -> Box<dyn Scheduler> {
+fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
     let knowledge = Knowledge {
-        positioning: Some(Arc::new(Model::new(profile))),
-        curve: Some(Arc::new(curve(profile))),
+        positioning: Some(Arc::new(Model::new(&plan.profile))),
+        curve: Some(Arc::new(curve(&plan.profile))),
+        handed_out_max: Some(plan.config.handed_out_max()),
     };
     spec.build(knowledge)
         .expect("a registered policy with default options can be built")
@@ -169,7 +166,7 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
     let mut setup = Setup::new(
         Drive::new(&plan.profile, plan.drive_seed),
         plan.config,
-        build(&plan.scheduler, &plan.profile),
+        build(&plan.scheduler, plan),
         &mut source,
     );
     setup.faults = plan.faults.clone();
@@ -180,7 +177,7 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
         .map(|(at, spec)| Swap {
             at: *at,
             text: spec.to_string(),
-            scheduler: build(spec, &plan.profile),
+            scheduler: build(spec, plan),
         })
         .collect();
     setup.audit = true;

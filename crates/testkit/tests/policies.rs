@@ -26,6 +26,7 @@ fn knowledge() -> Knowledge<Arc<ToyMechanics>> {
     Knowledge {
         positioning: Some(POSITIONS.clone()),
         curve: Some(CURVE.clone()),
+        ..Knowledge::default()
     }
 }
 

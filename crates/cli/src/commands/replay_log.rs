@@ -5,10 +5,10 @@ use crate::args::ReplayLog;
 use crate::fault::Fault;
 use headtime_disk::Model;
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::Engine;
 use headtime_engine::log::{
     Decision, LogError, LogSettings, Reader, Record, Replay, ReplayError, Replayed, write_decision,
 };
+use headtime_engine::{Config, Engine};
 use headtime_sched::{Knowledge, Scheduler, ServiceCurve, Spec};
 use headtime_units::Time;
 use std::collections::VecDeque;
@@ -35,6 +35,8 @@ struct Known {
     /// The drive by which positions are predicted; what is wrong with it matters to a scheduler that
     /// asks for it.
     model: Option<Result<Arc<Model>, String>>,
+    /// As the engine was.
+    config: Config,
 }
 
 impl Known {
@@ -49,6 +51,7 @@ impl Known {
         let knowledge = Knowledge {
             positioning,
             curve: self.curve.clone(),
+            handed_out_max: Some(self.config.handed_out_max()),
         };
         if self.curve.is_none() && needs_curve(&spec) {
             return Err(format!(
@@ -88,6 +91,7 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     let known = Known {
         curve: settings.curve.clone().map(Arc::new),
         model: settings.belief.as_ref().map(model),
+        config: settings.config,
     };
     let scheduler = known
         .build(&settings.scheduler)

@@ -83,7 +83,7 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
         return Err(config.error("depth", problem));
     }
-    let known = Known::new(config, profile.as_ref())?;
+    let known = Known::new(config, profile.as_ref(), depth)?;
     // What is wrong shows before anything is opened.
     let _ = known
         .build(&config.scheduler)

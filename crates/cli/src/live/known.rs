@@ -5,6 +5,7 @@ use crate::drives;
 use crate::fault::Fault;
 use headtime_disk::Model;
 use headtime_disk::profile::Profile;
+use headtime_engine::Config;
 use headtime_probe::{Learned, curve_of};
 use headtime_sched::{Knowledge, ServiceCurve, Spec};
 use headtime_serve::disk::BuildScheduler;
@@ -22,16 +23,18 @@ pub struct Known {
     belief: Option<Profile>,
     model: OnceLock<Arc<Model>>,
     curve: OnceLock<Arc<ServiceCurve>>,
+    /// As many as the device takes at a time.
+    handed_out_max: u64,
 }
 
 impl Known {
     /// What the configuration of a disk says is believed, or else `drive`: the profile of an emulated
-    /// drive, without its noise.
+    /// drive, without its noise. `depth` is what the device takes at a time.
     ///
     /// # Errors
     ///
     /// If a file cannot be read, or a curve is not of such a drive.
-    pub fn new(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Fault> {
+    pub fn new(config: &DiskConfig, drive: Option<&Profile>, depth: u32) -> Result<Known, Fault> {
         let belief = match &config.belief {
             Some(name) => {
                 Some(drives::open(name).map_err(|fault| fault_at(config, "belief", fault))?)
@@ -43,10 +46,15 @@ impl Known {
             let learned = curve_file(config, file, belief.as_ref())?;
             curve.get_or_init(|| Arc::new(learned));
         }
+        let engine = Config {
+            depth,
+            ..Config::default()
+        };
         Ok(Known {
             belief,
             model: OnceLock::new(),
             curve,
+            handed_out_max: engine.handed_out_max(),
         })
     }
 
@@ -89,7 +97,11 @@ impl Known {
                 "{spec}: has to know the drive, which no profile is given of; give {missing}"
             ));
         }
-        let knowledge = Knowledge { positioning, curve };
+        let knowledge = Knowledge {
+            positioning,
+            curve,
+            handed_out_max: Some(self.handed_out_max),
+        };
         // What can be wrong shows now, not on the disk's thread.
         spec.build(knowledge.clone())
             .map_err(|error| error.to_string())?;

@@ -207,6 +207,7 @@ fn nobody_is_waited_for_in_front_of_a_flush() {
         let knowledge: Knowledge<NoPositioning> = Knowledge {
             positioning: None,
             curve: Some(Arc::clone(&curve)),
+            ..Knowledge::default()
         };
         let scheduler = spec.build(knowledge).expect("it needs a curve");
         Engine::new(Config::default(), scheduler).expect("in range")

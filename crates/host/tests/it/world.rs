@@ -60,6 +60,7 @@ fn simulate_with(host: &mut Host, scheduler: &str, config: Config) -> Report {
         curve: Some(Arc::new(
             ServiceCurve::new(points.to_vec(), Millionths(1_500_000)).unwrap(),
         )),
+        handed_out_max: Some(config.handed_out_max()),
     };
     let tell_ahead = scheduler.starts_with("clairvoyant");
     let scheduler = spec.build(knowledge).unwrap();

@@ -254,17 +254,21 @@ fn the_disk_is_kept_while_requests_of_the_queue_are_in_the_drive() {
 
 /// A process whose requests are far from each other, and another that has one waiting; after the
 /// last completion, at 41 ms.
-fn seeking(mut sched: Cfq, drive_queues: bool) -> Cfq {
-    sched.drive.queues = drive_queues;
+fn seek(sched: &mut dyn Scheduler) {
     for (i, ms, done) in [(0, 0, 10), (1, 11, 21), (2, 22, 32), (7, 33, 41)] {
         let request = of(0, read(0, 10_000_000 * i, ms));
         sched.insert(at(ms), request);
-        assert_eq!(next(&mut sched, at(ms)), Some(request));
+        assert_eq!(sched.dispatch(at(ms)), Dispatch::Request(request));
         if done == 41 {
             sched.insert(at(40), of(1, read(1, 90_000_000, 40)));
         }
         sched.completed(at(done), &request);
     }
+}
+
+fn seeking(mut sched: Cfq, drive_queues: bool) -> Cfq {
+    sched.drive.queues = drive_queues;
+    seek(&mut sched);
     sched
 }
 
@@ -282,6 +286,55 @@ fn who_seeks_is_waited_for_two_milliseconds_in_whole_ticks() {
         let until = idle_until(&mut sched, now).expect("it waits");
         assert_eq!(until, expected, "at {} Hz", hz.get());
         assert_eq!(next(&mut sched, until).map(|r| r.tag), Some(Tag(1)));
+    }
+}
+
+#[test]
+fn a_new_one_believes_of_the_drive_what_its_device_would_have_shown() {
+    use crate::{Knowledge, NoPositioning, Spec};
+    // What the device takes at once, with one committed ahead; and whether it is taken to queue.
+    for (options, handed_out_max, queues) in [
+        ("", None, true),
+        ("", Some(2), false),
+        ("", Some(4), false),
+        ("", Some(5), true),
+        ("", Some(32), true),
+        (":hw_tag=cold", Some(2), true),
+        (":hw_tag=cold", None, true),
+        // Four quanta of a queue that is alone are what is ever in the drive.
+        (":quantum=1", Some(32), false),
+        (":quantum=2", Some(32), true),
+    ] {
+        let spec: Spec = std::format!("cfq{options}").parse().expect("a scheduler");
+        let config = CfqConfig {
+            quantum: match options {
+                ":quantum=1" => 1,
+                ":quantum=2" => 2,
+                _ => 4,
+            },
+            hw_tag: match options {
+                ":hw_tag=cold" => HwTag::Cold,
+                _ => HwTag::Sampled,
+            },
+            ..CfqConfig::DEFAULT
+        };
+        let mut sched = Cfq::on(handed_out_max, config);
+        assert_eq!(sched.drive.queues, queues, "{spec} {handed_out_max:?}");
+        sched.drive.queues = !queues;
+        sched.drain();
+        assert_eq!(
+            sched.drive.queues, queues,
+            "{spec} {handed_out_max:?}, drained"
+        );
+        // And so it is built: whoever seeks is waited for, or not.
+        let knowledge = Knowledge {
+            handed_out_max,
+            ..Knowledge::<NoPositioning>::default()
+        };
+        let mut built = spec.build(knowledge).expect("it needs nothing");
+        seek(built.as_mut());
+        let waits = matches!(built.dispatch(at(41)), Dispatch::IdleUntil(_));
+        assert_eq!(waits, !queues, "{spec} {handed_out_max:?}");
     }
 }
 

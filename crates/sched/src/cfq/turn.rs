@@ -66,13 +66,21 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    pub const START: Drive = Drive {
-        holds: 0,
-        sync: 0,
-        queues: true,
-        samples: 0,
-        peak: 0,
-    };
+    /// Nothing is in it.
+    pub const fn new(queues: bool) -> Drive {
+        Drive {
+            holds: 0,
+            sync: 0,
+            queues,
+            samples: 0,
+            peak: 0,
+        }
+    }
+
+    /// What samples say of a drive that has so many requests at once.
+    pub const fn seems_to_queue(peak: u64) -> bool {
+        peak >= DEPTH_THAT_TELLS
+    }
 
     /// Looks at a completion, with the request still counted (cfq_update_hw_tag).
     pub fn sample(&mut self, queued: usize) {
@@ -82,7 +90,7 @@ impl Drive {
         }
         self.samples += 1;
         if self.samples > DEPTH_SAMPLES {
-            self.queues = self.peak >= DEPTH_THAT_TELLS;
+            self.queues = Drive::seems_to_queue(self.peak);
             (self.samples, self.peak) = (0, 0);
         }
     }

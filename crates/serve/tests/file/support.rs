@@ -28,6 +28,7 @@ pub fn scheduler(text: &str) -> (String, BuildScheduler) {
         let knowledge = Knowledge {
             positioning: None::<NoPositioning>,
             curve: Some(Arc::new(curve)),
+            ..Knowledge::default()
         };
         spec.build(knowledge).expect("needs no positioning")
     };
