@@ -41,7 +41,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     let mut all: Vec<Measured> = Vec::new();
     for figure in &figures {
         let known = baseline.of(&figure.id, scale);
-        let run = |of: &crate::figure::RunOf| runs.get(figure, of);
+        let run = |of: &crate::figure::RunOf, seed| runs.get(figure, of, seed);
         let measured = judge::measure(figure, scale, run, known).map_err(Fault::Input)?;
         if let Some(directory) = &args.out {
             write_files(directory, figure, &measured, &runs)?;
@@ -211,7 +211,10 @@ fn show(args: &Reproduce, all: &[Measured], context: &mut Context<'_>) -> Result
             let texts = all
                 .iter()
                 .map(|measured| output::text(measured, context.terminal));
-            let text = texts.collect::<Vec<_>>().join("\n");
+            let mut text = texts.collect::<Vec<_>>().join("\n");
+            if all.len() > 1 {
+                text.push_str(&format!("\nof all figures: {}\n", judge::Tally::of(all)));
+            }
             context.print(&text)
         }
         (FigureFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),

@@ -1,7 +1,7 @@
 //! What is known of the figures' results: the values measured before, and which of them are out of
 //! their range, and why.
 
-use super::judge::{Measured, MeasuredPoint, range};
+use super::judge::{Measured, MeasuredPoint, range, spread};
 use super::{Scale, X};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ impl Baseline {
         let mut lines = Vec::new();
         for point in &measured.points {
             let name = format!("{}: {}", measured.id, point.name());
-            let value = point.measured;
+            let (value, values) = (point.measured, spread(point));
             let range = range(point.accept);
             let Some(known) = known.iter().find(|known| known.is_of(point)) else {
                 lines.push(format!("{name}: is not in the baseline; --bless adds it"));
@@ -114,10 +114,10 @@ impl Baseline {
             };
             match (point.within == Some(false), known.red.as_deref()) {
                 (true, None) => {
-                    lines.push(format!("{name}: newly out of range: {value} is outside {range}"));
+                    lines.push(format!("{name}: newly out of range: {values} is outside {range}"));
                 }
                 (true, Some("")) => lines.push(format!(
-                    "{name}: out of range ({value}, not {range}), and the baseline does not say why"
+                    "{name}: out of range ({values}, not {range}), and the baseline does not say why"
                 )),
                 (false, Some(_)) => lines.push(format!(
                     "{name}: {value} is in its range now, but the baseline expects it outside; --bless updates it"
@@ -196,6 +196,8 @@ mod tests {
             metric: "iops",
             unit: "1/s".to_owned(),
             measured,
+            range: None,
+            by_construction: false,
             paper: None,
             accept: within.map(|_| [Some(2.0), None]),
             within,
@@ -210,6 +212,7 @@ mod tests {
             source: String::new(),
             title: String::new(),
             seed: 1,
+            seeds: 1,
             quick: false,
             points,
             notes: Vec::new(),

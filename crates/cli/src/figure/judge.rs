@@ -14,8 +14,11 @@ pub struct Measured {
     pub source: String,
     /// What it shows.
     pub title: String,
-    /// The seed of its runs.
+    /// The seed of its first runs.
     pub seed: u64,
+    /// With how many seeds its runs were made; left out if it is one.
+    #[serde(skip_serializing_if = "is_one")]
+    pub seeds: u32,
     /// Whether its runs were smaller than they were meant to be; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
@@ -37,20 +40,85 @@ pub struct MeasuredPoint {
     pub metric: &'static str,
     /// Its unit, in words.
     pub unit: String,
-    /// The value.
+    /// The value: with several seeds the mean of theirs.
     pub measured: f64,
+    /// The least and the largest value of a seed; left out if there is but one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
     /// What the paper says; nothing if it says nothing, or if that was used to calibrate.
     pub paper: Option<f64>,
     /// Least and largest value accepted; an end that is open is nothing.
     pub accept: Option<[Option<f64>; 2]>,
-    /// Whether the value is in the range, if there is one.
+    /// Whether the values of all seeds are in the accepted range, if there is one.
     pub within: Option<bool>,
+    /// Whether it cannot be anything but the value of what it is compared with; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_construction: bool,
     /// Whether the paper's number was used to calibrate; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
     /// The paper's number even then, for people.
     #[serde(skip)]
     pub stated: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(seeds: &u32) -> bool {
+    *seeds == 1
+}
+
+/// How many points there are of a kind, and how many of those are in their ranges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that are judged.
+    pub judged: usize,
+    /// Of those, the ones in their ranges.
+    pub within: usize,
+    /// Of those that are judged, the ones that the paper gives a number for.
+    pub stated: usize,
+    /// Of those, the ones in their ranges.
+    pub stated_within: usize,
+    /// Those that could not be anything else, and are not judged.
+    pub by_construction: usize,
+}
+
+impl Tally {
+    /// Of the points of some figures.
+    pub fn of<'a>(figures: impl IntoIterator<Item = &'a Measured>) -> Tally {
+        let mut tally = Tally::default();
+        for point in figures.into_iter().flat_map(|measured| &measured.points) {
+            tally.by_construction += usize::from(point.by_construction);
+            let Some(within) = point.within else { continue };
+            let stated = point.paper.is_some();
+            tally.judged += 1;
+            tally.within += usize::from(within);
+            tally.stated += usize::from(stated);
+            tally.stated_within += usize::from(stated && within);
+        }
+        tally
+    }
+}
+
+/// In words: `16 of 18 judged points are within; ..`.
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tally {
+            judged,
+            within,
+            stated,
+            stated_within,
+            by_construction,
+        } = self;
+        write!(f, "{within} of {judged} judged points are within")?;
+        write!(
+            f,
+            "; of those with a number in the paper {stated_within} of {stated}"
+        )?;
+        if *by_construction > 0 {
+            write!(f, "; {by_construction} equal by construction, not judged")?;
+        }
+        Ok(())
+    }
 }
 
 impl MeasuredPoint {
@@ -60,26 +128,44 @@ impl MeasuredPoint {
     }
 }
 
-/// Measures a figure. `run` gives the result of each run that its points name.
+/// Measures a figure. `run` gives the result of each run that its points name, with the first seed or
+/// one of those that follow.
+///
+/// With several seeds a point is judged by each of them: one value that is outside is enough.
 ///
 /// # Errors
 ///
-/// If a run does not have what a point measures, with the point's name.
+/// If a run does not have what a point measures, or if one that is said to be equal by construction
+/// is not; with the point's name.
 pub fn measure<'a>(
     figure: &Figure,
     scale: Scale,
-    run: impl Fn(&RunOf) -> &'a Run,
+    run: impl Fn(&RunOf, u32) -> &'a Run,
     known: &[Known],
 ) -> Result<Measured, String> {
     let mut notes = figure.notes.clone();
     let mut points = Vec::new();
     for point in &figure.points {
-        let value = value(point, &run)
-            .ok_or_else(|| format!("{}: {}: has no such value", figure.id, point.name()))?;
-        let measured = round(value, 6);
-        let within = point
-            .accept
-            .map(|(low, high)| (low..=high).contains(&measured));
+        let problem = |what: &str| format!("{}: {}: {what}", figure.id, point.name());
+        let values = (0..figure.seeds).map(|seed| {
+            let value = value(point, |of| run(of, seed));
+            let value = value.ok_or_else(|| problem("has no such value"))?;
+            Ok(round(value, 6))
+        });
+        let values: Vec<f64> = values.collect::<Result<_, String>>()?;
+        if point.by_construction.is_some()
+            && let Some(other) = values
+                .iter()
+                .find(|value| Some(**value) != point.transform.of_equals())
+        {
+            return Err(problem(&format!(
+                "is equal by construction, says the figure, and is {other}"
+            )));
+        }
+        let measured = round(values.iter().sum::<f64>() / values.len() as f64, 6);
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let within = point.accept.map(|(low, high)| low <= least && most <= high);
         let finite = |end: f64| end.is_finite().then_some(end);
         let made = MeasuredPoint {
             series: point.series.clone(),
@@ -87,9 +173,11 @@ pub fn measure<'a>(
             metric: point.metric.name,
             unit: point.unit.clone(),
             measured,
+            range: (values.len() > 1).then_some([least, most]),
             paper: point.paper.filter(|_| !point.calibrated),
             accept: point.accept.map(|(low, high)| [finite(low), finite(high)]),
             within,
+            by_construction: point.by_construction.is_some(),
             calibrated: point.calibrated,
             stated: point.paper,
         };
@@ -110,6 +198,7 @@ pub fn measure<'a>(
         source: figure.source.clone(),
         title: figure.title.clone(),
         seed: figure.seed,
+        seeds: figure.seeds,
         quick: scale == Scale::Quick,
         points,
         notes,
@@ -166,11 +255,19 @@ pub fn out_of_range(measured: &Measured) -> Vec<String> {
                 "{}: {}: {} is outside {}",
                 measured.id,
                 point.name(),
-                point.measured,
+                spread(point),
                 range(point.accept)
             )
         })
         .collect()
+}
+
+/// The value of a point, and those of its seeds.
+pub fn spread(point: &MeasuredPoint) -> String {
+    match point.range {
+        Some([least, most]) => format!("{} ({least} to {most})", point.measured),
+        None => point.measured.to_string(),
+    }
 }
 
 /// A range as text.
@@ -195,6 +292,7 @@ mod tests {
             source: String::new(),
             title: String::new(),
             seed: 1,
+            seeds: 1,
             notes: Vec::new(),
             variants: Vec::new(),
             points: vec![Point {
@@ -208,6 +306,7 @@ mod tests {
                 accept: Some((1.0, f64::INFINITY)),
                 why: Some("so".to_owned()),
                 calibrated: false,
+                by_construction: None,
                 note: None,
             }],
             plots: Vec::new(),
@@ -240,7 +339,7 @@ mod tests {
 
     fn measured(figure: &Figure) -> Measured {
         let made = made();
-        let find = |of: &RunOf| &made.iter().find(|(run, _)| run == of).unwrap().1;
+        let find = |of: &RunOf, _| &made.iter().find(|(run, _)| run == of).unwrap().1;
         measure(figure, Scale::Full, find, &[]).unwrap()
     }
 
@@ -287,7 +386,7 @@ mod tests {
             red: Some("arms are slow".to_owned()),
         };
         let made = made();
-        let find = |of: &RunOf| &made.iter().find(|(run, _)| run == of).unwrap().1;
+        let find = |of: &RunOf, _| &made.iter().find(|(run, _)| run == of).unwrap().1;
         let red = measure(&figure, Scale::Full, find, &[known]).unwrap();
         assert_eq!(red.notes, ["s, 1, iops (u): out of range: arms are slow"]);
         let lines = out_of_range(&red);

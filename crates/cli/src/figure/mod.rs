@@ -27,8 +27,10 @@ pub struct Figure {
     pub source: String,
     /// What it shows, in a line.
     pub title: String,
-    /// The seed of all its runs.
+    /// The seed of its first runs.
     pub seed: u64,
+    /// With how many seeds each run is made: this one and those that follow.
+    pub seeds: u32,
     /// What is to be known about it.
     pub notes: Vec<String>,
     /// What is simulated.
@@ -103,6 +105,15 @@ impl Transform {
         ("improvement", Transform::Improvement),
         ("rise", Transform::Rise),
     ];
+
+    /// What it makes of two runs with the same value, if it compares two.
+    pub fn of_equals(self) -> Option<f64> {
+        match self {
+            Transform::Ratio | Transform::Speedup => Some(1.0),
+            Transform::Improvement => Some(0.0),
+            Transform::Value | Transform::Rise => None,
+        }
+    }
 }
 
 /// One number of a figure.
@@ -129,6 +140,8 @@ pub struct Point {
     pub why: Option<String>,
     /// Whether the paper's number was used to calibrate, so that meeting it proves nothing.
     pub calibrated: bool,
+    /// Why the value could not be anything but that of what it is compared with, if that is so.
+    pub by_construction: Option<String>,
     /// What is to be known about it.
     pub note: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! A measured figure as a table, as JSON, as CSV.
 
-use super::judge::{Measured, range};
+use super::judge::{Measured, Tally, range};
 use crate::execute::Sample;
 use crate::output::{Column, Terminal, escaped, table};
 use crate::report::round;
@@ -9,22 +9,27 @@ use crate::report::round;
 pub fn text(measured: &Measured, terminal: Terminal) -> String {
     let points = &measured.points;
     let mut text = format!("{}: {}\n{}\n", measured.id, measured.title, measured.source);
-    text.push_str(&format!("seed {}", measured.seed));
+    text.push_str(&seeds(measured));
     if measured.quick {
         text.push_str(", quick scale: the ranges were meant for the full one");
     }
     text.push_str("\n\n");
     let number = |value: Option<f64>| value.map(digits).unwrap_or_default();
     let verdict = |point: &super::judge::MeasuredPoint| {
-        match (point.within, point.calibrated) {
-            (_, true) => "calibrated",
-            (Some(true), _) => "yes",
-            (Some(false), _) => "NO",
-            (None, _) => "",
+        match point.within {
+            _ if point.calibrated => "calibrated",
+            _ if point.by_construction => "by construction",
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "",
         }
         .to_owned()
     };
-    let columns = [
+    let range_of = |point: &super::judge::MeasuredPoint| match point.range {
+        Some([least, most]) if least < most => format!("{} to {}", digits(least), digits(most)),
+        _ => String::new(),
+    };
+    let mut columns = vec![
         Column::words("series", points.iter().map(|point| point.series.clone())),
         Column::words("x", points.iter().map(|point| point.x.to_string())),
         Column::words("metric", points.iter().map(|point| point.metric.to_owned())),
@@ -37,7 +42,14 @@ pub fn text(measured: &Measured, terminal: Terminal) -> String {
         Column::words("accepted", points.iter().map(|point| range(point.accept))),
         Column::words("within", points.iter().map(verdict)),
     ];
+    if measured.seeds > 1 {
+        let column = Column::words("of the seeds", points.iter().map(range_of));
+        columns.insert(4, column);
+    }
     text.push_str(&table(&columns, terminal));
+    if points.iter().any(|point| point.within.is_some()) {
+        text.push_str(&format!("\n{}\n", Tally::of([measured])));
+    }
     if !measured.notes.is_empty() {
         text.push('\n');
         for note in &measured.notes {
@@ -45,6 +57,18 @@ pub fn text(measured: &Measured, terminal: Terminal) -> String {
         }
     }
     text
+}
+
+/// The seeds of a figure, in words.
+pub fn seeds(measured: &Measured) -> String {
+    let first = measured.seed;
+    match measured.seeds {
+        1 => format!("seed {first}"),
+        seeds => format!(
+            "seeds {first} to {}: means, and the least and largest value",
+            first.wrapping_add(u64::from(seeds) - 1)
+        ),
+    }
 }
 
 /// A value with about four significant digits.
@@ -61,11 +85,12 @@ fn digits(value: f64) -> String {
 /// Points as CSV, with a heading.
 pub fn csv(measured: &Measured) -> String {
     let mut text =
-        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated\n"
+        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most\n"
             .to_owned();
     for point in &measured.points {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let [low, high] = point.accept.unwrap_or_default();
+        let [least, most] = point.range.unwrap_or([point.measured; 2]);
         let fields = [
             measured.id.clone(),
             point.series.clone(),
@@ -81,6 +106,9 @@ pub fn csv(measured: &Measured) -> String {
                 .map(|within| within.to_string())
                 .unwrap_or_default(),
             point.calibrated.to_string(),
+            point.by_construction.to_string(),
+            least.to_string(),
+            most.to_string(),
         ];
         let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
         text.push_str(&fields.join(","));

@@ -26,6 +26,8 @@ pub(super) fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure
     let source = needed(&mut top, "source")?;
     let title = needed(&mut top, "title")?;
     let seed = top.integer("seed", 0..=i64::MAX as u64)?.unwrap_or(1);
+    let seeds = top.integer("seeds", 1..=100)?.unwrap_or(1) as u32;
+    let names = names(&mut top)?;
     let notes = top.texts("notes")?.into_iter().map(str::to_owned).collect();
     let common = top.any_table("common")?.cloned().unwrap_or_default();
     let quick = top.texts("quick")?;
@@ -49,7 +51,7 @@ pub(super) fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure
         .ok_or_else(|| top.error("point", "missing; give [[point]] with what is measured"))?;
     let mut points: Vec<Point> = Vec::new();
     for mut section in sections {
-        for point in self::points(&mut section, &mut drafts)? {
+        for point in self::points(&mut section, &mut drafts, &names)? {
             let same = |other: &Point| other.name() == point.name();
             if points.iter().any(same) {
                 let problem = format!("another point is {} too", point.name());
@@ -62,7 +64,7 @@ pub(super) fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure
     let plots = match top.sections("plot")? {
         Some(sections) => sections
             .into_iter()
-            .map(|section| plot(section, &mut drafts, &points))
+            .map(|section| plot(section, &mut drafts, &points, &names))
             .collect::<Result<_, _>>()?,
         None => default_plots(&points),
     };
@@ -76,6 +78,7 @@ pub(super) fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure
         source,
         title,
         seed,
+        seeds,
         notes,
         variants,
         points,
@@ -188,12 +191,41 @@ fn x(section: &Section<'_>, node: &Node) -> Result<X, TreeError> {
     }
 }
 
+/// What the names of schedulers stand for in this figure, where that is not what they say.
+fn names(top: &mut Section<'_>) -> Result<Vec<Named>, TreeError> {
+    let Some(table) = top.any_table("schedulers")? else {
+        return Ok(Vec::new());
+    };
+    let error = |name: &str, problem: String| {
+        let place = table.get(name).map(|node| node.place.clone());
+        TreeError {
+            place: place.unwrap_or_else(|| top.place().clone()),
+            key: format!("schedulers.{name}"),
+            problem,
+        }
+    };
+    let named = table.iter().map(|(name, node)| {
+        let Value::Text(text) = &node.value else {
+            let problem = "allowed is the text of a scheduler, such as \"stream:hz=250\"";
+            return Err(error(name, problem.to_owned()));
+        };
+        let spec = text.parse::<Spec>();
+        let spec = spec.map_err(|problem| error(name, problem.to_string()))?;
+        Ok((name.to_owned(), spec))
+    });
+    named.collect()
+}
+
 fn schedulers(
     section: &mut Section<'_>,
     key: &'static str,
+    names: &[Named],
 ) -> Result<Option<Vec<Named>>, TreeError> {
     let expected = "the text of a scheduler, such as \"deadline\"";
     section.parse_list(key, expected, |text| {
+        if let Some(named) = names.iter().find(|(name, _)| name == text) {
+            return Ok(named.clone());
+        }
         let spec = text.parse::<Spec>().map_err(|error| error.to_string())?;
         Ok((text.to_owned(), spec))
     })
@@ -264,8 +296,12 @@ fn run_of(drafts: &mut [Draft<'_>], variant: usize, scheduler: &Spec) -> RunOf {
 }
 
 /// The points of an entry, which is short for one per scheduler and scenario.
-fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Point>, TreeError> {
-    let named = schedulers(section, "scheduler")?
+fn points(
+    section: &mut Section<'_>,
+    drafts: &mut [Draft<'_>],
+    names: &[Named],
+) -> Result<Vec<Point>, TreeError> {
+    let named = schedulers(section, "scheduler", names)?
         .ok_or_else(|| section.error("scheduler", "missing; give for example \"noop\""))?;
     let variants = scenarios(section, drafts)?;
     let series = section.text("series")?.map(str::to_owned);
@@ -280,7 +316,7 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
             found.map(|(_, transform)| *transform).ok_or_else(error)
         })?
         .unwrap_or(Transform::Value);
-    let of = schedulers(section, "of")?;
+    let of = schedulers(section, "of", names)?;
     let of_scenarios = named_scenarios(section, "of_scenario", drafts)?;
     if ![0, 1, variants.len()].contains(&of_scenarios.len()) {
         let problem = "allowed is one, or one for each of scenario";
@@ -307,6 +343,7 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
     let accept = accept(section)?;
     let why = section.text("why")?.map(str::to_owned);
     let calibrated = section.flag("calibrated")?.unwrap_or(false);
+    let by_construction = section.text("by_construction")?.map(str::to_owned);
     let note = section.text("note")?.map(str::to_owned);
     let unit = section.text("unit")?.map(str::to_owned);
     if accept.is_some() != why.is_some() {
@@ -314,6 +351,12 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
     }
     if accept.is_some() && calibrated {
         return Err(section.error("accept", "what was used to calibrate is not judged"));
+    }
+    let compares_with_one = transform.of_equals().is_some();
+    if by_construction.is_some() && (accept.is_some() || paper.is_some() || !compares_with_one) {
+        let problem = "is for a ratio, a speedup or an improvement that is not judged: \
+                       it cannot be anything else";
+        return Err(section.error("by_construction", problem));
     }
     let compared = |drafts: &mut [Draft<'_>], number: usize, own: &Spec| {
         let variant = variants[number];
@@ -346,6 +389,7 @@ fn points(section: &mut Section<'_>, drafts: &mut [Draft<'_>]) -> Result<Vec<Poi
         accept,
         why: why.clone(),
         calibrated,
+        by_construction: by_construction.clone(),
         note: note.clone(),
     };
     let mut points = Vec::new();
@@ -456,6 +500,7 @@ fn plot(
     mut section: Section<'_>,
     drafts: &mut [Draft<'_>],
     points: &[Point],
+    names: &[Named],
 ) -> Result<PlotSpec, TreeError> {
     let kind = section
         .parse("kind", "the kind of a plot", |text| {
@@ -477,7 +522,7 @@ fn plot(
     };
     let y = section.text("y")?;
     if kind.is_scatter() {
-        let named = schedulers(&mut section, "scheduler")?
+        let named = schedulers(&mut section, "scheduler", names)?
             .ok_or_else(|| section.error("scheduler", "missing; say whose requests are shown"))?;
         for variant in scenarios(&mut section, drafts)? {
             for (_, scheduler) in &named {

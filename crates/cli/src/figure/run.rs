@@ -33,19 +33,21 @@ struct Task {
     name: String,
 }
 
-/// The scenario of one run of a figure.
-pub fn scenario(figure: &Figure, run: &RunOf) -> Scenario {
+/// The scenario of one run of a figure, with its first seed or one of those that follow.
+fn scenario(figure: &Figure, run: &RunOf, seed: u32) -> Scenario {
+    let first = &figure.variants[run.variant].scenario;
     Scenario {
         schedulers: vec![run.scheduler.clone()],
-        ..figure.variants[run.variant].scenario.clone()
+        seed: first.seed.wrapping_add(u64::from(seed)),
+        ..first.clone()
     }
 }
 
 /// What names a run, whichever figure it is for.
-fn key(figure: &Figure, run: &RunOf) -> String {
+fn key(figure: &Figure, run: &RunOf, seed: u32) -> String {
     Scenario {
         title: None,
-        ..scenario(figure, run)
+        ..scenario(figure, run, seed)
     }
     .to_toml()
 }
@@ -53,14 +55,19 @@ fn key(figure: &Figure, run: &RunOf) -> String {
 fn tasks(figures: &[Figure]) -> BTreeMap<String, Task> {
     let mut tasks = BTreeMap::new();
     for figure in figures {
-        let measured = figure.points.iter().flat_map(|point| {
-            let pairs = point.runs.iter();
-            pairs.flat_map(|(own, others)| std::iter::once(own).chain(others))
-        });
-        let recorded = figure.recorded().map(|run| (run, true));
-        for (run, record) in measured.map(|run| (run, false)).chain(recorded) {
-            let task = tasks.entry(key(figure, run)).or_insert_with(|| Task {
-                scenario: scenario(figure, run),
+        let measured = || {
+            figure.points.iter().flat_map(|point| {
+                let pairs = point.runs.iter();
+                pairs.flat_map(|(own, others)| std::iter::once(own).chain(others))
+            })
+        };
+        let measured =
+            (0..figure.seeds).flat_map(|seed| measured().map(move |run| (run, seed, false)));
+        // A picture of single requests is of the first seed.
+        let recorded = figure.recorded().map(|run| (run, 0, true));
+        for (run, seed, record) in measured.chain(recorded) {
+            let task = tasks.entry(key(figure, run, seed)).or_insert_with(|| Task {
+                scenario: scenario(figure, run, seed),
                 record: false,
                 name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
             });
@@ -70,7 +77,8 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, Task> {
     tasks
 }
 
-/// How many runs the figures need, those that several share counted once, repeats counted each.
+/// How many runs the figures need, those that several share counted once, seeds and repeats counted
+/// each.
 pub fn count(figures: &[Figure]) -> u64 {
     let tasks = tasks(figures);
     tasks
@@ -101,19 +109,19 @@ impl Runs {
         Ok(Runs { made })
     }
 
-    fn made(&self, figure: &Figure, run: &RunOf) -> &Made {
+    fn made(&self, figure: &Figure, run: &RunOf, seed: u32) -> &Made {
         self.made
-            .get(&key(figure, run))
+            .get(&key(figure, run, seed))
             .expect("all runs of the figures were made")
     }
 
-    /// The result of a run of one of these figures.
+    /// The result of a run of one of these figures, with the first of its seeds or one that follows.
     ///
     /// # Panics
     ///
-    /// If the figure is not one of these.
-    pub fn get(&self, figure: &Figure, run: &RunOf) -> &Run {
-        &self.made(figure, run).run
+    /// If the figure is not one of these, or has not so many seeds.
+    pub fn get(&self, figure: &Figure, run: &RunOf, seed: u32) -> &Run {
+        &self.made(figure, run, seed).run
     }
 
     /// The single requests of a run that a scatter of one of these figures names.
@@ -122,7 +130,7 @@ impl Runs {
     ///
     /// If the figure is not one of these.
     pub fn samples(&self, figure: &Figure, run: &RunOf) -> &[Sample] {
-        &self.made(figure, run).samples
+        &self.made(figure, run, 0).samples
     }
 }
 

@@ -9,6 +9,7 @@ use super::svg::{Anchor, FAINT, INK, Path, Style, Svg};
 use super::{EDGE, WIDTH, across_grid, line_of, lines, wrap};
 use crate::execute::Sample;
 use crate::figure::judge::{Measured, MeasuredPoint};
+use crate::figure::output;
 use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
 
 const HEIGHT: f64 = 300.0;
@@ -30,7 +31,7 @@ pub fn draw<'a>(
         ..Style::PLAIN
     };
     let quick = if measured.quick { ", quick scale" } else { "" };
-    let subtitle = format!("{} · seed {}{quick}", measured.source, measured.seed);
+    let subtitle = format!("{} · {}{quick}", measured.source, output::seeds(measured));
     for line in wrap(&subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
         y += 18.0;
         svg.text(EDGE, y, Anchor::Start, faint, &line);
@@ -78,7 +79,8 @@ fn below(top: f64) -> Area {
 fn extent(points: &[&MeasuredPoint]) -> (f64, f64) {
     let values = points.iter().flat_map(|point| {
         let [low, high] = point.accept.unwrap_or_default();
-        [Some(point.measured), point.paper, low, high]
+        let [least, most] = point.range.unwrap_or([point.measured; 2]);
+        [Some(least), Some(most), point.paper, low, high]
     });
     let (low, high) = values.flatten().fold((0.0, 0.0), |(low, high), value| {
         (f64::min(low, value), f64::max(high, value))
@@ -120,11 +122,21 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
             let colour = line_of(palette[place]).0;
             let value = point.measured;
             chart::bar(svg, &axis, from + bar * 0.2, bar * 0.6, value, colour);
+            seeds(svg, &axis, point, from + bar * 0.5);
             paper(svg, &axis, point, from + 1.0, bar - 2.0);
         }
     }
     svg.line((LEFT, axis.at(0.0)), (WIDTH - EDGE, axis.at(0.0)), INK, 1.0);
     across(svg, area, &plot.x)
+}
+
+/// From the least to the largest value of a seed.
+fn seeds(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64) {
+    if let Some([least, most]) = point.range
+        && least < most
+    {
+        svg.line((x, axis.at(least)), (x, axis.at(most)), INK, 1.0);
+    }
 }
 
 fn accepted(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f64) {
@@ -164,6 +176,7 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         let at = x.at(place(point)) - 4.0;
         accepted(svg, &axis, point, at, 8.0);
         paper(svg, &axis, point, at, 8.0);
+        seeds(svg, &axis, point, at + 4.0);
     }
     for (number, name) in series.iter().enumerate() {
         let own = points.iter().filter(|point| point.series == *name);
