@@ -4,7 +4,8 @@
 //! A new one is a line here, and a row in docs/sweep.md.
 
 use crate::figure::metric::Metric;
-use crate::report::{OriginRun, ProgramRun, Run, round};
+use crate::report::{KindRun, NamedRun, OriginRun, ProgramRun, Run, round};
+use crate::scenario::WHOLE;
 use serde::Serialize;
 use std::fmt;
 
@@ -90,28 +91,23 @@ pub enum Row<'a> {
     Whole(&'a Run),
     /// Those of one origin.
     Origin(&'a Run, &'a OriginRun),
-    /// Those of one program, and of its only process if it has but one.
-    Program(&'a Run, &'a ProgramRun, Option<&'a OriginRun>),
+    /// Those of what has a name, and its own account if it is a program.
+    Named(&'a Run, &'a NamedRun, Option<&'a ProgramRun>),
 }
 
 impl<'a> Row<'a> {
-    /// The rows of a run: the whole, then its programs and its origins where there are several.
+    /// The rows of a run: the whole, then what has a name and its origins where there are several.
+    /// Who alone is of a name has no row beside that.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
-        let several = |count: usize| count > 1;
-        let programs = run.programs.iter().filter(|_| several(run.programs.len()));
-        let mut alone: Vec<u32> = Vec::new();
-        for program in programs {
-            let only = match &program.processes[..] {
-                [one] => run.per_origin.iter().find(|of| of.process == one.process),
-                _ => None,
-            };
-            alone.extend(only.map(|of| of.process));
-            rows.push(Row::Program(run, program, only));
-        }
-        if several(run.per_origin.len()) {
-            let rest = run.per_origin.iter();
-            let rest = rest.filter(|of| of.process == 0 || !alone.contains(&of.process));
+        let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
+        let of_program = |named: &NamedRun| {
+            let mut programs = run.programs.iter();
+            programs.find(|program| program.program == named.program && named.program > 0)
+        };
+        rows.extend(named.map(|named| Row::Named(run, named, of_program(named))));
+        if run.per_origin.len() > 1 {
+            let rest = run.per_origin.iter().filter(|of| !of.alone);
             rows.extend(rest.map(|of| Row::Origin(run, of)));
         }
         rows
@@ -122,19 +118,16 @@ impl<'a> Row<'a> {
         match self {
             Row::Whole(_) => WHOLE.to_owned(),
             Row::Origin(_, origin) => origin.name(),
-            Row::Program(_, program, _) => format!("program {}", program.program),
+            Row::Named(_, named, _) => named.name.clone(),
         }
     }
 
     fn run(&self) -> &'a Run {
         match self {
-            Row::Whole(run) | Row::Origin(run, _) | Row::Program(run, ..) => run,
+            Row::Whole(run) | Row::Origin(run, _) | Row::Named(run, ..) => run,
         }
     }
 }
-
-/// The name of the row that speaks of a whole run.
-pub const WHOLE: &str = "all";
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +138,7 @@ pub struct Column {
     pub unit: &'static str,
     whole: fn(&Run) -> Field,
     origin: Option<fn(&OriginRun) -> Field>,
+    named: Option<fn(&NamedRun) -> Field>,
     program: Option<fn(&ProgramRun) -> Field>,
     describes: bool,
 }
@@ -156,6 +150,7 @@ const fn column(name: &'static str, unit: &'static str, whole: fn(&Run) -> Field
         unit,
         whole,
         origin: None,
+        named: None,
         program: None,
         describes: false,
     }
@@ -178,6 +173,14 @@ impl Column {
         }
     }
 
+    /// What has a name has a value too.
+    const fn named(self, of: fn(&NamedRun) -> Field) -> Column {
+        Column {
+            named: Some(of),
+            ..self
+        }
+    }
+
     /// Each program has a value too.
     const fn program(self, of: fn(&ProgramRun) -> Field) -> Column {
         Column {
@@ -191,20 +194,19 @@ impl Column {
         if self.describes {
             return (self.whole)(row.run());
         }
-        let of_origin = |origin: &OriginRun| self.origin.map(|of| of(origin));
         let found = match row {
             Row::Whole(run) => Some((self.whole)(run)),
-            Row::Origin(_, origin) => of_origin(origin),
-            Row::Program(_, program, only) => {
-                let own = self.program.map(|of| of(program));
-                own.or_else(|| of_origin((*only)?))
+            Row::Origin(_, origin) => self.origin.map(|of| of(origin)),
+            Row::Named(_, named, program) => {
+                let own = self.program.and_then(|of| Some(of((*program)?)));
+                own.or_else(|| Some(self.named?(named)))
             }
         };
         found.unwrap_or(Field::Nothing)
     }
 }
 
-/// What `sim run --format csv` writes, a line per run.
+/// What `sim run --format csv` writes beside whose figures a line has.
 pub fn of_run() -> impl Iterator<Item = &'static Column> {
     RUN.iter().copied().flatten()
 }
@@ -214,8 +216,8 @@ pub fn of_sweep() -> impl Iterator<Item = &'static Column> {
     of_run().chain(&MORE).chain(&SHARES)
 }
 
-const RUN: [&[Column]; 7] = [
-    &DESCRIBED, &TOTALS, &RESPONSE, &QUEUE, &DEVICE, &HEAD, &ENGINE,
+const RUN: [&[Column]; 9] = [
+    &DESCRIBED, &TOTALS, &RESPONSE, &READS, &WRITES, &QUEUE, &DEVICE, &HEAD, &ENGINE,
 ];
 
 const DESCRIBED: [Column; 10] = [
@@ -232,18 +234,30 @@ const DESCRIBED: [Column; 10] = [
 ];
 
 const TOTALS: [Column; 9] = [
-    column("requests", "", |run| run.requests.into()).origin(|origin| origin.requests.into()),
-    column("reads", "", |run| run.reads.into()),
+    column("requests", "", |run| run.requests.into())
+        .origin(|origin| origin.requests.into())
+        .named(|named| named.requests.into()),
+    column("reads", "", |run| run.reads.into()).named(|named| {
+        named
+            .of_reads
+            .as_ref()
+            .map_or(0, |reads| reads.requests)
+            .into()
+    }),
     column("failed", "", |run| run.failed.into()),
-    column("unfinished", "", |run| run.unfinished.into()).origin(|origin| origin.unfinished.into()),
+    column("unfinished", "", |run| run.unfinished.into())
+        .origin(|origin| origin.unfinished.into())
+        .named(|named| named.unfinished.into()),
     column("oldest_unfinished_ms", "ms", |run| {
         run.oldest_unfinished_ms.into()
     })
-    .origin(|origin| origin.oldest_unfinished_ms.into()),
+    .origin(|origin| origin.oldest_unfinished_ms.into())
+    .named(|named| named.oldest_unfinished_ms.into()),
     column("simulated_s", "s", |run| run.simulated_s.into()),
     column("throughput_mb_s", "MB/s", |run| run.throughput_mb_s.into())
-        .origin(|origin| origin.throughput_mb_s.into()),
-    column("iops", "1/s", |run| run.iops.into()),
+        .origin(|origin| origin.throughput_mb_s.into())
+        .named(|named| named.throughput_mb_s.into()),
+    column("iops", "1/s", |run| run.iops.into()).named(|named| named.iops.into()),
     column("fairness", "", |run| run.fairness.into()),
 ];
 
@@ -251,7 +265,7 @@ const TOTALS: [Column; 9] = [
 macro_rules! spread {
     (@one $name:literal, $kind:ident, $field:ident $(, $origin:ident)?) => {
         column(concat!($name, "_", stringify!($kind), "_ms"), "ms", |run| run.$field.$kind.into())
-            $(.$origin(|of| of.$field.$kind.into()))?
+            $(.$origin(|of| of.$field.$kind.into()).named(|of| of.$field.$kind.into()))?
     };
     ($name:literal, $field:ident $(, $origin:ident)?) => {
         [
@@ -267,6 +281,31 @@ macro_rules! spread {
 }
 
 const RESPONSE: [Column; 7] = spread!("response", response_ms, origin);
+
+/// The columns of one kind of request, apart from the others.
+macro_rules! of_kind {
+    ($name:literal, $field:ident; $($kind:ident),+) => {
+        [
+            of_kind!(@ concat!($name, "_iops"), "1/s", $field, |of| of.iops),
+            of_kind!(@ concat!($name, "_mb_s"), "MB/s", $field, |of| of.throughput_mb_s),
+            $(of_kind!(@ concat!($name, "_response_", stringify!($kind), "_ms"), "ms", $field,
+                |of| of.response_ms.$kind)),+
+        ]
+    };
+    (@ $name:expr, $unit:literal, $field:ident, $value:expr) => {
+        column($name, $unit, |run| of_requests(run.$field.as_ref(), $value))
+            .named(|named| of_requests(named.$field.as_ref(), $value))
+    };
+}
+
+const READS: [Column; 6] = of_kind!("read", of_reads; mean, p50, p99, max);
+const WRITES: [Column; 6] = of_kind!("write", of_writes; mean, p50, p99, max);
+
+/// A value of requests of a kind, if there are such.
+fn of_requests(kind: Option<&KindRun>, value: fn(&KindRun) -> f64) -> Field {
+    kind.map(value).into()
+}
+
 const QUEUE: [Column; 7] = spread!("queue", queue_ms);
 const DEVICE: [Column; 7] = spread!("device", device_ms);
 
@@ -369,6 +408,10 @@ mod tests {
             assert!(!names[..number].contains(name), "{name}");
         }
         for column in of_run() {
+            // Of a kind of request that does not occur nothing is measured.
+            if column.name.starts_with("read_") || column.name.starts_with("write_") {
+                continue;
+            }
             assert_ne!(
                 column.of(&Row::Whole(&run)),
                 Field::Nothing,
@@ -419,6 +462,7 @@ mod tests {
         OriginRun {
             process,
             program,
+            alone: process == 1 || process == 4,
             device: None,
             requests: 10 * u64::from(process),
             unfinished: 0,
@@ -437,7 +481,9 @@ mod tests {
             written_mb: 0.0,
         };
         ProgramRun {
-            name: "grep",
+            name: format!("grep {number}"),
+            benchmark: "grep",
+            entry: 0,
             program: number,
             started_s: 1.0,
             ended_s: (number == 1).then_some(3.5),
@@ -448,37 +494,60 @@ mod tests {
         }
     }
 
+    fn named(name: &str, program: u32) -> NamedRun {
+        NamedRun {
+            name: name.to_owned(),
+            program,
+            requests: 10,
+            throughput_mb_s: 1.5,
+            of_writes: (program == 2).then(|| KindRun {
+                iops: 7.0,
+                ..KindRun::default()
+            }),
+            ..NamedRun::default()
+        }
+    }
+
     #[test]
     fn who_is_alone_has_no_row_beside_the_whole() {
         let names = |run: &Run| -> Vec<String> { Row::all(run).iter().map(Row::name).collect() };
         let mut run = Run::default();
         assert_eq!(names(&run), ["all"]);
         run.per_origin = vec![origin(1, 0)];
+        run.by_name = vec![named("web", 0)];
         assert_eq!(names(&run), ["all"]);
-        run.per_origin = vec![origin(1, 0), origin(2, 0)];
-        assert_eq!(names(&run), ["all", "process 1", "process 2"]);
+        run.per_origin = vec![origin(2, 0), origin(3, 0)];
+        assert_eq!(names(&run), ["all", "process 2", "process 3"]);
         // A program of one process is that process; the flusher belongs to none.
         run.per_origin = vec![origin(1, 1), origin(2, 2), origin(3, 2), origin(4, 0)];
         run.programs = vec![program(1, &[1]), program(2, &[2, 3])];
+        run.by_name = vec![
+            named("grep 1", 1),
+            named("grep 2", 2),
+            named("write-back", 0),
+        ];
         assert_eq!(
             names(&run),
             [
                 "all",
-                "program 1",
-                "program 2",
+                "grep 1",
+                "grep 2",
+                "write-back",
                 "process 2",
-                "process 3",
-                "process 4"
+                "process 3"
             ]
         );
         let rows = Row::all(&run);
         assert_eq!(value("requests", &rows[1]), Field::Count(10));
-        assert_eq!(value("requests", &rows[2]), Field::Nothing);
-        assert_eq!(value("requests", &rows[3]), Field::Count(20));
+        assert_eq!(value("throughput_mb_s", &rows[2]), Field::Number(1.5));
+        assert_eq!(value("write_iops", &rows[1]), Field::Nothing);
+        assert_eq!(value("write_iops", &rows[2]), Field::Number(7.0));
+        assert_eq!(value("requests", &rows[4]), Field::Count(20));
         assert_eq!(value("time_s", &rows[1]), Field::Number(2.5));
         // It was running at the end.
         assert_eq!(value("time_s", &rows[2]), Field::Nothing);
         assert_eq!(value("read_mb", &rows[0]), Field::Number(10.0));
+        assert_eq!(value("read_mb", &rows[1]), Field::Number(5.0));
         assert_eq!(value("read_mb", &rows[3]), Field::Nothing);
         assert_eq!(value("depth", &rows[4]), Field::Count(0));
     }

@@ -1,6 +1,7 @@
 //! Makes the runs of a scenario, several at a time, and sums them up.
 
 use crate::batch;
+use crate::by_name::{Names, by_name, kinds};
 use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
@@ -11,7 +12,9 @@ use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
     WaitCounts, round,
 };
-use crate::scenario::{Cell, Firmware, Pace, Programs, Scenario, Workload, cells};
+use crate::scenario::{
+    Cell, Firmware, Pace, Program, Programs, Scenario, Workload, cells, of_programs,
+};
 use crate::stock::Stock;
 use headtime_disk::profile::{FirmwarePolicy, Profile, Reference};
 use headtime_disk::{Drive, Part};
@@ -20,7 +23,7 @@ use headtime_engine::{Config, Event};
 use headtime_host::workload::BenchmarkError;
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProcessOutcome, ProgramOutcome};
 use headtime_sched::{Knowledge, Origin, Scheduler};
-use headtime_sim::{Distribution, RunError, Setup};
+use headtime_sim::{Distribution, Got, RunError, Setup};
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
@@ -95,7 +98,18 @@ pub struct Made {
     report: headtime_sim::Report,
     marks: Vec<Mark>,
     samples: Vec<Sample>,
-    programs: Vec<(&'static str, ProgramOutcome)>,
+    programs: Vec<(Called, ProgramOutcome)>,
+}
+
+/// A program's names.
+#[derive(Clone, Debug)]
+struct Called {
+    /// In results.
+    name: String,
+    /// What it runs.
+    benchmark: &'static str,
+    /// Which of the scenario's programs it is made by.
+    entry: usize,
 }
 
 /// The policy that is told of requests before they come.
@@ -105,8 +119,8 @@ const FORETOLD: &str = "clairvoyant";
 enum Load {
     /// Whoever nothing more is to be known of.
     Plain(Box<dyn Source + Send>),
-    /// Programs, and the benchmark of each.
-    Programs(Box<Host>, Vec<&'static str>),
+    /// Programs, and what each is called.
+    Programs(Box<Host>, Vec<Called>),
 }
 
 impl Load {
@@ -117,9 +131,9 @@ impl Load {
         }
     }
 
-    /// What programs achieved, each with the name of its benchmark. The host, which may be large, is
+    /// What programs achieved, each with its names. The host, which may be large, is
     /// gone then.
-    fn programs(self) -> Vec<(&'static str, ProgramOutcome)> {
+    fn programs(self) -> Vec<(Called, ProgramOutcome)> {
         match self {
             Load::Plain(_) => Vec::new(),
             Load::Programs(host, names) => names.into_iter().zip(host.outcome()).collect(),
@@ -473,18 +487,17 @@ fn disk(set: &DriveSet) -> DiskSize {
     }
 }
 
-/// A host with the files and processes of some programs, and the benchmark of each program.
+/// A host with the files and processes of some programs, and what each program is called.
 fn builder(
     programs: &Programs,
     disk: DiskSize,
     seed: u64,
     stock: &Stock,
-) -> Result<(HostBuilder, Vec<&'static str>), Fault> {
+) -> Result<(HostBuilder, Vec<Called>), Fault> {
     let fault = |error: HostError| Fault::Input(format!("host: {error}"));
     let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
-    let mut names = Vec::new();
-    for benchmark in &programs.benchmarks {
-        let first = names.len() as u32 + 1;
+    let (mut first, mut entries) = (1, Vec::new());
+    for Program { name, benchmark } in &programs.entries {
         let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
         let laid = stock
             .laid(benchmark, disk, mix(seed ^ u64::from(first)))
@@ -492,9 +505,20 @@ fn builder(
         let next = benchmark
             .add_laid(&laid, &mut builder, first)
             .map_err(fault)?;
-        names.resize(next as usize - 1, benchmark.name());
+        entries.push((name.as_deref(), benchmark.name(), (next - first) as usize));
+        first = next;
     }
-    Ok((builder, names))
+    let made = entries.iter().enumerate();
+    let made = made.flat_map(|(entry, (_, benchmark, count))| {
+        std::iter::repeat_n((entry, *benchmark), *count)
+    });
+    let called = of_programs(&entries).into_iter().zip(made);
+    let called = called.map(|(name, (entry, benchmark))| Called {
+        name,
+        benchmark,
+        entry,
+    });
+    Ok((builder, called.collect()))
 }
 
 /// The spans that a plot may need, in its units.
@@ -530,7 +554,8 @@ fn kept(spans: &[headtime_disk::Span], keep: Keep, warm_up: f64, sector_bytes: u
     marks
 }
 
-fn spread(of: &[&Distribution]) -> Spread {
+/// Means over the repeats of distributions, and the longest of all.
+pub fn spread(of: &[&Distribution]) -> Spread {
     let count = of.len() as f64;
     let mean = |value: &dyn Fn(&Distribution) -> f64| {
         round(of.iter().map(|one| value(one)).sum::<f64>() / count, 6)
@@ -593,6 +618,12 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         measured.iter().map(|measured| of(measured)).collect()
     };
     let response = distributions(|measured| &measured.response);
+    let [of_reads, of_writes] = kinds(&measured);
+    let programs_of_first = made.first().map_or(&[][..], |made| &made.programs);
+    let names = programs_of_first
+        .iter()
+        .map(|(called, _)| called.name.as_str());
+    let names = Names::of(prepared, &names.collect::<Vec<&str>>());
     Ok(Run {
         scheduler: cell.scheduler.to_string(),
         drive: set.profile.name.clone(),
@@ -655,7 +686,10 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
             waits_won: sum(&|report| report.waits.waits_won),
             waits_lost: sum(&|report| report.waits.waits_lost),
         },
-        per_origin: origins(prepared, &measured),
+        of_reads,
+        of_writes,
+        by_name: by_name(&names, &measured),
+        per_origin: origins(prepared, &names, &measured),
         curve: response[0].cumulative(),
         recorded: match &prepared.scenario.workload {
             Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
@@ -667,27 +701,40 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
 }
 
 /// The age of the oldest request left unfinished, in ms.
-fn oldest(ages: impl Iterator<Item = Nanos>) -> f64 {
+pub fn oldest(ages: impl Iterator<Item = Nanos>) -> f64 {
     round(ages.max().unwrap_or_default().as_millis_f64(), 6)
 }
 
-fn origins(prepared: &Prepared, measured: &[&headtime_sim::Measured]) -> Vec<OriginRun> {
+fn origins(
+    prepared: &Prepared,
+    names: &Names,
+    measured: &[&headtime_sim::Measured],
+) -> Vec<OriginRun> {
     let mut by_origin: BTreeMap<Origin, Vec<&headtime_sim::PerOrigin>> = BTreeMap::new();
     for origin in measured.iter().flat_map(|measured| &measured.origins) {
         by_origin.entry(origin.origin).or_default().push(origin);
+    }
+    let mut of_name = vec![0_u32; names.texts().len()];
+    for place in by_origin.keys().filter_map(|origin| names.place(origin)) {
+        of_name[place] += 1;
     }
     by_origin
         .into_iter()
         .map(|(origin, got)| {
             let rates: f64 = got.iter().map(|got| got.throughput_mb_s()).sum();
-            let responses: Vec<&Distribution> = got.iter().map(|got| &got.response).collect();
+            let all: Vec<Got> = got.iter().map(|got| got.all()).collect();
+            let responses: Vec<&Distribution> = all.iter().map(|got| &got.response).collect();
             OriginRun {
                 process: origin.process,
                 program: origin.program,
+                alone: of_name.len() > 1
+                    && names
+                        .place(&origin)
+                        .is_some_and(|place| of_name[place] == 1),
                 device: usize::from(origin.export)
                     .checked_sub(1)
                     .and_then(|export| prepared.devices.get(export).cloned()),
-                requests: got.iter().map(|got| got.requests).sum(),
+                requests: all.iter().map(|got| got.requests).sum(),
                 unfinished: got.iter().map(|got| got.unfinished).sum(),
                 oldest_unfinished_ms: oldest(got.iter().map(|got| got.oldest_unfinished)),
                 throughput_mb_s: round(rates / measured.len() as f64, 6),
@@ -742,7 +789,9 @@ fn programs(made: &[Made]) -> Vec<ProgramRun> {
                 }
             });
             ProgramRun {
-                name: first[index].0,
+                name: first[index].0.name.clone(),
+                benchmark: first[index].0.benchmark,
+                entry: first[index].0.entry,
                 program: of[0].program,
                 started_s: with(&|one| seconds(one.started)),
                 ended_s: all(ends.collect()),

@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod batch;
+mod by_name;
 pub mod clock;
 pub mod columns;
 pub mod commands;

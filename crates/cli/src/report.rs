@@ -93,6 +93,12 @@ pub struct Run {
     pub engine: EngineCounts,
     /// How often the scheduler waited, and what came of it, warm-up included.
     pub waits: WaitCounts,
+    /// Its reads, apart from its writes, if there are such.
+    pub of_reads: Option<KindRun>,
+    /// Its writes, apart from its reads, if there are such.
+    pub of_writes: Option<KindRun>,
+    /// What each workload and program got, by its name.
+    pub by_name: Vec<NamedRun>,
     /// What each origin got.
     pub per_origin: Vec<OriginRun>,
     /// What each program achieved, if there are programs.
@@ -214,6 +220,46 @@ pub struct WaitCounts {
     pub waits_lost: u64,
 }
 
+/// Requests of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct KindRun {
+    /// How many were measured.
+    pub requests: u64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second, in MB/s.
+    pub throughput_mb_s: f64,
+    /// Arrival to completion.
+    pub response_ms: Spread,
+}
+
+/// What one workload, program or device got: the requests of all its processes.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NamedRun {
+    /// What it is called.
+    pub name: String,
+    /// The program; 0 if none.
+    pub program: u32,
+    /// Processes that asked for something.
+    pub processes: u32,
+    /// Requests measured.
+    pub requests: u64,
+    /// Requests per second while it was active.
+    pub iops: f64,
+    /// Bytes per second while it was active, in MB/s.
+    pub throughput_mb_s: f64,
+    /// Arrival to completion.
+    pub response_ms: Spread,
+    /// Requests that had not finished at the end, over all repeats.
+    pub unfinished: u64,
+    /// How long the oldest of them had waited, in ms; 0 without any.
+    pub oldest_unfinished_ms: f64,
+    /// Its reads, over the same time.
+    pub of_reads: Option<KindRun>,
+    /// Its writes.
+    pub of_writes: Option<KindRun>,
+}
+
 /// What one origin got.
 #[derive(Clone, Debug, Serialize)]
 pub struct OriginRun {
@@ -221,6 +267,9 @@ pub struct OriginRun {
     pub process: u32,
     /// The program; 0 if not known.
     pub program: u16,
+    /// Whether nobody else has its name, so that it has no row of its own beside that.
+    #[serde(skip)]
+    pub alone: bool,
     /// The device of the trace, if the workload is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -239,8 +288,13 @@ pub struct OriginRun {
 /// What a program achieved, by its own account; means over the repeats.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramRun {
-    /// The benchmark that it belongs to.
-    pub name: &'static str,
+    /// What it is called.
+    pub name: String,
+    /// The benchmark that it runs.
+    pub benchmark: &'static str,
+    /// Which of the scenario's programs it is made by, from 0.
+    #[serde(skip)]
+    pub entry: usize,
     /// Its number.
     pub program: u32,
     /// When its first process began, in seconds since the start of the run.

@@ -9,5 +9,5 @@ pub mod fuzz;
 mod measure;
 mod world;
 
-pub use measure::{Distribution, Measured, PerOrigin};
+pub use measure::{Distribution, Got, Measured, PerOrigin};
 pub use world::{Report, RunError, Setup, Swap, Watch, run};

@@ -48,6 +48,16 @@ impl Distribution {
         self.histogram.len()
     }
 
+    /// Adds what another distribution has recorded.
+    pub fn add(&mut self, other: &Distribution) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("a histogram that resizes takes any other");
+        self.sum += other.sum;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+
     /// The mean in milliseconds; zero if there is nothing.
     pub fn mean_ms(&self) -> f64 {
         match self.count() {
@@ -85,15 +95,48 @@ impl Distribution {
     }
 }
 
+/// The requests of one kind that finished.
+#[derive(Clone, Debug)]
+pub struct Got {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes, without those of requests that failed.
+    pub bytes: u64,
+    /// Arrival to completion. Percentiles have two significant digits.
+    pub response: Distribution,
+}
+
+impl Default for Got {
+    fn default() -> Got {
+        Got {
+            requests: 0,
+            bytes: 0,
+            response: Distribution::new(2),
+        }
+    }
+}
+
+impl Got {
+    /// Adds requests of another kind or origin.
+    pub fn add(&mut self, other: &Got) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.response.add(&other.response);
+    }
+}
+
 /// What one origin got.
 #[derive(Clone, Debug)]
 pub struct PerOrigin {
     /// Who.
     pub origin: Origin,
-    /// Requests finished.
-    pub requests: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
+    /// Its reads, if one has finished; so for the others. A kind that does not occur takes no memory,
+    /// as there may be a million origins.
+    pub reads: Option<Box<Got>>,
+    /// Its writes.
+    pub writes: Option<Box<Got>>,
+    /// Its flushes and discards.
+    pub others: Option<Box<Got>>,
     /// Arrival of its first request, or the end of the warm-up if that is later.
     pub first: Time,
     /// End of its last request; the end of the measurement if it has requests unfinished then.
@@ -102,18 +145,34 @@ pub struct PerOrigin {
     pub unfinished: u64,
     /// How long the oldest of them had waited.
     pub oldest_unfinished: Nanos,
-    /// Arrival to completion.
-    pub response: Distribution,
     /// When the last of its requests that is finished went to the drive.
     issued: Option<Time>,
 }
 
 impl PerOrigin {
+    /// All its requests that finished, whatever their kind.
+    pub fn all(&self) -> Got {
+        let mut all = Got::default();
+        for got in self.kinds() {
+            all.add(got);
+        }
+        all
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = &Got> {
+        let kinds = [&self.reads, &self.writes, &self.others];
+        kinds.into_iter().filter_map(|kind| kind.as_deref())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.kinds().map(|got| got.bytes).sum()
+    }
+
     /// Bytes per second from [`PerOrigin::first`] to [`PerOrigin::last`], in MB/s: over the time in
     /// which it had something to ask for. An origin that was never served has a throughput of zero.
     pub fn throughput_mb_s(&self) -> f64 {
         rate(
-            self.bytes as f64 / 1e6,
+            self.bytes() as f64 / 1e6,
             self.last.saturating_since(self.first),
         )
     }
@@ -207,11 +266,17 @@ impl Measured {
         self.queue.record(done.issued - arrived);
         self.device.record(now - done.issued);
         let origin = self.origin(done.request.origin, arrived);
-        origin.requests += 1;
+        let kind = match done.request.op {
+            Op::Read => &mut origin.reads,
+            Op::Write => &mut origin.writes,
+            Op::Flush | Op::Discard => &mut origin.others,
+        };
+        let got = kind.get_or_insert_default();
+        got.requests += 1;
+        got.bytes += bytes;
+        got.response.record(now - arrived);
         origin.first = origin.first.min(arrived);
-        origin.bytes += bytes;
         origin.last = now;
-        origin.response.record(now - arrived);
         let mut quiet = None;
         if let Some(issued) = origin.issued
             && arrived > issued
@@ -236,13 +301,13 @@ impl Measured {
             if self.latest == next {
                 self.origins.push(PerOrigin {
                     origin,
-                    requests: 0,
-                    bytes: 0,
+                    reads: None,
+                    writes: None,
+                    others: None,
                     first: arrived,
                     last: arrived,
                     unfinished: 0,
                     oldest_unfinished: Nanos::ZERO,
-                    response: Distribution::new(2),
                     issued: None,
                 });
             }

@@ -63,8 +63,9 @@ fn who_starves_is_seen() {
     let [served, starved] = &starving.origins[..] else {
         unreachable!()
     };
-    assert!(served.requests > 1000, "{}", served.requests);
-    assert_eq!((starved.requests, starved.unfinished), (0, 16));
+    assert!(served.all().requests > 1000, "{}", served.all().requests);
+    assert_eq!((starved.all().requests, starved.unfinished), (0, 16));
+    assert!(served.writes.is_none() && starved.reads.is_none());
     assert_eq!(starved.oldest_unfinished, limit);
     assert_eq!(starved.throughput_mb_s(), 0.0);
     assert!(
@@ -167,4 +168,43 @@ fn a_run_that_is_watched_ends_when_the_watcher_says_so() {
     let error = run(setup).expect_err("broken off");
     assert!(seen.is_sorted() && seen[0].1 > 0, "{seen:?}");
     assert_eq!(error, RunError::BrokenOff { at: seen[2].0 });
+}
+
+/// Reads, writes and the rest of an origin are what it has in all, and those of all origins what the run
+/// has.
+#[test]
+fn kinds_of_requests_add_up_to_all() {
+    let workload = SyntheticSpec {
+        count: Some(600),
+        ..SyntheticSpec::alike(
+            5,
+            3,
+            &ProcessSpec {
+                read_share: 0.7,
+                ..ProcessSpec::default()
+            },
+        )
+    };
+    let measured = simulate("noop", &workload, |_| {}).measured;
+    let (mut requests, mut bytes, mut reads) = (0, 0, 0);
+    for origin in &measured.origins {
+        let all = origin.all();
+        let (read, written) = (
+            origin.reads.as_ref().unwrap(),
+            origin.writes.as_ref().unwrap(),
+        );
+        assert!(read.requests > written.requests && written.requests > 20);
+        assert_eq!(all.requests, read.requests + written.requests);
+        assert_eq!(all.requests, all.response.count());
+        assert_eq!(
+            all.response.max(),
+            read.response.max().max(written.response.max())
+        );
+        let mean = |got: &headtime_sim::Got| got.response.mean_ms() * got.requests as f64;
+        assert!((mean(&all) - mean(read) - mean(written)).abs() < 1e-6 * mean(&all));
+        (requests, bytes) = (requests + all.requests, bytes + all.bytes);
+        reads += read.requests;
+    }
+    assert_eq!((requests, bytes), (measured.requests, measured.bytes));
+    assert_eq!(reads, measured.reads);
 }

@@ -158,6 +158,7 @@ fn draw(
             marks,
             curve: run.curve.clone(),
             parts: parts_per_request(run),
+            shares: shares(run),
         })
         .collect();
     let warm_up = prepared.scenario.warm_up.as_secs_f64();
@@ -182,6 +183,26 @@ fn draw(
         capacity: bytes.fold(0.0, f64::max),
         runs,
     }
+}
+
+/// What each workload or program got, if there are several.
+fn shares(run: &crate::report::Run) -> Vec<plot::names::Share> {
+    if run.by_name.len() < 2 {
+        return Vec::new();
+    }
+    let kind = |kind: &Option<crate::report::KindRun>| {
+        let kind = kind.as_ref()?;
+        Some(plot::names::Kind {
+            rate: kind.throughput_mb_s,
+            iops: kind.iops,
+            mean: kind.response_ms.mean,
+        })
+    };
+    let share = |named: &crate::report::NamedRun| plot::names::Share {
+        name: named.name.clone(),
+        kinds: [kind(&named.of_reads), kind(&named.of_writes)],
+    };
+    run.by_name.iter().map(share).collect()
 }
 
 /// What all runs have in common.

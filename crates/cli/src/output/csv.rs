@@ -1,17 +1,20 @@
-//! A report as CSV: one line per run.
+//! A report as CSV: one line per run, and below it one for each of its names where there are several.
 
 use crate::columns::{self, Row};
 use crate::report::Report;
 
 /// The text, with a heading.
 pub(super) fn report(report: &Report) -> String {
-    let names = columns::of_run().map(|column| column.name.to_owned());
-    let mut text = line(names);
+    let names = columns::of_run().map(|column| column.name);
+    let mut text = line(["origin"].into_iter().chain(names).map(str::to_owned));
     for run in &report.runs {
-        let row = Row::Whole(run);
-        text.push_str(&line(
-            columns::of_run().map(|column| column.of(&row).to_string()),
-        ));
+        for row in Row::all(run) {
+            if matches!(row, Row::Origin(..)) {
+                continue;
+            }
+            let fields = columns::of_run().map(|column| column.of(&row).to_string());
+            text.push_str(&line([row.name()].into_iter().chain(fields)));
+        }
     }
     text
 }

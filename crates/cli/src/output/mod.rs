@@ -19,7 +19,7 @@ pub enum Format {
     Table,
     /// JSON, all there is
     Json,
-    /// CSV, one line per run, without the origins
+    /// CSV, one line per run, and one per workload or program where there are several
     Csv,
 }
 

@@ -4,7 +4,7 @@
 //! is what the reports need.
 
 use crate::plot::PARTS;
-use crate::report::{OriginRun, Report, Run};
+use crate::report::{KindRun, NamedRun, OriginRun, Report, Run};
 
 /// What the terminal is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,9 +173,18 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
         .chain(parts(runs))
         .collect();
     text.push_str(&table(&columns, terminal));
-    if let Some(programs) = programs(runs) {
+    let names = by_name(runs);
+    if let Some(programs) = programs(runs).filter(|_| names.is_none()) {
         text.push('\n');
         text.push_str(&table(&programs, terminal));
+    }
+    if let Some((names, left_out)) = names {
+        text.push('\n');
+        text.push_str(&table(&names, terminal));
+        if left_out > 0 {
+            let more = "more names have rows in CSV and JSON";
+            text.push_str(&format!("\n{left_out} {more}\n"));
+        }
     }
     let failed: u64 = runs.iter().map(|run| run.failed).sum();
     if failed > 0 {
@@ -327,13 +336,13 @@ fn programs(runs: &[Run]) -> Option<Vec<Column>> {
     let mut columns = vec![Column::words("", runs.iter().map(|run| run.label.clone()))];
     if first.len() <= EACH {
         for (index, program) in first.iter().enumerate() {
-            let name = format!("{} {}", program.program, program.name);
+            let name = &program.name;
             let ended = |run: &Run| run.programs[index].ended_s;
-            columns.push(column(&name, ENDED, &ended));
+            columns.push(column(name, ENDED, &ended));
         }
         for (index, program) in first.iter().enumerate() {
             let rate = |run: &Run| Some(run.programs[index].throughput_mb_s);
-            columns.push(column(&program.program.to_string(), RATES, &rate));
+            columns.push(column(&program.name, RATES, &rate));
         }
     } else {
         let ends = |run: &Run| {
@@ -352,6 +361,97 @@ fn programs(runs: &[Run]) -> Option<Vec<Column>> {
         columns.push(column("most", RATES, &|run| rates(run, f64::max)));
     }
     Some(columns)
+}
+
+/// What each name got in each run, a row for each, its reads and writes apart, and how many names
+/// are left out. Nothing if there is one alone, or all are programs of one kind, which have columns.
+fn by_name(runs: &[Run]) -> Option<(Vec<Column>, usize)> {
+    /// More names than that are left out.
+    const EACH: usize = 12;
+    let first = runs.first()?;
+    let one_kind = first
+        .programs
+        .windows(2)
+        .all(|pair| pair[0].entry == pair[1].entry);
+    if first.by_name.len() < 2 || (!first.programs.is_empty() && one_kind) {
+        return None;
+    }
+    let rows: Vec<(&Run, &NamedRun)> = runs
+        .iter()
+        .flat_map(|run| run.by_name.iter().take(EACH).map(move |named| (run, named)))
+        .collect();
+    let mut before = "";
+    let labels: Vec<String> = rows
+        .iter()
+        .map(
+            |(run, _)| match std::mem::replace(&mut before, &run.label) {
+                // Said once, in front of the first of its names.
+                same if same == run.label => String::new(),
+                _ => run.label.clone(),
+            },
+        )
+        .collect();
+    let mut columns = vec![
+        Column::words("scheduler", labels.into_iter()),
+        Column::words("who", rows.iter().map(|(_, named)| named.name.clone())),
+    ];
+    if !first.programs.is_empty() {
+        let program = |run: &Run, named: &NamedRun| -> Option<(Option<f64>, f64)> {
+            let index = (named.program as usize).checked_sub(1)?;
+            let program = run.programs.get(index)?;
+            Some((program.ended_s, program.throughput_mb_s))
+        };
+        let of: Vec<_> = rows
+            .iter()
+            .map(|(run, named)| program(run, named))
+            .collect();
+        let ends: Vec<f64> = of.iter().flatten().filter_map(|(end, _)| *end).collect();
+        let places = places(ends.into_iter());
+        let ends = of.iter().map(|program| match program {
+            Some((Some(end), _)) => format!("{end:.places$}"),
+            Some((None, _)) => "running".to_owned(),
+            None => String::new(),
+        });
+        columns.push(Column::numbers("ended s", ends).under("program"));
+        let rates: Vec<_> = of
+            .iter()
+            .map(|one| one.map(|(_, rate)| (rate, None)))
+            .collect();
+        columns.push(measured("MB/s", &rates).under("program"));
+    }
+    type Kind = fn(&NamedRun) -> Option<&KindRun>;
+    type Value = fn(&KindRun) -> f64;
+    let kinds: [(&str, Kind); 2] = [
+        ("reads", |named| named.of_reads.as_ref()),
+        ("writes", |named| named.of_writes.as_ref()),
+    ];
+    for (group, kind) in kinds {
+        if rows.iter().all(|(_, named)| kind(named).is_none()) {
+            continue;
+        }
+        let values: [(&str, Value); 5] = [
+            ("IOPS", |of| of.iops),
+            ("MB/s", |of| of.throughput_mb_s),
+            ("mean ms", |of| of.response_ms.mean),
+            ("p99 ms", |of| of.response_ms.p99),
+            ("max ms", |of| of.response_ms.max),
+        ];
+        for (name, value) in values {
+            let values: Vec<_> = rows
+                .iter()
+                .map(|(_, named)| kind(named).map(|of| (value(of), None)))
+                .collect();
+            columns.push(measured(name, &values).under(group));
+        }
+    }
+    if rows
+        .iter()
+        .any(|(_, named)| named.unfinished > 0 && named.requests == 0)
+    {
+        let unfinished = rows.iter().map(|(_, named)| named.unfinished.to_string());
+        columns.push(Column::numbers("unfinished", unfinished));
+    }
+    Some((columns, first.by_name.len().saturating_sub(EACH)))
 }
 
 /// Shares of the head time that round to more than nothing in some run.

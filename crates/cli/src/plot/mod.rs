@@ -10,6 +10,7 @@ pub mod curve;
 pub mod figure;
 mod head;
 pub mod multiples;
+pub mod names;
 mod response;
 mod svg;
 
@@ -76,6 +77,8 @@ pub struct Run {
     pub curve: Vec<(f64, f64)>,
     /// Head time per request in milliseconds, part by part.
     pub parts: [f64; PARTS.len()],
+    /// What each workload or program got, if there are several.
+    pub shares: Vec<names::Share>,
 }
 
 /// A picture to be.
@@ -116,6 +119,9 @@ pub fn draw(picture: &Picture) -> String {
         y = head::draw(&mut svg, y, picture) + 36.0;
     }
     y = response::draw(&mut svg, y, &picture.runs) + 36.0;
+    if picture.runs.iter().any(|run| run.shares.len() > 1) {
+        y = names::draw(&mut svg, y, &picture.runs) + 36.0;
+    }
     y = breakdown::draw(&mut svg, y, &picture.runs);
     svg.finish(y + EDGE)
 }
@@ -279,6 +285,7 @@ mod tests {
                 })
                 .collect(),
             parts: [seek * 1e3, 0.1, 4.0, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0],
+            shares: Vec::new(),
         }
     }
 
@@ -294,6 +301,49 @@ mod tests {
             capacity: 5e11,
             runs,
         }
+    }
+
+    /// However long names are, bars have room, and more names than can be read are said to be left out.
+    #[test]
+    fn who_got_what_has_a_line_for_each_name() {
+        let share = |name: &str, reads: bool| names::Share {
+            name: name.to_owned(),
+            kinds: [
+                reads.then_some(names::Kind {
+                    rate: 1.25,
+                    iops: 300.0,
+                    mean: 3.3,
+                }),
+                None,
+            ],
+        };
+        let mut picture = picture();
+        assert!(!draw(&picture).contains("Who got what"));
+        for run in &mut picture.runs {
+            run.shares = vec![share("scrub & co", true), share("idle one", false)];
+        }
+        let text = draw(&picture);
+        for part in [
+            "Who got what",
+            ">scrub &amp; co<",
+            ">1.25<",
+            ">300<",
+            ">3.30<",
+            ">nothing<",
+        ] {
+            assert!(text.contains(part), "no {part}");
+        }
+        assert!(!text.contains("the first"));
+        picture.runs[0].label =
+            "a drive with a long name stream(deadline):slice=124ms @32".to_owned();
+        picture.runs[1].shares = (0..20)
+            .map(|number| share(&format!("{number}{}", "W".repeat(60)), true))
+            .collect();
+        let text = draw(&picture);
+        assert!(
+            text.contains("the first 8 of 20") && text.contains("7WWW") && !text.contains("8WWW")
+        );
+        assert!(!text.contains("width=\"-"), "a bar of a negative width");
     }
 
     #[test]

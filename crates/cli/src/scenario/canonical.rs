@@ -81,6 +81,9 @@ impl Text {
     fn group(&mut self, group: &Group) {
         let process = &group.process;
         self.head("[workload]");
+        if let Some(name) = &group.name {
+            self.line("name", quoted(name));
+        }
         self.line("processes", group.processes);
         self.line("program", process.origin.program);
         let class = CLASSES.iter().find(|(_, class)| *class == process.class);
@@ -132,10 +135,13 @@ impl Text {
         const WRITES: &str = "writing cannot fail";
         self.head("host");
         host_keys(&mut programs.host.clone(), self).expect(WRITES);
-        for benchmark in &programs.benchmarks {
+        for program in &programs.entries {
             self.head("[program]");
-            self.line("benchmark", quoted(benchmark.name()));
-            program_keys(&mut benchmark.clone(), self).expect(WRITES);
+            if let Some(name) = &program.name {
+                self.line("name", quoted(name));
+            }
+            self.line("benchmark", quoted(program.benchmark.name()));
+            program_keys(&mut program.benchmark.clone(), self).expect(WRITES);
         }
     }
 
@@ -251,6 +257,7 @@ mod tests {
             merge_max = '64KiB'
             commit_ahead = true
             [[workload]]
+            name = 'web, and mail'
             processes = 3
             program = 2
             class = 'idle'
@@ -302,6 +309,7 @@ mod tests {
             think = '200us'
             scale = 0.25
             [[program]]
+            name = 'search'
             benchmark = 'grep'
             written = 'unpacked'
             aged = 0.5

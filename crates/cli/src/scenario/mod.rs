@@ -4,6 +4,7 @@
 //! command line. `docs/scenario.md` explains every key.
 
 mod canonical;
+mod names;
 mod programs;
 mod read;
 mod runs;
@@ -16,7 +17,8 @@ use headtime_units::{Bytes, Nanos, nearest};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
 use tree::{Node, Place, Table, TreeError};
 
-pub use programs::Programs;
+pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
+pub use programs::{Program, Programs};
 pub use read::{class, class_name};
 pub use runs::{Cell, alone, cells, combinations, count};
 
@@ -80,6 +82,8 @@ pub enum Workload {
 /// Processes that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
+    /// What results call it, if that is given.
+    pub name: Option<String>,
     /// How many there are.
     pub processes: u32,
     /// What each does. Its origin's process number is counted through all groups, from 1.

@@ -1,6 +1,7 @@
 //! Programs above a page cache, `[[program]]` and `[host]`: their keys, defined once for reading and
 //! for writing.
 
+use super::names;
 use super::tree::{Section, TreeError};
 use headtime_host::HostSpec;
 use headtime_host::layout::Written;
@@ -13,7 +14,16 @@ pub struct Programs {
     /// What they share.
     pub host: HostSpec,
     /// The benchmarks, whose programs are numbered through all of them, from 1.
-    pub benchmarks: Vec<BenchmarkSpec>,
+    pub entries: Vec<Program>,
+}
+
+/// A benchmark that is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// What results call it, if that is given; with a number if it makes several programs.
+    pub name: Option<String>,
+    /// What it does.
+    pub benchmark: BenchmarkSpec,
 }
 
 /// Something that goes through the keys of a table, reading their values or writing them.
@@ -181,13 +191,17 @@ pub(super) fn programs(
 ) -> Result<Programs, TreeError> {
     let mut programs = Programs {
         host: HostSpec::default(),
-        benchmarks: Vec::new(),
+        entries: Vec::new(),
     };
     if let Some(mut section) = host {
         host_keys(&mut programs.host, &mut section)?;
         section.finish()?;
     }
+    let mut names = Vec::new();
     for mut section in sections {
+        let name = names::name(&mut section)?;
+        names::is_new(&section, &name, &names)?;
+        names.push(name.clone());
         let named = section.parse("benchmark", "the name of a benchmark", |name| {
             BenchmarkSpec::from_name(name).map_err(|error| error.to_string())
         })?;
@@ -196,7 +210,7 @@ pub(super) fn programs(
             .ok_or_else(|| section.error("benchmark", format!("missing; allowed are {names}")))?;
         program_keys(&mut benchmark, &mut section)?;
         section.finish()?;
-        programs.benchmarks.push(benchmark);
+        programs.entries.push(Program { name, benchmark });
     }
     Ok(programs)
 }

@@ -1,5 +1,6 @@
 //! From a tree to a scenario.
 
+use super::names;
 use super::programs;
 use super::runs;
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
@@ -249,7 +250,8 @@ fn groups(sections: Vec<Section<'_>>) -> Result<Vec<Group>, TreeError> {
     for section in sections {
         let place = section.place().clone();
         let key = section.path().to_owned();
-        let group = group(section)?;
+        let given: Vec<Option<String>> = groups.iter().map(|group| group.name.clone()).collect();
+        let group = group(section, &given)?;
         processes += u64::from(group.processes);
         if let Pacing::Closed {
             outstanding: each, ..
@@ -275,7 +277,9 @@ fn groups(sections: Vec<Section<'_>>) -> Result<Vec<Group>, TreeError> {
     Ok(groups)
 }
 
-fn group(mut section: Section<'_>) -> Result<Group, TreeError> {
+fn group(mut section: Section<'_>, names: &[Option<String>]) -> Result<Group, TreeError> {
+    let name = names::name(&mut section)?;
+    names::is_new(&section, &name, names)?;
     let mut process = ProcessSpec::default();
     let processes = section
         .integer("processes", 1..=PROCESSES_MAX)?
@@ -324,7 +328,11 @@ fn group(mut section: Section<'_>) -> Result<Group, TreeError> {
         .parse("first", "\"anywhere\" or \"beginning\"", first)?
         .unwrap_or(process.first);
     section.finish()?;
-    Ok(Group { processes, process })
+    Ok(Group {
+        name,
+        processes,
+        process,
+    })
 }
 
 fn pacing(section: &mut Section<'_>) -> Result<Pacing, TreeError> {
@@ -562,6 +570,56 @@ mod tests {
                 "size = \"4KiB\"",
                 "range = \"4KiB..4KiB\"",
                 "the first end must be below the second",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"\"",
+                "s.toml:12: workload[0].name: \"\": allowed are 1 to 64 letters",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"12345678901234567890123456789012345678901234567890123456789012345\"",
+                "allowed are 1 to 64 letters",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"two\\nlines\"",
+                "workload[0].name: \"two\\nlines\": allowed are letters that can be seen",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"\\u202eturned\"",
+                "allowed are letters that can be seen",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \" web\"",
+                "allowed are single blanks between words",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"all\"",
+                "is what results call something else",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"process 3\"",
+                "is what results call something else",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = 3",
+                "workload[0].name: is the number 3, but should be a string",
+            ),
+            (
+                "size = \"4KiB\"",
+                "name = \"web\"\n[[workload]]\nname = \"web\"",
+                "workload[1].name: \"web\" is the name of another already",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nname=\"a\"\nbenchmark=\"grep\"\n[[program]]\nname=\"a\"\nbenchmark=\"grep\"",
+                "program[1].name: \"a\" is the name of another already",
             ),
             (
                 "size = \"4KiB\"",

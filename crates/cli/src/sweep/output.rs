@@ -3,9 +3,10 @@
 use super::plan::{Combination, Plan};
 use super::results::{Measured, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
-use crate::columns::{Field, WHOLE, of_sweep};
+use crate::columns::{Field, of_sweep};
 use crate::output::{Column, Terminal, line, measured, table};
 use crate::plot::PARTS;
+use crate::scenario::WHOLE;
 use crate::scenario::tree::Value;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::convert::Infallible;

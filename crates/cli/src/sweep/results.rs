@@ -33,9 +33,9 @@ impl Outcome {
         let rows = Row::all(run).into_iter().map(|row| Measured {
             origin: row.name(),
             program: match row {
-                Row::Program(_, program, _) => program.program.into(),
+                Row::Named(_, named, _) if named.program > 0 => named.program.into(),
                 Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
-                Row::Origin(..) | Row::Whole(_) => Field::Nothing,
+                Row::Origin(..) | Row::Named(..) | Row::Whole(_) => Field::Nothing,
             },
             fields: of_sweep().map(|column| column.of(&row)).collect(),
         });

@@ -581,9 +581,10 @@ fn no_figure_is_tuned() {
                 panic!("{name} runs no programs");
             };
             assert_eq!(programs.host, HostSpec::default(), "{name}");
-            let [benchmark] = &programs.benchmarks[..] else {
+            let [program] = &programs.entries[..] else {
                 panic!("{name} runs several benchmarks");
             };
+            let benchmark = &program.benchmark;
             let mut plain = benchmark.clone();
             if let BenchmarkSpec::ParRead(spec) = &mut plain {
                 // What figures 4 and 7 vary.

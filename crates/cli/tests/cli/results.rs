@@ -234,7 +234,9 @@ fn who_starves_is_said() {
     let note = "\nsstf: 1 request of process 5 unfinished, the oldest for 21.0 s\n";
     assert!(table.ends_with(note), "{table}");
     let csv = stdout(&["sim", "run", path, "--format", "csv"]);
-    assert!(csv.starts_with("scheduler,") && csv.contains(",unfinished,oldest_unfinished_ms,"));
+    assert!(
+        csv.starts_with("origin,scheduler,") && csv.contains(",unfinished,oldest_unfinished_ms,")
+    );
 }
 
 #[test]
@@ -243,7 +245,7 @@ fn csv_has_a_line_per_run_and_as_many_fields_as_headings() {
     let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(widths.len(), 5);
     assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
-    assert!(text.starts_with("scheduler,drive,depth,firmware,"));
+    assert!(text.starts_with("origin,scheduler,drive,depth,firmware,"));
 }
 
 #[test]
@@ -307,7 +309,7 @@ fn programs_are_reported() {
             .collect();
         assert_eq!(
             names,
-            [("par-read", 1), ("par-read", 2), ("multi-threads", 3)]
+            [("par-read 1", 1), ("par-read 2", 2), ("multi-threads", 3)]
         );
         for program in &programs[..2] {
             // A hundredth of 1 GB in whole pages, over its own time.
@@ -328,7 +330,7 @@ fn programs_are_reported() {
     assert_ne!(open["simulated_s"], hidden["simulated_s"]);
     assert_eq!(hidden["per_origin"].as_array().unwrap().len(), 4);
     let table = stdout(&["sim", "run", "programs.toml"]);
-    for text in ["ended s", "1 par-read", "3 multi-threads"] {
+    for text in ["ended s", "par-read 1", "multi-threads"] {
         assert!(table.contains(text), "{table}");
     }
     let cut = run(&["--set", "run.duration=100ms"]);
@@ -378,4 +380,99 @@ fn a_curve_comes_from_a_file_or_is_learned() {
     assert_eq!(output.status.code(), Some(3));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("curve.toml"), "{error}");
+}
+
+/// A scrub beside a database: each has a row with its reads and its writes apart, and the rows have all
+/// that the run as a whole has.
+#[test]
+fn workloads_are_told_apart_in_every_format() {
+    let report = json(&["sim", "run", "mixed.toml", "--format", "json"]);
+    let csv = stdout(&["sim", "run", "mixed.toml", "--format", "csv"]);
+    let mut lines = csv.lines();
+    let heading: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let at = |name: &str| heading.iter().position(|own| *own == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(rows.len(), 4 * runs.len());
+    for (run, rows) in runs.iter().zip(rows.chunks(4)) {
+        let named = run["by_name"].as_array().unwrap();
+        let names: Vec<&str> = named
+            .iter()
+            .map(|of| of["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["scrub", "database", "random 8KiB writes"]);
+        assert_eq!(rows[0][at("origin")], "all");
+        for (of, row) in named.iter().zip(&rows[1..]) {
+            assert_eq!(row[at("origin")], of["name"].as_str().unwrap());
+            let (reads, writes) = (&of["of_reads"], &of["of_writes"]);
+            for (kind, name) in [(reads, "read_iops"), (writes, "write_iops")] {
+                match kind.is_null() {
+                    true => assert_eq!(row[at(name)], "", "{row:?}"),
+                    false => assert_eq!(row[at(name)].parse().ok(), kind["iops"].as_f64()),
+                }
+            }
+            let of_kinds = |key: &str| -> f64 {
+                let kinds = [reads, writes].into_iter().filter(|kind| !kind.is_null());
+                kinds.map(|kind| number(&kind[key])).sum()
+            };
+            for key in ["requests", "iops", "throughput_mb_s"] {
+                let all = number(&of[key]);
+                assert!((of_kinds(key) - all).abs() < 1e-5 * all.max(1.0), "{of}");
+            }
+        }
+        let sum = |value: &dyn Fn(&serde_json::Value) -> f64| named.iter().map(value).sum::<f64>();
+        assert_eq!(sum(&|of| number(&of["requests"])), number(&run["requests"]));
+        assert_eq!(
+            sum(&|of| number(&of["unfinished"])),
+            number(&run["unfinished"])
+        );
+        let reads = sum(&|of| of["of_reads"]["requests"].as_f64().unwrap_or(0.0));
+        assert_eq!(reads, number(&run["reads"]));
+        assert_eq!(reads, number(&run["of_reads"]["requests"]));
+        // Only the scrub reads much at a time.
+        assert!(number(&named[0]["of_reads"]["throughput_mb_s"]) > 1.0);
+        assert!(named[0]["of_writes"].is_null() && named[2]["of_reads"].is_null());
+        assert_eq!(named[1]["processes"], 3);
+    }
+    let table = stdout(&["sim", "run", "mixed.toml"]);
+    let lines: Vec<&str> = table.lines().collect();
+    let heading = lines
+        .iter()
+        .position(|line| line.contains("  who  "))
+        .unwrap();
+    assert!(lines[heading - 1].contains("reads") && lines[heading - 1].contains("writes"));
+    assert!(lines[heading + 1].contains("scrub"), "{table}");
+    assert!(
+        lines[heading + 2].trim_start().starts_with("database"),
+        "{table}"
+    );
+    assert_eq!(lines.len(), heading + 1 + 3 * runs.len(), "{table}");
+    // One workload alone is the whole.
+    let alone = stdout(&["sim", "run", "small.toml"]);
+    assert!(!alone.contains(" who "), "{alone}");
+}
+
+/// Commas and quotes of a name are one field, and what cannot be one is refused.
+#[test]
+fn a_name_with_commas_is_one_field() {
+    let set = |name: &str| format!("workload.0.name=\"{name}\"");
+    let name = set("a, 'b'");
+    let csv = stdout(&[
+        "sim",
+        "run",
+        "mixed.toml",
+        "--set",
+        &name,
+        "--format",
+        "csv",
+    ]);
+    assert!(csv.contains("\n\"a, 'b'\",noop,"), "{csv}");
+    let name = set("all");
+    let output = super::common::run(&["sim", "run", "mixed.toml", "--set", &name]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("workload[0].name") && error.contains("allowed"),
+        "{error}"
+    );
 }

@@ -1,0 +1,203 @@
+//! What each workload and each program got of the disk, by its name.
+
+use crate::execute::{oldest, spread};
+use crate::prepare::Prepared;
+use crate::report::{KindRun, NamedRun, round};
+use crate::scenario::{WRITE_BACK, Workload, of_groups};
+use headtime_sched::Origin;
+use headtime_sim::{Got, Measured, PerOrigin};
+use headtime_units::Nanos;
+
+/// Who is called what in a run.
+#[derive(Debug)]
+pub enum Names {
+    /// Processes up to this number, counted from 1, that are not of one before.
+    Groups(Vec<(String, u32)>),
+    /// Programs by their numbers, and behind them who belongs to none.
+    Programs(Vec<String>),
+    /// Devices of a trace by their numbers.
+    Devices(Vec<String>),
+}
+
+impl Names {
+    /// Those of a scenario; `programs` are the names of its programs, if it has such.
+    pub fn of(prepared: &Prepared, programs: &[&str]) -> Names {
+        match &prepared.scenario.workload {
+            Workload::Synthetic(groups) => {
+                let mut last = 0;
+                let ends = groups.iter().map(|group| {
+                    last += group.processes;
+                    last
+                });
+                Names::Groups(of_groups(groups).into_iter().zip(ends).collect())
+            }
+            Workload::Programs(_) => {
+                let names = programs.iter().map(|name| (*name).to_owned());
+                Names::Programs(names.chain([WRITE_BACK.to_owned()]).collect())
+            }
+            Workload::Replay(_) => {
+                let devices = prepared.devices.iter();
+                Names::Devices(devices.map(|device| format!("device {device}")).collect())
+            }
+        }
+    }
+
+    /// All names, in their order.
+    pub fn texts(&self) -> Vec<&str> {
+        match self {
+            Names::Groups(groups) => groups.iter().map(|(name, _)| name.as_str()).collect(),
+            Names::Programs(names) | Names::Devices(names) => {
+                names.iter().map(String::as_str).collect()
+            }
+        }
+    }
+
+    /// Which of the names an origin goes by.
+    pub fn place(&self, origin: &Origin) -> Option<usize> {
+        match self {
+            Names::Groups(groups) => groups.iter().position(|(_, last)| origin.process <= *last),
+            Names::Programs(names) => match usize::from(origin.program) {
+                0 => Some(names.len() - 1),
+                program => Some(program - 1),
+            },
+            Names::Devices(_) => usize::from(origin.export).checked_sub(1),
+        }
+    }
+}
+
+/// What one name has of one repeat.
+#[derive(Clone, Debug, Default)]
+struct Share<'a> {
+    of: Vec<&'a PerOrigin>,
+}
+
+impl Share<'_> {
+    /// From its first request to its last, or to the end if it has some unfinished.
+    fn span(&self) -> Nanos {
+        let first = self.of.iter().map(|of| of.first).min();
+        let last = self.of.iter().map(|of| of.last).max();
+        match (first, last) {
+            (Some(first), Some(last)) => last.saturating_since(first),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    fn got(&self, kind: Kind) -> Option<Got> {
+        let mut sum: Option<Got> = None;
+        for got in self.of.iter().flat_map(|of| kind.of(of)) {
+            sum.get_or_insert_default().add(got);
+        }
+        sum
+    }
+}
+
+/// Which requests count.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Read,
+    Write,
+    Any,
+}
+
+impl Kind {
+    fn of(self, origin: &PerOrigin) -> impl Iterator<Item = &Got> {
+        let [reads, writes, others] = [&origin.reads, &origin.writes, &origin.others];
+        let kinds = match self {
+            Kind::Read => [Some(reads), None, None],
+            Kind::Write => [Some(writes), None, None],
+            Kind::Any => [Some(reads), Some(writes), Some(others)],
+        };
+        kinds.into_iter().flatten().filter_map(|got| got.as_deref())
+    }
+}
+
+/// The mean of the repeats of what `shares` got over their time; nothing if none got any.
+fn kind(shares: &[(Share<'_>, Nanos)], kind: Kind) -> Option<KindRun> {
+    let got: Vec<Option<Got>> = shares.iter().map(|(share, _)| share.got(kind)).collect();
+    let there: Vec<&Got> = got.iter().flatten().collect();
+    if there.is_empty() {
+        return None;
+    }
+    let rate = |amount: fn(&Got) -> f64| {
+        let each = got.iter().zip(shares).map(|(got, (_, span))| match got {
+            Some(got) if !span.is_zero() => amount(got) / span.as_secs_f64(),
+            _ => 0.0,
+        });
+        round(each.sum::<f64>() / shares.len() as f64, 6)
+    };
+    let responses: Vec<_> = there.iter().map(|got| &got.response).collect();
+    Some(KindRun {
+        requests: there.iter().map(|got| got.requests).sum(),
+        iops: rate(|got| got.requests as f64),
+        throughput_mb_s: rate(|got| got.bytes as f64 / 1e6),
+        response_ms: spread(&responses),
+    })
+}
+
+/// The reads and the writes of whole runs, apart.
+pub fn kinds(measured: &[&Measured]) -> [Option<KindRun>; 2] {
+    let shares: Vec<(Share<'_>, Nanos)> = measured
+        .iter()
+        .map(|one| {
+            let of = one.origins.iter().collect();
+            (Share { of }, one.span())
+        })
+        .collect();
+    [Kind::Read, Kind::Write].map(|of| kind(&shares, of))
+}
+
+/// What each name got.
+pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
+    let texts = names.texts();
+    // By name, by repeat.
+    let mut shares = vec![vec![Share::default(); measured.len()]; texts.len()];
+    for (repeat, one) in measured.iter().enumerate() {
+        for origin in &one.origins {
+            let share = names
+                .place(&origin.origin)
+                .and_then(|at| shares.get_mut(at));
+            if let Some(share) = share {
+                share[repeat].of.push(origin);
+            }
+        }
+    }
+    let rows = texts.iter().zip(shares).enumerate();
+    rows.filter_map(|(at, (name, shares))| {
+        let all = || shares.iter().flat_map(|share| &share.of);
+        // A host that has written nothing back has nothing to show.
+        if *name == WRITE_BACK && all().next().is_none() {
+            return None;
+        }
+        let spans: Vec<(Share<'_>, Nanos)> = shares
+            .iter()
+            .map(|share| (share.clone(), share.span()))
+            .collect();
+        let processes = shares.iter().map(|share| {
+            let mut processes: Vec<u32> = share.of.iter().map(|of| of.origin.process).collect();
+            processes.sort_unstable();
+            processes.dedup();
+            processes.len()
+        });
+        let any = kind(&spans, Kind::Any).unwrap_or_default();
+        Some(NamedRun {
+            name: (*name).to_owned(),
+            program: match names {
+                Names::Programs(_) if *name != WRITE_BACK => at as u32 + 1,
+                _ => all()
+                    .map(|of| u32::from(of.origin.program))
+                    .max()
+                    .unwrap_or(0),
+            },
+            processes: processes.max().unwrap_or(0) as u32,
+            requests: any.requests,
+            iops: any.iops,
+            throughput_mb_s: any.throughput_mb_s,
+            response_ms: any.response_ms,
+            unfinished: all().map(|of| of.unfinished).sum(),
+            oldest_unfinished_ms: oldest(all().map(|of| of.oldest_unfinished)),
+            of_reads: kind(&spans, Kind::Read),
+            of_writes: kind(&spans, Kind::Write),
+        })
+    })
+    .collect()
+}

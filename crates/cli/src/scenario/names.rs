@@ -1,0 +1,268 @@
+//! What workloads and programs are called: in tables, CSV and pictures each has rows of its own.
+
+use super::Group;
+use super::tree::{Section, TreeError};
+use headtime_units::Bytes;
+use headtime_workload::SizeDistribution;
+
+/// The most letters of a name: it stands in front of a row.
+const LETTERS_MAX: usize = 64;
+/// The row of everything together.
+pub const WHOLE: &str = "all";
+/// What the host writes back of pages that programs have written.
+pub const WRITE_BACK: &str = "write-back";
+
+/// The key `name` of a workload or program, if it is given.
+///
+/// # Errors
+///
+/// If it could not be told apart in a table, or is what results call something else.
+pub(super) fn name(section: &mut Section<'_>) -> Result<Option<String>, TreeError> {
+    let Some(name) = section.text("name")? else {
+        return Ok(None);
+    };
+    match problem(name) {
+        None => Ok(Some(name.to_owned())),
+        Some(problem) => {
+            // What cannot be seen is not to stand in the message as it is.
+            let shown: String = name.chars().take(LETTERS_MAX).collect();
+            Err(section.error("name", format!("{shown:?}: {problem}")))
+        }
+    }
+}
+
+/// What is wrong with a name.
+fn problem(name: &str) -> Option<String> {
+    let letters = name.chars().count();
+    if letters == 0 || letters > LETTERS_MAX {
+        return Some(format!("allowed are 1 to {LETTERS_MAX} letters"));
+    }
+    if name.chars().any(is_invisible) {
+        return Some("allowed are letters that can be seen, and single blanks".to_owned());
+    }
+    if name.trim() != name || name.contains("  ") {
+        return Some("allowed are single blanks between words".to_owned());
+    }
+    let numbered = |kind: &str| {
+        let rest = name
+            .strip_prefix(kind)
+            .and_then(|rest| rest.strip_prefix(' '));
+        rest.is_some_and(|rest| rest.parse::<u64>().is_ok())
+    };
+    if [WHOLE, WRITE_BACK].contains(&name) || numbered("process") || numbered("device") {
+        return Some("is what results call something else; allowed is any other".to_owned());
+    }
+    None
+}
+
+/// Letters that a terminal, a table or a picture does not show, or that turn others round.
+fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || (letter != ' ' && letter.is_whitespace())
+        || matches!(letter,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Refuses a name that an earlier one of `names` has.
+pub(super) fn is_new(
+    section: &Section<'_>,
+    name: &Option<String>,
+    names: &[Option<String>],
+) -> Result<(), TreeError> {
+    match name {
+        Some(given) if names.contains(name) => {
+            let problem = format!("{given:?} is the name of another already; allowed is any other");
+            Err(section.error("name", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names of groups of processes: those given, else what they do.
+pub fn of_groups(groups: &[Group]) -> Vec<String> {
+    let wanted = groups.iter().map(|group| match &group.name {
+        Some(name) => Wanted::Given(name.clone()),
+        None => Wanted::Numbered(described(group), "#"),
+    });
+    different(wanted.collect())
+}
+
+/// The names of programs, of which each entry gives its own name, that of its benchmark, and how
+/// many programs it makes.
+pub fn of_programs(entries: &[(Option<&str>, &str, usize)]) -> Vec<String> {
+    let mut wanted = Vec::new();
+    for (name, benchmark, count) in entries {
+        match name {
+            Some(name) if *count == 1 => wanted.push(Wanted::Given((*name).to_owned())),
+            Some(name) => {
+                wanted.extend((0..*count).map(|_| Wanted::Numbered((*name).to_owned(), "")))
+            }
+            None => {
+                wanted.extend((0..*count).map(|_| Wanted::Numbered((*benchmark).to_owned(), "")))
+            }
+        }
+    }
+    different(wanted)
+}
+
+/// What somebody is to be called.
+enum Wanted {
+    /// Exactly so.
+    Given(String),
+    /// So if nobody else is; otherwise with a number, behind this.
+    Numbered(String, &'static str),
+}
+
+/// Names that differ from each other.
+fn different(wanted: Vec<Wanted>) -> Vec<String> {
+    let text = |one: &Wanted| match one {
+        Wanted::Given(name) | Wanted::Numbered(name, _) => name.clone(),
+    };
+    let texts: Vec<String> = wanted.iter().map(text).collect();
+    let given: Vec<String> = wanted
+        .iter()
+        .filter(|one| matches!(one, Wanted::Given(_)))
+        .map(text)
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    for (one, text) in wanted.iter().zip(&texts) {
+        let name = match one {
+            Wanted::Given(name) => name.clone(),
+            Wanted::Numbered(name, _)
+                if texts.iter().filter(|other| *other == text).count() == 1 =>
+            {
+                name.clone()
+            }
+            Wanted::Numbered(name, mark) => (1..)
+                .map(|number| format!("{name} {mark}{number}"))
+                .find(|name| !names.contains(name) && !given.contains(name))
+                .expect("there are more numbers than names"),
+        };
+        names.push(name);
+    }
+    names
+}
+
+/// What a group of processes does, in a few words.
+fn described(group: &Group) -> String {
+    let process = &group.process;
+    let shares = (process.sequential_share, process.local_share);
+    let way = match shares {
+        (0.0, 0.0) => "random",
+        (1.0, _) => "sequential",
+        (_, 1.0) => "local",
+        _ => "mixed",
+    };
+    let short = |size: Bytes| size.to_string();
+    let size = match process.size {
+        SizeDistribution::Constant(size) => short(size),
+        SizeDistribution::Uniform(from, to) => format!("{}..{}", short(from), short(to)),
+        SizeDistribution::Exponential(mean) => format!("~{}", short(mean)),
+    };
+    let what = match process.read_share {
+        1.0 => "reads",
+        0.0 => "writes",
+        _ => "reads and writes",
+    };
+    format!("{way} {size} {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_workload::ProcessSpec;
+
+    fn group(name: Option<&str>, change: impl Fn(&mut ProcessSpec)) -> Group {
+        let mut process = ProcessSpec::default();
+        change(&mut process);
+        Group {
+            name: name.map(str::to_owned),
+            processes: 1,
+            process,
+        }
+    }
+
+    #[test]
+    fn groups_without_a_name_are_called_by_what_they_do() {
+        let groups = [
+            group(None, |_| {}),
+            group(Some("web"), |_| {}),
+            group(None, |process| process.read_share = 0.5),
+            group(None, |process| process.sequential_share = 1.0),
+            group(None, |_| {}),
+            group(None, |process| {
+                process.local_share = 0.5;
+                process.size = SizeDistribution::Exponential(Bytes(8192));
+                process.read_share = 0.0;
+            }),
+            // Somebody took the name of the second of the first.
+            group(Some("random 4KiB reads #2"), |_| {}),
+        ];
+        assert_eq!(
+            of_groups(&groups),
+            [
+                "random 4KiB reads #1",
+                "web",
+                "random 4KiB reads and writes",
+                "sequential 4KiB reads",
+                "random 4KiB reads #3",
+                "mixed ~8KiB writes",
+                "random 4KiB reads #2",
+            ]
+        );
+    }
+
+    #[test]
+    fn programs_that_are_several_are_numbered() {
+        let names = of_programs(&[
+            (None, "par-read", 2),
+            (Some("mail"), "postmark", 2),
+            (None, "grep", 1),
+            (Some("mail 2"), "grep", 1),
+            (None, "par-read", 1),
+        ]);
+        assert_eq!(
+            names,
+            [
+                "par-read 1",
+                "par-read 2",
+                "mail 1",
+                "mail 3",
+                "grep",
+                "mail 2",
+                "par-read 3"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_that_are_none() {
+        for name in ["web", "Ünïcode Größe", "a, \"b\"; c", "x"] {
+            assert_eq!(problem(name), None, "{name}");
+        }
+        assert_eq!(problem(&"ü".repeat(64)), None);
+        let long = "x".repeat(65);
+        for name in [
+            "",
+            " ",
+            "a ",
+            " a",
+            "a  b",
+            "a\tb",
+            "a\nb",
+            "\u{7}",
+            "a\u{200b}",
+            "\u{202e}b",
+            "a\u{a0}b",
+            "all",
+            "write-back",
+            "process 12",
+            "device 0",
+            &long,
+        ] {
+            assert!(problem(name).is_some(), "{name:?}");
+        }
+        assert_eq!(problem("process mail"), None);
+    }
+}
