@@ -123,7 +123,8 @@ fn source(scenario: &Scenario, disk: DiskSize) -> Option<Box<dyn Source>> {
 fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Option<Box<dyn Source>> {
     let mut builder = HostBuilder::new(programs.host.clone(), disk).ok()?;
     let mut next = 1;
-    for benchmark in &programs.benchmarks {
+    for program in &programs.entries {
+        let benchmark = &program.benchmark;
         // What would take memory, or a while to work out, takes it in words of others too.
         if !is_small(benchmark) || next > 50 {
             return None;
