@@ -319,10 +319,10 @@ macro_rules! head {
     };
 }
 
-const HEAD: [Column; 9] = head!("s", "s", |_, time| time;
-    seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle);
-const SHARES: [Column; 9] = head!("pct", "%", share;
-    seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle);
+const HEAD: [Column; 11] = head!("s", "s", |_, time| time;
+    seek, switch, rotation, transfer, overhead, read_ahead, destage, read_modify_write, waiting, held, idle);
+const SHARES: [Column; 11] = head!("pct", "%", share;
+    seek, switch, rotation, transfer, overhead, read_ahead, destage, read_modify_write, waiting, held, idle);
 
 /// A part of the head time in % of all of it.
 fn share(run: &Run, time: f64) -> f64 {

@@ -656,7 +656,9 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
             overhead: parts(Part::Overhead),
             read_ahead: parts(Part::ReadAhead),
             destage: parts(Part::Destage),
+            read_modify_write: parts(Part::ReadModifyWrite),
             waiting: parts(Part::Waiting),
+            held: parts(Part::Held),
             idle: parts(Part::Idle),
         },
         ci95: (made.len() > 1).then_some(Confidence {

@@ -151,15 +151,19 @@ pub struct HeadTime {
     pub read_ahead: f64,
     /// Writing what the host was told is written.
     pub destage: f64,
-    /// At rest by choice while requests are pending.
+    /// Reading the rest of sectors of the medium that are written in part, and coming back to them.
+    pub read_modify_write: f64,
+    /// At rest by the choice of the scheduler, which has requests.
     pub waiting: f64,
+    /// At rest while requests are kept back for order, or until others join them.
+    pub held: f64,
     /// At rest.
     pub idle: f64,
 }
 
 impl HeadTime {
     /// The parts in the order of [`crate::plot::PARTS`].
-    pub fn parts(&self) -> [f64; 9] {
+    pub fn parts(&self) -> [f64; 11] {
         let HeadTime {
             seek,
             switch,
@@ -168,11 +172,23 @@ impl HeadTime {
             overhead,
             read_ahead,
             destage,
+            read_modify_write,
             waiting,
+            held,
             idle,
         } = *self;
         [
-            seek, switch, rotation, transfer, overhead, read_ahead, destage, waiting, idle,
+            seek,
+            switch,
+            rotation,
+            transfer,
+            overhead,
+            read_ahead,
+            destage,
+            read_modify_write,
+            waiting,
+            held,
+            idle,
         ]
     }
 }

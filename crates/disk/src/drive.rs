@@ -33,7 +33,7 @@ use crate::profile::{Profile, Spec};
 use crate::queue::Queue;
 use ahead::Ahead;
 use bus::{Bus, Piece};
-use headtime_sched::Op;
+use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use noise::Noise;
 use std::collections::VecDeque;
@@ -203,7 +203,7 @@ pub struct Drive {
     /// sector behind.
     parts: VecDeque<(Time, Lba)>,
     last_was_read: bool,
-    pending: bool,
+    backlog: Backlog,
     /// Flushes that wait: nothing new gets into the buffer before them.
     flushes: u32,
     /// All that wait are writes for which there is no room until a command completes.
@@ -258,7 +258,7 @@ impl Drive {
             writing: None,
             parts: VecDeque::new(),
             last_was_read: true,
-            pending: false,
+            backlog: Backlog::Nothing,
             flushes: 0,
             no_room: false,
             pieces: Vec::new(),
@@ -387,17 +387,17 @@ impl Drive {
         })
     }
 
-    /// Tells the drive whether the host holds requests back, for the account of the arm's time: an
-    /// arm at rest is then waiting, not idle.
+    /// Tells the drive why requests that the host has are not here, for the account of the time in which
+    /// the arm is at rest.
     ///
     /// # Panics
     ///
     /// If time goes backwards.
-    pub fn note_pending(&mut self, now: Time, pending: bool) {
-        if pending != self.pending {
+    pub fn note_pending(&mut self, now: Time, backlog: Backlog) {
+        if backlog != self.backlog {
             self.advance(now);
             self.settle(now);
-            self.pending = pending;
+            self.backlog = backlog;
         }
     }
 

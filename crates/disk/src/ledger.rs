@@ -15,8 +15,14 @@
 //!
 //! *Switch* is a head switch and the skew that hides it; the dead time of a zero-latency access is
 //! *rotation*. The movements of the arm for data that no command waits for, written back from the
-//! buffer, are *destage* as a whole. *Waiting* is an arm at rest although the host has requests
-//! pending, which it chose not to send.
+//! buffer, are *destage* as a whole; but what it costs to read the rest of a sector of the medium of which
+//! a part is written is *read-modify-write*, whoever writes: from the first of that reading until the
+//! head is there again.
+//!
+//! An arm at rest although the host has requests pending is *waiting* if the scheduler chose not to send
+//! one, and *held* if the host's queue keeps them back whatever the scheduler: for order, or until others
+//! join them. If only the drive's own work keeps them out, as many commands as the host sends at a time
+//! being in it already, that is *overhead*.
 
 use headtime_units::{Lba, Nanos, Time};
 
@@ -37,15 +43,19 @@ pub enum Part {
     ReadAhead,
     /// Writing what the host was told is written.
     Destage,
-    /// At rest while the host holds requests back.
+    /// Reading the rest of a sector of the medium that is written in part, and coming back to it.
+    ReadModifyWrite,
+    /// At rest by the choice of the scheduler, which has requests.
     Waiting,
+    /// At rest while requests are kept back for order, or until others join them.
+    Held,
     /// At rest.
     Idle,
 }
 
 impl Part {
     /// All parts, in the order of the columns of a report.
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 11] = [
         Part::Seek,
         Part::Switch,
         Part::Rotation,
@@ -53,7 +63,9 @@ impl Part {
         Part::Overhead,
         Part::ReadAhead,
         Part::Destage,
+        Part::ReadModifyWrite,
         Part::Waiting,
+        Part::Held,
         Part::Idle,
     ];
 
@@ -67,7 +79,9 @@ impl Part {
             Part::Overhead => "overhead",
             Part::ReadAhead => "read-ahead",
             Part::Destage => "destage",
+            Part::ReadModifyWrite => "read-modify-write",
             Part::Waiting => "waiting",
+            Part::Held => "held",
             Part::Idle => "idle",
         }
     }
@@ -88,9 +102,10 @@ impl HeadTime {
         self.0.iter().copied().sum()
     }
 
-    /// What is neither waiting nor idle.
+    /// What is neither waiting, held nor idle.
     pub fn busy(&self) -> Nanos {
-        self.total() - self.get(Part::Waiting) - self.get(Part::Idle)
+        let rest = [Part::Waiting, Part::Held, Part::Idle].map(|part| self.get(part));
+        self.total() - rest.into_iter().sum()
     }
 
     /// What has come to this since `earlier`, part by part.

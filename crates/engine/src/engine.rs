@@ -7,7 +7,7 @@ use crate::merge::{End, Likeness, Touching, alike};
 use crate::order::Order;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{
-    Class, Dispatch, Flags, Foretold, Op, Origin, Partners, Request, Scheduler, Tag,
+    Backlog, Class, Dispatch, Flags, Foretold, Op, Origin, Partners, Request, Scheduler, Tag,
 };
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
@@ -374,6 +374,18 @@ impl<S: Scheduler> Engine<S> {
             + usize::from(self.committed.is_some())
             + self.order.held()
             + self.behind_flush.len()
+    }
+
+    /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
+    pub fn backlog(&self) -> Backlog {
+        let room = self.in_flight < self.config.depth;
+        let queued = self.scheduler.queued() > 0 || self.committed.is_some();
+        match (queued, self.idle_until.is_some() && room) {
+            (true, true) => Backlog::Chosen,
+            (true, false) if self.plugged_until.is_none() => Backlog::Busy,
+            _ if self.waiting() > 0 => Backlog::Held,
+            _ => Backlog::Nothing,
+        }
     }
 
     /// Whether nothing is queued, held or in flight.

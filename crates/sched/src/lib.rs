@@ -66,7 +66,7 @@ pub use noop::Noop;
 pub use policy::{Built, Knowledge, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Value};
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
-pub use request::{Class, Flags, Op, Origin, Request, Tag};
+pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};
 pub use seam::{Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WorkConserving};
 pub use sorted_map::SortedMap;

@@ -42,6 +42,20 @@ impl Op {
     }
 }
 
+/// Why requests that the host has are not in the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Backlog {
+    /// There are none.
+    #[default]
+    Nothing,
+    /// The drive has as many commands as it is to have at a time.
+    Busy,
+    /// The scheduler has some, and chose to wait.
+    Chosen,
+    /// The queue keeps them back, whatever the scheduler: for order, or until others join them.
+    Held,
+}
+
 /// Properties of a request beyond its operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u8);

@@ -7,7 +7,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
+use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
 use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::estimate::HeadTimeEstimate;
@@ -101,10 +101,10 @@ fn estimate(criterion: &mut Criterion) {
                 let extent = Extent::at(cookie * 7919 % (1 << 19) * 1024, sectors);
                 let request = Request::new(Tag(0), Op::Read, extent, now);
                 estimate.issue(now, &request);
-                estimate.pending(now, false);
+                estimate.pending(now, Backlog::Nothing);
                 now += Nanos::from_millis(12);
                 estimate.completed(now, Tag(0));
-                estimate.pending(now, false);
+                estimate.pending(now, Backlog::Nothing);
             });
         });
     }

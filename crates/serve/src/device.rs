@@ -4,7 +4,7 @@ use crate::backing::{Lost, Made};
 use crate::request::{Data, Failure};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
-use headtime_sched::{Request, Tag};
+use headtime_sched::{Backlog, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -117,8 +117,8 @@ pub trait Device {
         None
     }
 
-    /// Whether requests wait while the device has room, for the account of the arm's time.
-    fn note_pending(&mut self, _now: Time, _pending: bool) {}
+    /// Why requests wait, for the account of the time in which the arm is at rest.
+    fn note_pending(&mut self, _now: Time, _backlog: Backlog) {}
 
     /// Makes something happen that does not happen by itself. Returns how many sectors of completed
     /// writes that has cost, which had not reached the medium: 0 unless the power was cut.

@@ -51,7 +51,7 @@ use bytes::has_bytes;
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Backlog, Flags, Op, Request, Tag};
 use headtime_units::{Nanos, Sectors, Time};
 use pieces::Pieces;
 use rustix::io::Errno;
@@ -470,9 +470,9 @@ impl Device for Emulated {
         Some(self.drive.head_time(now))
     }
 
-    fn note_pending(&mut self, now: Time, pending: bool) {
+    fn note_pending(&mut self, now: Time, backlog: Backlog) {
         let now = self.advance(now);
-        self.drive.note_pending(now, pending);
+        self.drive.note_pending(now, backlog);
     }
 
     fn control(&mut self, now: Time, what: &Control) -> Result<Sectors, ControlError> {

@@ -12,10 +12,11 @@
 //!   └─ as the profile says ─────┘                                    └──────────┴─► overhead ─┘
 //! ```
 //!
-//! Every instant is one of the seven [`PARTS`], in the meaning of [`headtime_disk::ledger`]; reading
+//! Every instant is one of the eight [`PARTS`], in the meaning of [`headtime_disk::ledger`]; reading
 //! ahead and destaging cannot be seen.
 //!
-//! - Nothing in the device: *waiting* if requests are pending, else *idle*.
+//! - Nothing in the device: *waiting* if the scheduler has requests, *held* if the queue keeps them back for
+//!   order, else *idle*.
 //! - Several commands in the device: the order in which they complete is taken for the order in which
 //!   they are served, each from the completion before (or from when it was issued, if that is later)
 //!   to its own. What lies before that goes to the next one to complete. Those that were queued there
@@ -47,17 +48,18 @@ mod tests;
 use headtime_disk::ledger::Part;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Access, Model};
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Backlog, Flags, Op, Request, Tag};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// The parts that an estimate knows, in the order of reports.
-pub const PARTS: [Part; 7] = [
+pub const PARTS: [Part; 8] = [
     Part::Seek,
     Part::Switch,
     Part::Rotation,
     Part::Transfer,
     Part::Overhead,
     Part::Waiting,
+    Part::Held,
     Part::Idle,
 ];
 
@@ -134,7 +136,7 @@ pub struct HeadTimeEstimate {
     settled: Time,
     /// Time of the last call.
     now: Time,
-    pending: bool,
+    backlog: Backlog,
     /// By tag.
     commands: Vec<Option<Command>>,
     in_device: usize,
@@ -156,7 +158,7 @@ impl HeadTimeEstimate {
             account: EstimatedHeadTime::default(),
             settled: Time::ZERO,
             now: Time::ZERO,
-            pending: false,
+            backlog: Backlog::Nothing,
             commands: Vec::new(),
             in_device: 0,
             track: model.layout().home(),
@@ -202,11 +204,11 @@ impl HeadTimeEstimate {
         }
     }
 
-    /// Whether requests wait, from `now` on.
-    pub fn pending(&mut self, now: Time, pending: bool) {
-        if pending != self.pending {
+    /// Why requests wait, from `now` on.
+    pub fn pending(&mut self, now: Time, backlog: Backlog) {
+        if backlog != self.backlog {
             self.advance(now);
-            self.pending = pending;
+            self.backlog = backlog;
         }
     }
 
@@ -222,9 +224,11 @@ impl HeadTimeEstimate {
     fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         if self.in_device == 0 {
-            let part = match self.pending {
-                true => Part::Waiting,
-                false => Part::Idle,
+            let part = match self.backlog {
+                Backlog::Nothing => Part::Idle,
+                Backlog::Busy => Part::Overhead,
+                Backlog::Chosen => Part::Waiting,
+                Backlog::Held => Part::Held,
             };
             self.charge(part, self.now - self.settled);
         }

@@ -8,7 +8,7 @@ use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Ge
 use crate::request::{Failure, Kind};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
-use headtime_sched::{Op, Request, Tag};
+use headtime_sched::{Backlog, Op, Request, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -247,8 +247,8 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.head_time(now)
     }
 
-    fn note_pending(&mut self, now: Time, pending: bool) {
-        self.inner.note_pending(now, pending);
+    fn note_pending(&mut self, now: Time, backlog: Backlog) {
+        self.inner.note_pending(now, backlog);
     }
 
     fn control(&mut self, now: Time, what: &Control) -> Result<Sectors, ControlError> {

@@ -486,7 +486,7 @@ impl<'a> World<'a> {
                 }
             }
         }
-        self.drive.note_pending(now, self.engine.waiting() > 0);
+        self.drive.note_pending(now, self.engine.backlog());
         if let Some(log) = &mut self.log {
             log.flush_if_full();
         }

@@ -1,12 +1,14 @@
 //! What a run reports: starvation shows, and a limit that is not reached changes nothing.
 
+use headtime_disk::Part;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
-use headtime_engine::Config;
-use headtime_sched::{Scheduler, Spec, WaitStats};
+use headtime_engine::{Config, Plug};
+use headtime_sched::{Flags, Scheduler, Spec, WaitStats};
 use headtime_sim::{Report, RunError, Setup, Swap, run};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -207,4 +209,98 @@ fn kinds_of_requests_add_up_to_all() {
     }
     assert_eq!((requests, bytes), (measured.requests, measured.bytes));
     assert_eq!(reads, measured.reads);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A scheduler that never waits has no time of waiting, whatever holds requests back; and every instant
+    /// of the arm belongs to one part.
+    #[test]
+    fn only_who_chooses_to_wait_waits(
+        scheduler in prop::sample::select(vec!["noop", "deadline", "clook", "sstf"]),
+        name in prop::sample::select(vec!["wd5000aaks", "exos-x18", "atlas10k"]),
+        depth in 1..4_u32,
+        (plug, ahead) in any::<(bool, bool)>(),
+        read_share in 0.0..1.0,
+        preflush in any::<bool>(),
+        outstanding in 1..4_u32,
+        think in 0..20_u64,
+        spread in 1..200_u64,
+        seed in any::<u64>(),
+    ) {
+        let process = ProcessSpec {
+            pacing: Pacing::Closed {
+                think: TimeDistribution::Uniform(Nanos::ZERO, Nanos::from_millis(think)),
+                outstanding,
+            },
+            read_share,
+            write_flags: if preflush { Flags::PREFLUSH } else { Flags::NONE },
+            // Near each other, so that some overlap.
+            range: Some((Bytes(0), Bytes(spread * 65_536))),
+            size: "uniform(4KiB..64KiB)".parse().expect("a distribution"),
+            ..ProcessSpec::default()
+        };
+        let workload = SyntheticSpec {
+            count: Some(150),
+            ..SyntheticSpec::alike(seed, 3, &process)
+        };
+        let profile = profile::by_name(name).expect("shipped");
+        let profile = profile.with(|spec| spec.queue.depth = spec.queue.depth.max(4)).expect("in range");
+        let sector = profile.geometry.sector_bytes;
+        let mut source = Synthetic::new(&workload, profile.geometry.capacity, sector).expect("in range");
+        let config = Config {
+            depth,
+            commit_ahead: ahead,
+            plug: plug.then_some(Plug::LINUX_2_6),
+            ..Config::default()
+        };
+        let setup = Setup::new(Drive::new(&profile, seed), config, build(scheduler), &mut source);
+        let report = run(setup).expect("runs");
+        prop_assert_eq!(report.head_time.total(), report.simulated);
+        prop_assert_eq!(report.head_time.get(Part::Waiting), Nanos::ZERO);
+        if !plug && !preflush && read_share == 1.0 {
+            prop_assert_eq!(report.head_time.get(Part::Held), Nanos::ZERO);
+        }
+    }
+}
+
+/// Behind barriers the arm rests, and that is not the scheduler's doing; one that waits has time of waiting.
+#[test]
+fn time_behind_barriers_is_held() {
+    let workload = |flags| {
+        let process = ProcessSpec {
+            read_share: 0.5,
+            write_flags: flags,
+            ..ProcessSpec::default()
+        };
+        SyntheticSpec {
+            count: Some(300),
+            ..SyntheticSpec::alike(3, 8, &process)
+        }
+    };
+    let parts = |scheduler, flags| {
+        let head_time = simulate(scheduler, &workload(flags), |_| {}).head_time;
+        [Part::Waiting, Part::Held].map(|part| head_time.get(part))
+    };
+    let [waiting, held] = parts("noop", Flags::PREFLUSH);
+    assert_eq!(waiting, Nanos::ZERO);
+    assert!(held > Nanos::from_millis(5), "{held}");
+    assert_eq!(parts("noop", Flags::NONE), [Nanos::ZERO; 2]);
+    let readers = ProcessSpec {
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::from_micros(500)),
+            outstanding: 1,
+        },
+        sequential_share: 1.0,
+        ..ProcessSpec::default()
+    };
+    let readers = SyntheticSpec {
+        count: Some(300),
+        ..SyntheticSpec::alike(3, 2, &readers)
+    };
+    let head_time = simulate("anticipatory", &readers, |_| {}).head_time;
+    let [waiting, held] = [Part::Waiting, Part::Held].map(|part| head_time.get(part));
+    assert!(waiting > Nanos::from_millis(5), "{waiting}");
+    assert_eq!(held, Nanos::ZERO);
 }

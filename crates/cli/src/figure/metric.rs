@@ -175,7 +175,7 @@ pub const METRICS: &[Metric] = &[
         help: "rotational latency as a share of the time in which the arm is busy",
         of: |run| {
             let time = &run.head_time;
-            let busy = time.parts().iter().sum::<f64>() - time.idle - time.waiting;
+            let busy = time.parts().iter().sum::<f64>() - time.idle - time.waiting - time.held;
             (busy > 0.0).then(|| 100.0 * time.rotation / busy)
         },
     },

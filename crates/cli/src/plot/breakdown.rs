@@ -48,7 +48,10 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
             svg.rect(from, y, to - from, BAR, colour);
             let share = format!("{:.0}", 100.0 * time / sum);
             if to - from > Style::SMALL.width(&share) + 4.0 {
-                let dark = matches!(*name, "seek" | "transfer" | "read-ahead" | "destage");
+                let dark = matches!(
+                    *name,
+                    "seek" | "transfer" | "read-ahead" | "destage" | "read-modify-write"
+                );
                 let fill = if dark { "#ffffff" } else { INK };
                 let style = Style {
                     fill,

@@ -153,7 +153,7 @@ fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64
     for mark in &run.marks {
         let came_from = head;
         // A command is processed before the arm moves, and an arm at rest is where it was.
-        if !matches!(PARTS[mark.part].0, "overhead" | "waiting" | "idle") {
+        if !matches!(PARTS[mark.part].0, "overhead" | "waiting" | "held" | "idle") {
             head = mark.address;
         }
         if mark.to <= window.0 || mark.from >= window.1 {
@@ -174,11 +174,11 @@ fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64
         }
     }
     // What matters most comes last, so that it lies on top.
-    for part in [8, 7, 0, 5, 6, 4, 1, 2, 3] {
+    for part in [10, 9, 8, 0, 5, 6, 7, 4, 1, 2, 3] {
         let (name, colour) = PARTS[part];
         let width = match name {
             "seek" => 0.9,
-            "idle" | "waiting" => 2.0,
+            "idle" | "waiting" | "held" => 2.0,
             _ => 4.0,
         };
         svg.path(&paths[part], colour, width, "");

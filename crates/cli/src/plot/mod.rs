@@ -23,7 +23,7 @@ const WIDTH: f64 = 1000.0;
 const EDGE: f64 = 20.0;
 
 /// What the head does, as a plot names and colours it; in the order of a report's columns.
-pub const PARTS: [(&str, &str); 9] = [
+pub const PARTS: [(&str, &str); 11] = [
     ("seek", "#d55e00"),
     ("switch", "#f0e442"),
     ("rotation", "#56b4e9"),
@@ -31,7 +31,9 @@ pub const PARTS: [(&str, &str); 9] = [
     ("overhead", "#cc79a7"),
     ("read-ahead", "#0072b2"),
     ("destage", "#5b3a1e"),
+    ("read-modify-write", "#882255"),
     ("waiting", "#e69f00"),
+    ("held", "#999933"),
     ("idle", "#cccccc"),
 ];
 
@@ -284,7 +286,7 @@ mod tests {
                     )
                 })
                 .collect(),
-            parts: [seek * 1e3, 0.1, 4.0, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0],
+            parts: [seek * 1e3, 0.1, 4.0, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
             shares: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use super::{Command, Drive, Hit, Slot};
 use crate::ledger::Part;
 use crate::profile::WriteBack;
 use crate::queue::{Target, Waiting};
-use headtime_sched::Op;
+use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Time, Track};
 
 /// The next thing that happens.
@@ -74,14 +74,13 @@ impl Drive {
         if self.bring_ahead(now).is_some() {
             self.ledger.rest(now, Part::ReadAhead);
         }
-        self.ledger.rest(
-            now,
-            if self.pending {
-                Part::Waiting
-            } else {
-                Part::Idle
-            },
-        );
+        let part = match self.backlog {
+            Backlog::Nothing => Part::Idle,
+            Backlog::Busy => Part::Overhead,
+            Backlog::Chosen => Part::Waiting,
+            Backlog::Held => Part::Held,
+        };
+        self.ledger.rest(now, part);
     }
 
     /// Accounts for the time up to `now` and drops what was planned from there.

@@ -168,17 +168,21 @@ impl Drive {
         let error = self.seek_error(from, whole.start, Op::Write);
         if whole != extent {
             // The arm stays where it has read; the write of the same sectors comes a turn later.
+            let mut first = true;
             let walk = self
                 .mechanics
                 .walk(&self.layout, from, begin, whole, Op::Read, false);
             for step in walk.with_seek_error(error) {
                 motion.add(&Taken::of(&step));
-                Taken::of(&step).enter(&mut self.ledger, destage);
+                // To get there is what the write would cost too.
+                let spare = if first { Spare::Sectors } else { Spare::All };
+                Taken::of(&step).enter_spare(&mut self.ledger, destage, spare);
+                first = false;
             }
             let from = motion.track;
-            self.write_fed(&mut motion, from, whole, feed, 0, destage);
+            self.write_fed(&mut motion, from, whole, feed, 0, destage, true);
         } else {
-            self.write_fed(&mut motion, from, whole, feed, error, destage);
+            self.write_fed(&mut motion, from, whole, feed, error, destage, false);
         }
         motion
     }
@@ -194,7 +198,9 @@ impl Drive {
         Extent::at(start, end.min(self.layout.capacity().get()) - start)
     }
 
-    /// Writes from where `motion` has come to, each sector when it has come over the bus.
+    /// Writes from where `motion` has come to, each sector when it has come over the bus; `again` if
+    /// the head has just been there to read them.
+    #[expect(clippy::too_many_arguments, reason = "what a write is, taken apart")]
     fn write_fed(
         &mut self,
         motion: &mut Motion,
@@ -203,6 +209,7 @@ impl Drive {
         feed: Option<Feed>,
         error: i64,
         destage: bool,
+        mut again: bool,
     ) {
         let begin = motion.end;
         let count = extent.len.get();
@@ -214,7 +221,7 @@ impl Drive {
                     .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
             for step in walk.with_seek_error(error) {
                 motion.add(&Taken::of(&step));
-                Taken::of(&step).enter(&mut self.ledger, destage);
+                Taken::of(&step).enter_written(&mut self.ledger, destage, &mut again);
                 self.written.passing(Passing {
                     extent: step.extent(),
                     from: step.transfer_begin(),
@@ -247,7 +254,7 @@ impl Drive {
                 ..Taken::of(&step)
             };
             motion.add(&taken);
-            taken.enter(&mut self.ledger, destage);
+            taken.enter_written(&mut self.ledger, destage, &mut again);
             self.written.passing(Passing {
                 extent: Extent::new(step.run.start, Sectors::new(u64::from(fits))),
                 from: due + wait,
@@ -274,6 +281,17 @@ fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
     }
     let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
     (lead / behind + 1).min(u64::from(len)) as u32
+}
+
+/// What of a step would not be, if no sector of the medium were written in part.
+#[derive(Clone, Copy, Debug)]
+enum Spare {
+    Nothing,
+    /// Coming to its sectors.
+    Way,
+    /// Its sectors passing under the head.
+    Sectors,
+    All,
 }
 
 /// The times of a step, as they were.
@@ -303,13 +321,38 @@ impl Taken {
 
     /// Plans it in the account.
     fn enter(&self, ledger: &mut Ledger, destage: bool) {
-        let part = |part| if destage { Part::Destage } else { part };
+        self.enter_spare(ledger, destage, Spare::Nothing);
+    }
+
+    /// Plans a step of a write in the account; if the head was there to read, the first one's way back
+    /// is for that.
+    fn enter_written(&self, ledger: &mut Ledger, destage: bool, again: &mut bool) {
+        let spare = match std::mem::take(again) {
+            true => Spare::Way,
+            false => Spare::Nothing,
+        };
+        self.enter_spare(ledger, destage, spare);
+    }
+
+    /// Plans it in the account, where `spare` of it is needed for sectors that are written in part.
+    fn enter_spare(&self, ledger: &mut Ledger, destage: bool, spare: Spare) {
+        let of = |spared: bool, part| match (spared, destage) {
+            (true, _) => Part::ReadModifyWrite,
+            (false, true) => Part::Destage,
+            (false, false) => part,
+        };
+        let way = matches!(spare, Spare::Way | Spare::All);
+        let sectors = matches!(spare, Spare::Sectors | Spare::All);
         let seek = self.begin + self.seek;
         let switch = seek + self.switch;
         let rotation = switch + self.rotation;
-        ledger.plan(seek, self.lba, part(Part::Seek));
-        ledger.plan(switch, self.lba, part(Part::Switch));
-        ledger.plan(rotation, self.lba, part(Part::Rotation));
-        ledger.plan(rotation + self.transfer, self.lba, part(Part::Transfer));
+        ledger.plan(seek, self.lba, of(way, Part::Seek));
+        ledger.plan(switch, self.lba, of(way, Part::Switch));
+        ledger.plan(rotation, self.lba, of(way, Part::Rotation));
+        ledger.plan(
+            rotation + self.transfer,
+            self.lba,
+            of(sectors, Part::Transfer),
+        );
     }
 }

@@ -7,7 +7,7 @@ use headtime_disk::profile::{
     FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, WriteBack, by_name,
 };
 use headtime_disk::{Command, Completion, Drive, Fault, Hit, Part, Profile};
-use headtime_sched::Op;
+use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
 
@@ -629,7 +629,8 @@ proptest! {
                 now = now.max(take(&mut drive, &mut waiting).at);
             }
             now += Nanos::from_nanos(pause);
-            drive.note_pending(now, kind % 3 == 0);
+            let backlog = [Backlog::Nothing, Backlog::Busy, Backlog::Chosen, Backlog::Held];
+            drive.note_pending(now, backlog[kind as usize % 4]);
             while drive.next_event().is_some_and(|at| at <= now) {
                 if let Some(completion) = drive.poll(now) {
                     let submitted = waiting.remove(&completion.tag).expect("completed once");

@@ -4,4 +4,5 @@ mod account;
 mod behaviour;
 mod common;
 mod faults;
+mod partial;
 mod written;

@@ -107,6 +107,20 @@ impl<S: Scheduler> World<S> {
                 self.in_drive.push(request.tag);
             }
         }
+        let (engine, full) = (
+            &self.engine,
+            self.in_drive.len() as u32 == self.engine.config.depth,
+        );
+        match engine.backlog() {
+            Backlog::Nothing => assert_eq!(engine.waiting(), 0),
+            Backlog::Busy => assert!(full && engine.waiting() > 0),
+            Backlog::Chosen => assert!(!full && engine.idle_until.is_some()),
+            Backlog::Held => {
+                assert!(
+                    engine.waiting() > engine.scheduler.queued() || engine.plugged_until.is_some()
+                );
+            }
+        }
     }
 
     fn step(&mut self, step: &Step) {

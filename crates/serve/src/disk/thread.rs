@@ -337,10 +337,10 @@ impl Thread {
                 Command::Finish(done) => self.finish(at, &done),
             }
         }
-        let waiting = self.engine.waiting() > 0;
-        self.device.note_pending(at, waiting);
+        let backlog = self.engine.backlog();
+        self.device.note_pending(at, backlog);
         if let Some(estimate) = &mut self.estimate {
-            estimate.pending(at, waiting);
+            estimate.pending(at, backlog);
         }
         if let Some(log) = &mut self.log {
             log.flush_if_full();

@@ -12,8 +12,8 @@ const RANDOM: u64 = 11;
 /// estimate has it.
 #[derive(Debug)]
 struct Shares {
-    truth: [f64; 7],
-    estimate: [f64; 7],
+    truth: [f64; 8],
+    estimate: [f64; 8],
 }
 
 impl Shares {
@@ -150,7 +150,7 @@ fn sequential_reads() {
             shares.check(&[Part::Seek, Part::Switch], 0.05);
             // A turn that is lost while the buffer covers it in part looks like transfer.
             shares.check(&[Part::Rotation], 0.1);
-            let data = |shares: &[f64; 7]| shares[3] + shares[4] + shares[6];
+            let data = |shares: &[f64; 8]| shares[3] + shares[4] + shares[7];
             assert!((data(&shares.truth) - data(&shares.estimate)).abs() < 0.1);
         }
     }
@@ -208,12 +208,15 @@ fn micros(estimate: &EstimatedHeadTime, part: Part) -> u64 {
 #[test]
 fn an_empty_device_rests_or_is_held_back() {
     let mut estimate = new();
-    estimate.pending(at(100), true);
-    estimate.pending(at(150), true);
-    estimate.pending(at(400), false);
+    estimate.pending(at(100), Backlog::Chosen);
+    estimate.pending(at(150), Backlog::Chosen);
+    estimate.pending(at(400), Backlog::Nothing);
+    estimate.pending(at(500), Backlog::Held);
+    estimate.pending(at(700), Backlog::Nothing);
     let account = estimate.account(at(1000));
-    assert_eq!(micros(&account, Part::Idle), 700);
+    assert_eq!(micros(&account, Part::Idle), 500);
     assert_eq!(micros(&account, Part::Waiting), 300);
+    assert_eq!(micros(&account, Part::Held), 200);
     assert_eq!(account.total(), Nanos::from_millis(1));
 }
 
@@ -223,7 +226,7 @@ fn a_flush_is_overhead() {
     let flush = Request::new(Tag(3), Op::Flush, Extent::at(0, 0), at(10));
     estimate.issue(at(10), &flush);
     // Pending requests are not held back while the device is busy.
-    estimate.pending(at(20), true);
+    estimate.pending(at(20), Backlog::Chosen);
     estimate.completed(at(20_010), Tag(3));
     let account = estimate.account(at(20_010));
     assert_eq!(micros(&account, Part::Overhead), 20_000);
@@ -311,7 +314,7 @@ enum Step {
     Issue(u32, Op, u64, u64, bool),
     Complete(u32),
     GiveUp(u32),
-    Pending(bool),
+    Pending(Backlog),
     Look,
 }
 
@@ -332,7 +335,13 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
             }),
         6 => tag.clone().prop_map(Step::Complete),
         1 => tag.prop_map(Step::GiveUp),
-        2 => any::<bool>().prop_map(Step::Pending),
+        2 => prop::sample::select(vec![
+            Backlog::Nothing,
+            Backlog::Busy,
+            Backlog::Chosen,
+            Backlog::Held,
+        ])
+        .prop_map(Step::Pending),
         2 => Just(Step::Look),
     ];
     let pause = prop_oneof![
