@@ -389,6 +389,14 @@ fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
             profile.geometry.sector_bytes
         ));
     }
+    let sectors = u64::from(profile.geometry.sectors_per_physical());
+    let (writes, partial) = script.partial_writes(sectors);
+    if partial > 0 {
+        notes.push(format!(
+            "{}: {partial} of {writes} writes do not begin and end with its sectors of {} bytes; the drive reads              the rest of those first, which takes a turn (read-modify-write in the head time)",
+            profile.name, profile.geometry.physical_sector_bytes
+        ));
+    }
 }
 
 /// What was assumed or changed while the trace was read.

@@ -61,7 +61,15 @@ pub struct Figures {
     pub written_bytes: u64,
     /// Reads and writes that begin where the one before them on the same device ends.
     pub sequential: u64,
+    /// Reads that do not begin and end at multiples of 4 KiB.
+    pub reads_off_4k: u64,
+    /// Writes that do not: a drive whose sectors are that large and that takes 512 bytes (512e) reads the
+    /// rest of the first or last of them before it writes it.
+    pub writes_off_4k: u64,
 }
+
+/// Sectors of 512 bytes in 4 KiB.
+const PER_4K: u64 = 8;
 
 /// How a time is distributed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,13 +127,17 @@ impl Figures {
 
     fn add(&mut self, request: &TraceRequest, sequential: bool) {
         let bytes = request.extent.len.bytes(TRACE_SECTOR);
+        let ends = [request.extent.start, request.extent.end()];
+        let off = ends.iter().any(|end| end.get() % PER_4K != 0);
         match request.op {
             Op::Read => {
                 self.reads += 1;
+                self.reads_off_4k += u64::from(off);
                 self.read_bytes = self.read_bytes.saturating_add(bytes);
             }
             Op::Write => {
                 self.writes += 1;
+                self.writes_off_4k += u64::from(off);
                 self.written_bytes = self.written_bytes.saturating_add(bytes);
             }
             Op::Flush => self.flushes += 1,
@@ -291,6 +303,9 @@ mod tests {
             (3, 2, 2)
         );
         assert_eq!(info.total.read_bytes, 25 * 512);
+        // 100 is no multiple of 8; 0 is, and 1 is not.
+        let off = (info.total.reads_off_4k, info.total.writes_off_4k);
+        assert_eq!(off, (3, 2));
         assert_eq!(info.total.mean_size(), Bytes(36 * 512 / 5));
         assert_eq!(info.total.read_share(), 0.6);
         assert_eq!(info.devices.len(), 2);

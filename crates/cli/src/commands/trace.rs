@@ -89,6 +89,7 @@ fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
             100.0 * total.sequential_share()
         ),
     ));
+    lines.push(("off 4 KiB", off_4k(total)));
     lines.push(("mean size", rounded_size(total.mean_size().0)));
     if let (Some(first), Some(last)) = (info.first, info.last) {
         let span = seconds(last - first);
@@ -256,6 +257,8 @@ struct FiguresJson {
     written_bytes: u64,
     mean_bytes: u64,
     sequential_share: f64,
+    reads_off_4k: u64,
+    writes_off_4k: u64,
 }
 
 #[derive(Serialize)]
@@ -297,6 +300,8 @@ impl FiguresJson {
             written_bytes: figures.written_bytes,
             mean_bytes: figures.mean_size().0,
             sequential_share: round(figures.sequential_share(), 6),
+            reads_off_4k: figures.reads_off_4k,
+            writes_off_4k: figures.writes_off_4k,
         }
     }
 }
@@ -555,6 +560,24 @@ pub(super) fn replay(args: Replay, context: &mut Context<'_>) -> Result<(), Faul
         return context.print(&scenario.to_toml());
     }
     compare(scenario, &args.output, args.log.as_deref(), context)
+}
+
+/// How many requests miss the borders of sectors of 4 KiB, and what that means.
+fn off_4k(total: &Figures) -> String {
+    let (reads, writes) = (total.reads_off_4k, total.writes_off_4k);
+    if reads + writes == 0 {
+        return "none: all reads and writes begin and end at multiples of it".to_owned();
+    }
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let first = match writes {
+        0 => "",
+        _ => "; a 512e one reads before it writes",
+    };
+    format!(
+        "reads {reads} ({:.1} %), writes {writes} ({:.1} %): a 4Kn drive cannot take them as they are{first}",
+        share(reads, total.reads),
+        share(writes, total.writes)
+    )
 }
 
 /// How many requests there are of each kind.

@@ -121,3 +121,53 @@ fn a_conversion_is_compressed_if_its_name_says_so() {
     assert!(text.contains("allowed is .gz"), "{text}");
     assert!(!Path::new(&packed).exists());
 }
+
+/// A trace whose writes miss the sectors of a 512e drive: `info` counts them, a replay says so, and the head
+/// time has what they cost. On a drive of 512-byte sectors they are writes like others.
+#[test]
+fn writes_that_miss_the_sectors_of_a_drive_are_counted_and_have_their_cost() {
+    let directory = scratch("off-4k");
+    let path = directory.join("vm.trace");
+    let lines = (0..60_u64).map(|number| {
+        // Each second write is 512 bytes off; so is one read.
+        let block = number * 100_000 * 8 + number % 2;
+        format!("{}.0 0 {block} 8 {}\n", number * 50, u8::from(number == 1))
+    });
+    std::fs::write(&path, lines.collect::<String>()).unwrap();
+    let path = path.to_str().unwrap();
+    let total = &json(&["trace", "info", path, "--format", "json"])["total"];
+    assert_eq!(
+        (&total["reads_off_4k"], &total["writes_off_4k"]),
+        (&1.into(), &29.into())
+    );
+    let text = stdout(&["trace", "info", path]);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("off 4 KiB"))
+        .unwrap();
+    assert!(
+        line.contains("reads 1 (100.0 %), writes 29 (49.2 %)"),
+        "{line}"
+    );
+    let replay = |drive: &str| {
+        let mut args = vec!["trace", "replay", path, "-p", drive, "--format", "json"];
+        // What is still in the buffer when the run ends would not show.
+        args.extend(["--set", "drive.override.cache.write_back=off"]);
+        let output = run(&args);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let time = number(&report["runs"][0]["head_time"]["read_modify_write"]);
+        (String::from_utf8(output.stderr).unwrap(), time)
+    };
+    let (said, time) = replay("exos-x18");
+    let says = "29 of 59 writes do not begin and end with its sectors of 4096 bytes";
+    assert!(said.contains(says), "{said}");
+    // A turn each, of 7200 a minute.
+    let turns = time * 120.0;
+    assert!((turns - 29.0).abs() < 0.1, "{turns}");
+    assert_eq!(replay("wd5000aaks"), (String::new(), 0.0));
+    // One that misses nothing.
+    let aligned = directory.join("aligned.trace");
+    std::fs::write(&aligned, "0.0 0 800 8 0\n1.0 0 80 16 1\n").unwrap();
+    let text = stdout(&["trace", "info", aligned.to_str().unwrap()]);
+    assert!(text.contains("off 4 KiB    none: all"), "{text}");
+}

@@ -201,6 +201,21 @@ impl Script {
         &self.devices
     }
 
+    /// How many writes there are, and how many of them do not begin and end at multiples of `sectors`.
+    pub fn partial_writes(&self, sectors: u64) -> (u64, u64) {
+        let writes = self
+            .requests
+            .iter()
+            .filter(|request| request.op == Op::Write);
+        let off = |extent: Extent| {
+            let ends = [extent.start, extent.end()];
+            ends.iter().any(|end| end.get() % sectors != 0)
+        };
+        writes.fold((0, 0), |(all, partial), write| {
+            (all + 1, partial + u64::from(off(write.extent)))
+        })
+    }
+
     /// How many requests were widened to whole sectors of the drive.
     pub fn widened(&self) -> u64 {
         self.widened
