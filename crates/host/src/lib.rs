@@ -82,6 +82,6 @@ mod writeback;
 pub use host::Host;
 pub use outcome::{ProcessOutcome, ProgramOutcome};
 pub use spec::{
-    BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, HostSpec, PAGE, PoolId,
-    ProcessSpec, Step,
+    BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, HostSpec, PAGE, Plan,
+    PoolId, ProcessSpec, Step,
 };

@@ -466,9 +466,58 @@ impl HostBuilder {
         PLANNED_MAX.saturating_sub(self.planned)
     }
 
+    /// What was put together, for somebody who wants to know what the processes will do and not to
+    /// run them. It was not checked as [`HostBuilder::build`] does.
+    pub fn into_plan(self) -> Plan {
+        let page_sectors = self.page_sectors();
+        Plan {
+            spec: self.spec,
+            page_sectors,
+            files: self.files,
+            names: self.names,
+            barriers: self.barriers,
+            processes: self.processes,
+        }
+    }
+
     /// Sectors of a page.
     pub(crate) fn page_sectors(&self) -> u64 {
         PAGE / u64::from(self.disk.sector_bytes)
+    }
+}
+
+/// Processes and what they work on, as a [`HostBuilder`] got them.
+pub struct Plan {
+    /// The properties of the host.
+    pub spec: HostSpec,
+    /// Sectors of a page.
+    pub page_sectors: u64,
+    /// The files as they lie.
+    pub files: Vec<File>,
+    names: Vec<u32>,
+    barriers: Vec<u32>,
+    /// The processes, in the order of their numbers.
+    pub processes: Vec<ProcessSpec>,
+}
+
+impl Plan {
+    /// Which of the files a name means: files that were opened more than once have several names.
+    ///
+    /// # Panics
+    ///
+    /// If the name is of another host.
+    pub fn file_of(&self, name: FileId) -> usize {
+        self.names[name.0 as usize] as usize
+    }
+
+    /// A barrier as a number, counted from 0.
+    pub fn number_of(&self, barrier: BarrierId) -> usize {
+        barrier.0 as usize
+    }
+
+    /// How many processes meet at each barrier, in the order of their numbers.
+    pub fn barriers(&self) -> &[u32] {
+        &self.barriers
     }
 }
 

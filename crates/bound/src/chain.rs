@@ -1,0 +1,188 @@
+//! The longest chain of what processes do one after the other.
+
+use headtime_units::{Nanos, Time};
+
+/// What a process does, as far as it takes time whatever the disk does first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// It computes, thinks, or waits for the least that a command takes.
+    Spend(Nanos),
+    /// It sleeps until what it asks for now has come; of this resource.
+    Fetch(u32),
+    /// A place in the chain that [`Link::Since`] may name, counted from 0.
+    Mark,
+    /// It sleeps until something has come that was asked for at the place named, or later; of this
+    /// resource.
+    Since(u32, u32),
+    /// It meets others.
+    Meet(u32),
+}
+
+/// A process: when it begins, and what it does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    pub start: Time,
+    pub links: Vec<Link>,
+    marks: u32,
+}
+
+impl Chain {
+    pub fn new(start: Time) -> Chain {
+        Chain {
+            start,
+            ..Chain::default()
+        }
+    }
+
+    pub fn spend(&mut self, span: Nanos) {
+        if span.is_zero() {
+            return;
+        }
+        match self.links.last_mut() {
+            Some(Link::Spend(spent)) => *spent = spent.saturating_add(span),
+            _ => self.links.push(Link::Spend(span)),
+        }
+    }
+
+    pub fn push(&mut self, link: Link) {
+        self.links.push(link);
+    }
+
+    /// Marks this place and names it.
+    pub fn mark(&mut self) -> u32 {
+        self.links.push(Link::Mark);
+        self.marks += 1;
+        self.marks - 1
+    }
+}
+
+/// How far a process has come.
+struct Walker {
+    at: usize,
+    time: Time,
+    marks: Vec<Time>,
+}
+
+/// When each process can have ended at the earliest.
+///
+/// `fetch` says what a fetch of a resource takes at least; nothing for one that others use too, who
+/// may have fetched it before. `members` are how many processes each meeting is of. A meeting that
+/// not exactly so many processes come to joins whoever comes first, and is left out.
+pub(crate) fn ends(chains: &[Chain], members: &[u32], fetch: impl Fn(u32) -> Nanos) -> Vec<Time> {
+    let mut who = vec![Vec::new(); members.len()];
+    for (process, chain) in chains.iter().enumerate() {
+        for link in &chain.links {
+            if let Link::Meet(meeting) = link
+                && who[*meeting as usize].last() != Some(&process)
+            {
+                who[*meeting as usize].push(process);
+            }
+        }
+    }
+    let strict: Vec<bool> = who
+        .iter()
+        .zip(members)
+        .map(|(who, members)| who.len() == *members as usize)
+        .collect();
+    let mut walkers: Vec<Walker> = chains
+        .iter()
+        .map(|chain| Walker {
+            at: 0,
+            time: chain.start,
+            marks: Vec::with_capacity(chain.marks as usize),
+        })
+        .collect();
+    let mut there = vec![0u32; members.len()];
+    let mut ready: Vec<usize> = (0..chains.len()).rev().collect();
+    while let Some(process) = ready.pop() {
+        let walker = &mut walkers[process];
+        let mut met = None;
+        while let Some(link) = chains[process].links.get(walker.at) {
+            walker.at += 1;
+            let time = &mut walker.time;
+            match *link {
+                Link::Spend(span) => *time = time.saturating_add(span),
+                Link::Fetch(resource) => *time = time.saturating_add(fetch(resource)),
+                Link::Mark => walker.marks.push(walker.time),
+                Link::Since(resource, mark) => {
+                    let took = fetch(resource);
+                    if !took.is_zero() {
+                        *time = walker.marks[mark as usize].saturating_add(took).max(*time);
+                    }
+                }
+                Link::Meet(meeting) if strict[meeting as usize] => {
+                    met = Some(meeting as usize);
+                    break;
+                }
+                Link::Meet(_) => {}
+            }
+        }
+        let Some(meeting) = met else { continue };
+        there[meeting] += 1;
+        if there[meeting] == members[meeting] {
+            there[meeting] = 0;
+            let last = who[meeting].iter().map(|other| walkers[*other].time).max();
+            for other in &who[meeting] {
+                walkers[*other].time = last.unwrap_or_default();
+                ready.push(*other);
+            }
+        }
+    }
+    walkers.into_iter().map(|walker| walker.time).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(links: &[Link]) -> Chain {
+        let mut chain = Chain::new(Time::ZERO);
+        for link in links {
+            match link {
+                Link::Spend(span) => chain.spend(*span),
+                Link::Mark => {
+                    chain.mark();
+                }
+                link => chain.push(*link),
+            }
+        }
+        chain
+    }
+
+    fn spend(nanos: u64) -> Link {
+        Link::Spend(Nanos::from_nanos(nanos))
+    }
+
+    fn nanos(chains: &[Chain], members: &[u32]) -> Vec<u64> {
+        let fetch = |resource: u32| Nanos::from_nanos(u64::from(resource) * 10);
+        ends(chains, members, fetch)
+            .iter()
+            .map(|time| time.as_nanos())
+            .collect()
+    }
+
+    #[test]
+    fn who_meets_waits_for_the_last() {
+        let fast = chain(&[spend(5), Link::Meet(0), spend(5), Link::Meet(0), spend(1)]);
+        let slow = chain(&[spend(50), Link::Meet(0), Link::Meet(0), spend(7)]);
+        assert_eq!(nanos(&[fast.clone(), slow.clone()], &[2]), [56, 62]);
+        // Three come to a meeting of two: nobody knows who meets whom.
+        let third = chain(&[spend(1), Link::Meet(0)]);
+        assert_eq!(nanos(&[fast, slow, third], &[2]), [11, 57, 1]);
+    }
+
+    #[test]
+    fn what_was_asked_for_early_is_waited_for_only_as_long_as_it_takes() {
+        // 40 are needed for resource 4, from the mark on; 30 of them pass in computing.
+        let windowed = [Link::Mark, spend(30), Link::Since(4, 0), spend(1)];
+        assert_eq!(nanos(&[chain(&windowed)], &[]), [41]);
+        let late = [Link::Mark, spend(70), Link::Since(4, 0), spend(1)];
+        assert_eq!(nanos(&[chain(&late)], &[]), [71]);
+        assert_eq!(
+            nanos(&[chain(&[spend(3), Link::Fetch(4), spend(1)])], &[]),
+            [44]
+        );
+        // Shared: somebody else may have fetched it.
+        assert_eq!(nanos(&[chain(&[spend(3), Link::Fetch(0)])], &[]), [3]);
+    }
+}

@@ -1,0 +1,242 @@
+//! The least that a command takes of drive and bus, wherever its data are.
+
+use crate::spans::Spans;
+use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors};
+
+/// The least times of commands of a drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Floors {
+    /// From submission to completion, without the data.
+    read: Nanos,
+    write: Nanos,
+    other: Nanos,
+    /// A sector over the bus.
+    read_sector: Nanos,
+    write_sector: Nanos,
+    /// Of it, what goes by before the arm can set out, and after the last sector has passed.
+    read_away: Nanos,
+    write_away: Nanos,
+    /// Before the arm can set out for the first command, if that is a read, or a write.
+    read_lead: Nanos,
+    write_lead: Nanos,
+    /// The arm does nothing but for the command that has it.
+    idle_between: bool,
+    writes_wait: bool,
+}
+
+impl Floors {
+    pub fn new(profile: &Profile) -> Floors {
+        let (spec, bus, cache) = (&profile.overhead, &profile.bus, &profile.cache);
+        // A command's overhead is drawn from a distribution cut at three deviations.
+        let noise = profile.noise.overhead_sd * 3;
+        let least = |one: Nanos, other: Nanos| one.min(other).saturating_sub(noise);
+        let reconnect = spec.first_reselect + spec.data_preparation + bus.arbitration;
+
+        let read_hit = least(spec.read_hit_after_read, spec.read_hit_after_write);
+        let read_miss = least(spec.read_miss_after_read, spec.read_miss_after_write);
+        let given_up = spec
+            .read_disconnect_after_read
+            .min(spec.read_disconnect_after_write);
+        let miss = spec.per_command
+            + read_miss
+            + match bus.never_disconnect {
+                true => spec.data_preparation,
+                false => given_up + reconnect,
+            };
+        let hit = spec.per_command + read_hit + spec.data_preparation;
+        let aside = cache.sneaky_full_read_hits || cache.sneaky_intermediate_read_hits;
+        let read = match (cache.enabled, aside) {
+            (false, _) => miss,
+            (true, false) => miss.min(hit),
+            // Not even received, as far as the model goes.
+            (true, true) => miss.min(read_hit + spec.data_preparation),
+        };
+
+        let write_hit = least(spec.write_hit_after_read, spec.write_hit_after_write);
+        let write_miss = least(spec.write_miss_after_read, spec.write_miss_after_write);
+        let writes_wait = cache.write_back == WriteBack::Off;
+        let mut processed = match writes_wait {
+            true => write_miss,
+            false => write_miss.min(write_hit),
+        };
+        let mut before_arm = processed;
+        if let Some(early) = &spec.early_write_disconnect {
+            let again = spec.first_reselect + bus.arbitration;
+            processed =
+                processed.min(early.command + early.first_disconnect + early.between + again);
+            before_arm = before_arm.min(early.command + early.seek_delay);
+        }
+        let received = if aside { Nanos::ZERO } else { spec.per_command };
+        let read_before = received
+            + if cache.enabled {
+                read_miss.min(read_hit)
+            } else {
+                read_miss
+            };
+        let write_before = spec.per_command + before_arm;
+        let (read_sector, write_sector) = (bus.sector(true), bus.sector(false));
+        Floors {
+            read: read + spec.read_completion,
+            write: spec.per_command + processed + spec.data_preparation + spec.write_completion,
+            other: spec.per_command + spec.write_completion,
+            read_sector,
+            write_sector,
+            read_away: read_before + read_sector + spec.read_completion,
+            write_away: write_before + spec.write_completion,
+            read_lead: spec.per_command + read_miss,
+            // What is in the buffer may be written before all of it has come.
+            write_lead: if writes_wait {
+                write_before
+            } else {
+                Nanos::ZERO
+            },
+            idle_between: !cache.enabled || cache.read_ahead == ReadAhead::Off,
+            writes_wait,
+        }
+    }
+
+    /// From submission to completion of a command for so many sectors.
+    pub fn command(&self, op: Op, sectors: Sectors) -> Nanos {
+        match op {
+            Op::Read => self.read + self.read_sector * sectors.get(),
+            Op::Write => self.write + self.write_sector * sectors.get(),
+            Op::Flush | Op::Discard => self.other,
+        }
+    }
+}
+
+/// What is asked of the drive: how much is to be transferred, in how many commands at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub reads: Commands,
+    pub writes: Commands,
+    /// Flushes and discards.
+    pub others: u64,
+}
+
+/// Commands of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Commands {
+    /// At least so many.
+    pub count: u64,
+    /// Sectors over the bus.
+    pub sectors: u64,
+    /// The most that one may have.
+    pub longest: u64,
+}
+
+impl Commands {
+    /// Those for some requests, none of which is sent in parts; `most` is the most sectors of a
+    /// merged one, `None` if none are merged.
+    ///
+    /// A command holds requests that follow each other, so none reaches over a gap between them.
+    pub fn of(requests: &[Extent], most: Option<Sectors>) -> Commands {
+        let sectors = requests.iter().map(|extent| extent.len.get()).sum();
+        let longest = requests.iter().map(|extent| extent.len.get()).max();
+        let longest = longest.unwrap_or(0);
+        let Some(most) = most else {
+            return Commands {
+                count: requests.len() as u64,
+                sectors,
+                longest,
+            };
+        };
+        // A single request may be larger.
+        let most = most.get().max(longest).max(1);
+        let together = Spans::of(requests.iter().copied());
+        let mut sorted: Vec<(u64, u64)> = requests
+            .iter()
+            .map(|extent| (extent.start.get(), extent.len.get()))
+            .collect();
+        sorted.sort_unstable();
+        let mut left = sorted.into_iter().peekable();
+        let mut count = 0;
+        for span in together.extents() {
+            let mut here = 0;
+            while let Some((_, len)) = left.next_if(|(start, _)| *start < span.end().get()) {
+                here += len;
+            }
+            count += u64::div_ceil(here, most);
+        }
+        Commands {
+            count,
+            sectors,
+            longest: most,
+        }
+    }
+}
+
+impl Load {
+    /// The least time in which a drive that holds `depth` commands at once can answer them all.
+    ///
+    /// Data of different commands share the bus, whatever the depth. Of a command's other time, that
+    /// of `depth` commands can go by at once.
+    pub fn least(&self, floors: &Floors, depth: u32) -> Nanos {
+        let bus =
+            floors.read_sector * self.reads.sectors + floors.write_sector * self.writes.sectors;
+        let own = floors.read * self.reads.count
+            + floors.write * self.writes.count
+            + floors.other * self.others;
+        // What goes by before the first data and after the last, which may be of two kinds.
+        let ends = match (self.reads.count, self.writes.count) {
+            (0, 0) if self.others > 0 => floors.other,
+            (0, 0) => Nanos::ZERO,
+            (_, 0) => floors.read,
+            (0, _) => floors.write,
+            _ => Nanos::ZERO,
+        };
+        let all = Nanos::from_nanos((own + bus).as_nanos().div_ceil(u64::from(depth)));
+        all.max(bus + ends)
+    }
+
+    /// What passes besides the work of the arm: what goes by of all commands where the arm works for
+    /// one at a time and for nothing else; elsewhere what goes by of the first, if nothing was before.
+    pub fn beside_arm(&self, floors: &Floors, depth: u32, from_rest: bool) -> Nanos {
+        let writes = self.writes.count == 0 || floors.writes_wait;
+        if depth > 1 || !floors.idle_between || !writes {
+            return match (self.reads.count, self.writes.count) {
+                _ if !from_rest => Nanos::ZERO,
+                (0, 0) => Nanos::ZERO,
+                (_, 0) => floors.read_lead,
+                (0, _) => floors.write_lead,
+                _ => floors.read_lead.min(floors.write_lead),
+            };
+        }
+        floors.read_away * self.reads.count
+            + floors.write_away * self.writes.count
+            + floors.other * self.others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extents(of: &[(u64, u64)]) -> Vec<Extent> {
+        of.iter()
+            .map(|(start, len)| Extent::at(*start, *len))
+            .collect()
+    }
+
+    #[test]
+    fn commands_reach_over_no_gap_and_hold_no_more_than_the_most() {
+        let apart = extents(&[(0, 8), (16, 8), (8, 8), (100, 8), (116, 8)]);
+        let count = |of: &[Extent], most| Commands::of(of, most).count;
+        assert_eq!(count(&apart, None), 5);
+        assert_eq!(count(&apart, Some(Sectors::new(1024))), 3);
+        assert_eq!(count(&apart, Some(Sectors::new(16))), 4);
+        // A single one may be larger, and then any may be as large as that.
+        let large = extents(&[(0, 64), (64, 8), (72, 8)]);
+        assert_eq!(count(&large, Some(Sectors::new(16))), 2);
+        // The same sectors twice are transferred twice.
+        let twice = extents(&[(0, 8), (0, 8), (0, 8)]);
+        assert_eq!(Commands::of(&twice, Some(Sectors::new(16))).count, 2);
+        assert_eq!(Commands::of(&twice, Some(Sectors::new(16))).sectors, 24);
+        assert_eq!(
+            Commands::of(&[], Some(Sectors::new(16))),
+            Commands::default()
+        );
+    }
+}

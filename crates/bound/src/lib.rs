@@ -1,0 +1,364 @@
+//! The least time that a disk needs for given work, whatever the scheduler.
+//!
+//! A [`Bound`] is no schedule: it is the longest of four times, each of which every run takes,
+//! however it orders, merges and waits:
+//!
+//! - *arm*: what the sectors that must come from the medium, or reach it, take to pass under the
+//!   head, and the shortest movements between their tracks;
+//! - *command*: what the commands take of drive and bus;
+//! - *chain*: what a process does one thing after the other, computing and thinking included, over
+//!   the barriers at which processes meet;
+//! - *arrivals*: when the last request comes, where nobody waits for completions.
+//!
+//! All are of the drive as it is modelled at its quickest: noise is taken at its least. The design
+//! note (`docs/design/2026-11-22-bound.md`) says why each is a bound, and how tight they are.
+
+mod arm;
+mod chain;
+mod command;
+mod moves;
+mod programs;
+mod source;
+mod spans;
+
+pub use source::{Completed, Watched};
+
+use arm::{Arm, Hidden};
+use command::{Commands, Floors, Load};
+use headtime_disk::Layout;
+use headtime_disk::profile::{Profile, WriteBack};
+use headtime_host::HostBuilder;
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_workload::Source;
+use source::Asked;
+use spans::Spans;
+
+/// What the work is done with.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The drive.
+    pub profile: &'a Profile,
+    /// Where its sectors are.
+    pub layout: &'a Layout,
+    /// Commands in the drive at once.
+    pub depth: u32,
+    /// The most sectors of a merged command; `None` if nothing is merged.
+    pub merge: Option<Sectors>,
+}
+
+/// What takes the least time that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Term {
+    /// Sectors under the head, and movements.
+    Arm,
+    /// Commands, and their data on the bus.
+    Command,
+    /// What processes do one thing after the other.
+    Chain,
+    /// The times at which requests come by themselves.
+    Arrivals,
+}
+
+impl Term {
+    /// All, in the order of a report.
+    pub const ALL: [Term; 4] = [Term::Arm, Term::Command, Term::Chain, Term::Arrivals];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Term::Arm => "arm",
+            Term::Command => "command",
+            Term::Chain => "chain",
+            Term::Arrivals => "arrivals",
+        }
+    }
+}
+
+/// The least time for some work, from the start of a run to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    terms: [Nanos; Term::ALL.len()],
+    programs: Vec<Program>,
+    turns: Option<Turns>,
+}
+
+/// The least for one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Program {
+    number: u32,
+    /// If it had the disk to itself.
+    alone: Nanos,
+    /// Of it, what its sectors take to pass, which no other program's do meanwhile.
+    passing: Nanos,
+}
+
+/// What changes between processes cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turns {
+    /// The least that a change takes longer than going on.
+    change: Nanos,
+    /// At the end, one process alone has this much left at most.
+    last_alone: Nanos,
+    /// Changes that the work needs in any case.
+    processes: u64,
+}
+
+impl Bound {
+    /// The least time.
+    pub fn time(&self) -> Nanos {
+        self.terms.iter().copied().max().unwrap_or_default()
+    }
+
+    /// One of the times of which it is the longest.
+    pub fn term(&self, term: Term) -> Nanos {
+        self.terms[term as usize]
+    }
+
+    /// Which of them is the longest; of equals, the first.
+    pub fn binds(&self) -> Term {
+        let time = self.time();
+        let longest = Term::ALL.into_iter().find(|term| self.term(*term) == time);
+        longest.unwrap_or(Term::Arm)
+    }
+
+    /// The time if processes take turns of `slice` at the disk as long as two have something left,
+    /// and each turn ends with a change to another one's sectors; `None` where it is not programs
+    /// that work, or their sectors lie among each other.
+    ///
+    /// This is no bound of a run with such a scheduler: a turn may last longer, by the request that
+    /// is under way when the slice is over, and the next one may be of the same process. It says what
+    /// changes cost.
+    pub fn with_slices(&self, slice: Nanos) -> Option<Nanos> {
+        let turns = self.turns?;
+        if slice.is_zero() {
+            return None;
+        }
+        let arm = self.term(Term::Arm);
+        // Each slice of work brings one change more than the work needs in any case.
+        let shared = arm.saturating_sub(turns.last_alone).as_nanos();
+        let changes = (shared / slice.as_nanos()).saturating_sub(turns.processes - 1);
+        let arm = arm + turns.change * changes;
+        Some(self.time().max(arm))
+    }
+
+    /// The most that the rates of all programs, each over its own time, sum up to, in bytes per
+    /// second, if program `number` moves so many bytes as `bytes` says. `None` without programs.
+    pub fn sum_of_rates(&self, bytes: impl Fn(u32) -> u64) -> Option<f64> {
+        if self.programs.is_empty() {
+            return None;
+        }
+        // Whichever end first, so many of them have passed under the head by then, and the slowest
+        // of them has ended.
+        let mut passing: Vec<u64> = Vec::new();
+        let (mut alone, mut moved) = (Vec::new(), Vec::new());
+        for program in &self.programs {
+            passing.push(program.passing.as_nanos());
+            alone.push(program.alone.as_nanos());
+            moved.push(bytes(program.number));
+        }
+        passing.sort_unstable();
+        alone.sort_unstable();
+        moved.sort_unstable_by(|one, other| other.cmp(one));
+        let mut passed = 0;
+        let mut rates = 0.0;
+        for ((passing, alone), bytes) in passing.into_iter().zip(alone).zip(moved) {
+            passed += passing;
+            rates += bytes as f64 * 1e9 / passed.max(alone).max(1) as f64;
+        }
+        Some(rates)
+    }
+
+    fn set(&mut self, term: Term, time: Nanos) {
+        self.terms[term as usize] = time;
+    }
+}
+
+impl Machine<'_> {
+    /// The least time in which the programs of a host can have ended, all of which must end.
+    ///
+    /// # Panics
+    ///
+    /// If a program reads beyond its files or is of another host.
+    pub fn programs(&self, builder: HostBuilder) -> Bound {
+        let floors = Floors::new(self.profile);
+        let needed = programs::needed(builder.into_plan(), &floors, self.merge);
+        let arm = Arm::new(self.profile, self.layout);
+        let media = needed
+            .reads
+            .without(&needed.maybe_written)
+            .without(&needed.writes)
+            .and(&needed.writes);
+        let mut bound = Bound::default();
+        bound.set(
+            Term::Arm,
+            self.arm(&arm, &floors, &media, &needed.writes, &needed.load, true),
+        );
+        bound.set(Term::Command, needed.load.least(&floors, self.depth));
+        let fetch = |resource: u32| needed.fetch[resource as usize];
+        let ends = chain::ends(&needed.chains, &needed.barriers, fetch);
+        let since_start = |time: &Time| *time - Time::ZERO;
+        let chain = ends.iter().map(since_start).max();
+        bound.set(Term::Chain, chain.unwrap_or_default());
+
+        let clean = |spans: &Spans| spans.without(&needed.maybe_written).without(&needed.writes);
+        let own: Vec<Spans> = needed
+            .of_processes
+            .iter()
+            .map(|(_, own)| clean(own))
+            .collect();
+        bound.turns = turns(&arm, &own);
+        let numbers = needed.of_processes.iter().map(|(program, _)| *program);
+        for ((number, own), end) in numbers.zip(&own).zip(&ends) {
+            let passing = arm.passing(own);
+            let alone = since_start(end).max(arm.least(own, false, &[]));
+            match bound
+                .programs
+                .iter_mut()
+                .find(|known| known.number == number)
+            {
+                Some(known) => {
+                    known.alone = known.alone.max(alone);
+                    known.passing += passing;
+                }
+                None => bound.programs.push(Program {
+                    number,
+                    alone,
+                    passing,
+                }),
+            }
+        }
+        // What two of them want passes once for both.
+        let sectors: u64 = own.iter().map(Spans::sectors).sum();
+        let together = own.iter().fold(Spans::default(), |all, own| all.and(own));
+        if sectors != together.sectors() {
+            for program in &mut bound.programs {
+                program.passing = Nanos::ZERO;
+            }
+        }
+        bound
+    }
+
+    /// The least time in which a replay or made-up processes can have come to their end, given anew;
+    /// `open` if nobody waits for completions.
+    pub fn source(&self, source: &mut dyn Source, open: bool) -> Bound {
+        let floors = Floors::new(self.profile);
+        let least = |asked: &Asked| floors.command(asked.0, asked.1.len);
+        let (end, asked) = source::drain(source, least);
+        let mut bound = self.requests(&asked, true);
+        let term = if open { Term::Arrivals } else { Term::Chain };
+        bound.set(term, end - Time::ZERO);
+        bound
+    }
+
+    /// The least time for the requests that were completed in a span of time.
+    pub fn completed(&self, completed: &Completed) -> Bound {
+        self.requests(&completed.requests, completed.from_rest)
+    }
+
+    fn requests(&self, asked: &[Asked], from_rest: bool) -> Bound {
+        let floors = Floors::new(self.profile);
+        let of = |op: Op| -> Vec<Extent> {
+            let matching = asked.iter().filter(|(other, _)| *other == op);
+            matching.map(|(_, extent)| *extent).collect()
+        };
+        let (reads, writes) = (of(Op::Read), of(Op::Write));
+        let others = asked.len() - reads.len() - writes.len();
+        let load = Load {
+            reads: Commands::of(&reads, self.merge),
+            writes: Commands::of(&writes, self.merge),
+            others: others as u64,
+        };
+        let written = Spans::of(writes);
+        let media = Spans::of(reads).and(&written);
+        let arm = Arm::new(self.profile, self.layout);
+        let mut bound = Bound::default();
+        bound.set(
+            Term::Arm,
+            self.arm(&arm, &floors, &media, &written, &load, from_rest),
+        );
+        bound.set(Term::Command, load.least(&floors, self.depth));
+        bound
+    }
+
+    /// The term of the arm, for sectors of which some are written.
+    fn arm(
+        &self,
+        arm: &Arm<'_>,
+        floors: &Floors,
+        media: &Spans,
+        written: &Spans,
+        load: &Load,
+        from_rest: bool,
+    ) -> Nanos {
+        // The buffer may hold anything at first, and what it holds dirty comes to the medium only later.
+        let cache = &self.profile.cache;
+        let before = |wanted: &Spans| match from_rest {
+            true => Vec::new(),
+            false => vec![Hidden {
+                ranges: u64::from(cache.segments),
+                sectors: u64::from(cache.segment_sectors),
+                most: wanted.sectors(),
+            }],
+        };
+        let unwritten = match written.is_empty() {
+            true => Vec::new(),
+            false => self.unwritten(written.sectors(), load.writes.longest),
+        };
+        let mut least = Nanos::ZERO;
+        if !unwritten.is_empty() {
+            // What is left dirty may be more than all writes are worth; reads are as long without them.
+            let reads = media.without(written);
+            least = arm.least(&reads, from_rest, &before(&reads));
+        }
+        let hidden = [unwritten, before(media)].concat();
+        let least = least.max(arm.least(media, from_rest, &hidden));
+        let beside = match media.is_empty() {
+            true => Nanos::ZERO,
+            false => load.beside_arm(floors, self.depth, from_rest),
+        };
+        least + beside
+    }
+
+    /// What may still be dirty in the buffer when the last command completes, of `sectors` that were
+    /// written by commands for up to `longest`.
+    fn unwritten(&self, sectors: u64, longest: u64) -> Vec<Hidden> {
+        let cache = &self.profile.cache;
+        let hidden = |ranges: u32, len: u64| Hidden {
+            ranges: u64::from(ranges),
+            sectors: len,
+            most: sectors,
+        };
+        let size = u64::from(cache.segment_sectors);
+        match cache.write_back {
+            WriteBack::Off => Vec::new(),
+            // What the arm writes may be followed by a command that is longer than the buffer.
+            WriteBack::Appending | WriteBack::Flushed => vec![
+                hidden(cache.write_segments - 1, size),
+                hidden(1, size + longest),
+            ],
+            WriteBack::Full => vec![hidden(cache.write_segments, size)],
+        }
+    }
+}
+
+/// What it costs to change between processes whose sectors lie apart.
+fn turns(arm: &Arm<'_>, own: &[Spans]) -> Option<Turns> {
+    let mut own: Vec<&Spans> = own.iter().filter(|own| !own.is_empty()).collect();
+    if own.len() < 2 {
+        return None;
+    }
+    own.sort_unstable_by_key(|own| own.start());
+    if own.windows(2).any(|pair| pair[0].end() > pair[1].start()) {
+        return None;
+    }
+    let ways = own.windows(2).map(|pair| arm.way_between(pair[0], pair[1]));
+    let way = ways.min().unwrap_or_default();
+    let mut alone: Vec<Nanos> = own.iter().map(|own| arm.least(own, false, &[])).collect();
+    alone.sort_unstable();
+    Some(Turns {
+        change: Nanos::from_nanos(way.saturating_sub(arm.least_move())),
+        last_alone: alone[alone.len() - 1] - alone[alone.len() - 2],
+        processes: own.len() as u64,
+    })
+}

@@ -1,0 +1,602 @@
+//! What programs need of a disk, read from their steps.
+//!
+//! The steps of a process depend on nothing but itself, so they can be gone through without a disk.
+//! What is counted is needed in every run:
+//!
+//! - a page that is read, or changed in part, and that nobody has made before, comes from the disk;
+//!   a block of metadata likewise;
+//! - who touches such a page, and alone uses its file, sleeps until a command for it is done, and
+//!   that was sent when this process came so near to the page that a window of readahead may reach
+//!   it: no sooner than two windows ahead, or in the same call;
+//! - a direct call takes the command, or the commands, that it makes;
+//! - pages of calls are copied, and processes think and meet.
+//!
+//! Pages that leave memory are not read again here, workers of a pool are always free, and what is
+//! written through the page cache is never written to the disk.
+
+use crate::chain::{Chain, Link};
+use crate::command::{Commands, Floors, Load};
+use crate::spans::Spans;
+use headtime_host::{HostSpec, PAGE, Plan, Step};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use std::collections::BTreeMap;
+
+/// Who uses something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum User {
+    #[default]
+    Nobody,
+    One(u32),
+    Several,
+}
+
+impl User {
+    fn add(&mut self, process: u32) {
+        *self = match *self {
+            User::Nobody => User::One(process),
+            User::One(one) if one == process => User::One(one),
+            _ => User::Several,
+        };
+    }
+}
+
+/// A set of pages.
+#[derive(Debug, Default)]
+struct Pages(Vec<u64>);
+
+impl Pages {
+    fn new(count: u64) -> Pages {
+        Pages(vec![0; count.div_ceil(64) as usize])
+    }
+
+    fn has(&self, page: u64) -> bool {
+        self.0[(page / 64) as usize] & 1 << (page % 64) != 0
+    }
+
+    fn add(&mut self, page: u64) {
+        self.0[(page / 64) as usize] |= 1 << (page % 64);
+    }
+
+    fn remove(&mut self, page: u64) {
+        self.0[(page / 64) as usize] &= !(1 << (page % 64));
+    }
+}
+
+/// A file, with its pages in the sets from `base` on.
+struct Data {
+    base: u64,
+    /// Pages and bytes at the start, and pages that it has room for.
+    pages: u64,
+    size: u64,
+    room: u64,
+    user: User,
+    /// For each stretch of pages the mark in the chain where the process that uses the file first
+    /// touched one of them, or asked for one in a longer call; [`NEVER`] if it did not.
+    asked: Vec<u32>,
+    /// The mark that was last waited from.
+    since: Option<u32>,
+}
+
+/// No mark.
+const NEVER: u32 = u32::MAX;
+
+/// A block of metadata.
+#[derive(Default)]
+struct Block {
+    number: u32,
+    user: User,
+    present: bool,
+    needed: bool,
+    written: bool,
+}
+
+/// What one process needs.
+#[derive(Default)]
+struct Needs {
+    program: u32,
+    /// Requests of direct calls.
+    reads: Vec<Extent>,
+    writes: Vec<Extent>,
+    read_calls: u64,
+    write_calls: u64,
+    /// Sectors that its requests may be about: from the first to behind the last.
+    hull: Option<(u64, u64)>,
+}
+
+/// What all need together.
+pub(crate) struct Needed {
+    /// Sectors that must be read, or written.
+    pub reads: Spans,
+    pub writes: Spans,
+    /// Sectors that may be written, so that a read need not come from the medium.
+    pub maybe_written: Spans,
+    pub load: Load,
+    pub chains: Vec<Chain>,
+    pub barriers: Vec<u32>,
+    /// The least that fetching each resource takes.
+    pub fetch: Vec<Nanos>,
+    /// The program of each process, and what it must read that nobody else uses.
+    pub of_processes: Vec<(u32, Spans)>,
+}
+
+struct Walk<'a> {
+    spec: &'a HostSpec,
+    floors: &'a Floors,
+    page_sectors: u64,
+    files: &'a [headtime_host::File],
+    data: Vec<Data>,
+    blocks: BTreeMap<u64, Block>,
+    present: Pages,
+    needed: Pages,
+    written: Pages,
+    /// Pages of the longest window.
+    window: u64,
+    process: u32,
+    chain: Chain,
+    needs: Needs,
+}
+
+/// Goes through all steps of all processes, each of which must end.
+pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) -> Needed {
+    let processes = std::mem::take(&mut plan.processes);
+    let mut base = 0;
+    let data: Vec<Data> = plan
+        .files
+        .iter()
+        .map(|file| {
+            let sectors: u64 = file.extents.iter().map(|extent| extent.len.get()).sum();
+            let data = Data {
+                base,
+                pages: file.size.div_ceil(PAGE),
+                size: file.size,
+                room: sectors / plan.page_sectors,
+                user: User::Nobody,
+                asked: Vec::new(),
+                since: None,
+            };
+            base += data.room;
+            data
+        })
+        .collect();
+    let names = |name| plan.file_of(name);
+    let numbers = |barrier| plan.number_of(barrier);
+    let mut walk = Walk {
+        spec: &plan.spec,
+        floors,
+        page_sectors: plan.page_sectors,
+        files: &plan.files,
+        data,
+        blocks: BTreeMap::new(),
+        present: Pages::new(base),
+        needed: Pages::new(base),
+        written: Pages::new(base),
+        window: plan.spec.read_ahead.0 / PAGE,
+        process: 0,
+        chain: Chain::default(),
+        needs: Needs::default(),
+    };
+    let (mut chains, mut all) = (Vec::new(), Vec::new());
+    for (number, mut process) in (0..).zip(processes) {
+        walk.begin(number, process.program, process.start);
+        loop {
+            match process.behaviour.next() {
+                Step::Exit => break,
+                Step::Read { file, offset, len } => walk.read(names(file), offset, len),
+                Step::Write { file, offset, len } => walk.write(names(file), offset, len),
+                Step::Direct {
+                    op,
+                    file,
+                    offset,
+                    len,
+                } => walk.direct(op, names(file), offset, len),
+                Step::Sync(file) => walk.data[names(file)].user.add(number),
+                Step::Forget(file) => walk.forget(names(file)),
+                Step::Think(span) => walk.chain.spend(span),
+                Step::ReadBlock(lba) => walk.block(lba.get(), false),
+                Step::DirtyBlock(lba) => walk.block(lba.get(), true),
+                Step::Barrier(barrier) => {
+                    walk.chain.push(Link::Meet(numbers(barrier) as u32));
+                }
+            }
+        }
+        let (chain, needs) = walk.end();
+        chains.push(chain);
+        all.push(needs);
+    }
+    walk.sum_up(chains, all, plan.barriers().to_vec(), merge)
+}
+
+impl Walk<'_> {
+    fn begin(&mut self, process: u32, program: u32, start: Time) {
+        self.process = process;
+        self.chain = Chain::new(start);
+        self.needs = Needs {
+            program,
+            ..Needs::default()
+        };
+        for data in &mut self.data {
+            data.asked.clear();
+            data.since = None;
+        }
+    }
+
+    fn end(&mut self) -> (Chain, Needs) {
+        (
+            std::mem::take(&mut self.chain),
+            std::mem::take(&mut self.needs),
+        )
+    }
+
+    fn uses(&mut self, start: u64, end: u64) {
+        let hull = self.needs.hull.get_or_insert((start, end));
+        *hull = (hull.0.min(start), hull.1.max(end));
+    }
+
+    fn uses_file(&mut self, file: usize) {
+        if self.data[file].user == User::One(self.process) {
+            return;
+        }
+        self.data[file].user.add(self.process);
+        let files = self.files;
+        for extent in &files[file].extents {
+            self.uses(extent.start.get(), extent.end().get());
+        }
+    }
+
+    /// A call of read: page by page.
+    fn read(&mut self, file: usize, offset: u64, len: u64) {
+        self.uses_file(file);
+        let data = &self.data[file];
+        let asked = offset.saturating_add(len);
+        // Whatever the file has grown to, it has what it had.
+        let end = asked.min(data.size);
+        if end <= offset {
+            return;
+        }
+        let (first, end, asked) = (offset / PAGE, end.div_ceil(PAGE), asked.div_ceil(PAGE));
+        // A long call may be one window.
+        if asked - first > 2 * self.window && self.window > 0 {
+            for page in (first..asked.min(end)).step_by(self.stretch() as usize) {
+                self.ask(file, page);
+            }
+        }
+        for page in first..end {
+            self.touch(file, page, true);
+            self.chain.spend(self.spec.copy_per_page);
+        }
+    }
+
+    /// Pages of a stretch within which is not told where readahead was asked.
+    fn stretch(&self) -> u64 {
+        (self.window / 2).max(1)
+    }
+
+    /// Readahead may be asked at a page, or up to it.
+    fn ask(&mut self, file: usize, page: u64) {
+        if self.window == 0 {
+            return;
+        }
+        let at = (page / self.stretch()) as usize;
+        let asked = &mut self.data[file].asked;
+        if asked.len() <= at {
+            asked.resize(at + 1, NEVER);
+        }
+        if asked[at] == NEVER {
+            asked[at] = self.chain.mark();
+        }
+    }
+
+    /// A page has to be there; readahead is asked for it first if it `asks`.
+    fn touch(&mut self, file: usize, page: u64, asks: bool) {
+        let stretch = self.stretch();
+        let data = &mut self.data[file];
+        let id = data.base + page;
+        if self.present.has(id) {
+            if asks {
+                self.ask(file, page);
+            }
+            return;
+        }
+        self.present.add(id);
+        if !self.written.has(id) {
+            self.needed.add(id);
+        }
+        // Who asks at a page gets it and what is up to two windows behind it, so that nobody has asked
+        // for this one before the first of these marks.
+        let from = (page + 1).saturating_sub(2 * self.window) / stretch;
+        let last = (page / stretch) as usize;
+        let near = from as usize..data.asked.len().min(last + 1);
+        let marks = data.asked.get(near).unwrap_or_default();
+        let since = marks.iter().copied().min().filter(|mark| *mark != NEVER);
+        let known = since.is_some() && since == data.since;
+        if since.is_some() {
+            data.since = since;
+        }
+        // It asks before it waits.
+        if asks {
+            self.ask(file, page);
+        }
+        match since {
+            None => self.chain.push(Link::Fetch(file as u32)),
+            Some(mark) if !known => self.chain.push(Link::Since(file as u32, mark)),
+            Some(_) => {}
+        }
+    }
+
+    /// A call of write: pages that it does not make as a whole have to be there.
+    fn write(&mut self, file: usize, offset: u64, len: u64) {
+        self.uses_file(file);
+        let data = &self.data[file];
+        let (base, size) = (data.base, data.size);
+        let end = offset.saturating_add(len).min(data.room * PAGE);
+        if end <= offset {
+            return;
+        }
+        for page in offset / PAGE..end.div_ceil(PAGE) {
+            let start = page * PAGE;
+            let part = offset > start || end < (start + PAGE).min(size);
+            if start < size && part {
+                self.touch(file, page, false);
+            }
+            self.present.add(base + page);
+            self.written.add(base + page);
+            self.chain.spend(self.spec.copy_per_page);
+        }
+    }
+
+    fn direct(&mut self, op: Op, file: usize, offset: u64, len: u64) {
+        let data = &self.data[file];
+        let most = match op {
+            Op::Read => data.size,
+            _ => data.room * PAGE,
+        };
+        let end = offset.saturating_add(len).min(most);
+        if end <= offset {
+            return;
+        }
+        let sector_bytes = PAGE / self.page_sectors;
+        let (mut sector, end) = (offset / sector_bytes, end.div_ceil(sector_bytes));
+        let request_max = self.spec.request_max.0 / PAGE * self.page_sectors;
+        let mut sectors = 0;
+        while sector < end {
+            let extent = place(self.files, file, sector, (end - sector).min(request_max));
+            sector += extent.len.get();
+            sectors += extent.len.get();
+            self.uses(extent.start.get(), extent.end().get());
+            match op {
+                Op::Read => self.needs.reads.push(extent),
+                Op::Write => self.needs.writes.push(extent),
+                _ => {}
+            }
+        }
+        match op {
+            Op::Read => self.needs.read_calls += 1,
+            Op::Write => self.needs.write_calls += 1,
+            _ => {}
+        }
+        // What it asks for shares the bus; of the rest, all may go by at once.
+        self.chain
+            .spend(self.floors.command(op, Sectors::new(sectors)));
+    }
+
+    fn forget(&mut self, file: usize) {
+        self.uses_file(file);
+        let data = &mut self.data[file];
+        for page in data.base..data.base + data.room {
+            self.present.remove(page);
+        }
+        data.asked.clear();
+        data.since = None;
+    }
+
+    fn block(&mut self, lba: u64, dirty: bool) {
+        let number = self.data.len() + self.blocks.len();
+        self.uses(lba, lba + self.page_sectors);
+        let block = self.blocks.entry(lba).or_insert_with(|| Block {
+            number: number as u32,
+            ..Block::default()
+        });
+        block.user.add(self.process);
+        if dirty {
+            block.written = true;
+        } else if !block.present {
+            block.needed |= !block.written;
+            self.chain.push(Link::Fetch(block.number));
+        }
+        block.present = true;
+    }
+
+    fn sum_up(
+        self,
+        chains: Vec<Chain>,
+        all: Vec<Needs>,
+        barriers: Vec<u32>,
+        merge: Option<Sectors>,
+    ) -> Needed {
+        let one_page = self
+            .floors
+            .command(Op::Read, Sectors::new(self.page_sectors));
+        let alone = |user: User| match user {
+            User::One(_) => one_page,
+            _ => Nanos::ZERO,
+        };
+        let mut fetch: Vec<Nanos> = self.data.iter().map(|data| alone(data.user)).collect();
+        fetch.resize(self.data.len() + self.blocks.len(), Nanos::ZERO);
+        let mut own: Vec<Vec<Extent>> = vec![Vec::new(); all.len()];
+        let (mut pages, mut maybe) = (Vec::new(), Vec::new());
+        for (number, data) in self.data.iter().enumerate() {
+            let shared = data.user == User::Several;
+            let extents = &self.files[number].extents;
+            let must = |page| {
+                let id = data.base + page;
+                self.needed.has(id) && !(shared && self.written.has(id))
+            };
+            let first = pages.len();
+            runs(
+                extents,
+                self.page_sectors,
+                data.room.min(data.pages),
+                must,
+                &mut pages,
+            );
+            if let User::One(process) = data.user {
+                own[process as usize].extend(&pages[first..]);
+            }
+            let written = |page| self.written.has(data.base + page);
+            runs(extents, self.page_sectors, data.room, written, &mut maybe);
+        }
+        for (lba, block) in &self.blocks {
+            let extent = Extent::at(*lba, self.page_sectors);
+            fetch[block.number as usize] = alone(block.user);
+            if block.written {
+                maybe.push(extent);
+            }
+            match block.user {
+                User::One(process) if block.needed => {
+                    own[process as usize].push(extent);
+                    pages.push(extent);
+                }
+                _ if block.needed && !block.written => pages.push(extent),
+                _ => {}
+            }
+        }
+        let buffered = Spans::of(pages.iter().copied());
+        let load = self.load(&chains, &all, &fetch, &buffered, merge);
+        let direct = |of: fn(&Needs) -> &Vec<Extent>| all.iter().flat_map(of).copied();
+        let reads = Spans::of(direct(|needs| &needs.reads)).and(&buffered);
+        let writes = Spans::of(direct(|needs| &needs.writes));
+        let of_processes = all
+            .iter()
+            .zip(own)
+            .map(|(needs, own)| {
+                let direct = needs.reads.iter().copied();
+                (needs.program, Spans::of(own.into_iter().chain(direct)))
+            })
+            .collect();
+        Needed {
+            reads,
+            writes,
+            maybe_written: Spans::of(maybe),
+            load,
+            chains,
+            barriers,
+            fetch,
+            of_processes,
+        }
+    }
+
+    /// How much is transferred, in how many commands at least.
+    fn load(
+        &self,
+        chains: &[Chain],
+        all: &[Needs],
+        fetch: &[Nanos],
+        buffered: &Spans,
+        merge: Option<Sectors>,
+    ) -> Load {
+        // What one process waits for one after the other is never in one command, and no command
+        // holds requests of processes that are about sectors apart from each other.
+        let mut hulls: Vec<(u64, u64, usize)> = Vec::new();
+        for (process, needs) in all.iter().enumerate() {
+            hulls.extend(needs.hull.map(|(start, end)| (start, end, process)));
+        }
+        hulls.sort_unstable();
+        let (mut one_by_one, mut calls) = (0, [0, 0]);
+        let mut behind = 0;
+        for (at, &(start, end, process)) in hulls.iter().enumerate() {
+            let apart =
+                (at == 0 || start > behind) && hulls.get(at + 1).is_none_or(|next| next.0 > end);
+            behind = behind.max(end);
+            if !apart {
+                continue;
+            }
+            let is_fetch = |link: &&Link| matches!(link, Link::Fetch(resource) if !fetch[*resource as usize].is_zero());
+            one_by_one += chains[process].links.iter().filter(is_fetch).count() as u64;
+            calls[0] += all[process].read_calls;
+            calls[1] += all[process].write_calls;
+        }
+        let request_max = Sectors::new(self.spec.request_max.0 / PAGE * self.page_sectors);
+        let most = request_max.max(merge.unwrap_or(Sectors::ZERO));
+        let direct = |of: fn(&Needs) -> &Vec<Extent>| -> Commands {
+            let requests: Vec<Extent> = all.iter().flat_map(of).copied().collect();
+            Commands::of(&requests, merge.map(|_| most))
+        };
+        let (reads, writes) = (direct(|needs| &needs.reads), direct(|needs| &needs.writes));
+        // Readahead may read what lies between, and then one command reaches over it.
+        let mut covered = 0;
+        let mut commands = 0;
+        for extent in buffered.extents() {
+            let (start, end) = (extent.start.get().max(covered), extent.end().get());
+            if start < end {
+                let more = (end - start).div_ceil(most.get());
+                commands += more;
+                covered = start + more * most.get();
+            }
+        }
+        Load {
+            reads: Commands {
+                count: reads.count.max(commands).max(one_by_one + calls[0]),
+                sectors: reads.sectors + buffered.sectors(),
+                longest: most.get(),
+            },
+            writes: Commands {
+                count: writes.count.max(calls[1]),
+                ..writes
+            },
+            others: 0,
+        }
+    }
+}
+
+/// Where `len` sectors of a file from one on are, as far as they follow each other on the disk.
+fn place(files: &[headtime_host::File], file: usize, sector: u64, len: u64) -> Extent {
+    let (mut before, mut found) = (0, None);
+    for extent in &files[file].extents {
+        match found {
+            None if sector < before + extent.len.get() => {
+                let skipped = sector - before;
+                found = Some(Extent::at(
+                    extent.start.get() + skipped,
+                    (extent.len.get() - skipped).min(len),
+                ));
+            }
+            None => before += extent.len.get(),
+            // Extents that touch are one piece.
+            Some(piece) if piece.len.get() < len && piece.end() == extent.start => {
+                let more = (len - piece.len.get()).min(extent.len.get());
+                found = Some(Extent::new(piece.start, piece.len + Sectors::new(more)));
+            }
+            Some(_) => break,
+        }
+    }
+    found.expect("a call ends within the file's extents")
+}
+
+/// The sectors of those of the first `pages` pages of a file that are `wanted`.
+fn runs(
+    extents: &[Extent],
+    page_sectors: u64,
+    pages: u64,
+    wanted: impl Fn(u64) -> bool,
+    into: &mut Vec<Extent>,
+) {
+    let mut page = 0;
+    for extent in extents {
+        let count = (extent.len.get() / page_sectors).min(pages.saturating_sub(page));
+        let mut at = 0;
+        while at < count {
+            let first = at;
+            while at < count && wanted(page + at) {
+                at += 1;
+            }
+            if at > first {
+                let start = extent.start.get() + first * page_sectors;
+                into.push(Extent::at(start, (at - first) * page_sectors));
+            } else {
+                at += 1;
+            }
+        }
+        page += count;
+    }
+}

@@ -1,0 +1,155 @@
+//! Sets of sectors.
+
+use headtime_units::Extent;
+
+/// Stretches of sectors, from the first to behind the last, ascending and apart from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spans(Vec<(u64, u64)>);
+
+impl Spans {
+    /// All sectors of some extents, in whatever order, which may overlap.
+    pub fn of(extents: impl IntoIterator<Item = Extent>) -> Spans {
+        let mut all: Vec<(u64, u64)> = extents
+            .into_iter()
+            .filter(|extent| !extent.is_empty())
+            .map(|extent| (extent.start.get(), extent.end().get()))
+            .collect();
+        all.sort_unstable();
+        let mut spans: Vec<(u64, u64)> = Vec::with_capacity(all.len().min(1 << 16));
+        for (start, end) in all {
+            match spans.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => spans.push((start, end)),
+            }
+        }
+        Spans(spans)
+    }
+
+    /// The sectors of either.
+    pub fn and(&self, other: &Spans) -> Spans {
+        Spans::of(self.extents().chain(other.extents()))
+    }
+
+    /// The sectors that are not in `other`.
+    pub fn without(&self, other: &Spans) -> Spans {
+        let mut left = Vec::with_capacity(self.0.len());
+        let mut at = 0;
+        for &(mut start, end) in &self.0 {
+            while at < other.0.len() && other.0[at].1 <= start {
+                at += 1;
+            }
+            // The last one looked at may reach into the next span.
+            let mut next = at;
+            while start < end {
+                match other.0.get(next) {
+                    Some(&(from, to)) if from < end => {
+                        if start < from {
+                            left.push((start, from));
+                        }
+                        start = start.max(to);
+                        next += 1;
+                    }
+                    _ => {
+                        left.push((start, end));
+                        break;
+                    }
+                }
+            }
+        }
+        Spans(left)
+    }
+
+    pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.0
+            .iter()
+            .map(|&(start, end)| Extent::at(start, end - start))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many sectors.
+    pub fn sectors(&self) -> u64 {
+        self.0.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// How many stretches.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Behind the last sector.
+    pub fn end(&self) -> u64 {
+        self.0.last().map_or(0, |(_, end)| *end)
+    }
+
+    /// The first sector.
+    pub fn start(&self) -> u64 {
+        self.0.first().map_or(0, |(start, _)| *start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(of: &[(u64, u64)]) -> Spans {
+        Spans::of(
+            of.iter()
+                .map(|(start, end)| Extent::at(*start, end - start)),
+        )
+    }
+
+    #[test]
+    fn extents_that_touch_or_overlap_are_one() {
+        let one = spans(&[(10, 20), (30, 40), (20, 25), (12, 14), (35, 50)]);
+        assert_eq!(one.0, [(10, 25), (30, 50)]);
+        assert_eq!(
+            (one.sectors(), one.count(), one.start(), one.end()),
+            (35, 2, 10, 50)
+        );
+        assert!(spans(&[(5, 5)]).is_empty());
+    }
+
+    #[test]
+    fn taking_away_leaves_what_is_between() {
+        let all = spans(&[(0, 100), (200, 300), (400, 500)]);
+        let some = spans(&[(10, 20), (50, 250), (260, 270), (290, 410), (500, 600)]);
+        assert_eq!(
+            all.without(&some).0,
+            [(0, 10), (20, 50), (250, 260), (270, 290), (410, 500)]
+        );
+        assert_eq!(all.without(&Spans::default()), all);
+        assert!(all.without(&all).is_empty());
+        // One that reaches over two of them takes from both.
+        assert_eq!(
+            spans(&[(0, 10), (20, 30)]).without(&spans(&[(5, 25)])).0,
+            [(0, 5), (25, 30)]
+        );
+    }
+
+    #[test]
+    fn sets_hold_each_sector_once() {
+        // Against bits, on all sets of up to three stretches of a few sectors.
+        let bits = |spans: &Spans| -> u32 {
+            spans
+                .extents()
+                .flat_map(|e| e.start.get()..e.end().get())
+                .fold(0, |bits, s| bits | 1 << s)
+        };
+        for seed in 0..20_000u64 {
+            let draw = |n: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> n) % 12;
+            let one = spans(&[
+                (draw(3), draw(3) + draw(9) % 4),
+                (draw(15), draw(15) + draw(21) % 5),
+            ]);
+            let other = spans(&[
+                (draw(27), draw(27) + draw(33) % 4),
+                (draw(39), draw(39) + draw(45) % 5),
+            ]);
+            assert_eq!(bits(&one.and(&other)), bits(&one) | bits(&other));
+            assert_eq!(bits(&one.without(&other)), bits(&one) & !bits(&other));
+        }
+    }
+}

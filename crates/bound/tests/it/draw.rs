@@ -1,0 +1,238 @@
+//! Random drives, engines and schedulers.
+
+use headtime_bound::Machine;
+use headtime_disk::drive::Drive;
+use headtime_disk::profile::{
+    self, CacheSpec, FirmwarePolicy, Preseek, Profile, ReadAhead, RequestedData, WriteBack,
+};
+use headtime_disk::{Layout, Model};
+use headtime_engine::{Config, Plug};
+use headtime_sched::{Knowledge, Scheduler, ServiceCurve, Spec, policies};
+use headtime_sim::{Report, Setup, run};
+use headtime_units::{Extent, Nanos, Sectors};
+use headtime_workload::Source;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::sync::Arc;
+
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// 0 up to `end`, without it.
+    pub fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A drive, what is before it, and a scheduler.
+pub struct World {
+    pub profile: Profile,
+    pub layout: Arc<Layout>,
+    pub config: Config,
+    pub scheduler: Spec,
+    pub drive_seed: u64,
+    pub told: String,
+}
+
+pub fn world(random: &mut Random) -> World {
+    let shipped = random.pick(profile::shipped());
+    let sptf = random.chance(40);
+    let depth = *random.pick(&[1, 1, 1, 2, 3, 8, 32]);
+    let (cache, write_back, noise) = (random.chance(75), random.below(5), random.below(3));
+    let preseek = *random.pick(&[Preseek::Off, Preseek::AtCompletion, Preseek::AtMediaEnd]);
+    let other_preseek = random.chance(30);
+    let margin = Nanos::from_micros(*random.pick(&[0, 0, 1_300]));
+    let age_cap = *random.pick(&[
+        None,
+        Some(Nanos::from_millis(50)),
+        Some(Nanos::from_secs(4)),
+    ]);
+    let stream_cap = Nanos::from_millis(*random.pick(&[0, 20, 100, 1_000]));
+    let profile = shipped
+        .profile()
+        .with(|spec| {
+            spec.queue.depth = spec.queue.depth.max(depth);
+            spec.queue.policy = match sptf {
+                true => FirmwarePolicy::Sptf { margin, age_cap },
+                false => FirmwarePolicy::Fifo,
+            };
+            spec.queue.stream_cap = stream_cap;
+            if other_preseek {
+                spec.queue.preseek = preseek;
+            }
+            if !cache {
+                spec.cache = CacheSpec::default();
+            } else if write_back == 1 {
+                spec.cache.write_back = WriteBack::Off;
+            } else if write_back == 2 {
+                spec.cache.write_back = WriteBack::Full;
+            }
+            if noise == 1 {
+                spec.noise.seek_sd = Nanos::from_micros(40);
+                spec.noise.seek_sd_relative = 0.02;
+                spec.noise.overhead_sd = Nanos::from_micros(60);
+                spec.noise.speed_ppm = 2000;
+            } else if noise == 2 {
+                spec.noise = Default::default();
+            }
+        })
+        .expect("in range");
+    let profile = match random.chance(30) {
+        true => altered(random, profile),
+        false => profile,
+    };
+    let config = Config {
+        depth,
+        merge: random.chance(70),
+        merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
+        commit_ahead: random.chance(30),
+        plug: random.chance(30).then_some(Plug::LINUX_2_6),
+        hide_origins: random.chance(30),
+    };
+    let names: Vec<&str> = policies().map(|policy| policy.name).collect();
+    let name = *random.pick(&names);
+    let text = if name == "sptf-sw" { "sptf-sw60" } else { name };
+    let told = format!(
+        "{:?} {:?} {:?} {:?} {} {}, cache {cache}, write-back {write_back}, noise {noise}, {config:?}, {text}",
+        profile.cache,
+        profile.access,
+        profile.bus,
+        profile.overhead,
+        shipped.name,
+        if sptf { "sptf" } else { "fifo" },
+    );
+    World {
+        layout: Arc::new(Layout::new(&profile)),
+        profile,
+        config,
+        scheduler: text.parse().expect("a registered name"),
+        drive_seed: random.below(u64::MAX),
+        told,
+    }
+}
+
+/// A drive that is built in another way; the same if there is none such.
+fn altered(random: &mut Random, profile: Profile) -> Profile {
+    let aheads = [
+        ReadAhead::Off,
+        ReadAhead::TrackEnd,
+        ReadAhead::CylinderEnd,
+        ReadAhead::SegmentFull,
+        ReadAhead::NextTrack,
+    ];
+    let kept = [
+        RequestedData::Dropped,
+        RequestedData::Kept,
+        RequestedData::Replaceable,
+    ];
+    let other = profile.with(|spec| {
+        let cache = &mut spec.cache;
+        if cache.enabled {
+            cache.read_ahead = *random.pick(&aheads);
+            cache.requested_data = *random.pick(&kept);
+            cache.segments = 1 + random.below(6) as u32;
+            cache.write_segments = 1 + random.below(u64::from(cache.segments)) as u32;
+            cache.dedicated_write_segment &= cache.segments > 1;
+            cache.segment_sectors = *random.pick(&[16, 100, 700, 5000]);
+            (cache.read_ahead_min, cache.read_ahead_max) = match cache.read_ahead {
+                ReadAhead::Off => (0, 0),
+                _ => (random.below(16) as u32, cache.segment_sectors),
+            };
+            cache.read_free_sectors = random.chance(50);
+            cache.sneaky_full_read_hits = random.chance(30);
+            cache.sneaky_intermediate_read_hits = random.chance(30);
+            cache.almost_read_hits = random.chance(30);
+            cache.read_ahead_on_idle_hit = random.chance(30);
+            cache.read_hits_on_write_data = random.chance(70);
+            cache.stop_read_ahead_in_sector = random.chance(30);
+            cache.write_prebuffering = random.chance(30);
+            cache.read_high_water = *random.pick(&[0.0, 0.5, 1.0]);
+        }
+        spec.access.zero_latency_read = random.chance(50);
+        spec.access.zero_latency_write = random.chance(50);
+        spec.bus.never_disconnect = random.chance(20);
+        spec.bus.hold_for_read = random.chance(30);
+        spec.bus.arbitration = Nanos::from_nanos(random.below(2) * 20_000);
+        spec.overhead.data_preparation = Nanos::from_nanos(random.below(2) * 70_000);
+        spec.overhead.read_disconnect_after_read = Nanos::from_nanos(random.below(2) * 50_000);
+        spec.overhead.first_reselect = Nanos::from_nanos(random.below(2) * 90_000);
+        spec.overhead.write_completion = Nanos::from_nanos(random.below(2) * 40_000);
+    });
+    other.unwrap_or(profile)
+}
+
+impl World {
+    pub fn machine(&self) -> Machine<'_> {
+        Machine {
+            profile: &self.profile,
+            layout: &self.layout,
+            depth: self.config.depth,
+            merge: self.config.merge.then_some(self.config.merge_sectors_max),
+        }
+    }
+
+    fn scheduler(&self) -> Box<dyn Scheduler> {
+        let capacity = self.profile.geometry.capacity;
+        let points = vec![
+            (Sectors::ZERO, Nanos::from_micros(500)),
+            (
+                Sectors::new(1 + capacity.get() / 1000),
+                Nanos::from_millis(8),
+            ),
+            (Sectors::new(2 + capacity.get()), Nanos::from_millis(16)),
+        ];
+        let curve = ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve");
+        let knowledge = Knowledge {
+            positioning: Some(Arc::new(Model::new(&self.profile))),
+            curve: Some(Arc::new(curve)),
+        };
+        self.scheduler.build(knowledge).expect("it can be built")
+    }
+
+    pub fn run(&self, source: &mut dyn Source, warm_up: Nanos, limit: Option<Nanos>) -> Report {
+        let drive = Drive::with_layout(&self.profile, Arc::clone(&self.layout), self.drive_seed);
+        let mut setup = Setup::new(drive, self.config, self.scheduler(), source);
+        setup.tell_ahead = self.scheduler.info().name == "clairvoyant";
+        setup.warm_up = warm_up;
+        setup.limit = limit;
+        run(setup).expect("it runs")
+    }
+}
+
+/// Stretches of sectors in a part of the disk: most near each other, so that they share tracks,
+/// follow each other, overlap, and are found in the buffer.
+pub fn extents(random: &mut Random, capacity: u64, count: u64) -> Vec<Extent> {
+    let region = *random.pick(&[300, 3_000, 30_000, 1_000_000, capacity]);
+    let region = region.min(capacity);
+    let first = random.below(capacity - region + 1);
+    let longest = *random.pick(&[1, 8, 64, 512, 3000]).min(&region);
+    let (onward, backward) = (random.below(101), random.below(101));
+    let grain = *random.pick(&[1, 8, 64]);
+    let mut last = Extent::at(first, 1);
+    (0..count)
+        .map(|_| {
+            let len = 1 + random.below(longest);
+            let start = if random.chance(onward) {
+                last.end().get()
+            } else if random.chance(backward / 2) {
+                last.start.get().saturating_sub(len)
+            } else {
+                first + random.below(region) / grain * grain
+            };
+            last = Extent::at(start.min(capacity - len), len);
+            last
+        })
+        .collect()
+}
