@@ -163,7 +163,7 @@ impl Commands {
         Commands {
             count,
             sectors,
-            longest: most,
+            longest: if requests.is_empty() { 0 } else { most },
         }
     }
 }

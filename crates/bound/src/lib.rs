@@ -1,14 +1,13 @@
 //! The least time that a disk needs for given work, whatever the scheduler.
 //!
-//! A [`Bound`] is no schedule: it is the longest of four times, each of which every run takes,
+//! A [`Bound`] is no schedule: it is the longest of three times, each of which every run takes,
 //! however it orders, merges and waits:
 //!
 //! - *arm*: what the sectors that must come from the medium, or reach it, take to pass under the
 //!   head, and the shortest movements between their tracks;
 //! - *command*: what the commands take of drive and bus;
 //! - *chain*: what a process does one thing after the other, computing and thinking included, over
-//!   the barriers at which processes meet;
-//! - *arrivals*: when the last request comes, where nobody waits for completions.
+//!   the barriers at which processes meet.
 //!
 //! All are of the drive as it is modelled at its quickest: noise is taken at its least. The design
 //! note (`docs/design/2026-11-22-bound.md`) says why each is a bound, and how tight they are.
@@ -47,6 +46,13 @@ pub struct Machine<'a> {
     pub merge: Option<Sectors>,
 }
 
+/// The most requests of which a bound is computed, which takes some 100 bytes for each.
+pub const REQUESTS_MAX: usize = 1 << 23;
+
+/// The most steps of programs, and pages that they touch, of which a bound is computed, which takes up
+/// to 40 bytes for each; files may have eight times as many pages.
+pub const STEPS_MAX: u64 = 1 << 25;
+
 /// What takes the least time that there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Term {
@@ -56,13 +62,11 @@ pub enum Term {
     Command,
     /// What processes do one thing after the other.
     Chain,
-    /// The times at which requests come by themselves.
-    Arrivals,
 }
 
 impl Term {
     /// All, in the order of a report.
-    pub const ALL: [Term; 4] = [Term::Arm, Term::Command, Term::Chain, Term::Arrivals];
+    pub const ALL: [Term; 3] = [Term::Arm, Term::Command, Term::Chain];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -70,7 +74,6 @@ impl Term {
             Term::Arm => "arm",
             Term::Command => "command",
             Term::Chain => "chain",
-            Term::Arrivals => "arrivals",
         }
     }
 }
@@ -175,14 +178,15 @@ impl Bound {
 }
 
 impl Machine<'_> {
-    /// The least time in which the programs of a host can have ended, all of which must end.
+    /// The least time in which the programs of a host can have ended, all of which must end. `None` if
+    /// they do more than is gone through here: [`STEPS_MAX`].
     ///
     /// # Panics
     ///
     /// If a program reads beyond its files or is of another host.
-    pub fn programs(&self, builder: HostBuilder) -> Bound {
+    pub fn programs(&self, builder: HostBuilder) -> Option<Bound> {
         let floors = Floors::new(self.profile);
-        let needed = programs::needed(builder.into_plan(), &floors, self.merge);
+        let needed = programs::needed(builder.into_plan(), &floors, self.merge)?;
         let arm = Arm::new(self.profile, self.layout);
         let media = needed
             .reads
@@ -236,19 +240,18 @@ impl Machine<'_> {
                 program.passing = Nanos::ZERO;
             }
         }
-        bound
+        Some(bound)
     }
 
-    /// The least time in which a replay or made-up processes can have come to their end, given anew;
-    /// `open` if nobody waits for completions.
-    pub fn source(&self, source: &mut dyn Source, open: bool) -> Bound {
+    /// The least time in which a replay or made-up processes can have come to their end, given anew.
+    /// `None` if they ask for more than is kept here: [`REQUESTS_MAX`].
+    pub fn source(&self, source: &mut dyn Source) -> Option<Bound> {
         let floors = Floors::new(self.profile);
         let least = |asked: &Asked| floors.command(asked.0, asked.1.len);
-        let (end, asked) = source::drain(source, least);
+        let (end, asked) = source::drain(source, least)?;
         let mut bound = self.requests(&asked, true);
-        let term = if open { Term::Arrivals } else { Term::Chain };
-        bound.set(term, end - Time::ZERO);
-        bound
+        bound.set(Term::Chain, end - Time::ZERO);
+        Some(bound)
     }
 
     /// The least time for the requests that were completed in a span of time.

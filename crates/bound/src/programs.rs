@@ -14,6 +14,7 @@
 //! Pages that leave memory are not read again here, workers of a pool are always free, and what is
 //! written through the page cache is never written to the disk.
 
+use crate::STEPS_MAX;
 use crate::chain::{Chain, Link};
 use crate::command::{Commands, Floors, Load};
 use crate::spans::Spans;
@@ -137,8 +138,8 @@ struct Walk<'a> {
     needs: Needs,
 }
 
-/// Goes through all steps of all processes, each of which must end.
-pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) -> Needed {
+/// Goes through all steps of all processes, each of which must end. `None` if they are too many.
+pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) -> Option<Needed> {
     let processes = std::mem::take(&mut plan.processes);
     let mut base = 0;
     let data: Vec<Data> = plan
@@ -159,6 +160,10 @@ pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) ->
             data
         })
         .collect();
+    if base > 8 * STEPS_MAX {
+        return None;
+    }
+    let mut left = STEPS_MAX;
     let names = |name| plan.file_of(name);
     let numbers = |barrier| plan.number_of(barrier);
     let mut walk = Walk {
@@ -180,7 +185,9 @@ pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) ->
     for (number, mut process) in (0..).zip(processes) {
         walk.begin(number, process.program, process.start);
         loop {
-            match process.behaviour.next() {
+            let step = process.behaviour.next();
+            left = left.checked_sub(pages_of(&step))?;
+            match step {
                 Step::Exit => break,
                 Step::Read { file, offset, len } => walk.read(names(file), offset, len),
                 Step::Write { file, offset, len } => walk.write(names(file), offset, len),
@@ -204,7 +211,15 @@ pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) ->
         chains.push(chain);
         all.push(needs);
     }
-    walk.sum_up(chains, all, plan.barriers().to_vec(), merge)
+    Some(walk.sum_up(chains, all, plan.barriers().to_vec(), merge))
+}
+
+/// How much a step makes to do here: the pages that it touches at most, and itself.
+fn pages_of(step: &Step) -> u64 {
+    match step {
+        Step::Read { len, .. } | Step::Write { len, .. } => 1 + len / PAGE,
+        _ => 1,
+    }
 }
 
 impl Walk<'_> {

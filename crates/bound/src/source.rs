@@ -1,5 +1,6 @@
 //! Sources of requests that are no programs: traces and made-up processes.
 
+use crate::REQUESTS_MAX;
 use headtime_sched::{Foretold, Op};
 use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::{NewRequest, Source};
@@ -10,20 +11,23 @@ use std::collections::{BTreeMap, BinaryHeap};
 pub(crate) type Asked = (Op, Extent);
 
 /// When a source can have come to its end at the earliest, if each request takes at least `least`
-/// and any number of them goes by at once; and all its requests.
+/// and any number of them goes by at once; and all its requests. `None` if they are too many.
 ///
 /// That is a bound for sources whose requests come no later when others complete sooner, and are
 /// the same then, as all replays and made-up processes are.
 pub(crate) fn drain(
     source: &mut dyn Source,
     least: impl Fn(&Asked) -> Nanos,
-) -> (Time, Vec<Asked>) {
+) -> Option<(Time, Vec<Asked>)> {
     let (mut now, mut asked) = (Time::ZERO, Vec::new());
     let mut under_way: BinaryHeap<Reverse<(Time, u64)>> = BinaryHeap::new();
     loop {
         while let Some(request) = source.poll(now) {
             let one = (request.op, request.extent);
             under_way.push(Reverse((now.saturating_add(least(&one)), request.cookie)));
+            if asked.len() == REQUESTS_MAX {
+                return None;
+            }
             asked.push(one);
         }
         let arrival = source.next_arrival().map(|at| at.max(now));
@@ -36,7 +40,7 @@ pub(crate) fn drain(
                     source.completed(at, cookie);
                 }
             }
-            _ => return (now, asked),
+            _ => return Some((now, asked)),
         }
     }
 }
@@ -49,6 +53,7 @@ pub struct Watched<'a> {
     from: Time,
     under_way: BTreeMap<u64, Asked>,
     completed: Vec<Asked>,
+    too_many: bool,
 }
 
 impl<'a> Watched<'a> {
@@ -59,19 +64,25 @@ impl<'a> Watched<'a> {
             from,
             under_way: BTreeMap::new(),
             completed: Vec::new(),
+            too_many: false,
         }
     }
 
-    /// What passes through, for a run that is not to be watched.
-    pub fn source(&mut self) -> &mut dyn Source {
-        self.source
-    }
-
-    /// The requests that have completed.
-    pub fn into_completed(self) -> Completed {
-        Completed {
+    /// The requests that have completed; `None` if they are more than [`REQUESTS_MAX`].
+    pub fn into_completed(self) -> Option<Completed> {
+        (!self.too_many).then_some(Completed {
             requests: self.completed,
             from_rest: self.from == Time::ZERO,
+        })
+    }
+
+    fn note(&mut self, asked: Asked) {
+        if self.completed.len() == REQUESTS_MAX {
+            self.too_many = true;
+            self.completed = Vec::new();
+            self.under_way.clear();
+        } else {
+            self.completed.push(asked);
         }
     }
 }
@@ -91,7 +102,7 @@ impl Source for Watched<'_> {
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
         let request = self.source.poll(now)?;
-        if now >= self.from {
+        if now >= self.from && !self.too_many {
             let asked = (request.op, request.extent);
             self.under_way.insert(request.cookie, asked);
         }
@@ -111,7 +122,9 @@ impl Source for Watched<'_> {
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {
-        self.completed.extend(self.under_way.remove(&cookie));
+        if let Some(asked) = self.under_way.remove(&cookie) {
+            self.note(asked);
+        }
         self.source.completed(now, cookie);
     }
 

@@ -1,12 +1,12 @@
 //! Bounds that can be worked out on paper.
 
-use headtime_bound::{Machine, Term};
+use headtime_bound::{Machine, REQUESTS_MAX, Term, Watched};
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, NoiseSpec, Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
 use headtime_host::workload::ParReadSpec;
 use headtime_host::{DiskSize, File, HostBuilder, HostSpec, ProcessSpec, Step};
-use headtime_sched::{Flags, Op};
+use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedReplay, Fit, Fitter, NewRequest, OpenReplay, Script, Source, Speed, Start, Trace,
@@ -47,7 +47,7 @@ fn par_read_of_the_paper() {
     ParReadSpec::default()
         .add(&mut programs, 1)
         .expect("it fits");
-    let bound = machine(&profile, &layout).programs(programs);
+    let bound = machine(&profile, &layout).programs(programs).expect("few");
     assert_eq!(bound.binds(), Term::Arm);
     let rate = |time: Nanos| 4e9 / time.as_secs_f64() / 1e6;
 
@@ -157,7 +157,8 @@ fn whole_tracks_are_read_faster_than_in_the_order_of_addresses() {
         ..machine(&profile, &layout)
     };
     let bound = machine
-        .source(&mut closed(&profile, &extents, 2), false)
+        .source(&mut closed(&profile, &extents, 2))
+        .expect("few")
         .time();
     assert!(
         took < way.total() + in_order.total() - in_order.rotation,
@@ -245,7 +246,9 @@ fn a_direct_reader_pays_for_each_request_one_after_the_other() {
     let acts: Vec<Act> = (0..10)
         .flat_map(|page| [Act::Direct(page * 4), Act::Think(1000)])
         .collect();
-    let bound = machine(&profile, &layout).programs(programs(&profile, &[acts], 100, 128 << 10));
+    let bound = machine(&profile, &layout)
+        .programs(programs(&profile, &[acts], 100, 128 << 10))
+        .expect("few");
     assert_eq!(bound.binds(), Term::Chain);
     assert_eq!(bound.time(), Nanos::from_nanos(10 * (PAGE + 1_000_000)));
     // Their commands cannot be one: there are gaps between.
@@ -259,7 +262,9 @@ fn who_meets_others_waits_for_the_slowest_of_each_part() {
     let slow_first = vec![Act::Think(5000), Act::Meet, Act::Direct(0)];
     let slow_last = vec![Act::Direct(0), Act::Meet, Act::Think(7000)];
     let steps = [slow_first, slow_last];
-    let bound = machine(&profile, &layout).programs(programs(&profile, &steps, 100, 128 << 10));
+    let bound = machine(&profile, &layout)
+        .programs(programs(&profile, &steps, 100, 128 << 10))
+        .expect("few");
     assert_eq!(bound.term(Term::Chain), Nanos::from_micros(12_000));
 }
 
@@ -269,7 +274,7 @@ fn a_buffered_reader_waits_once_for_each_two_windows_or_for_each_page_without_th
     let layout = Layout::new(&profile);
     let chain = |acts: Vec<Act>, read_ahead| {
         let builder = programs(&profile, &[acts], 1000, read_ahead);
-        let bound = machine(&profile, &layout).programs(builder);
+        let bound = machine(&profile, &layout).programs(builder).expect("few");
         bound.term(Term::Chain).as_nanos()
     };
     let in_order: Vec<Act> = (0..1000).map(Act::Read).collect();
@@ -295,7 +300,7 @@ fn a_buffered_reader_waits_once_for_each_two_windows_or_for_each_page_without_th
 fn arm(profile: &Profile, extents: &[Extent]) -> u64 {
     let layout = Layout::new(profile);
     let mut replay = closed(profile, extents, 1);
-    let bound = machine(profile, &layout).source(&mut replay, false);
+    let bound = machine(profile, &layout).source(&mut replay).expect("few");
     bound.term(Term::Arm).as_nanos()
 }
 
@@ -380,7 +385,7 @@ fn what_somebody_else_may_have_fetched_or_written_is_not_waited_for() {
                 start: Time::ZERO,
             });
         }
-        machine(&profile, &layout).programs(builder)
+        machine(&profile, &layout).programs(builder).expect("few")
     };
     let chain = |two_files, writes| bound(two_files, writes).term(Term::Chain);
     assert_eq!(
@@ -412,7 +417,9 @@ fn a_window_may_bring_pages_that_are_apart() {
     let profile = calm();
     let layout = Layout::new(&profile);
     let acts = vec![Act::Read(0), Act::Read(5)];
-    let bound = machine(&profile, &layout).programs(programs(&profile, &[acts], 100, 128 << 10));
+    let bound = machine(&profile, &layout)
+        .programs(programs(&profile, &[acts], 100, 128 << 10))
+        .expect("few");
     // One command, 16 sectors over the bus.
     assert_eq!(
         bound.term(Term::Command),
@@ -421,7 +428,7 @@ fn a_window_may_bring_pages_that_are_apart() {
 }
 
 #[test]
-fn what_comes_when_it_comes_is_bound_by_its_arrival() {
+fn what_comes_when_it_comes_ends_no_sooner_than_the_last_arrival() {
     let profile = calm();
     let layout = Layout::new(&profile);
     let requests = (0..5).map(|number| TraceRequest {
@@ -437,10 +444,12 @@ fn what_comes_when_it_comes_is_bound_by_its_arrival() {
     let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
     let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
     let replay = OpenReplay::new(Arc::new(script), Speed::default(), Start::AtOnce);
-    let bound = machine(&profile, &layout).source(&mut replay.expect("arrivals"), true);
+    let bound = machine(&profile, &layout)
+        .source(&mut replay.expect("arrivals"))
+        .expect("few");
     assert_eq!(
         (bound.binds(), bound.time()),
-        (Term::Arrivals, Nanos::from_nanos(400_000_000 + PAGE))
+        (Term::Chain, Nanos::from_nanos(400_000_000 + PAGE))
     );
 }
 
@@ -448,11 +457,11 @@ fn what_comes_when_it_comes_is_bound_by_its_arrival() {
 fn nothing_takes_no_time() {
     let profile = calm();
     let layout = Layout::new(&profile);
-    let bound = machine(&profile, &layout).source(&mut Nobody, false);
+    let bound = machine(&profile, &layout).source(&mut Nobody).expect("few");
     assert_eq!(bound.time(), Nanos::ZERO);
     assert_eq!(bound.sum_of_rates(|_| 1), None);
     let idle = programs(&profile, &[Vec::new()], 1, 0);
-    let bound = machine(&profile, &layout).programs(idle);
+    let bound = machine(&profile, &layout).programs(idle).expect("few");
     assert_eq!(
         (bound.time(), bound.with_slices(Nanos::from_millis(1))),
         (Nanos::ZERO, None)
@@ -476,4 +485,70 @@ impl Source for Nobody {
     fn done(&self) -> bool {
         true
     }
+}
+
+/// Asks for a sector at a time, so often, and is answered by nobody but the bound.
+struct Many(u64);
+
+impl Source for Many {
+    fn next_arrival(&self) -> Option<Time> {
+        (self.0 > 0).then_some(Time::ZERO)
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<NewRequest> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(NewRequest {
+            cookie: self.0,
+            op: Op::Read,
+            extent: Extent::at(self.0 % 1000, 1),
+            arrival: Time::ZERO,
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class: Class::default(),
+        })
+    }
+
+    fn completed(&mut self, _now: Time, _cookie: u64) {}
+
+    fn done(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[test]
+fn of_more_than_fits_nothing_is_said() {
+    let profile = calm();
+    let layout = Layout::new(&profile);
+    let machine = machine(&profile, &layout);
+    assert!(machine.source(&mut Many(1_000)).is_some());
+    assert_eq!(machine.source(&mut Many(REQUESTS_MAX as u64 + 1)), None);
+    // Of those that were watched too.
+    let watched = |count| {
+        let mut many = Many(count);
+        let mut watched = Watched::new(&mut many, Time::ZERO);
+        while let Some(request) = watched.poll(Time::ZERO) {
+            watched.completed(Time::ZERO, request.cookie);
+        }
+        watched.into_completed()
+    };
+    assert!(watched(REQUESTS_MAX as u64).is_some());
+    assert!(watched(REQUESTS_MAX as u64 + 1).is_none());
+    // A process that reads for ever is not followed for ever.
+    let mut builder = builder(&profile);
+    let file = File {
+        extents: vec![Extent::at(0, 8_000)],
+        size: 4_096_000,
+    };
+    let file = builder.add_file(file).expect("it fits");
+    builder.add_process(ProcessSpec {
+        program: 1,
+        behaviour: Box::new(move || Step::Read {
+            file,
+            offset: 0,
+            len: 4_096_000,
+        }),
+        served_by: None,
+        start: Time::ZERO,
+    });
+    assert_eq!(machine.programs(builder), None);
 }

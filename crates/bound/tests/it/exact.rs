@@ -94,7 +94,7 @@ fn bound(profile: &Profile, layout: &Layout, asked: &[(Op, Extent)], merge: u64)
         merge: Some(Sectors::new(merge)),
     };
     let mut replay = ClosedReplay::new(Arc::new(script), asked.len() as u32);
-    machine.source(&mut replay, false)
+    machine.source(&mut replay).expect("few")
 }
 
 /// A drive without noise; without a buffer if it is to be bare.

@@ -36,7 +36,7 @@ fn arm(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
     let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
     let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
     let mut replay = ClosedReplay::new(Arc::new(script), 1);
-    machine.source(&mut replay, false).term(Term::Arm)
+    machine.source(&mut replay).expect("few").term(Term::Arm)
 }
 
 /// Reads the end of a track, waits while the drive reads on, and then has all of the track and what

@@ -221,7 +221,7 @@ fn process(
 
 /// Runs programs and holds them to their bound; what binds, and how near the run comes.
 fn hold(seed: u64, world: &World, build: impl Fn() -> HostBuilder, told: &str) -> (Term, f64) {
-    let bound = world.machine().programs(build());
+    let bound = world.machine().programs(build()).expect("few");
     let mut host = build().build(1).expect("it can be built");
     let report = world.run(&mut host, Nanos::ZERO, None);
     let ended = host

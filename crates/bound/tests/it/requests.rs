@@ -84,10 +84,10 @@ fn replays(seed: u64) {
         1 => Kind::Closed(*random.pick(&[1, 2, 8, 100])),
         _ => Kind::PerProcess,
     };
-    let open = matches!(kind, Kind::Open);
     let bound = world
         .machine()
-        .source(replay(&script, &kind).as_mut(), open);
+        .source(replay(&script, &kind).as_mut())
+        .expect("few");
     let report = world.run(replay(&script, &kind).as_mut(), Nanos::ZERO, None);
     assert!(
         bound.time() <= report.simulated,
@@ -161,7 +161,7 @@ fn no_run_of_made_up_processes_is_shorter_than_its_bound() {
         let geometry = &world.profile.geometry;
         let source =
             || Synthetic::new(&spec, geometry.capacity, geometry.sector_bytes).expect("it fits");
-        let bound = world.machine().source(&mut source(), false);
+        let bound = world.machine().source(&mut source()).expect("few");
         let report = world.run(&mut source(), Nanos::ZERO, None);
         assert!(
             bound.time() <= report.simulated,
@@ -193,7 +193,9 @@ fn no_part_of_a_run_is_shorter_than_the_bound_of_what_was_done_in_it() {
         let limit = warm_up + Nanos::from_micros(1000 + random.below(200_000));
         let mut watched = Watched::new(&mut source, Time::ZERO + warm_up);
         let report = world.run(&mut watched, warm_up, Some(limit));
-        let bound = world.machine().completed(&watched.into_completed());
+        let bound = world
+            .machine()
+            .completed(&watched.into_completed().expect("few"));
         let span = report.measured.span();
         bound_by[bound.binds() as usize] += u32::from(!bound.time().is_zero());
         assert!(
@@ -250,7 +252,8 @@ fn a_write_longer_than_the_buffer_behind_another_is_no_shorter_than_its_bound() 
         let kind = Kind::Closed(1);
         let bound = world
             .machine()
-            .source(replay(&script, &kind).as_mut(), false);
+            .source(replay(&script, &kind).as_mut())
+            .expect("few");
         let report = world.run(replay(&script, &kind).as_mut(), Nanos::ZERO, None);
         println!("{name}: {} of {}", bound.time(), report.simulated);
         assert!(
