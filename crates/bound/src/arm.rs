@@ -21,8 +21,8 @@ use headtime_disk::profile::{Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
 use headtime_units::{Cylinder, Head, Lba, Nanos, Track};
 
-/// Something of what is wanted that need not pass under the head after all, since the buffer has
-/// it: at the beginning, or still at the end.
+/// Something of what is wanted that need not pass under the head after all, since the buffer still
+/// has it at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     /// Stretches of sectors.
@@ -200,7 +200,7 @@ impl<'a> Arm<'a> {
         let track = self::track(track);
         let cylinder = track.cylinder;
         let here = self.layout.track_extent(track);
-        let per_track = self.layout.sectors_per_track(cylinder);
+        let per_track = self.layout.sectors_per_track(track);
         let (Some(here), Some(per_track)) = (here, per_track) else {
             return 0;
         };
@@ -241,7 +241,7 @@ impl<'a> Arm<'a> {
         for on_track in pieces.chunk_by(|one, next| one.track == next.track) {
             let track = track(on_track[0].track);
             let here = self.layout.track_extent(track);
-            let per_track = self.layout.sectors_per_track(track.cylinder);
+            let per_track = self.layout.sectors_per_track(track);
             slots = slots.min(per_track.map_or(1, u64::from));
             shortest = shortest.min(here.map_or(1, |extent| extent.len.get()).max(1));
         }

@@ -192,12 +192,11 @@ impl Load {
     }
 
     /// What passes besides the work of the arm: what goes by of all commands where the arm works for
-    /// one at a time and for nothing else; elsewhere what goes by of the first, if nothing was before.
-    pub fn beside_arm(&self, floors: &Floors, depth: u32, from_rest: bool) -> Nanos {
+    /// one at a time and for nothing else; elsewhere what goes by of the first.
+    pub fn beside_arm(&self, floors: &Floors, depth: u32) -> Nanos {
         let writes = self.writes.count == 0 || floors.writes_wait;
         if depth > 1 || !floors.idle_between || !writes {
             return match (self.reads.count, self.writes.count) {
-                _ if !from_rest => Nanos::ZERO,
                 (0, 0) => Nanos::ZERO,
                 (_, 0) => floors.read_lead,
                 (0, _) => floors.write_lead,

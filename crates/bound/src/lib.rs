@@ -20,8 +20,6 @@ mod programs;
 mod source;
 mod spans;
 
-pub use source::{Completed, Watched};
-
 use arm::{Arm, Hidden};
 use command::{Commands, Floors, Load};
 use headtime_disk::Layout;
@@ -196,7 +194,7 @@ impl Machine<'_> {
         let mut bound = Bound::default();
         bound.set(
             Term::Arm,
-            self.arm(&arm, &floors, &media, &needed.writes, &needed.load, true),
+            self.arm(&arm, &floors, &media, &needed.writes, &needed.load),
         );
         bound.set(Term::Command, needed.load.least(&floors, self.depth));
         let fetch = |resource: u32| needed.fetch[resource as usize];
@@ -249,21 +247,19 @@ impl Machine<'_> {
         let floors = Floors::new(self.profile);
         let least = |asked: &Asked| floors.command(asked.0, asked.1.len);
         let (end, asked) = source::drain(source, least)?;
-        let mut bound = self.requests(&asked, true);
+        let mut bound = self.requests(&asked);
         bound.set(Term::Chain, end - Time::ZERO);
         Some(bound)
     }
 
-    /// The least time for the requests that were completed in a span of time.
-    pub fn completed(&self, completed: &Completed) -> Bound {
-        self.requests(&completed.requests, completed.from_rest)
-    }
-
-    fn requests(&self, asked: &[Asked], from_rest: bool) -> Bound {
+    fn requests(&self, asked: &[Asked]) -> Bound {
         let floors = Floors::new(self.profile);
         let of = |op: Op| -> Vec<Extent> {
             let matching = asked.iter().filter(|(other, _)| *other == op);
-            matching.map(|(_, extent)| *extent).collect()
+            let mut extents: Vec<Extent> = matching.map(|(_, extent)| *extent).collect();
+            // What follows goes through them in order, several times.
+            extents.sort_unstable_by_key(|extent| (extent.start, extent.len));
+            extents
         };
         let (reads, writes) = (of(Op::Read), of(Op::Write));
         let others = asked.len() - reads.len() - writes.len();
@@ -276,10 +272,7 @@ impl Machine<'_> {
         let media = Spans::of(reads).and(&written);
         let arm = Arm::new(self.profile, self.layout);
         let mut bound = Bound::default();
-        bound.set(
-            Term::Arm,
-            self.arm(&arm, &floors, &media, &written, &load, from_rest),
-        );
+        bound.set(Term::Arm, self.arm(&arm, &floors, &media, &written, &load));
         bound.set(Term::Command, load.least(&floors, self.depth));
         bound
     }
@@ -292,18 +285,7 @@ impl Machine<'_> {
         media: &Spans,
         written: &Spans,
         load: &Load,
-        from_rest: bool,
     ) -> Nanos {
-        // The buffer may hold anything at first, and what it holds dirty comes to the medium only later.
-        let cache = &self.profile.cache;
-        let before = |wanted: &Spans| match from_rest {
-            true => Vec::new(),
-            false => vec![Hidden {
-                ranges: u64::from(cache.segments),
-                sectors: u64::from(cache.segment_sectors),
-                most: wanted.sectors(),
-            }],
-        };
         let unwritten = match written.is_empty() {
             true => Vec::new(),
             false => self.unwritten(written.sectors(), load.writes.longest),
@@ -312,13 +294,12 @@ impl Machine<'_> {
         if !unwritten.is_empty() {
             // What is left dirty may be more than all writes are worth; reads are as long without them.
             let reads = media.without(written);
-            least = arm.least(&reads, from_rest, &before(&reads));
+            least = arm.least(&reads, true, &[]);
         }
-        let hidden = [unwritten, before(media)].concat();
-        let least = least.max(arm.least(media, from_rest, &hidden));
+        let least = least.max(arm.least(media, true, &unwritten));
         let beside = match media.is_empty() {
             true => Nanos::ZERO,
-            false => load.beside_arm(floors, self.depth, from_rest),
+            false => load.beside_arm(floors, self.depth),
         };
         least + beside
     }

@@ -78,6 +78,12 @@ impl From<bool> for Field {
     }
 }
 
+impl From<Option<&str>> for Field {
+    fn from(text: Option<&str>) -> Field {
+        text.map_or(Field::Nothing, |text| Field::Text(text.to_owned()))
+    }
+}
+
 impl From<&String> for Field {
     fn from(text: &String) -> Field {
         Field::Text(text.clone())
@@ -216,8 +222,8 @@ pub fn of_sweep() -> impl Iterator<Item = &'static Column> {
     of_run().chain(&MORE).chain(&SHARES)
 }
 
-const RUN: [&[Column]; 9] = [
-    &DESCRIBED, &TOTALS, &RESPONSE, &READS, &WRITES, &QUEUE, &DEVICE, &HEAD, &ENGINE,
+const RUN: [&[Column]; 10] = [
+    &DESCRIBED, &TOTALS, &BOUND, &RESPONSE, &READS, &WRITES, &QUEUE, &DEVICE, &HEAD, &ENGINE,
 ];
 
 const DESCRIBED: [Column; 10] = [
@@ -259,6 +265,17 @@ const TOTALS: [Column; 9] = [
         .named(|named| named.throughput_mb_s.into()),
     column("iops", "1/s", |run| run.iops.into()).named(|named| named.iops.into()),
     column("fairness", "", |run| run.fairness.into()),
+];
+
+/// Nothing where there is no bound.
+const BOUND: [Column; 3] = [
+    column("bound_share", "%", |run| {
+        run.bound.map(|bound| bound.share).into()
+    }),
+    column("bound_by", "", |run| run.bound.map(|bound| bound.by).into()),
+    column("bound_s", "s", |run| {
+        run.bound.map(|bound| bound.time_s).into()
+    }),
 ];
 
 /// The columns of a distribution, of origins too if they have it.
@@ -402,7 +419,10 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_all_of_a_run_have_a_value() {
-        let run = Run::default();
+        let run = Run {
+            bound: Some(Default::default()),
+            ..Run::default()
+        };
         let names: Vec<&str> = of_sweep().map(|column| column.name).collect();
         for (number, name) in names.iter().enumerate() {
             assert!(!names[..number].contains(name), "{name}");

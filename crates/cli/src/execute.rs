@@ -1,6 +1,7 @@
 //! Makes the runs of a scenario, several at a time, and sums them up.
 
 use crate::batch;
+use crate::bound::{self, Known, Repeat};
 use crate::by_name::{Names, by_name, kinds};
 use crate::drives;
 use crate::fault::Fault;
@@ -16,6 +17,7 @@ use crate::scenario::{
     Cell, Firmware, Pace, Program, Programs, Scenario, Workload, cells, of_programs,
 };
 use crate::stock::Stock;
+use headtime_bound::{Bound, Machine};
 use headtime_disk::profile::{FirmwarePolicy, Profile, Reference};
 use headtime_disk::{Drive, Part};
 use headtime_engine::log::{self, Decision, LogSettings, Record};
@@ -99,6 +101,7 @@ pub struct Made {
     marks: Vec<Mark>,
     samples: Vec<Sample>,
     programs: Vec<(Called, ProgramOutcome)>,
+    bound: Option<Known>,
 }
 
 /// A program's names.
@@ -322,12 +325,37 @@ pub fn make(
         )
     });
     report.spans = Vec::new();
+    let programs = load.programs();
+    let ends = programs.iter().map(|(_, program)| program.ended);
+    let took = match ends.max().flatten() {
+        Some(end) => end - Time::ZERO,
+        None => report.simulated,
+    };
+    let mut bound = None;
+    if bound::is_there(scenario) {
+        let machine = Machine {
+            profile: &profile,
+            layout: &set.layout,
+            depth: cell.depth,
+            merge: cell.merge.then_some(config.merge_sectors_max),
+        };
+        let key = bound::key(scenario, set, cell, seed);
+        bound = stock.bound(key, || least(prepared, cell, seed, stock, &machine))?;
+    }
+    let bound = bound.map(|bound| Known { bound, took });
+    debug_assert!(
+        bound
+            .as_ref()
+            .is_none_or(|known| known.bound.time() <= took),
+        "{bound:?}"
+    );
     task.done();
     Ok(Made {
         report,
         marks,
         samples: samples(&tape),
-        programs: load.programs(),
+        programs,
+        bound,
     })
 }
 
@@ -434,6 +462,27 @@ fn load(prepared: &Prepared, cell: &Cell, seed: u64, stock: &Stock) -> Result<(L
                 Pace::ClosedPerProcess => Box::new(ClosedPerProcess::new(script).map_err(fault)?),
             };
             Ok((Load::Plain(source), goal))
+        }
+    }
+}
+
+/// The bound of all that a run does, for which what it does is made once more.
+fn least(
+    prepared: &Prepared,
+    cell: &Cell,
+    seed: u64,
+    stock: &Stock,
+    machine: &Machine<'_>,
+) -> Result<Option<Bound>, Fault> {
+    match &prepared.scenario.workload {
+        Workload::Programs(programs) => {
+            let set = &prepared.drives[cell.drive];
+            let (builder, _) = builder(programs, disk(set), seed, stock)?;
+            Ok(machine.programs(builder))
+        }
+        Workload::Synthetic(_) | Workload::Replay(_) => {
+            let (mut load, _) = load(prepared, cell, seed, stock)?;
+            Ok(machine.source(load.source()))
         }
     }
 }
@@ -692,6 +741,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         of_writes,
         by_name: by_name(&names, &measured),
         per_origin: origins(prepared, &names, &measured),
+        bound: bound_of(prepared, cell, made),
         curve: response[0].cumulative(),
         recorded: match &prepared.scenario.workload {
             Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
@@ -700,6 +750,28 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         programs: programs(made),
         label: String::new(),
     })
+}
+
+/// The bound of all repeats, if there is one of each.
+fn bound_of(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Option<report::Bound> {
+    let moved = |made: &Made, number: u32| {
+        let outcome = made.programs.iter().map(|(_, outcome)| outcome);
+        let mut of = outcome.filter(|outcome| outcome.program == number);
+        of.next()
+            .map_or(0, |one| one.bytes_read + one.bytes_written)
+    };
+    let of_program: Vec<_> = made
+        .iter()
+        .map(|made| move |number: u32| moved(made, number))
+        .collect();
+    let repeats = made.iter().zip(&of_program).map(|(made, of_program)| {
+        Some(Repeat {
+            known: made.bound.as_ref()?,
+            of_program,
+        })
+    });
+    let repeats: Vec<Repeat<'_>> = repeats.collect::<Option<_>>()?;
+    bound::sum_up(&prepared.scenario, &cell.scheduler, &repeats)
 }
 
 /// The age of the oldest request left unfinished, in ms.

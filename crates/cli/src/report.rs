@@ -93,6 +93,9 @@ pub struct Run {
     pub engine: EngineCounts,
     /// How often the scheduler waited, and what came of it, warm-up included.
     pub waits: WaitCounts,
+    /// The least time that any scheduler needs for the same; nothing where what is
+    /// done depends on the scheduler, or requests come at their times.
+    pub bound: Option<Bound>,
     /// Its reads, apart from its writes, if there are such.
     pub of_reads: Option<KindRun>,
     /// Its writes, apart from its reads, if there are such.
@@ -274,6 +277,31 @@ pub struct NamedRun {
     pub of_reads: Option<KindRun>,
     /// Its writes.
     pub of_writes: Option<KindRun>,
+}
+
+/// The least time that any scheduler needs for what a run does, over all repeats; see
+/// `docs/design/2026-11-22-bound.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Bound {
+    /// Which of the parts is the least time: `arm`, `command` or `chain`.
+    pub by: &'static str,
+    /// The least time, in seconds.
+    pub time_s: f64,
+    /// The least time in % of what the run took for the same, at most 100.
+    pub share: f64,
+    /// Sectors under the head, and movements.
+    pub arm_s: f64,
+    /// Commands, and their data on the bus.
+    pub command_s: f64,
+    /// What processes do one thing after the other.
+    pub chain_s: f64,
+    /// The least time with a change between processes for each slice of the scheduler; nothing if it
+    /// has none. Not a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_slices_s: Option<f64>,
+    /// With programs: the most that their own rates sum up to, in KB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs_kb_s: Option<f64>,
 }
 
 /// What one origin got.

@@ -8,6 +8,7 @@ use crate::drives::{self, Findings};
 use crate::fault::Fault;
 use crate::prepare::Hash;
 use crate::scenario::Replay;
+use headtime_bound::Bound;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Layout, Model};
 use headtime_host::DiskSize;
@@ -72,6 +73,7 @@ pub struct Stock {
     traces: Memo<Result<(Arc<Trace>, String), Fault>>,
     scripts: Memo<Result<Arc<Script>, Fault>>,
     laid: Memo<Result<Laid, BenchmarkError>>,
+    bounds: Memo<Result<Option<Arc<Bound>>, Fault>>,
 }
 
 impl fmt::Debug for Stock {
@@ -97,6 +99,7 @@ impl Default for Stock {
             traces: Memo::new(HUGE),
             scripts: Memo::new(HUGE),
             laid: Memo::new(LARGE),
+            bounds: Memo::new(SMALL),
         }
     }
 }
@@ -186,6 +189,21 @@ impl Stock {
     ) -> Result<Laid, BenchmarkError> {
         let key = format!("{:?}", (benchmark, disk, seed));
         self.laid.get(key, || benchmark.lay(disk, seed))
+    }
+
+    /// The bound of all that a run is to do; `key` is what it depends on, as text. `None` if that is too
+    /// much.
+    ///
+    /// # Errors
+    ///
+    /// What `compute` says.
+    pub fn bound(
+        &self,
+        key: String,
+        compute: impl FnOnce() -> Result<Option<Bound>, Fault>,
+    ) -> Result<Option<Arc<Bound>>, Fault> {
+        let compute = || compute().map(|bound| bound.map(Arc::new));
+        self.bounds.get(key, compute)
     }
 }
 

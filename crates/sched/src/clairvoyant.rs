@@ -1,4 +1,4 @@
-//! Waiting with perfect foresight: what anticipation could be worth.
+//! Greedy foresight: waits for what will come, one request ahead.
 //!
 //! # Rule
 //!
@@ -32,8 +32,9 @@
 //! # Source
 //!
 //! The inequality of [`stream`](crate::stream) (FAST 2011, section 2.1), with knowledge in place of
-//! the prediction. It is greedy, one decision at a time, and its service times are those of a curve;
-//! so it bounds what a better prediction can gain for that rule, not what any scheduler could do.
+//! the prediction. It is greedy, one decision at a time, and its service times are those of a curve,
+//! which knows nothing of the drive's buffer; so it is no bound, not even on schedulers that predict by
+//! the same rule, some of which do better. What bounds every scheduler is computed (`headtime-bound`).
 //!
 //! # When not to use it
 //!
@@ -49,7 +50,7 @@ use headtime_units::{Lba, Nanos, Time};
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "clairvoyant",
-    idea: "waits for what will come",
+    idea: "greedy foresight: waits for what comes",
     bound: "the elevator's, for what expires",
     source: "FAST'11, the inequality of section 2.1",
     avoid: "the disk is real: nobody knows what comes",

@@ -1,6 +1,6 @@
 //! Bounds that can be worked out on paper.
 
-use headtime_bound::{Machine, REQUESTS_MAX, Term, Watched};
+use headtime_bound::{Machine, REQUESTS_MAX, Term};
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, NoiseSpec, Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
@@ -522,17 +522,6 @@ fn of_more_than_fits_nothing_is_said() {
     let machine = machine(&profile, &layout);
     assert!(machine.source(&mut Many(1_000)).is_some());
     assert_eq!(machine.source(&mut Many(REQUESTS_MAX as u64 + 1)), None);
-    // Of those that were watched too.
-    let watched = |count| {
-        let mut many = Many(count);
-        let mut watched = Watched::new(&mut many, Time::ZERO);
-        while let Some(request) = watched.poll(Time::ZERO) {
-            watched.completed(Time::ZERO, request.cookie);
-        }
-        watched.into_completed()
-    };
-    assert!(watched(REQUESTS_MAX as u64).is_some());
-    assert!(watched(REQUESTS_MAX as u64 + 1).is_none());
     // A process that reads for ever is not followed for ever.
     let mut builder = builder(&profile);
     let file = File {

@@ -197,16 +197,15 @@ impl World {
         let knowledge = Knowledge {
             positioning: Some(Arc::new(Model::new(&self.profile))),
             curve: Some(Arc::new(curve)),
+            handed_out_max: Some(self.config.handed_out_max()),
         };
         self.scheduler.build(knowledge).expect("it can be built")
     }
 
-    pub fn run(&self, source: &mut dyn Source, warm_up: Nanos, limit: Option<Nanos>) -> Report {
+    pub fn run(&self, source: &mut dyn Source) -> Report {
         let drive = Drive::with_layout(&self.profile, Arc::clone(&self.layout), self.drive_seed);
         let mut setup = Setup::new(drive, self.config, self.scheduler(), source);
         setup.tell_ahead = self.scheduler.info().name == "clairvoyant";
-        setup.warm_up = warm_up;
-        setup.limit = limit;
         run(setup).expect("it runs")
     }
 }

@@ -223,7 +223,7 @@ fn process(
 fn hold(seed: u64, world: &World, build: impl Fn() -> HostBuilder, told: &str) -> (Term, f64) {
     let bound = world.machine().programs(build()).expect("few");
     let mut host = build().build(1).expect("it can be built");
-    let report = world.run(&mut host, Nanos::ZERO, None);
+    let report = world.run(&mut host);
     let ended = host
         .outcome()
         .iter()

@@ -1,7 +1,6 @@
-//! Replays and made-up processes, whole and cut off.
+//! Replays and made-up processes.
 
 use crate::draw::{Random, World, extents, world};
-use headtime_bound::{Term, Watched};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{
@@ -88,7 +87,7 @@ fn replays(seed: u64) {
         .machine()
         .source(replay(&script, &kind).as_mut())
         .expect("few");
-    let report = world.run(replay(&script, &kind).as_mut(), Nanos::ZERO, None);
+    let report = world.run(replay(&script, &kind).as_mut());
     assert!(
         bound.time() <= report.simulated,
         "seed {seed}: {:?} binds at {}, the run took {}: {}, {count} requests",
@@ -162,7 +161,7 @@ fn no_run_of_made_up_processes_is_shorter_than_its_bound() {
         let source =
             || Synthetic::new(&spec, geometry.capacity, geometry.sector_bytes).expect("it fits");
         let bound = world.machine().source(&mut source()).expect("few");
-        let report = world.run(&mut source(), Nanos::ZERO, None);
+        let report = world.run(&mut source());
         assert!(
             bound.time() <= report.simulated,
             "seed {seed}: {:?} binds at {}, the run took {}: {}, {spec:?}",
@@ -172,44 +171,6 @@ fn no_run_of_made_up_processes_is_shorter_than_its_bound() {
             world.told,
         );
     }
-}
-
-/// Of a run that is cut off, or measured from some time on, the requests that came and were done
-/// within that time.
-#[test]
-fn no_part_of_a_run_is_shorter_than_the_bound_of_what_was_done_in_it() {
-    let mut bound_by = [0; Term::ALL.len()];
-    for seed in 0..3_000 {
-        let mut random = Random::new(seed ^ 0xc0_ffee);
-        let world = world(&mut random);
-        let mut spec = processes(&mut random, &world);
-        for process in &mut spec.processes {
-            process.count = None;
-        }
-        let geometry = &world.profile.geometry;
-        let mut source =
-            Synthetic::new(&spec, geometry.capacity, geometry.sector_bytes).expect("it fits");
-        let warm_up = Nanos::from_micros(*random.pick(&[0, 0, 50_000, 130_000]));
-        let limit = warm_up + Nanos::from_micros(1000 + random.below(200_000));
-        let mut watched = Watched::new(&mut source, Time::ZERO + warm_up);
-        let report = world.run(&mut watched, warm_up, Some(limit));
-        let bound = world
-            .machine()
-            .completed(&watched.into_completed().expect("few"));
-        let span = report.measured.span();
-        bound_by[bound.binds() as usize] += u32::from(!bound.time().is_zero());
-        assert!(
-            bound.time() <= span,
-            "seed {seed}: {:?} binds at {}, the run took {span}: {}, warm-up {warm_up}, {spec:?}",
-            bound.binds(),
-            bound.time(),
-            world.told,
-        );
-    }
-    assert!(
-        bound_by[..2].iter().all(|count| *count > 100),
-        "{bound_by:?}"
-    );
 }
 
 /// A drive that sets out with a write at once takes the next one while it writes, also one that is
@@ -254,7 +215,7 @@ fn a_write_longer_than_the_buffer_behind_another_is_no_shorter_than_its_bound() 
             .machine()
             .source(replay(&script, &kind).as_mut())
             .expect("few");
-        let report = world.run(replay(&script, &kind).as_mut(), Nanos::ZERO, None);
+        let report = world.run(replay(&script, &kind).as_mut());
         println!("{name}: {} of {}", bound.time(), report.simulated);
         assert!(
             bound.time() <= report.simulated,

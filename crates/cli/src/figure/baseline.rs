@@ -202,6 +202,7 @@ mod tests {
             accept: within.map(|_| [Some(2.0), None]),
             within,
             calibrated: false,
+            bound_share: None,
             stated: None,
         }
     }

@@ -57,6 +57,9 @@ pub struct MeasuredPoint {
     /// Whether the paper's number was used to calibrate; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
+    /// What the run came to of the best that any scheduler could, in %; nothing for what has no bound,
+    /// or is no single run.
+    pub bound_share: Option<f64>,
     /// The paper's number even then, for people.
     #[serde(skip)]
     pub stated: Option<f64>,
@@ -166,6 +169,8 @@ pub fn measure<'a>(
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let within = point.accept.map(|(low, high)| low <= least && most <= high);
+        let shares = (0..figure.seeds).map(|seed| share_of_bound(point, |of| run(of, seed)));
+        let shares: Option<Vec<f64>> = shares.collect();
         let finite = |end: f64| end.is_finite().then_some(end);
         let made = MeasuredPoint {
             series: point.series.clone(),
@@ -179,6 +184,8 @@ pub fn measure<'a>(
             within,
             by_construction: point.by_construction.is_some(),
             calibrated: point.calibrated,
+            bound_share: shares
+                .map(|shares| round(shares.iter().sum::<f64>() / f64::from(figure.seeds), 2)),
             stated: point.paper,
         };
         if let Some(note) = &point.note {
@@ -241,6 +248,14 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
                 Some(most.map_or(rise, |most| most.max(rise)))
             })
         }
+    }
+}
+
+/// How near the run of a point came to its bound.
+fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
+    match (point.transform, &point.runs[..]) {
+        (Transform::Rise, _) | (_, []) => None,
+        (_, [(own, _), ..]) => point.metric.share_of_bound(run(own)),
     }
 }
 
@@ -371,6 +386,40 @@ mod tests {
         let row = [2, 3, 2].map(|twice: usize| (run(1, "sstf"), vec![run(twice - 1, "sstf")]));
         let made = measured(&figure(Transform::Rise, rate, row.to_vec()));
         assert_eq!(made.points[0].measured, 1.5);
+    }
+
+    #[test]
+    fn the_bound_is_that_of_the_run_that_is_measured() {
+        let mut made = made();
+        for (of, result) in &mut made {
+            result.bound = Some(crate::report::Bound {
+                share: if of.scheduler.info().name == "sstf" {
+                    61.234_567
+                } else {
+                    7.0
+                },
+                ..Default::default()
+            });
+        }
+        let find = |of: &RunOf, _| &made.iter().find(|(run, _)| run == of).unwrap().1;
+        let runs = vec![(run(0, "sstf"), vec![run(0, "noop")])];
+        for (transform, metric, share) in [
+            (Transform::Value, "iops", Some(61.23)),
+            (Transform::Speedup, "iops", Some(61.23)),
+            (Transform::Ratio, "response_mean_ms", None),
+            (Transform::Rise, "iops", None),
+        ] {
+            let runs = match transform {
+                Transform::Rise => [runs.clone(), runs.clone()].concat(),
+                _ => runs.clone(),
+            };
+            let figure = figure(transform, metric, runs);
+            let measured = measure(&figure, Scale::Full, find, &[]).unwrap();
+            assert_eq!(
+                measured.points[0].bound_share, share,
+                "{transform:?} {metric}"
+            );
+        }
     }
 
     #[test]

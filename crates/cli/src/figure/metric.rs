@@ -23,6 +23,20 @@ impl Metric {
         (self.of)(run)
     }
 
+    /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole
+    /// work, where a run has a bound.
+    pub fn share_of_bound(&self, run: &Run) -> Option<f64> {
+        let bound = run.bound?;
+        match self.name {
+            "throughput_mb_s" | "iops" | "time_s" | "programs_mb_s" => Some(bound.share),
+            "programs_kb_s" => {
+                let most = bound.programs_kb_s.filter(|most| *most > 0.0)?;
+                self.of(run).map(|value| 100.0 * value / most)
+            }
+            _ => None,
+        }
+    }
+
     /// The metric of this name.
     ///
     /// # Errors
@@ -184,6 +198,43 @@ pub const METRICS: &[Metric] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
+        let mut run = Run {
+            bound: Some(crate::report::Bound {
+                share: 80.0,
+                programs_kb_s: Some(500.0),
+                ..Default::default()
+            }),
+            ..Run::default()
+        };
+        run.programs.push(crate::report::ProgramRun {
+            name: "grep".to_owned(),
+            benchmark: "grep",
+            entry: 0,
+            program: 1,
+            started_s: 0.0,
+            ended_s: Some(10.0),
+            read_mb: 2.0,
+            written_mb: 0.0,
+            throughput_mb_s: 0.2,
+            processes: Vec::new(),
+        });
+        let share = |name, run: &Run| Metric::by_name(name).unwrap().share_of_bound(run);
+        for name in ["throughput_mb_s", "iops", "time_s", "programs_mb_s"] {
+            assert_eq!(share(name, &run), Some(80.0), "{name}");
+        }
+        // The programs' own rates have a bound of their own: 200 of 500 KB/s.
+        assert_eq!(share("programs_kb_s", &run), Some(40.0));
+        assert_eq!(share("response_mean_ms", &run), None);
+        run.bound = None;
+        assert!(
+            METRICS
+                .iter()
+                .all(|metric| metric.share_of_bound(&run).is_none())
+        );
+    }
 
     #[test]
     fn names_are_unique_and_guessed() {

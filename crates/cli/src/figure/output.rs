@@ -42,6 +42,13 @@ pub fn text(measured: &Measured, terminal: Terminal) -> String {
         Column::words("accepted", points.iter().map(|point| range(point.accept))),
         Column::words("within", points.iter().map(verdict)),
     ];
+    if points.iter().any(|point| point.bound_share.is_some()) {
+        let shares = points.iter().map(|point| match point.bound_share {
+            Some(share) => format!("{share:.1}"),
+            None => String::new(),
+        });
+        columns.insert(5, Column::numbers("% of bound", shares));
+    }
     if measured.seeds > 1 {
         let column = Column::words("of the seeds", points.iter().map(range_of));
         columns.insert(4, column);
@@ -85,7 +92,7 @@ fn digits(value: f64) -> String {
 /// Points as CSV, with a heading.
 pub fn csv(measured: &Measured) -> String {
     let mut text =
-        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most\n"
+        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most,bound_share\n"
             .to_owned();
     for point in &measured.points {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -109,6 +116,7 @@ pub fn csv(measured: &Measured) -> String {
             point.by_construction.to_string(),
             least.to_string(),
             most.to_string(),
+            number(point.bound_share),
         ];
         let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
         text.push_str(&fields.join(","));

@@ -308,7 +308,17 @@ fn figures(runs: &[Run]) -> Vec<Column> {
         .under(RESPONSE),
         number("max", &|run| (run.response_ms.max, None)).under(RESPONSE),
     ];
-    rates.into_iter().chain(fair).chain(responses).collect()
+    let bounds = || runs.iter().filter_map(|run| run.bound);
+    let longest = bounds().map(|bound| bound.by.len()).max();
+    let least = longest.map(|longest| {
+        let cells = runs.iter().map(|run| match run.bound {
+            Some(bound) => format!("{:.1} {:<longest$}", bound.share, bound.by),
+            None => String::new(),
+        });
+        Column::numbers("% of bound", cells)
+    });
+    let rates = rates.into_iter().chain(least);
+    rates.chain(fair).chain(responses).collect()
 }
 
 /// What the programs of each run achieved; nothing if there are none.

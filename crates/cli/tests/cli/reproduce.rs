@@ -56,7 +56,15 @@ fn a_figure_has_the_fields_of_the_plan() {
     ];
     assert_eq!(names, expected);
     let plain = [
-        "accept", "measured", "metric", "paper", "series", "unit", "within", "x",
+        "accept",
+        "bound_share",
+        "measured",
+        "metric",
+        "paper",
+        "series",
+        "unit",
+        "within",
+        "x",
     ];
     for point in &points[..5] {
         assert_eq!(keys(point), plain);

@@ -1,0 +1,118 @@
+//! The least that any scheduler needs for what a run is to do.
+
+use crate::prepare::DriveSet;
+use crate::report::{self, round};
+use crate::scenario::{Cell, Group, Pace, Scenario, Workload};
+use headtime_bound::{Bound, Term};
+use headtime_sched::{Spec, Value};
+use headtime_units::Nanos;
+use headtime_workload::Pacing;
+use std::sync::Arc;
+
+/// Whether runs of a scenario have a bound that is the same under every scheduler.
+///
+/// Not if they are cut off by time or by a number of requests of all processes together, or not
+/// measured from the start: what they do then depends on who is served. Nor where requests come at
+/// their times whatever the disk does: how long that takes says nothing of the scheduler.
+pub fn is_there(scenario: &Scenario) -> bool {
+    let whole = scenario.duration.is_none() && scenario.warm_up.is_zero();
+    whole
+        && match &scenario.workload {
+            Workload::Programs(_) => true,
+            Workload::Replay(replay) => !matches!(replay.pace, Pace::Open(_)),
+            Workload::Synthetic(groups) => {
+                let ends = |group: &Group| {
+                    let process = &group.process;
+                    let closed = matches!(process.pacing, Pacing::Closed { .. });
+                    closed && process.count.is_some() && process.until.is_none()
+                };
+                scenario.requests.is_none() && groups.iter().all(ends)
+            }
+        }
+}
+
+/// What the bound of all work depends on, as text; `seed` is that of the repeat.
+pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> String {
+    let machine = (cell.depth, cell.merge, scenario.merge_max);
+    let drive = set.profile.to_toml();
+    // Two scenarios may replay different traces under one name.
+    let script = set.script.as_ref().map(Arc::as_ptr);
+    format!("{:?}", (machine, &scenario.workload, script, seed, drive))
+}
+
+/// The bound of one repeat of a run.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The bound.
+    pub bound: Arc<Bound>,
+    /// How long the run took for it.
+    pub took: Nanos,
+}
+
+/// A repeat of a run beside its bound.
+pub struct Repeat<'a> {
+    /// The bound.
+    pub known: &'a Known,
+    /// With programs: what each of them moved.
+    pub of_program: &'a dyn Fn(u32) -> u64,
+}
+
+/// A row of a report. Nothing if no time is needed at all.
+pub fn sum_up(
+    scenario: &Scenario,
+    scheduler: &Spec,
+    repeats: &[Repeat<'_>],
+) -> Option<report::Bound> {
+    let bound = |one: &Repeat<'_>| Arc::clone(&one.known.bound);
+    let seconds = |value: &dyn Fn(&Repeat<'_>) -> Nanos| {
+        let sum: u64 = repeats.iter().map(|one| value(one).as_nanos()).sum();
+        round(sum as f64 / 1e9, 9)
+    };
+    let time = seconds(&|one| bound(one).time());
+    let took = seconds(&|one| one.known.took);
+    if time <= 0.0 || took <= 0.0 {
+        return None;
+    }
+    // Of several repeats, the one that is the longest most often; of equals, the first.
+    let longest = Term::ALL.into_iter().rev().max_by_key(|term| {
+        let of = repeats.iter().filter(|one| bound(one).binds() == *term);
+        of.count()
+    });
+    let sliced = slice(scenario, scheduler).and_then(|slice| {
+        let times = repeats.iter().map(|one| bound(one).with_slices(slice));
+        let times: Option<Vec<Nanos>> = times.collect();
+        let sum: u64 = times?.iter().map(|time| time.as_nanos()).sum();
+        Some(round(sum as f64 / 1e9, 9))
+    });
+    let rates = repeats
+        .iter()
+        .map(|one| bound(one).sum_of_rates(one.of_program));
+    let rates: Option<Vec<f64>> = rates.collect();
+    let count = repeats.len() as f64;
+    let term = |term: Term| seconds(&|one| bound(one).term(term));
+    Some(report::Bound {
+        by: longest.unwrap_or(Term::Arm).name(),
+        time_s: time,
+        share: round(100.0 * time / took, 3),
+        arm_s: term(Term::Arm),
+        command_s: term(Term::Command),
+        chain_s: term(Term::Chain),
+        with_slices_s: sliced,
+        programs_kb_s: rates.map(|rates| rates.iter().sum::<f64>() / count / 1e3),
+    })
+}
+
+/// How long a scheduler serves one process, or one stream, while others wait.
+fn slice(scenario: &Scenario, scheduler: &Spec) -> Option<Nanos> {
+    let key = match scheduler.info().name {
+        "stream" | "clairvoyant" => "slice",
+        // It gives slices to processes, if it is told of them.
+        "cfq" if !scenario.hide_processes => "slice_sync",
+        _ => return None,
+    };
+    let option = scheduler.options().find(|(option, _)| option.key == key);
+    match option? {
+        (_, Value::Duration(slice)) => Some(slice),
+        _ => None,
+    }
+}
