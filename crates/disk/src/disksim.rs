@@ -3,13 +3,14 @@
 //! [`import`] takes the `.parv` file of a run. The disk's parameters (`.diskspecs`), its model
 //! (`.model`) and its seek curve (`.seek`), which the files name, are looked for beside it. What can
 //! be imported is the DiskSim manual's `disksim_disk` with a `dm_disk` of layout `dm_layout_g1` (all
-//! mapping and sparing schemes) and mechanics `dm_mech_g1`. Anything else is an error that names the
-//! file, the line and the key. The rest of a run (statistics, workload, arrays) says nothing about the
-//! drive and is passed over.
+//! mapping and sparing schemes), `dm_layout_g2` or `dm_layout_g4` and mechanics `dm_mech_g1`. Anything
+//! else is an error that names the file, the line and the key. The rest of a run (statistics,
+//! workload, arrays) says nothing about the drive and is passed over.
 //!
 //! The noise of the profile is off, as in DiskSim itself, whose random spindle speed does nothing.
 
 mod convert;
+mod extents;
 mod fields;
 mod findings;
 mod fit;
@@ -19,6 +20,7 @@ mod run;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod tracks;
 mod zones;
 
 use crate::profile::{Profile, ProfileError};

@@ -27,8 +27,8 @@ mod zones;
 
 use crate::profile::{MapSpec, Profile, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Sectors, Track};
-pub(crate) use tracks::Misfit;
 use tracks::TrackMap;
+pub(crate) use tracks::{Misfit, fitted};
 use zone::ZoneMap;
 use zones::Zones;
 

@@ -7,9 +7,9 @@ use super::mechanism::mechanics;
 use super::parts::{cache, overhead};
 use super::run::Run;
 use super::syntax::{Block, Tree};
-use super::zones;
 use super::{Import, ImportError};
-use crate::layout::Layout;
+use super::{extents, tracks, zones};
+use crate::layout::{Layout, fitted};
 use crate::profile::{
     AccessSpec, BusSpec, FirmwarePolicy, Geometry, LayoutSpec, NoiseSpec, Preseek, Provenance,
     QueueSpec, Sparing, Spec,
@@ -61,6 +61,15 @@ fn slug(file: &str) -> String {
     } else {
         slug
     }
+}
+
+/// A layout as a file has it.
+struct Laid {
+    layout: LayoutSpec,
+    /// Cylinders that it reaches.
+    cylinders: u32,
+    /// Addresses that it has room for; for zones, that depends on the rest of the drive.
+    room: Option<u64>,
 }
 
 impl Run<'_> {
@@ -211,18 +220,16 @@ impl Run<'_> {
         let heads = model.integer("Number of data surfaces", 1, 255)? as u16;
         let mut cylinders = model.count("Number of cylinders", 1, 1 << 24)?;
         let block_count = model.integer("Block count", 0, 1 << 40)? as u64;
-        let layout = self.layout(model.block("Layout Model")?, heads)?;
+        let laid = self.layout(model.block("Layout Model")?, heads, block_count)?;
         let (rotation, seek) = mechanics(self, model.block("Mechanical Model")?)?;
         model.finish(&mut self.found)?;
-        if let Some(last) = layout.zones.last()
-            && last.last_cylinder >= cylinders
-        {
+        if laid.cylinders > cylinders {
             self.found.warn(format!(
-                "{} is {cylinders}, but zones reach cylinder {}, which is believed",
+                "{} is {cylinders}, but the layout reaches cylinder {}, which is believed",
                 model.place("Number of cylinders"),
-                last.last_cylinder
+                laid.cylinders - 1
             ));
-            cylinders = last.last_cylinder + 1;
+            cylinders = laid.cylinders;
         }
         let interface = fields.measured_millis("Bulk sector transfer time", &mut self.found)?;
         bus.interface_sector = Nanos::from_millis_f64(interface);
@@ -244,7 +251,7 @@ impl Run<'_> {
                 physical_sector_bytes: 512,
             },
             rotation,
-            layout,
+            layout: laid.layout,
             seek,
             access: AccessSpec {
                 zero_latency_read: fields.integer("Immediate buffer read", 0, 2)? != 0,
@@ -258,25 +265,49 @@ impl Run<'_> {
         };
         fields.finish(&mut self.found)?;
         fit(&mut spec, &mut self.found);
-        fit_cache(&mut spec, &mut self.found);
-        let zones = &spec.layout.zones;
-        let room: u64 = zones
-            .iter()
-            .map(|zone| Layout::zone_capacity(&spec, zone))
-            .sum();
+        let zones = spec.layout.zones.iter();
+        let in_zones = zones.map(|zone| Layout::zone_capacity(&spec, zone));
+        let room = laid.room.unwrap_or_else(|| in_zones.sum());
         let capacity = self.capacity(&model, block_count, room, &spec.layout);
         spec.geometry.capacity = Sectors::new(capacity);
+        fit_cache(&mut spec, &mut self.found);
         Ok(spec)
     }
 
-    fn layout(&mut self, block: &Block, heads: u16) -> Result<LayoutSpec, ImportError> {
-        match block.kind.as_str() {
-            "dm_layout_g1" => zones::layout(block, heads, &mut self.found),
+    fn layout(&mut self, block: &Block, heads: u16, offered: u64) -> Result<Laid, ImportError> {
+        let layout = match block.kind.as_str() {
+            "dm_layout_g1" => zones::layout(block, heads, &mut self.found)?,
+            "dm_layout_g2" => extents::layout(self, block)?,
+            "dm_layout_g4" => tracks::layout(block, &mut self.found)?,
             kind => {
-                let message = "not supported; only dm_layout_g1 is";
-                Err(Fields::new(block).error(kind, message))
+                let message = "not supported; dm_layout_g1, dm_layout_g2 and dm_layout_g4 are";
+                return Err(Fields::new(block).error(kind, message));
+            }
+        };
+        let Some(map) = &layout.map else {
+            return Ok(Laid {
+                cylinders: layout.zones.last().map_or(0, |zone| zone.last_cylinder + 1),
+                room: None,
+                layout,
+            });
+        };
+        let fitted = fitted(map, heads, offered).map_err(|misfit| ImportError::Profile {
+            file: block.file.to_string(),
+            source: Box::new(misfit.into()),
+        })?;
+        for (left_out, what) in [(fitted.slips, "slips"), (fitted.remaps, "remaps")] {
+            if left_out > 0 {
+                self.found.note(format!(
+                    "{}: {left_out} {what} of the layout do not fit and were left out",
+                    block.file
+                ));
             }
         }
+        Ok(Laid {
+            layout: LayoutSpec::mapped(fitted.map),
+            cylinders: fitted.cylinders,
+            room: Some(fitted.room),
+        })
     }
 
     /// What of the block count and of the room of the layout is believed: the lesser. DiskSim itself
@@ -298,7 +329,9 @@ impl Run<'_> {
         }
         if block_count < room {
             let unused = room - block_count;
-            let why = if layout.sparing == Sparing::DiskEnd || !layout.slips_use_spares {
+            let why = if layout.map.is_some() {
+                ""
+            } else if layout.sparing == Sparing::DiskEnd || !layout.slips_use_spares {
                 ", as spares at the end of the disk"
             } else {
                 ""

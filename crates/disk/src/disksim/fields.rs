@@ -270,7 +270,8 @@ impl Entry {
         }
     }
 
-    fn text(&self) -> &str {
+    /// The item, or what it is in place of a single value.
+    pub(super) fn text(&self) -> &str {
         match &self.value {
             Value::Text(text) => text,
             Value::List(_) => "a list",
@@ -289,6 +290,18 @@ impl Entry {
                 } else {
                     format!("numbers from {least} to {most}")
                 };
+                let message = format!("{text} is not allowed; allowed are {allowed}");
+                Err(self.error(key, message))
+            }
+        }
+    }
+
+    pub(super) fn integer(&self, key: &str, least: i64, most: i64) -> Result<i64, ImportError> {
+        let text = self.text();
+        match integer(text) {
+            Some(value) if (least..=most).contains(&value) => Ok(value),
+            _ => {
+                let allowed = format!("integers from {least} to {most}");
                 let message = format!("{text} is not allowed; allowed are {allowed}");
                 Err(self.error(key, message))
             }

@@ -37,6 +37,16 @@ pub(super) fn fit(spec: &mut Spec, found: &mut Findings) {
 /// Leaves out what the buffer cannot do as it is; says so in the notes.
 pub(super) fn fit_cache(spec: &mut Spec, found: &mut Findings) {
     let cache = &mut spec.cache;
+    let capacity = u32::try_from(spec.geometry.capacity.get()).unwrap_or(u32::MAX);
+    if cache.segment_sectors > capacity && capacity > 0 {
+        found.note(format!(
+            "`Segment size (in blks)` is {}, more than the disk has; taken as {capacity}",
+            cache.segment_sectors
+        ));
+        cache.segment_sectors = capacity;
+        cache.read_ahead_max = cache.read_ahead_max.min(capacity);
+        cache.read_ahead_min = cache.read_ahead_min.min(capacity);
+    }
     if !cache.enabled {
         let uses = cache.read_ahead != ReadAhead::Off
             || cache.write_back != WriteBack::Off

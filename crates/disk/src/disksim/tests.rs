@@ -1,10 +1,14 @@
+mod extents;
+mod files;
+mod schemes;
+mod tracks;
+
 use super::*;
-use crate::layout::Slot;
 use crate::profile::{
     FirmwarePolicy, Interpolation, Order, ReadAhead, RequestedData, SeekCurve, Skew, Sparing,
     WriteBack,
 };
-use headtime_units::{Cylinder, Head, Lba, Nanos, Track};
+use headtime_units::Nanos;
 use proptest::prelude::*;
 use std::io;
 
@@ -340,8 +344,8 @@ fn names_what_is_not_supported() {
         ),
         (
             "Layout Model = dm_layout_g1",
-            "Layout Model = dm_layout_g4",
-            "drive.model:6: dm_layout_g4: not supported; only dm_layout_g1 is",
+            "Layout Model = dm_layout_g3",
+            "drive.model:6: dm_layout_g3: not supported; dm_layout_g1, dm_layout_g2 and dm_layout_g4 are",
         ),
         (
             "dm_mech_g1",
@@ -600,136 +604,25 @@ fn unknown_parameters_that_replace_nothing_are_noted() {
     );
 }
 
+/// A disk cut down for a test, with the cache of the whole one.
 #[test]
-fn warns_where_files_contradict_themselves_and_says_what_is_believed() {
-    let warnings = |from: &str, to: &str| {
-        let import = Files::new().with(from, to).import().unwrap();
-        assert_eq!(import.notes, [""; 0]);
-        (import.profile.geometry, import.warnings)
-    };
-    let (geometry, found) = warnings("Block count = 150", "Block count = 200");
-    assert_eq!(
-        found,
-        [
-            "drive.model:5: `Block count` is 200, but the layout has room for 157 blocks; the layout is \
-             believed"
-        ]
-    );
-    assert_eq!(geometry.capacity.get(), 157);
-    let (geometry, found) = warnings("Block count = 150", "Block count = 0");
-    assert!(found[0].ends_with("the layout is believed"), "{found:?}");
-    assert_eq!(geometry.capacity.get(), 157);
-    assert_eq!(
-        warnings("Block count = 150", "Block count = 157").1,
-        [""; 0]
-    );
-    let less = "drive.model:5: `Block count` is 150, but the layout has room for 157 blocks; the block \
-                count is believed, and the last 7 blocks stay unused";
-    let (geometry, found) = warnings("Number of cylinders = 10", "Number of cylinders = 9");
-    assert_eq!(
-        found,
-        [
-            "drive.model:4: `Number of cylinders` is 9, but zones reach cylinder 9, which is believed",
-            less
-        ]
-    );
-    assert_eq!((geometry.capacity.get(), geometry.cylinders), (150, 10));
-    let (_, found) = warnings(
-        "Fast write level = 1,",
-        "Fast write level = 0,\n  Fast write level = 1,",
-    );
-    assert_eq!(
-        found,
-        [
-            "drive.diskspecs:20: `Fast write level` is given again later, which counts",
-            less
-        ]
-    );
-    let files = Files::new().with("scheme used = 9", "scheme used = 7");
-    let found = files.import().unwrap().warnings;
-    assert_eq!(
-        found,
-        [
-            "drive.model:5: `Block count` is 150, but the layout has room for 159 blocks; the block count \
-             is believed, and the last 9 blocks stay unused, as spares at the end of the disk"
-        ]
-    );
-}
-
-/// Every mapping with every sparing scheme of the manual: what room there is, counted by hand, and that
-/// the imported layout keeps the laws of one, also when it has been through a profile's text.
-#[test]
-fn every_mapping_and_sparing_scheme_imports_as_a_layout() {
-    // The first zone has 5 cylinders of 20 places, of which 3 are reserved and 2 slipped, and 4 spares
-    // per area; the second has 64 places.
-    let rooms = [
-        (0, 100 - 3 - 2),
-        (1, 100 - 3 - 4 * 10),
-        (2, 100 - 3 - 4 * 5),
-        (3, 100 - 3 - 4 * 10),
-        (4, 100 - 3 - 4 * 5 - 2),
-        (5, 100 - 3 - 4 * 5),
-        (6, 100 - 3 - 4 * 5 - 2),
-        (7, 100 - 3 - 2),
-        (8, 100 - 3 - 4 * 2),
-        (9, 100 - 3 - 4),
-        (10, 100 - 3 - 4 - 2),
-    ];
-    for mapping in 0..3 {
-        for (scheme, first_zone) in rooms {
-            let files = Files::new()
-                .with("mapping scheme = 1", &format!("mapping scheme = {mapping}"))
-                .with("scheme used = 9", &format!("scheme used = {scheme}"))
-                .with("Block count = 150", "Block count = 0");
-            let import = files.import().unwrap_or_else(|e| panic!("{e}"));
-            let room = first_zone + 64;
-            assert_eq!(
-                import.profile.geometry.capacity.get(),
-                room,
-                "{mapping}, {scheme}"
-            );
-            keeps_the_laws_of_a_layout(&import.profile);
-        }
-    }
-}
-
-/// Every address has a place of its own, and every slot that holds an address holds the one whose place
-/// it is; cylinders go up with addresses; and what is written as a profile is the same layout.
-fn keeps_the_laws_of_a_layout(profile: &Profile) {
-    let layout = crate::Layout::new(profile);
-    let again = Profile::from_toml("again", &profile.to_toml()).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(again, *profile);
-    let again = crate::Layout::new(&again);
-    let remaps = layout.has_remaps();
-    let mut last = Cylinder(0);
-    for address in 0..layout.capacity().get() {
-        let lba = Lba::new(address);
-        let place = layout.locate(lba);
-        assert_eq!(layout.slot(place.track, place.slot), Some(Slot::Data(lba)));
-        assert_eq!(
-            layout.slot_angle(place.track, place.slot),
-            Some(place.angle)
+fn segments_larger_than_the_disk_are_cut_and_noted() {
+    let files = Files::new()
+        .with(
+            "Segment size (in blks) = 16",
+            "Segment size (in blks) = 200",
+        )
+        .with(
+            "Maximum read-ahead (blks) = 12",
+            "Maximum read-ahead (blks) = 180",
         );
-        assert_eq!(again.locate(lba), place);
-        let slack = Cylinder(last.0.saturating_sub(layout.group_cylinders() - 1));
-        assert!(remaps || place.track.cylinder >= slack, "address {address}");
-        last = last.max(place.track.cylinder);
-    }
-    let mut held = 0;
-    for cylinder in 0..profile.geometry.cylinders {
-        for head in 0..profile.geometry.heads {
-            let track = Track {
-                cylinder: Cylinder(cylinder),
-                head: Head(head),
-            };
-            let data = |slot: &u32| matches!(layout.slot(track, *slot), Some(Slot::Data(_)));
-            held += (0..65_535)
-                .take_while(|slot| layout.slot(track, *slot).is_some())
-                .filter(data)
-                .count();
-        }
-    }
-    assert_eq!(held as u64, layout.capacity().get());
+    let import = files.import().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        import.notes,
+        ["`Segment size (in blks)` is 200, more than the disk has; taken as 150"]
+    );
+    let cache = &import.profile.cache;
+    assert_eq!((cache.segment_sectors, cache.read_ahead_max), (150, 150));
 }
 
 #[test]
@@ -847,104 +740,6 @@ fn deep_nesting_is_an_error() {
     let round = import_text("a", "source b", |_| Ok("source b".to_string()));
     let error = round.unwrap_err().to_string();
     assert_eq!(error, "b:1: files that name files more than 8 deep");
-}
-
-/// As in runs of arrays: one block for many instances, of which the topology names the first.
-#[test]
-fn ranges_of_instances_are_taken_apart() {
-    for (range, fits) in [
-        ("disk0 .. disk5", true),
-        ("disk0..disk5", true),
-        ("other, disk0 ..disk0", true),
-        ("disk1 .. disk5", false),
-    ] {
-        let files = Files::new().with("disk0, disk1", range);
-        let import = files.import().unwrap_or_else(|e| panic!("{e}"));
-        // Without the instance, there is a disk but no way to it.
-        assert_eq!(import.notes.is_empty(), fits, "{range}: {:?}", import.notes);
-    }
-    for (range, error) in [
-        (
-            "disk5 .. disk0",
-            "My drive.parv:14: `disk5 .. disk0` should be two names with ascending numbers, as disk0 .. \
-             disk5",
-        ),
-        (
-            "disk0 .. disk99999",
-            "My drive.parv:14: ranges of more than 10000 instances in all",
-        ),
-        (
-            "disk0 .. ",
-            "My drive.parv:14: found `]`, expected the last name of a range",
-        ),
-    ] {
-        assert_eq!(Files::new().with("disk0, disk1", range).error(), error);
-    }
-}
-
-/// A block of the kind of an earlier one is like that, but for what it gives itself.
-#[test]
-fn blocks_of_the_kind_of_another_take_its_parameters() {
-    let files = Files::new().with(
-        "instantiate [ disk0, disk1 ] as DRIVE",
-        "DRIVE OTHER { Max queue length = 1 }\ninstantiate [ disk0 ] as OTHER",
-    );
-    let profile = files.import().unwrap_or_else(|e| panic!("{e}")).profile;
-    assert_eq!((profile.model.as_str(), profile.queue.depth), ("OTHER", 1));
-    assert_eq!(profile.geometry.capacity.get(), 150);
-    let twice = Files::new().with(
-        "instantiate [ disk0, disk1 ]",
-        "disksim_disk DRIVE { Max queue length = 1 }\ninstantiate [ disk0 ]",
-    );
-    let import = twice.import().unwrap();
-    assert_eq!(
-        import.warnings[0],
-        "My drive.parv:14: a second disksim_disk of the name DRIVE; the first counts"
-    );
-    assert_eq!(import.profile.queue.depth, 4);
-}
-
-/// Any value may be in a file of its own, and so may items of a list; files are looked for beside the
-/// files that name them.
-#[test]
-fn values_may_be_in_files_of_their_own() {
-    let (before, rest) = MODEL.split_once("dm_layout_g1_zone {").unwrap();
-    let (zones, after) = rest.split_once("    ]\n  },").unwrap();
-    let files = Files::new();
-    let beside = |name: &str| match name {
-        "drive.diskspecs" => Ok(SPECS.replace("drive.model", "models/m/drive.model")),
-        "models/m/drive.model" => Ok(format!("{before} source zones {}", &after_zones(after))),
-        "models/m/zones" => Ok(format!("dm_layout_g1_zone {{{zones}")),
-        "models/m/drive.seek" => Ok(SEEK.to_string()),
-        other => files.beside(&format!("lost {other}")),
-    };
-    let import = import_text("My drive.parv", RUN, beside).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(import.profile, files.import().unwrap().profile);
-    // What is wrong in such a file is said of that file.
-    let wrong = |name: &str| match name {
-        "models/m/zones" => {
-            Ok(format!("dm_layout_g1_zone {{{zones}, 7").replace("[ 30, 7 ]", "[ x ]"))
-        }
-        other => beside(other),
-    };
-    let error = import_text("My drive.parv", RUN, wrong).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "zones:5: slips: x is not allowed; allowed are integers from 0 on"
-    );
-    let two = |name: &str| match name {
-        "models/m/drive.model" => Ok("dm_disk A {}, dm_disk B {}".to_string()),
-        other => beside(other),
-    };
-    let error = import_text("My drive.parv", RUN, two).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "drive.diskspecs:3: Model: models/m/drive.model holds 2 values; one is needed"
-    );
-}
-
-fn after_zones(after: &str) -> String {
-    format!("    ]\n  }},{after}")
 }
 
 /// Files that each name the next one 16 times, which are not deep but millions: reading them once

@@ -13,7 +13,7 @@ use crate::profile::{MapRemap, MapSpec, SpareTrack};
 pub(crate) use flat::Misfit;
 use flat::{Flat, flatten, step_of};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bad places in a row.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +158,10 @@ impl TrackMap {
         }
         moved.insert(slot(remap.slot), *remap);
         Ok(behind)
+    }
+
+    fn total(&self) -> u64 {
+        self.flats.last().map_or(0, Flat::end)
     }
 
     pub(super) fn capacity(&self) -> u64 {
@@ -425,6 +429,78 @@ impl TrackMap {
         }
         behind
     }
+}
+
+/// A map without what does not fit, and what that was.
+pub(crate) struct Fitted {
+    pub(crate) map: MapSpec,
+    /// Cylinders that the map reaches.
+    pub(crate) cylinders: u32,
+    /// Addresses that it has room for.
+    pub(crate) room: u64,
+    /// Slips and remaps that were left out.
+    pub(crate) slips: usize,
+    pub(crate) remaps: usize,
+}
+
+/// The same map without slips and remaps that do not fit, and with no more spare tracks than it needs.
+/// `offered` are the addresses that the drive offers, where there is room for so many.
+pub(crate) fn fitted(map: &MapSpec, heads: u16, offered: u64) -> Result<Fitted, Misfit> {
+    const CYLINDERS: u32 = 1 << 24;
+    let bare = MapSpec {
+        groups: map.groups.clone(),
+        ..MapSpec::default()
+    };
+    let mut built = TrackMap::new(&bare, CYLINDERS, heads, None)?;
+    let (total, mut end) = (built.total(), 0);
+    let mut fits = bare;
+    for &(place, count) in &map.slips {
+        if count > 0 && place >= end && place.checked_add(count).is_some_and(|end| end <= total) {
+            fits.slips.push((place, count));
+            end = place + count;
+        }
+    }
+    built.slips = slips(&fits, total)?;
+    let room = total - fits.slips.iter().map(|(_, count)| count).sum::<u64>();
+    built.capacity = if offered == 0 {
+        room
+    } else {
+        offered.min(room)
+    };
+    let mut spare_tracks = map.spare_tracks.clone();
+    spare_tracks.sort_by_key(|spare| (spare.cylinder, spare.head));
+    spare_tracks.dedup_by_key(|spare| (spare.cylinder, spare.head));
+    spare_tracks.retain(|spare| {
+        let track = Track {
+            cylinder: Cylinder(spare.cylinder),
+            head: Head(spare.head),
+        };
+        spare.head < heads && built.strip_of_track(track).is_none()
+    });
+    built.spare_tracks = spare_tracks;
+    let (mut end, mut moved) = (0, BTreeMap::new());
+    for remap in &map.remaps {
+        if let Ok(behind) = built.check_remap(remap, end, &mut moved) {
+            end = behind;
+            fits.remaps.push(*remap);
+        }
+    }
+    let used: BTreeSet<(u32, u16)> = fits
+        .remaps
+        .iter()
+        .map(|remap| (remap.cylinder, remap.head))
+        .collect();
+    let is_used = |spare: &SpareTrack| used.contains(&(spare.cylinder, spare.head));
+    fits.spare_tracks = built.spare_tracks.iter().copied().filter(is_used).collect();
+    let strips = built.flats.iter().map(Flat::high);
+    let spares = fits.spare_tracks.iter().map(|spare| spare.cylinder);
+    Ok(Fitted {
+        cylinders: strips.chain(spares).max().map_or(1, |last| last + 1),
+        room,
+        slips: map.slips.len() - fits.slips.len(),
+        remaps: map.remaps.len() - fits.remaps.len(),
+        map: fits,
+    })
 }
 
 /// Slots from the one at a track's zero to another.
