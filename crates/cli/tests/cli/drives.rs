@@ -85,6 +85,47 @@ fn a_parameter_file_is_a_drive_and_what_it_contradicts_is_a_warning() {
     assert_eq!(stdout(&profile), stdout(&file));
 }
 
+/// Heads with tracks of different lengths, which zones cannot say.
+#[test]
+fn a_parameter_file_with_a_table_of_tracks_is_shown_and_simulated() {
+    let small = include_str!("../data/small.parv");
+    let (before, rest) = small.split_once("    Layout Model").unwrap();
+    let (_, after) = rest.split_once("    Mechanical Model").unwrap();
+    let table = "    Layout Model = dm_layout_g4 {
+      TP = [ 0, 19, 20, 0, 17, 18 ],
+      IDX = [ [ 0, 0, 0.0, 20, 1, 0.25, 400, 20, TRACK, 0, 0,
+                400, 19, 0.5, 18, 1, 0.25, 342, -19, TRACK, 1, 1 ] ],
+      Slips = [ 30, 2 ],
+      Remaps = [ 50, 1, 0, 1, 3, 18 ]
+    },
+    Mechanical Model";
+    let directory = scratch("import-table");
+    let path = directory.join("table.parv");
+    std::fs::write(&path, format!("{before}{table}{after}")).unwrap();
+    let shown = stdout(&["drive", "show", path.to_str().unwrap()]);
+    for line in [
+        "sectors     700 of 512 bytes\n",
+        "tracks      20 sectors outside, 18 inside",
+        "layout      mapped, 2 slipped, 1 remapped\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let profile = directory.join("table.toml");
+    let imported = stdout(&["drive", "import", path.to_str().unwrap()]);
+    std::fs::write(&profile, imported).unwrap();
+    let run = |drive: &std::path::Path| {
+        let scenario = directory.join("run.toml");
+        let text = format!(
+            "title = \"table\"\nseed = 1\nschedulers = [\"noop\", \"sptf\"]\n[drive]\nprofile = {:?}\n\
+             [engine]\ndepth = 4\n[[workload]]\nprocesses = 4\nrequests = 50\nsize = \"4KiB\"\n",
+            drive.to_str().unwrap()
+        );
+        std::fs::write(&scenario, text).unwrap();
+        stdout(&["sim", "run", scenario.to_str().unwrap(), "--format", "csv"])
+    };
+    assert_eq!(run(&path), run(&profile));
+}
+
 /// The slower of the drive's own interface and the bus.
 #[test]
 fn a_drive_is_shown_with_its_bus() {
