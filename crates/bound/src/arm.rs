@@ -21,16 +21,14 @@ use headtime_disk::profile::{Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
 use headtime_units::{Cylinder, Head, Lba, Nanos, Track};
 
-/// Something of what is wanted that need not pass under the head after all, since the buffer still
-/// has it at the end.
+/// What of the wanted sectors need not pass under the head after all, since the buffer still has it at
+/// the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
-    /// Stretches of sectors.
-    pub ranges: u64,
-    /// The most sectors of one.
+    /// So many sectors at most.
     pub sectors: u64,
-    /// No more than this in all.
-    pub most: u64,
+    /// In so many stretches at most.
+    pub stretches: u64,
 }
 
 /// Wanted sectors that pass one after the other.
@@ -119,7 +117,7 @@ impl<'a> Arm<'a> {
 
     /// The least time for all sectors of `wanted`, but for what is hidden; with the way from where
     /// the arm rests at first if it begins there.
-    pub fn least(&self, wanted: &Spans, from_rest: bool, hidden: &[Hidden]) -> Nanos {
+    pub fn least(&self, wanted: &Spans, from_rest: bool, hidden: Hidden) -> Nanos {
         let pieces = self.pieces(wanted);
         if pieces.is_empty() {
             return Nanos::ZERO;
@@ -135,14 +133,14 @@ impl<'a> Arm<'a> {
                 let way = cylinder(track).abs_diff(cylinder(before));
                 let way = self.moves.least(way);
                 total += way;
-                if !hidden.is_empty() {
+                if hidden.sectors > 0 {
                     ways.push(way);
                 }
             }
             at = Some(track);
             total += self.on_track(on_track);
         }
-        if !hidden.is_empty() {
+        if hidden.sectors > 0 {
             ways.sort_unstable_by(|one, other| other.cmp(one));
             total = total.saturating_sub(self.saved(&pieces, &ways, hidden));
         }
@@ -236,7 +234,7 @@ impl<'a> Arm<'a> {
     /// Sectors save what they take to pass. A track of which nothing is left saves one movement,
     /// since the one that replaces two is no shorter than the longer of them; a track of which
     /// something is left may save one gap.
-    fn saved(&self, pieces: &[Piece], ways: &[u64], hidden: &[Hidden]) -> u64 {
+    fn saved(&self, pieces: &[Piece], ways: &[u64], hidden: Hidden) -> u64 {
         let (mut slots, mut shortest) = (u64::MAX, u64::MAX);
         for on_track in pieces.chunk_by(|one, next| one.track == next.track) {
             let track = track(on_track[0].track);
@@ -246,23 +244,17 @@ impl<'a> Arm<'a> {
             shortest = shortest.min(here.map_or(1, |extent| extent.len.get()).max(1));
         }
         let slot = self.turn().div_ceil(slots) + 1;
-        let mut saved = 0;
-        let mut places = 0;
-        for hidden in hidden {
-            let sectors = (hidden.ranges * hidden.sectors).min(hidden.most);
-            saved += sectors * slot;
-            let tracks = hidden.sectors.saturating_sub(2) / shortest + 2;
+        // A stretch has a part of at most two tracks, and all of the others that it is on.
+        let stretches = hidden.stretches.min(hidden.sectors);
+        let places = match self.layout.has_remaps() {
             // Sectors that were moved elsewhere are on tracks of their own.
-            let tracks = match self.layout.has_remaps() {
-                true => hidden.sectors,
-                false => tracks,
-            };
-            places += (hidden.ranges * tracks).min(hidden.most);
-        }
+            true => hidden.sectors,
+            false => (2 * stretches + hidden.sectors / shortest).min(hidden.sectors),
+        };
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         let moved: u64 = ways.iter().take(places).sum();
         let rest = places.saturating_sub(ways.len()).min(pieces.len()) as u64;
-        saved + moved + rest * self.least_move()
+        hidden.sectors * slot + moved + rest * self.least_move()
     }
 
     /// Where sectors are, in order of tracks and of passing.

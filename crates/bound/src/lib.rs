@@ -213,7 +213,7 @@ impl Machine<'_> {
         let numbers = needed.of_processes.iter().map(|(program, _)| *program);
         for ((number, own), end) in numbers.zip(&own).zip(&ends) {
             let passing = arm.passing(own);
-            let alone = since_start(end).max(arm.least(own, false, &[]));
+            let alone = since_start(end).max(arm.least(own, false, Hidden::default()));
             match bound
                 .programs
                 .iter_mut()
@@ -286,17 +286,13 @@ impl Machine<'_> {
         written: &Spans,
         load: &Load,
     ) -> Nanos {
-        let unwritten = match written.is_empty() {
-            true => Vec::new(),
-            false => self.unwritten(written.sectors(), load.writes.longest),
-        };
-        let mut least = Nanos::ZERO;
-        if !unwritten.is_empty() {
+        let unwritten = self.unwritten(written.sectors(), load.writes.longest);
+        let mut least = arm.least(media, true, unwritten);
+        if unwritten.sectors > 0 {
             // What is left dirty may be more than all writes are worth; reads are as long without them.
             let reads = media.without(written);
-            least = arm.least(&reads, true, &[]);
+            least = least.max(arm.least(&reads, true, Hidden::default()));
         }
-        let least = least.max(arm.least(media, true, &unwritten));
         let beside = match media.is_empty() {
             true => Nanos::ZERO,
             false => load.beside_arm(floors, self.depth),
@@ -306,22 +302,20 @@ impl Machine<'_> {
 
     /// What may still be dirty in the buffer when the last command completes, of `sectors` that were
     /// written by commands for up to `longest`.
-    fn unwritten(&self, sectors: u64, longest: u64) -> Vec<Hidden> {
+    fn unwritten(&self, sectors: u64, longest: u64) -> Hidden {
         let cache = &self.profile.cache;
-        let hidden = |ranges: u32, len: u64| Hidden {
-            ranges: u64::from(ranges),
-            sectors: len,
-            most: sectors,
-        };
-        let size = u64::from(cache.segment_sectors);
-        match cache.write_back {
-            WriteBack::Off => Vec::new(),
+        let segments = u64::from(cache.write_segments);
+        let room = segments * u64::from(cache.segment_sectors);
+        let (room, stretches) = match cache.write_back {
+            WriteBack::Off => return Hidden::default(),
             // What the arm writes may be followed by a command that is longer than the buffer.
-            WriteBack::Appending | WriteBack::Flushed => vec![
-                hidden(cache.write_segments - 1, size),
-                hidden(1, size + longest),
-            ],
-            WriteBack::Full => vec![hidden(cache.write_segments, size)],
+            WriteBack::Appending | WriteBack::Flushed => (room + longest, segments),
+            // In whatever pieces the firmware keeps it.
+            WriteBack::Full => (room, u64::MAX),
+        };
+        Hidden {
+            sectors: room.min(sectors),
+            stretches,
         }
     }
 }
@@ -338,7 +332,10 @@ fn turns(arm: &Arm<'_>, own: &[Spans]) -> Option<Turns> {
     }
     let ways = own.windows(2).map(|pair| arm.way_between(pair[0], pair[1]));
     let way = ways.min().unwrap_or_default();
-    let mut alone: Vec<Nanos> = own.iter().map(|own| arm.least(own, false, &[])).collect();
+    let mut alone: Vec<Nanos> = own
+        .iter()
+        .map(|own| arm.least(own, false, Hidden::default()))
+        .collect();
     alone.sort_unstable();
     Some(Turns {
         change: Nanos::from_nanos(way.saturating_sub(arm.least_move())),
