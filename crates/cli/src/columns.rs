@@ -350,12 +350,14 @@ fn share(run: &Run, time: f64) -> f64 {
     }
 }
 
-const ENGINE: [Column; 10] = [
+const ENGINE: [Column; 12] = [
     column("issued", "", |run| run.engine.issued.into()),
     column("merged", "", |run| run.engine.merged.into()),
     column("held", "", |run| run.engine.held.into()),
     column("idled", "", |run| run.engine.idled.into()),
     column("queued_max", "", |run| run.engine.queued_max.into()),
+    column("chosen", "", |run| run.engine.chosen.into()),
+    column("overtaken", "", |run| run.engine.overtaken.into()),
     column("streams_established", "", |run| {
         run.waits.streams_established.into()
     }),

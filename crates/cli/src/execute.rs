@@ -724,6 +724,8 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
             }),
             held: sum(&|report| report.engine.held_overlap + report.engine.held_flush),
             idled: sum(&|report| report.engine.idled),
+            chosen: sum(&|report| report.engine.chosen),
+            overtaken: sum(&|report| report.engine.overtaken),
             queued_max: made
                 .iter()
                 .map(|made| made.report.engine.queued_max)

@@ -222,6 +222,10 @@ pub struct EngineCounts {
     pub idled: u64,
     /// The most requests with the scheduler at once.
     pub queued_max: u64,
+    /// Times that the scheduler had several requests to choose from.
+    pub chosen: u64,
+    /// Times that it served a request behind another that came later.
+    pub overtaken: u64,
 }
 
 /// How often a scheduler held the disk for a request that had not come, over all repeats.

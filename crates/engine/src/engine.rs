@@ -190,6 +190,10 @@ pub struct Stats {
     pub held_flush: u64,
     /// Times that the scheduler chose to wait.
     pub idled: u64,
+    /// Times that the scheduler gave a request while it had several.
+    pub chosen: u64,
+    /// Times that it gave one that had come before another that it gave earlier.
+    pub overtaken: u64,
     /// Merged requests that failed and were tried again part by part.
     pub split: u64,
     /// The most requests with the scheduler at once.
@@ -231,6 +235,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     /// Whether anything happened since the scheduler was last asked.
     ask: bool,
     now: Time,
+    /// The latest arrival of a request that the scheduler gave.
+    youngest: Time,
     stats: Stats,
 }
 
@@ -262,6 +268,7 @@ impl<S: Scheduler> Engine<S> {
             plugged_until: None,
             ask: false,
             now: Time::ZERO,
+            youngest: Time::ZERO,
             stats: Stats::default(),
         })
     }
@@ -312,6 +319,7 @@ impl<S: Scheduler> Engine<S> {
         if !self.ask || !may_take || self.plugged_until.is_some() {
             return None;
         }
+        let several = self.scheduler.queued() > 1;
         let next = match self.behind_flush.is_empty() {
             true => self.scheduler.dispatch(now),
             false => self.scheduler.dispatch_forced(now),
@@ -319,6 +327,9 @@ impl<S: Scheduler> Engine<S> {
         match next {
             Dispatch::Request(request) => {
                 self.idle_until = None;
+                self.stats.chosen += u64::from(several);
+                self.stats.overtaken += u64::from(request.arrival < self.youngest);
+                self.youngest = self.youngest.max(request.arrival);
                 let tag = request.tag;
                 let slot = &mut self.slots[tag];
                 assert!(

@@ -1,6 +1,7 @@
 //! A report as a table, JSON or CSV.
 
 mod csv;
+mod equal;
 mod table;
 
 use crate::fault::Fault;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use std::io::Write;
 
 pub use csv::{escaped, line};
+pub use equal::{Served, reasons};
 pub use table::{Column, Terminal, measured, table};
 
 /// How results are written.

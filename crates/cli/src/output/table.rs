@@ -3,6 +3,7 @@
 //! Set by hand rather than by a library: headings that stand over several columns, and nothing else,
 //! is what the reports need.
 
+use super::equal::{Served, reasons};
 use crate::plot::PARTS;
 use crate::report::{KindRun, NamedRun, OriginRun, Report, Run};
 
@@ -173,6 +174,10 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
         .chain(parts(runs))
         .collect();
     text.push_str(&table(&columns, terminal));
+    let reasons = reasons(&served(runs, &columns));
+    if !reasons.is_empty() {
+        text.push_str(&format!("\n{}\n", reasons.join("\n")));
+    }
     let names = by_name(runs);
     if let Some(programs) = programs(runs).filter(|_| names.is_none()) {
         text.push('\n');
@@ -195,6 +200,30 @@ pub(super) fn report(report: &Report, terminal: Terminal) -> String {
         text.push_str(&format!("\n{}\n", starved.join("\n")));
     }
     text
+}
+
+/// The rows of the table, as far as it matters for why some are equal.
+fn served(runs: &[Run], columns: &[Column]) -> Vec<Served> {
+    let figures = |row: usize| {
+        let columns = columns
+            .iter()
+            .filter(|column| column.heading != "scheduler");
+        columns.map(|column| column.cells[row].clone()).collect()
+    };
+    let rows = runs.iter().enumerate();
+    rows.map(|(row, run)| Served {
+        name: run.label.clone(),
+        of: format!(
+            "{} {} {} {} {}",
+            run.drive, run.depth, run.firmware, run.merge, run.commit_ahead
+        ),
+        depth: u64::from(run.depth),
+        idled: run.engine.idled,
+        chosen: run.engine.chosen,
+        overtaken: run.engine.overtaken,
+        figures: figures(row),
+    })
+    .collect()
 }
 
 /// What to say of a run that leaves requests behind which are older than any that it served: its

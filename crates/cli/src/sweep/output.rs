@@ -4,7 +4,7 @@ use super::plan::{Combination, Plan};
 use super::results::{Measured, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
 use crate::columns::{Field, of_sweep};
-use crate::output::{Column, Terminal, line, measured, table};
+use crate::output::{Column, Served, Terminal, line, measured, reasons, table};
 use crate::plot::PARTS;
 use crate::scenario::WHOLE;
 use crate::scenario::tree::Value;
@@ -155,6 +155,39 @@ impl Serialize for Line<'_> {
     }
 }
 
+/// The rows of the table, as far as it matters for why some are equal.
+fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
+    let row = |(number, outcome): (usize, &Outcome)| {
+        let text = |name: &str| outcome.whole(name).map(ToString::to_string);
+        let count = |name: &str| match outcome.whole(name) {
+            Some(Field::Count(count)) => Some(*count),
+            _ => None,
+        };
+        let axes = plan
+            .sweep
+            .axes
+            .iter()
+            .zip(&plan.combinations[number].choice);
+        let others = axes.filter(|(axis, _)| axis.keys != ["schedulers"]);
+        let of: Vec<String> = others.map(|(_, step)| step.to_string()).collect();
+        let lists = ["drive", "depth", "firmware", "merge", "commit_ahead"];
+        let of = of
+            .into_iter()
+            .chain(lists.iter().filter_map(|name| text(name)));
+        let measured = of_sweep().filter(|column| column.name != "scheduler");
+        Some(Served {
+            name: (number + 1).to_string(),
+            of: of.collect::<Vec<_>>().join(" "),
+            depth: count("depth")?,
+            idled: count("idled")?,
+            chosen: count("chosen")?,
+            overtaken: count("overtaken")?,
+            figures: measured.filter_map(|column| text(column.name)).collect(),
+        })
+    };
+    outcomes.iter().enumerate().filter_map(row).collect()
+}
+
 /// The combinations that a plan has, for people; `outcomes` are nothing if none was run.
 pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> String {
     let none: Vec<Outcome> = Vec::new();
@@ -173,6 +206,10 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
         shared.join(", "),
         table(&columns, terminal)
     ));
+    let reasons = reasons(&served(plan, outcomes));
+    if !reasons.is_empty() {
+        text.push_str(&format!("\n{}\n", reasons.join("\n")));
+    }
     let errors: Vec<(usize, &str)> = (0..plan.combinations.len())
         .filter_map(|number| {
             let known = plan.combinations[number].error.as_deref();

@@ -476,3 +476,43 @@ fn a_name_with_commas_is_one_field() {
         "{error}"
     );
 }
+
+/// Rows that are equal have their reason below the table, and it is that of the run.
+#[test]
+fn a_table_says_why_rows_are_equal() {
+    let equal = |extra: &[&str]| -> Vec<String> {
+        let mut args = vec!["sim", "run", "small.toml", "-s", "noop,deadline"];
+        args.extend(extra);
+        let text = stdout(&args);
+        let lines = text.lines().filter(|line| line.contains(": equal, as "));
+        lines.map(str::to_owned).collect()
+    };
+    // Of four requests at a time one is in the drive, and the order matters.
+    assert!(equal(&["--set", "engine.depth=1"]).is_empty());
+    let none = "noop and deadline: equal, as there was never more than one request to choose from at depth 4";
+    assert_eq!(equal(&["--set", "engine.depth=4"]), [none]);
+    // One process that asks for one thing at a time.
+    let alone = ["--set", "engine.depth=1", "--set", "workload.processes=1"];
+    assert_eq!(equal(&alone).len(), 1);
+    // Going up in order of arrival is what both do.
+    let order = "noop and deadline: equal, as each served requests in the order in which they came, and none waited";
+    let scan = [
+        "--set",
+        "engine.depth=1",
+        "--set",
+        "workload.read_share=1",
+        "--set",
+        "workload.sequential_share=1",
+        "--set",
+        "workload.first=beginning",
+        "--set",
+        "workload.size=4KiB",
+        "--set",
+        "workload.processes=1",
+        "--set",
+        "workload.outstanding=3",
+        "--set",
+        "engine.merge=false",
+    ];
+    assert_eq!(equal(&scan), [order]);
+}

@@ -1,0 +1,140 @@
+//! Why rows of a table are equal: people take that for a mistake of the program.
+//!
+//! Said is only what the runs prove. A scheduler that never had two requests to choose from and never
+//! waited did nothing that another could do otherwise; and all that serve in the order of arrival
+//! without waiting do the same.
+
+use std::collections::BTreeMap;
+
+/// A row, as far as it matters here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// Its name in the sentence.
+    pub name: String,
+    /// What was run but for the scheduler; rows of others are not compared.
+    pub of: String,
+    /// Requests in the drive at once.
+    pub depth: u64,
+    /// Times that the scheduler waited.
+    pub idled: u64,
+    /// Times that it had several requests to choose from.
+    pub chosen: u64,
+    /// Times that it served one behind others that came later.
+    pub overtaken: u64,
+    /// What the table shows of it.
+    pub figures: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    NoChoice(u64),
+    InOrder,
+}
+
+impl Served {
+    fn reason(&self) -> Option<Reason> {
+        match self {
+            Served { idled: 1.., .. } => None,
+            Served {
+                chosen: 0, depth, ..
+            } => Some(Reason::NoChoice(*depth)),
+            Served { overtaken: 0, .. } => Some(Reason::InOrder),
+            Served { .. } => None,
+        }
+    }
+}
+
+/// A sentence for each reason for which rows are equal, in their order.
+pub fn reasons(rows: &[Served]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &[String]), Vec<&Served>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.reason().is_some()) {
+        groups.entry((&row.of, &row.figures)).or_default().push(row);
+    }
+    let mut said: BTreeMap<Reason, Vec<(usize, String)>> = BTreeMap::new();
+    for group in groups.values().filter(|group| group.len() > 1) {
+        let reasons: Vec<Reason> = group.iter().filter_map(|row| row.reason()).collect();
+        // One that had a choice explains nothing of one that had none, but that it kept the order does.
+        let reason = match reasons.iter().all(|reason| *reason == reasons[0]) {
+            true => reasons[0],
+            false => Reason::InOrder,
+        };
+        let names: Vec<&str> = group.iter().map(|row| row.name.as_str()).collect();
+        let first = rows.iter().position(|row| row.name == names[0]);
+        let text = match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => continue,
+        };
+        said.entry(reason)
+            .or_default()
+            .push((first.unwrap_or(0), text));
+    }
+    let sentence = |(reason, mut names): (Reason, Vec<(usize, String)>)| {
+        names.sort();
+        let first = names[0].0;
+        let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();
+        let names = names.join("; ");
+        let text = match reason {
+            Reason::NoChoice(depth) => format!(
+                "{names}: equal, as there was never more than one request to choose from at depth {depth}"
+            ),
+            Reason::InOrder => format!(
+                "{names}: equal, as each served requests in the order in which they came, and none waited"
+            ),
+        };
+        (first, text)
+    };
+    let mut sentences: Vec<(usize, String)> = said.into_iter().map(sentence).collect();
+    sentences.sort();
+    sentences.into_iter().map(|(_, text)| text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, [idled, chosen, overtaken]: [u64; 3], figure: &str) -> Served {
+        Served {
+            name: name.to_owned(),
+            of: String::new(),
+            depth: 8,
+            idled,
+            chosen,
+            overtaken,
+            figures: vec![figure.to_owned()],
+        }
+    }
+
+    #[test]
+    fn only_what_the_runs_prove_is_said() {
+        // Rows that differ, and one that is equal to nothing.
+        assert!(reasons(&[row("a", [0, 0, 0], "1"), row("b", [0, 0, 0], "2")]).is_empty());
+        // Equal, but for what reason nobody knows: it chose, or waited.
+        assert!(reasons(&[row("a", [0, 5, 3], "1"), row("b", [0, 5, 3], "1")]).is_empty());
+        assert!(reasons(&[row("a", [2, 0, 0], "1"), row("b", [0, 0, 0], "1")]).is_empty());
+        let none =
+            "a, b and c: equal, as there was never more than one request to choose from at depth 8";
+        let rows = ["a", "b", "c"].map(|name| row(name, [0, 0, 0], "1"));
+        assert_eq!(reasons(&rows), [none]);
+        let order =
+            "equal, as each served requests in the order in which they came, and none waited";
+        let rows = [
+            row("x", [0, 4, 0], "1"),
+            row("y", [0, 4, 0], "1"),
+            row("z", [1, 4, 2], "2"),
+        ];
+        assert_eq!(reasons(&rows), [format!("x and y: {order}")]);
+        // Several groups have one sentence, in the order of the table.
+        let rows = [
+            row("7", [0, 4, 0], "2"),
+            row("8", [0, 4, 0], "2"),
+            row("9", [0, 4, 0], "1"),
+            row("10", [0, 4, 0], "1"),
+        ];
+        assert_eq!(reasons(&rows), [format!("7 and 8; 9 and 10: {order}")]);
+        // What is equal although other things were run is chance.
+        let mut rows = [row("a", [0, 0, 0], "1"), row("b", [0, 0, 0], "1")];
+        rows[1].of = "merge off".to_owned();
+        assert!(reasons(&rows).is_empty());
+    }
+}
