@@ -21,6 +21,8 @@ mod help;
 mod logs;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "cli/printed.rs"]
+mod printed;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/results.rs"]

@@ -144,4 +144,5 @@ How it is measured:
 Examples:
   headtime drive curve wd5000aaks
   headtime drive curve wd5000aaks --plot curve.svg --out curve.toml
+  headtime drive show exos-x18 --format toml > mine.toml
   headtime drive curve mine.toml --samples 2000 --format csv > curve.csv";

@@ -101,6 +101,8 @@ pub enum Generated {
     Man,
     /// Completions for bash, zsh, fish, elvish and PowerShell
     Completions,
+    /// Files that examples in help use: a recorded trace, a sweep, a server's configuration
+    Examples,
 }
 
 /// One or several schedulers, as one text.
@@ -118,8 +120,9 @@ fn after_help() -> String {
         "Examples:\n\
          \x20 headtime sim run\n\
          \x20 headtime sim run --set drive.profile=exos-x18 --set engine.depth=1,4,16\n\
-         \x20 headtime sweep --vary engine.depth=1,4,16 --vary host.read_ahead=0B,128KiB,1MiB --plot depth.svg\n\
-         \x20 headtime trace replay mail.trace --profile exos-x18 --scheduler noop,sstf --closed 32\n\
+         \x20 headtime sweep --set program.scale=0.1 --vary host.read_ahead=0B,128KiB,1MiB --plot ahead.svg\n\
+         \x20 headtime generate examples .\n\
+         \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,sstf --closed 32\n\
          \x20 headtime drive list\n\
          \x20 headtime reproduce --list\n\n\
          Texts:\n\

@@ -52,7 +52,7 @@ fn run_help() -> String {
          \x20 headtime sim run\n\
          \x20 headtime sim run --set engine.hide_processes=false --set program.think=50us\n\
          \x20 headtime sim run --print-scenario > mine.toml\n\
-         \x20 headtime sim run mine.toml --set workload.0.processes=64 --format json\n\
+         \x20 headtime sim run mine.toml --set program.processes=8 --format json\n\
          \x20 headtime sim run --scheduler noop,sptf --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
         schedulers_help()
     )

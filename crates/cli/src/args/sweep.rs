@@ -128,8 +128,10 @@ In a scenario:
   pairs = [[\"engine.depth\", \"host.read_ahead\"]]
 
 Examples:
+  headtime generate examples .
   headtime sweep depths.toml --out depths.csv --plot depths.svg
   headtime sweep depths.toml --list
   headtime sweep depths.toml --print-scenario 17 > one.toml && headtime sim run one.toml
-  headtime sweep mine.toml --vary engine.depth=1,4,16 --vary seed=1,2,3 --format csv
-  headtime sweep depths.toml --plot iops.svg --x read_ahead --panel depth --metric iops";
+  headtime sim run --print-scenario > mine.toml
+  headtime sweep mine.toml --set program.scale=0.1 --vary engine.depth=1,4 --format csv
+  headtime sweep depths.toml --plot iops.svg --x depth --panel size --metric iops";

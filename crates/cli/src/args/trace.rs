@@ -90,7 +90,7 @@ pub struct Record {
 
 const RECORD_EXAMPLES: &str = "Examples:
   headtime trace record /dev/sda --for 60s -o disk.csv.gz
-  headtime trace replay disk.csv.gz --profile exos-x18 --closed-per-process --scheduler noop,deadline,sstf";
+  headtime trace replay disk.csv.gz --profile exos-x18 --closed-per-process -s noop,sstf";
 
 fn span(text: &str) -> Result<Nanos, String> {
     let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
@@ -227,9 +227,10 @@ pub struct Replay {
 fn replay_help() -> String {
     format!(
         "Examples:\n\
-         \x20 headtime trace replay web.trace --profile exos-x18 --scheduler noop,deadline,sstf\n\
-         \x20 headtime trace replay web.trace.gz --profile atlas10k --closed 32 --fit wrap --device 0,1\n\
-         \x20 headtime trace replay web.trace --profile exos-x18 --open --speed 0.5 --plot half.svg\n\n{}",
+         \x20 headtime generate examples .\n\
+         \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,deadline,sstf\n\
+         \x20 headtime trace replay database.csv.gz --profile atlas10k --closed 32 --fit wrap --device 0\n\
+         \x20 headtime trace replay database.csv.gz --profile exos-x18 --open --speed 0.5 --plot half.svg\n\n{}",
         schedulers_help()
     )
 }

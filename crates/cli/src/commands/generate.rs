@@ -1,4 +1,5 @@
-//! `headtime generate`: man pages and completions from the one definition of the command line.
+//! `headtime generate`: man pages and completions from the one definition of the command line, and the
+//! files of its examples.
 
 use crate::args::{Cli, Generate, Generated};
 use crate::fault::Fault;
@@ -19,6 +20,7 @@ pub(super) fn generate(args: &Generate) -> Result<(), Fault> {
                     .map_err(fault)?;
             }
         }
+        Generated::Examples => super::examples::examples(directory)?,
         Generated::Man => {
             let mut command = Cli::command();
             command.build();

@@ -5,6 +5,7 @@ mod attach;
 mod compare;
 mod control;
 mod drive;
+mod examples;
 mod generate;
 mod replay_log;
 mod reproduce;

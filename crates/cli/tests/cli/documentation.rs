@@ -29,7 +29,7 @@ fn the_settings_of_the_documentation_run() {
     let scenario = text.split("```toml\n").nth(1).unwrap();
     let scenario = scenario.split("```").next().unwrap();
     std::fs::write(directory.join("s.toml"), scenario).unwrap();
-    std::fs::copy(data().join("tiny.trace"), directory.join("web.trace")).unwrap();
+    stdout(&["generate", "examples", directory.to_str().unwrap()]);
     let settings: Vec<&str> = text
         .split("`--set ")
         .skip(1)
