@@ -36,6 +36,7 @@ const WAITING: &[&str] = &[
     "cfq",
     "stream",
     "stream(noop)",
+    "stream:learn",
     "stream:wait_from=expected",
     "stream:threshold=1000000",
     "clairvoyant",

@@ -77,6 +77,9 @@
 //!   `false` is the rule as printed.
 //! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. Lower ends a wait
 //!   earlier, by up to a tick, or, if it is shorter than a tick, later.
+//! - `learn` (default false): to wait only where that serves more. Not the paper's: waiting and not waiting
+//!   are tried in turn, and what serves more sectors in the same time is kept (`trials.rs`). While it does
+//!   not wait it is the elevator, but for the streams that go on forming.
 //!
 //! # Source
 //!
@@ -89,7 +92,7 @@
 //! little more to do; four that happen to be near each other make it wait in vain. Where readers think
 //! for milliseconds between requests: waiting still beats a far request by the inequality, which counts
 //! one request against one, but a disk that waits most of the time can do less than one that seeks
-//! (a quarter less for four readers that each pause 10 ms behind 128 KiB). On a drive that is given many requests at once and orders them itself, the head
+//! (a quarter less for four readers that each pause 10 ms behind 128 KiB); `learn` is for those. On a drive that is given many requests at once and orders them itself, the head
 //! need not be where this takes it to be.
 
 mod bursts;
@@ -97,10 +100,12 @@ pub mod frame;
 mod parents;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trials;
 
 use self::bursts::Bursts;
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
+use self::trials::Trials;
 use crate::jiffies::Hz;
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{Elevator, Request, ServiceCurve, Tag};
@@ -175,6 +180,8 @@ pub struct StreamConfig {
     pub burst: bool,
     /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
     pub hz: Option<Hz>,
+    /// Whether it waits only where that has been tried, and served more.
+    pub learn: bool,
 }
 
 impl StreamConfig {
@@ -187,9 +194,10 @@ impl StreamConfig {
         alone: Alone::Mean,
         burst: true,
         hz: None,
+        learn: false,
     };
 
-    const OPTIONS: [OptionInfo; 7] = [
+    const OPTIONS: [OptionInfo; 8] = [
         OptionInfo::count(
             "threshold",
             Self::DEFAULT.threshold,
@@ -239,6 +247,12 @@ impl StreamConfig {
              a timer: a wait then ends with a tick, up to one tick before its time or, if it is shorter \
              than a tick, after it",
         ),
+        OptionInfo::flag(
+            "learn",
+            Self::DEFAULT.learn,
+            "whether waiting and not waiting are tried in turn, and what serves more is kept; without it, \
+             as the paper has it, the disk waits wherever a child may be worth it",
+        ),
     ];
 
     fn from_options(options: &Options<'_>) -> StreamConfig {
@@ -257,6 +271,7 @@ impl StreamConfig {
             },
             burst: options.flag("burst"),
             hz: options.choice("hz").parse().ok().and_then(Hz::new),
+            learn: options.flag("learn"),
         }
     }
 }
@@ -317,6 +332,8 @@ struct Membership {
     size: u64,
     stream: u64,
     is_queued: bool,
+    /// When it came among all others, for the trials.
+    turn: u64,
 }
 
 /// The streams that form; the foresight of [`Stream`].
@@ -338,6 +355,8 @@ pub struct Streams {
     expected: Time,
     streams: u64,
     established: u64,
+    /// If it learns whether to wait.
+    trials: Option<Trials>,
 }
 
 impl Streams {
@@ -353,7 +372,13 @@ impl Streams {
             expected: Time::ZERO,
             streams: 0,
             established: 0,
+            trials: config.learn.then(Trials::new),
         }
+    }
+
+    /// Whether the disk waits for streams now; they form all the same.
+    fn waits(&self) -> bool {
+        self.trials.as_ref().is_none_or(Trials::waits)
     }
 
     /// The parent of a request that arrives now, and whether the disk may be held for it.
@@ -392,13 +417,14 @@ impl Foresight for Streams {
             // Another stream's, which goes on waiting for its own.
             parent = None;
         }
-        let awaited = burst.is_none() && parent.is_some_and(|(_, awaited)| awaited);
+        let awaited = self.waits() && burst.is_none() && parent.is_some_and(|(_, awaited)| awaited);
         let next = parent.map(|(at, _)| {
             let parent = self.parents.remove(at);
             Membership {
                 size: parent.size + 1,
                 stream: parent.stream,
                 is_queued: true,
+                turn: 0,
             }
         });
         let member = match (next, burst) {
@@ -411,6 +437,7 @@ impl Foresight for Streams {
                     size: 1,
                     stream: self.streams,
                     is_queued: true,
+                    turn: 0,
                 }
             }
         };
@@ -428,12 +455,15 @@ impl Foresight for Streams {
             self.queued.resize(at + 1, member);
         }
         self.queued[at] = member;
+        if let Some(trials) = &mut self.trials {
+            self.queued[at].turn = trials.arrived(now);
+        }
         awaited
     }
 
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool {
         let parent = self.parent_of(now, request.extent.start, pending);
-        parent.is_some_and(|(_, awaited)| awaited)
+        self.waits() && parent.is_some_and(|(_, awaited)| awaited)
     }
 
     /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.
@@ -454,7 +484,12 @@ impl Foresight for Streams {
         }
         let member = &mut self.queued[request.tag.index()];
         member.is_queued = false;
-        let Membership { size, stream, .. } = *member;
+        let Membership {
+            size, stream, turn, ..
+        } = *member;
+        if let Some(trials) = &mut self.trials {
+            trials.handed_out(now, turn);
+        }
         self.follower = self.bursts.remove(request.tag);
         self.tail += 1;
         self.tail_tag = Some(request.tag);
@@ -491,6 +526,9 @@ impl Foresight for Streams {
     }
 
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) {
+        if let Some(trials) = &mut self.trials {
+            trials.completed(now, request.extent.len);
+        }
         if self.tail_tag == Some(request.tag) {
             self.tail_tag = None;
             self.expected = now;
@@ -511,7 +549,7 @@ impl Foresight for Streams {
 
     fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
         self.parents.expire(now);
-        if self.follower.is_some() {
+        if self.follower.is_some() || !self.waits() {
             return None;
         }
         let at = self.parents.by_turn(self.tail)?;
@@ -519,18 +557,26 @@ impl Foresight for Streams {
         if !self.parents.established(tail) {
             return None;
         }
-        if tail.limit.is_some() {
-            return Some(tail.deadline);
+        let until = if tail.limit.is_some() {
+            tail.deadline
+        } else {
+            let service = self.parents.service(tail.end, candidate.extent.start);
+            if !self.parents.leaves_room(service) {
+                return None;
+            }
+            now.saturating_add(FAR)
+        };
+        if let Some(trials) = &mut self.trials
+            && until > now
+        {
+            trials.held(now);
         }
-        let service = self.parents.service(tail.end, candidate.extent.start);
-        self.parents
-            .leaves_room(service)
-            .then(|| now.saturating_add(FAR))
+        Some(until)
     }
 
     fn follower(&self) -> Option<Tag> {
         let established = |tag: &Tag| self.queued[tag.index()].size >= self.config.threshold;
-        self.follower.filter(established)
+        self.follower.filter(|tag| self.waits() && established(tag))
     }
 
     fn merged(&mut self, queued: Tag, extent: Extent) {
@@ -543,10 +589,14 @@ impl Foresight for Streams {
             self.follower = None;
         }
         let other = self.queued[gone.index()];
+        if let Some(trials) = &mut self.trials {
+            trials.fused(other.turn);
+        }
         self.queued[gone.index()].is_queued = false;
         let member = &mut self.queued[kept.index()];
         if other.size > member.size {
-            *member = other;
+            let turn = member.turn;
+            *member = Membership { turn, ..other };
         }
     }
 
@@ -555,6 +605,9 @@ impl Foresight for Streams {
         self.queued.clear();
         self.tail_tag = None;
         self.tail += 1;
+        if let Some(trials) = &mut self.trials {
+            trials.cleared();
+        }
         self.bursts.clear();
         self.follower = None;
     }

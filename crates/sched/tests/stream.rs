@@ -198,9 +198,10 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
         wait_from,
         alone,
         any::<bool>(),
+        any::<bool>(),
     )
         .prop_map(
-            |(threshold, tolerance, slice_us, wait_from, alone, burst)| StreamConfig {
+            |(threshold, tolerance, slice_us, wait_from, alone, burst, learn)| StreamConfig {
                 threshold,
                 tolerance: Millionths(tolerance),
                 slice: Nanos::from_micros(slice_us),
@@ -208,6 +209,7 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
                 alone,
                 burst,
                 hz: None,
+                learn,
             },
         )
 }
