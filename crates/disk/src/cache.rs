@@ -8,6 +8,7 @@
 //!
 //! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
 
+use crate::dirty::Dirty;
 use crate::profile::{CacheSpec, ReadAhead, RequestedData, WriteBack};
 use headtime_units::{Extent, Lba};
 
@@ -34,6 +35,8 @@ pub(crate) enum State {
     Dirty,
     /// Dirty, and the arm is writing them.
     Writing,
+    /// Given up for dirty data that are kept in runs.
+    Lent,
 }
 
 /// A run of consecutive sectors in the buffer.
@@ -103,6 +106,10 @@ pub(crate) enum ReadLookup {
     Miss(Option<SegmentId>),
     /// Part of it is dirty and cannot be taken from the buffer: that must reach the medium first.
     Blocked(SegmentId),
+    /// Runs that are not on the medium have all of it.
+    Dirty,
+    /// The run that begins there has part of it, which must reach the medium first.
+    BlockedByRun(u64),
 }
 
 /// Where a write puts its data.
@@ -129,11 +136,14 @@ pub(crate) struct Cache {
     /// Stamp of the segment used last.
     clock: u64,
     dirty: u32,
+    runs: Dirty,
+    /// The segments that are given up for runs.
+    lent: Vec<SegmentId>,
 }
 
 impl Cache {
-    /// An empty buffer for a disk of `capacity` sectors.
-    pub fn new(spec: &CacheSpec, capacity: u64) -> Cache {
+    /// An empty buffer for a disk of `capacity` sectors, `per` of which are one of the medium.
+    pub fn new(spec: &CacheSpec, capacity: u64, per: u64) -> Cache {
         let segment = Segment {
             start: 0,
             end: 0,
@@ -172,6 +182,11 @@ impl Cache {
             },
             capacity,
             dirty: 0,
+            runs: Dirty::new(spec, per),
+            lent: Vec::with_capacity(match spec.keeps_runs() {
+                true => spec.write_segments as usize,
+                false => 0,
+            }),
         }
     }
 
@@ -193,6 +208,104 @@ impl Cache {
     /// How many segments hold data that is not on the medium.
     pub fn dirty(&self) -> u32 {
         self.dirty
+    }
+
+    /// Whether everything is on the medium.
+    pub fn is_clean(&self) -> bool {
+        self.dirty == 0 && self.runs.is_empty()
+    }
+
+    /// What is dirty beside segments.
+    pub fn runs(&self) -> &Dirty {
+        &self.runs
+    }
+
+    /// The same, to change.
+    pub fn runs_mut(&mut self) -> &mut Dirty {
+        &mut self.runs
+    }
+
+    /// Whether written data serve a read that is in part on the medium alone, and copies of sectors
+    /// that are written are changed.
+    pub fn overlays(&self) -> bool {
+        self.spec.enabled && self.changes_copies()
+    }
+
+    /// Whether dirty runs have all of a read and serve it.
+    pub fn runs_serve(&self, extent: Extent) -> bool {
+        let serves = self.spec.enabled && self.spec.read_hits_on_write_data;
+        serves && !self.runs.is_empty() && self.runs.covers(extent)
+    }
+
+    /// Whether all sectors of `extent` are in the buffer, one way or the other.
+    pub fn holds(&self, extent: Extent) -> bool {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let held = |s: &Segment| s.state != State::Empty && s.start <= start && end <= s.end;
+        extent.is_empty()
+            || self.spec.enabled && self.segments.iter().any(held)
+            || self.runs.covers(extent)
+    }
+
+    /// How many more segments have to be given up for a write into the runs.
+    pub fn lacks(&self, extent: Extent) -> u64 {
+        let size = u64::from(self.spec.segment_sectors);
+        let needed = (self.runs.sectors() + extent.len.get()).div_ceil(size);
+        needed.saturating_sub(self.lent.len() as u64)
+    }
+
+    /// The segment to give up next for dirty runs, if there is one to be had: an empty one before one
+    /// that no read has used since it was given up last, before a clean one, before one that is only
+    /// being filled ahead.
+    pub fn find_lender(&self) -> Option<SegmentId> {
+        let mut best = (0_u8, u64::MAX, 0);
+        for (index, s) in self.segments.iter().enumerate() {
+            if self.spec.dedicated_write_segment && index != 0 {
+                break;
+            }
+            let value = match s.state {
+                State::Empty => 4,
+                State::Clean if s.users == 0 && s.last_was_write == Some(true) => 3,
+                State::Clean if s.users == 0 => 2,
+                State::Reading if s.users == 0 => 1,
+                _ => continue,
+            };
+            if value > best.0 || (value == best.0 && s.used < best.1) {
+                best = (value, s.used, index);
+            }
+        }
+        (best.0 > 0).then_some(SegmentId(best.2 as u32))
+    }
+
+    /// Gives up a segment for dirty runs.
+    pub fn lend(&mut self, id: SegmentId) {
+        let segment = &mut self.segments[id.index()];
+        debug_assert!(segment.users == 0 && !segment.is_dirty());
+        segment.start = 0;
+        segment.end = 0;
+        segment.asked = 0;
+        segment.in_row = 0;
+        segment.state = State::Lent;
+        self.lent.push(id);
+        self.touch(id, true);
+    }
+
+    /// A run is on the medium. Segments that are not needed for what is left are segments again, and the
+    /// first of them holds the run.
+    pub fn end_run(&mut self) {
+        let written = self.runs.end();
+        let size = u64::from(self.spec.segment_sectors);
+        let keep = self.spec.enabled && self.spec.read_hits_on_write_data;
+        let mut kept = written.len.get() <= size && keep;
+        while self.lent.len() as u64 > self.runs.sectors().div_ceil(size) {
+            let Some(id) = self.lent.pop() else { return };
+            let segment = &mut self.segments[id.index()];
+            segment.state = State::Empty;
+            if std::mem::take(&mut kept) {
+                segment.state = State::Clean;
+                segment.start = written.start.get();
+                segment.end = written.end().get();
+            }
+        }
     }
 
     /// The sectors that are not on the medium yet. No sector is dirty in two segments.
@@ -608,7 +721,7 @@ impl Cache {
                     let front = extent.end().get().min(segment.dirty_start);
                     segment.start = segment.start.max(front);
                 }
-                State::Empty => {}
+                State::Empty | State::Lent => {}
             }
         }
     }
@@ -662,7 +775,7 @@ mod tests {
         spec.requested_data = RequestedData::Replaceable;
         spec.write_back = WriteBack::Full;
         change(&mut spec);
-        Cache::new(&spec, 10_000)
+        Cache::new(&spec, 10_000, 1)
     }
 
     fn no_track(_: Lba) -> (u64, u64, u64) {

@@ -17,6 +17,7 @@
 mod ahead;
 mod bus;
 mod choice;
+mod destage;
 mod event;
 mod fault;
 mod media;
@@ -144,11 +145,22 @@ struct Slot {
     result: Result<(), MediumError>,
 }
 
+/// Where the data are that the arm writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// In a segment.
+    Segment(SegmentId),
+    /// Among the runs.
+    Runs,
+    /// They go past the buffer.
+    Host,
+}
+
 /// The arm writes sectors, for one command or for several that continue each other.
 #[derive(Clone, Copy, Debug)]
 struct Writing {
-    /// Where they are dirty; `None` if they go past the buffer.
-    segment: Option<SegmentId>,
+    /// Where they are dirty.
+    source: Source,
     /// What is not on the medium yet. A segment that is written for several commands has all of it
     /// until the last is done: it is given away as a whole.
     extent: Extent,
@@ -197,6 +209,8 @@ pub struct Drive {
     read_last: (Time, Lba),
     /// The same for writes.
     write_last: (Time, Lba),
+    /// When dirty data last went first for their age.
+    aged: Time,
     going: choice::Going,
     writing: Option<Writing>,
     /// When which of the commands that the arm writes for is done, but for the last: with the
@@ -237,7 +251,7 @@ impl Drive {
         let depth = profile.queue.depth.min(TAGS_MAX);
         Drive {
             mechanics: Mechanics::new(profile).with_turn(turn),
-            cache: Cache::new(&profile.cache, layout.capacity().get()),
+            cache: written::empty_cache(profile, &layout),
             queue: Queue::new(profile.queue.policy, depth),
             bus: Bus::default(),
             noise,
@@ -254,6 +268,7 @@ impl Drive {
             ahead: None,
             read_last: (Time::ZERO, Lba::ZERO),
             write_last: (Time::ZERO, Lba::ZERO),
+            aged: Time::ZERO,
             going: choice::Going::default(),
             writing: None,
             parts: VecDeque::new(),
@@ -441,7 +456,7 @@ impl Drive {
     /// If time goes backwards.
     pub fn is_clean(&mut self, now: Time) -> bool {
         self.advance(now);
-        self.cache.dirty() == 0
+        self.cache.is_clean()
     }
 
     /// How many sectors of the buffer are to be written and not on the medium yet: what would be lost

@@ -14,6 +14,7 @@ mod positioning;
 pub mod profile;
 
 mod cache;
+mod dirty;
 pub mod drive;
 pub mod ledger;
 mod queue;

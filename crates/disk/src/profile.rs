@@ -482,6 +482,12 @@ pub struct CacheSpec {
     /// How long the drive must be idle before it destages what is dirty, where nothing else makes
     /// it. Not in DiskSim; zero there.
     pub destage_delay: Nanos,
+    /// How dirty data are kept and written where [`CacheSpec::write_back`] is full. Not in DiskSim.
+    pub destage: Destage,
+    /// The most runs of dirty sectors for [`Destage::Sweep`], 1 to 65,535.
+    pub destage_runs: u32,
+    /// The age at which dirty data go first, for [`Destage::Sweep`].
+    pub destage_age: Nanos,
     /// Sequential writes share a segment (`Combine seq writes`).
     pub combine_sequential_writes: bool,
     /// Reading ahead stops within a sector, not only between two (`Stop prefetch in sector`).
@@ -507,6 +513,30 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// The most runs of dirty sectors where a profile does not say.
+    pub const DESTAGE_RUNS: u32 = 1024;
+
+    /// The age at which dirty data go first where a profile does not say.
+    pub const DESTAGE_AGE: Nanos = Nanos::from_millis(4_000);
+
+    /// Whether dirty data are kept in runs of their own, not in segments.
+    pub(crate) fn keeps_runs(&self) -> bool {
+        self.write_back == WriteBack::Full && self.destage == Destage::Sweep
+    }
+
+    /// How many segments there are for written data.
+    pub(crate) fn writable_segments(&self) -> u32 {
+        match self.dedicated_write_segment {
+            true => 1,
+            false => self.write_segments,
+        }
+    }
+
+    /// How many sectors of written data there is room for.
+    pub(crate) fn write_room(&self) -> u64 {
+        u64::from(self.writable_segments()) * u64::from(self.segment_sectors)
+    }
+
     /// One small segment that does what most drives do, and no read-ahead or write-back.
     const fn plain() -> CacheSpec {
         CacheSpec {
@@ -529,6 +559,9 @@ impl CacheSpec {
             write_prebuffering: false,
             write_back: WriteBack::Off,
             destage_delay: Nanos::ZERO,
+            destage: Destage::Segment,
+            destage_runs: CacheSpec::DESTAGE_RUNS,
+            destage_age: CacheSpec::DESTAGE_AGE,
             combine_sequential_writes: true,
             stop_read_ahead_in_sector: false,
             disconnect_write_in_seek: false,
@@ -593,6 +626,17 @@ pub enum WriteBack {
     /// When it is in the buffer, whatever it is; dirty segments are destaged while the drive is
     /// idle or needs room. What drives since about 2000 do. Not in DiskSim.
     Full,
+}
+
+/// How dirty data are kept and written where writes complete in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destage {
+    /// Each write takes a segment unless it continues another; a segment is written as a whole, the
+    /// nearest first if firmware looks at positions, else the one unused for longest.
+    Segment,
+    /// In runs, which as many segments are given up for as the data fill. They are written by position
+    /// among all of them; writes that touch become one; reads pass.
+    Sweep,
 }
 
 impl WriteBack {

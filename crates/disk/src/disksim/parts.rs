@@ -4,7 +4,7 @@ use super::ImportError;
 use super::fields::Fields;
 use super::findings::Findings;
 use crate::profile::{
-    CacheSpec, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, WriteBack,
+    CacheSpec, Destage, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, WriteBack,
 };
 use headtime_units::Nanos;
 
@@ -55,6 +55,9 @@ pub(super) fn cache(fields: &Fields, found: &mut Findings) -> Result<CacheSpec, 
             _ => WriteBack::Flushed,
         },
         destage_delay: Nanos::ZERO,
+        destage: Destage::Segment,
+        destage_runs: CacheSpec::DESTAGE_RUNS,
+        destage_age: CacheSpec::DESTAGE_AGE,
         combine_sequential_writes: fields.flag("Combine seq writes")?,
         stop_read_ahead_in_sector: fields.flag("Stop prefetch in sector")?,
         disconnect_write_in_seek: fields.flag("Disconnect write if seek")?,

@@ -17,9 +17,10 @@
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
 
 use super::Drive;
-use crate::cache::{ReadLookup, SegmentId};
-use crate::profile::{FirmwarePolicy, Preseek};
-use crate::queue::{Arm, Rated, Reach, Target, Waiting};
+use super::destage::What;
+use crate::cache::ReadLookup;
+use crate::profile::Preseek;
+use crate::queue::{Arm, Rated, Reach, Waiting};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
@@ -35,6 +36,8 @@ pub(super) struct Going {
     pub overdue: Option<Time>,
     /// It goes on for a stream of which no read waits.
     pub alone: bool,
+    /// Until then what is dirty goes first, since writes have been kept waiting.
+    pub destage_until: Time,
 }
 
 /// What the arm does next.
@@ -47,7 +50,7 @@ pub(super) enum Next {
         through: bool,
     },
     /// It writes what is dirty there.
-    Destage(SegmentId),
+    Destage(What),
     /// It goes on reading ahead until then.
     GoOn(Time),
     /// Nothing that could be served waits.
@@ -87,6 +90,11 @@ impl Drive {
     /// What to do with an arm that is free at `now`, for the commands that wait.
     pub(super) fn choose(&mut self, now: Time) -> Next {
         self.going.alone = false;
+        if now < self.going.destage_until
+            && let Some(what) = self.next_destage(now)
+        {
+            return Next::Destage(what);
+        }
         if let Some(until) = self.going.overdue {
             let rated = self.rate(now, until);
             if let Some(next) = self.next_overdue(&rated, now) {
@@ -137,9 +145,8 @@ impl Drive {
             }
             (_, other) => other.map(|(place, time)| (place, time, false)),
         };
-        if let Some(segment) = self.destage_first(choice.map(|(place, time, _)| (place, time)), now)
-        {
-            return Next::Destage(segment);
+        if let Some(what) = self.destage_first(choice.map(|(place, time, _)| (place, time)), now) {
+            return Next::Destage(what);
         }
         match choice {
             Some((place, _, through)) => Next::Serve { place, through },
@@ -152,7 +159,7 @@ impl Drive {
     }
 
     /// Of the commands that have been kept waiting for too long, the next; `None` if there is none.
-    fn next_overdue(&self, rated: &Rated, now: Time) -> Option<Next> {
+    fn next_overdue(&mut self, rated: &Rated, now: Time) -> Option<Next> {
         if let Some(place) = rated.old.or(rated.hit) {
             return Some(Next::serve(place));
         }
@@ -169,11 +176,11 @@ impl Drive {
     }
 
     /// Serves the command at a place after those that it follows, or destages something for it.
-    fn serve_waiting(&self, place: usize, now: Time) -> Option<Next> {
+    fn serve_waiting(&mut self, place: usize, now: Time) -> Option<Next> {
         if self.queue.get(place).needs_arm {
             Some(Next::serve(self.queue.first_of_run(place)))
         } else {
-            self.next_destage(now).map(Next::Destage)
+            self.destage_overdue(now).map(Next::Destage)
         }
     }
 
@@ -185,7 +192,7 @@ impl Drive {
         };
         let has = |waiting: &Waiting| {
             let found = self.cache.find_read(waiting.extent);
-            matches!(found, ReadLookup::Whole(_))
+            matches!(found, ReadLookup::Whole(_)) || self.cache.runs_serve(waiting.extent)
         };
         self.queue.rate(&self.mechanics, &arm, until, has)
     }
@@ -286,7 +293,7 @@ impl Drive {
     }
 
     /// When reading ahead ends by itself.
-    fn ahead_ends(&self, now: Time) -> Time {
+    pub(super) fn ahead_ends(&self, now: Time) -> Time {
         let Some(ahead) = self.ahead else { return now };
         let limit = self.ahead_limit(&ahead);
         if ahead.next >= limit {
@@ -297,52 +304,5 @@ impl Drive {
             .walk(&self.layout, ahead.track, ahead.at, rest, Op::Read, false)
             .last()
             .map_or(now, |step| step.end())
-    }
-
-    /// What to destage before the command that was chosen, with its estimated time, if one waits for
-    /// that.
-    fn destage_first(&self, choice: Option<(usize, Nanos)>, now: Time) -> Option<SegmentId> {
-        let blocked = self.queue.iter().find(|waiting| !waiting.needs_arm)?;
-        let segment = self.next_destage(now)?;
-        let Some((place, time)) = choice else {
-            return Some(segment);
-        };
-        let before = if self.queue.is_by_position() {
-            let target = self.destage_target(segment);
-            self.queue
-                .estimate(&self.mechanics, self.arm_track(), now, target, time)
-                < time
-        } else {
-            blocked.arrived < self.queue.get(place).arrived
-        };
-        before.then_some(segment)
-    }
-
-    fn destage_target(&self, segment: SegmentId) -> Target {
-        Target::new(
-            &self.layout,
-            &self.mechanics,
-            self.cache.get(segment).dirty().start,
-            Op::Write,
-        )
-    }
-
-    /// The dirty segment to write next: the nearest for firmware that looks at positions, else the
-    /// one unused for longest.
-    pub(super) fn next_destage(&self, now: Time) -> Option<SegmentId> {
-        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
-            return self.cache.oldest_dirty();
-        }
-        let mut best = (Nanos::MAX, None);
-        for (segment, _) in self.cache.to_destage() {
-            let target = self.destage_target(segment);
-            let time = self
-                .queue
-                .estimate(&self.mechanics, self.arm_track(), now, target, best.0);
-            if time < best.0 {
-                best = (time, Some(segment));
-            }
-        }
-        best.1
     }
 }

@@ -3,9 +3,9 @@
 use super::ahead::Progress;
 use super::choice::Next;
 use super::read::Taken;
-use super::{Command, Drive, Hit, Slot};
+use super::{Command, Drive, Hit, Slot, Source};
 use crate::ledger::Part;
-use crate::profile::WriteBack;
+use crate::profile::{Destage, WriteBack};
 use crate::queue::{Target, Waiting};
 use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Time, Track};
@@ -35,8 +35,8 @@ impl Drive {
                 Event::ArmFree => self.dispatch(at),
                 Event::Idle => {
                     self.bring_ahead(at);
-                    if let Some(segment) = self.next_destage(at) {
-                        self.destage(segment, at);
+                    if let Some(what) = self.next_destage(at) {
+                        self.destage(what, at);
                     }
                 }
             }
@@ -56,10 +56,8 @@ impl Drive {
         }
         if self.has_work() {
             next = next.min((self.arm_free.max(self.now), Event::ArmFree));
-        } else if self.queue.is_empty() && self.writing.is_none() && self.cache.dirty() > 0 {
-            let quiet = self
-                .idle_since
-                .saturating_add(self.cache.spec().destage_delay);
+        } else if self.queue.is_empty() && self.writing.is_none() && !self.cache.is_clean() {
+            let quiet = self.quiet_from();
             next = next.min((quiet.max(self.arm_free).max(self.now), Event::Idle));
         }
         (next.0 < Time::NEVER).then_some(next)
@@ -123,19 +121,25 @@ impl Drive {
             return;
         }
         self.note_written(at, writing.extent);
-        if let Some(segment) = writing.segment {
-            self.cache.end_destage(segment, writing.extent.end().get());
-            self.admit(at);
+        match writing.source {
+            Source::Segment(id) => self.cache.end_destage(id, writing.extent.end().get()),
+            Source::Runs => self.cache.end_run(),
+            Source::Host => return,
         }
+        self.admit(at);
     }
 
     /// Whether a write need not wait for the arm.
     pub(super) fn is_buffered(&self, slot: &Slot) -> bool {
         let spec = self.cache.spec();
+        let room = match spec.destage {
+            Destage::Segment => u64::from(spec.segment_sectors),
+            Destage::Sweep => spec.write_room(),
+        };
         spec.write_back == WriteBack::Full
             && slot.command.op == Op::Write
             && !slot.command.fua
-            && slot.command.extent.len.get() <= u64::from(spec.segment_sectors)
+            && slot.command.extent.len.get() <= room
     }
 
     /// A command has come.
@@ -147,7 +151,7 @@ impl Drive {
         let now = self.now;
         match slot.command.op {
             Op::Flush => {
-                if self.queue.is_empty() && self.cache.dirty() == 0 {
+                if self.queue.is_empty() && self.cache.is_clean() {
                     self.finish_without_data(index, now);
                 } else {
                     self.flushes += 1;
@@ -245,7 +249,10 @@ impl Drive {
             op, extent, fua, ..
         } = slot.command;
         let needs_arm = op != Op::Flush && !self.is_buffered(slot);
-        let held = op == Op::Read && !fua && self.is_choosing() && self.cache.may_hold(extent);
+        let held = op == Op::Read
+            && !fua
+            && self.is_choosing()
+            && (self.cache.may_hold(extent) || self.cache.runs_serve(extent));
         self.queue.push(Waiting {
             slot: index,
             op,
@@ -287,7 +294,7 @@ impl Drive {
             self.arm_free = until;
             return;
         }
-        if self.flushes > 0 && self.cache.dirty() == 0 {
+        if self.flushes > 0 && self.cache.is_clean() {
             let place = self
                 .queue
                 .iter()
@@ -302,8 +309,8 @@ impl Drive {
         }
         let (place, through) = match self.choose(now) {
             Next::Serve { place, through } => (place, through),
-            Next::Destage(segment) => {
-                self.destage(segment, now);
+            Next::Destage(what) => {
+                self.destage(what, now);
                 return;
             }
             Next::GoOn(until) => {

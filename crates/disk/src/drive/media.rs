@@ -154,7 +154,7 @@ impl Drive {
     /// Writes `extent`; `destage` if no command waits for it.
     ///
     /// Where the medium has larger sectors than the host and the extent does not cover them, the
-    /// rest of them is read first, which takes another turn.
+    /// rest of them is read first, which takes another turn, unless the buffer has it.
     pub(super) fn write_media(
         &mut self,
         from: Track,
@@ -166,7 +166,7 @@ impl Drive {
         let whole = self.physical(extent);
         let mut motion = Motion::new(from, begin);
         let error = self.seek_error(from, whole.start, Op::Write);
-        if whole != extent {
+        if whole != extent && !self.has_rest(extent) {
             // The arm stays where it has read; the write of the same sectors comes a turn later.
             let mut first = true;
             let walk = self
@@ -187,8 +187,18 @@ impl Drive {
         motion
     }
 
+    /// Whether the buffer has what `extent` does not have of the sectors of the medium that it touches.
+    pub(super) fn has_rest(&self, extent: Extent) -> bool {
+        let whole = self.physical(extent);
+        self.cache
+            .holds(Extent::new(whole.start, extent.start - whole.start))
+            && self
+                .cache
+                .holds(Extent::new(extent.end(), whole.end() - extent.end()))
+    }
+
     /// The sectors of the medium that `extent` touches.
-    fn physical(&self, extent: Extent) -> Extent {
+    pub(super) fn physical(&self, extent: Extent) -> Extent {
         let per = u64::from(self.profile.geometry.sectors_per_physical());
         if per == 1 {
             return extent;
@@ -196,6 +206,25 @@ impl Drive {
         let start = extent.start.get() / per * per;
         let end = extent.end().get().div_ceil(per) * per;
         Extent::at(start, end.min(self.layout.capacity().get()) - start)
+    }
+
+    /// Reads the sectors of the medium that `extent` touches, for data that are to be written there.
+    pub(super) fn read_rest(&mut self, from: Track, begin: Time, extent: Extent) -> Motion {
+        let whole = self.physical(extent);
+        let error = self.seek_error(from, whole.start, Op::Read);
+        let mut motion = Motion::new(from, begin);
+        let mut first = true;
+        let walk = self
+            .mechanics
+            .walk(&self.layout, from, begin, whole, Op::Read, false);
+        for step in walk.with_seek_error(error) {
+            motion.add(&Taken::of(&step));
+            // To get there is what the write would cost too.
+            let spare = if first { Spare::Sectors } else { Spare::All };
+            Taken::of(&step).enter_spare(&mut self.ledger, true, spare);
+            first = false;
+        }
+        motion
     }
 
     /// Writes from where `motion` has come to, each sector when it has come over the bus; `again` if

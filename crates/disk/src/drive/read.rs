@@ -2,6 +2,7 @@
 
 use super::ahead::{Ahead, Leave};
 use super::bus::{Link, Start, send};
+use super::destage::What;
 use super::media::Motion;
 use super::{Breakdown, Drive, Hit, Slot};
 use crate::cache::{ReadLookup, SegmentId, State};
@@ -84,6 +85,19 @@ impl Drive {
     fn find_read(&self, slot: &Slot) -> (ReadLookup, u16) {
         let extent = slot.command.extent;
         let (found, in_row) = self.cache.find_read_in_row(extent);
+        let runs = self.cache.runs();
+        if let Some(run) = runs.overlapping(extent) {
+            let serves = !slot.command.fua && self.cache.runs_serve(extent);
+            let overlays = !slot.command.fua
+                && self.cache.overlays()
+                // Of sectors that are bad on the medium, those in the buffer may be all there is.
+                && self.faults.unreadable(extent).is_none();
+            if serves {
+                return (ReadLookup::Dirty, in_row);
+            } else if !overlays {
+                return (ReadLookup::BlockedByRun(run.start), in_row);
+            }
+        }
         if !slot.command.fua {
             return (found, in_row);
         }
@@ -115,22 +129,23 @@ impl Drive {
         }
         self.bring_ahead(now);
         let extent = slot.command.extent;
-        let ReadLookup::Whole(id) = self.cache.find_read(extent) else {
-            return false;
+        let id = match self.find_read(&slot).0 {
+            ReadLookup::Dirty => None,
+            ReadLookup::Whole(id) if !self.is_being_filled(id, now) => Some(id),
+            _ => return false,
         };
-        if self.is_being_filled(id, now) {
-            return false;
-        }
         let overhead = self.read_overhead(true) + self.profile.overhead.data_preparation;
         let length = self.profile.bus.sector(true) * extent.len.get();
         let begin = self.bus.squeeze(now + overhead, length);
         let end = begin + length;
         let at = end + self.profile.overhead.read_completion;
         self.last_was_read = true;
-        let choosing = self.is_choosing();
-        self.cache.note_asked(id, extent, choosing);
-        self.use_segment(index, id);
-        self.extend_ahead(id, extent);
+        if let Some(id) = id {
+            let choosing = self.is_choosing();
+            self.cache.note_asked(id, extent, choosing);
+            self.use_segment(index, id);
+            self.extend_ahead(id, extent);
+        }
         let slot = self.slot(index);
         slot.hit = Hit::Full;
         slot.breakdown = Breakdown {
@@ -175,9 +190,18 @@ impl Drive {
         let (lookup, in_row) = self.find_read(&slot);
         let mut found = match lookup {
             ReadLookup::Blocked(id) => {
-                self.destage(id, now);
+                self.destage(What::Segment(id), now);
                 return false;
             }
+            ReadLookup::BlockedByRun(start) => {
+                self.destage(What::Run(start), now);
+                return false;
+            }
+            ReadLookup::Dirty => Found {
+                hit: Hit::Full,
+                segment: None,
+                ready: len,
+            },
             ReadLookup::Whole(id) => Found {
                 hit: Hit::Full,
                 segment: Some(id),
@@ -252,8 +276,9 @@ impl Drive {
         let at = sent + self.profile.overhead.read_completion;
         self.ledger.plan(at, extent.start, Part::Overhead);
         self.last_was_read = true;
+        let overlaid = found.hit == Hit::Miss && self.cache.runs().overlaps(extent);
         let slot = self.slot(index);
-        slot.hit = found.hit;
+        slot.hit = if overlaid { Hit::Partial } else { found.hit };
         slot.breakdown = match &motion {
             Some(motion) => read_breakdown(slot, motion, now, media_end, at),
             None => {

@@ -1,8 +1,9 @@
 //! Writes: into the buffer, to the medium, and from the one to the other.
 
+use super::destage::What;
 use super::media::Feed;
-use super::{Breakdown, Drive, Hit, Slot, Writing};
-use crate::cache::{SegmentId, State, WriteLookup};
+use super::{Breakdown, Drive, Hit, Slot, Source, Writing};
+use crate::cache::{State, WriteLookup};
 use crate::ledger::Part;
 use crate::profile::Preseek;
 use headtime_sched::Op;
@@ -64,28 +65,13 @@ impl Drive {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
         self.bring_ahead(now);
-        let id = match self.cache.find_write(extent) {
-            WriteLookup::Fresh(id) => {
-                if self.ahead.is_some_and(|ahead| ahead.segment == id) {
-                    self.replan_ahead(now);
-                }
-                self.cache.begin_write(id, extent);
-                id
-            }
-            WriteLookup::Join(id) => {
-                let segment = self.cache.get(id);
-                let joined = segment.dirty_end.max(extent.end().get())
-                    - segment.dirty_start.min(extent.start.get());
-                if joined > u64::from(self.cache.spec().segment_sectors) {
-                    return false;
-                }
-                self.cache.join_write(id, extent);
-                id
-            }
-            WriteLookup::Blocked(_) | WriteLookup::Full => return false,
+        let kept = match self.cache.spec().keeps_runs() {
+            true => self.keep_in_runs(extent, now),
+            false => self.keep_in_segment(extent, now),
         };
-        self.cache.touch(id, true);
-        self.overwrite(extent, Some(id));
+        if !kept {
+            return false;
+        }
         let overhead = self.profile.overhead;
         // One that has waited is taken up when the drive begins something again.
         let taken = self.faults.after_stall(now);
@@ -112,8 +98,35 @@ impl Drive {
         true
     }
 
+    /// Puts the data of a write into a segment. False if there is none for them.
+    fn keep_in_segment(&mut self, extent: Extent, now: Time) -> bool {
+        let id = match self.cache.find_write(extent) {
+            WriteLookup::Fresh(id) => {
+                if self.ahead.is_some_and(|ahead| ahead.segment == id) {
+                    self.replan_ahead(now);
+                }
+                self.cache.begin_write(id, extent);
+                id
+            }
+            WriteLookup::Join(id) => {
+                let segment = self.cache.get(id);
+                let joined = segment.dirty_end.max(extent.end().get())
+                    - segment.dirty_start.min(extent.start.get());
+                if joined > u64::from(self.cache.spec().segment_sectors) {
+                    return false;
+                }
+                self.cache.join_write(id, extent);
+                id
+            }
+            WriteLookup::Blocked(_) | WriteLookup::Full => return false,
+        };
+        self.cache.touch(id, true);
+        self.overwrite(extent, Some(id));
+        true
+    }
+
     /// The segment into which the arm reads ahead is needed.
-    fn replan_ahead(&mut self, now: Time) {
+    pub(super) fn replan_ahead(&mut self, now: Time) {
         self.settle(now);
         let only_that = self.going.alone;
         let leave = self.end_ahead(now, now).at;
@@ -142,6 +155,7 @@ impl Drive {
     fn has_room_to_fetch(&self, len: u64) -> bool {
         let spec = self.cache.spec();
         let room = u64::from(spec.write_segments) * u64::from(spec.segment_sectors);
+        let room = room.saturating_sub(self.cache.runs().sectors());
         let taken = self.queue.iter().filter_map(|waiting| {
             let slot = &self.slots[usize::from(waiting.slot)];
             slot.fetched.map(|_| slot.command.extent.len.get())
@@ -187,7 +201,7 @@ impl Drive {
             return false;
         }
         self.bring_ahead(now);
-        let Some(id) = writing.segment else {
+        let Source::Segment(id) = writing.source else {
             return false;
         };
         if self.cache.find_write(extent) != WriteLookup::Join(id) {
@@ -225,7 +239,7 @@ impl Drive {
         self.parts.push_back((writing.until, end));
         let start = writing.extent.start;
         self.writing = Some(Writing {
-            segment: Some(id),
+            source: Source::Segment(id),
             extent: Extent::new(start, extent.end() - start),
             until: motion.end,
         });
@@ -243,15 +257,19 @@ impl Drive {
         let extent = slot.command.extent;
         let len = extent.len.get();
         self.bring_ahead(now);
+        if let Some(run) = self.cache.runs().overlapping(extent) {
+            self.destage(What::Run(run.start), now);
+            return false;
+        }
         let segment = match self.cache.find_write(extent) {
             WriteLookup::Fresh(id) => Some(id),
             WriteLookup::Join(id) | WriteLookup::Blocked(id) => {
-                self.destage(id, now);
+                self.destage(What::Segment(id), now);
                 return false;
             }
             WriteLookup::Full => match self.cache.oldest_dirty() {
                 Some(id) if self.cache.dirty() >= self.cache.spec().write_segments => {
-                    self.destage(id, now);
+                    self.destage(What::Segment(id), now);
                     return false;
                 }
                 // All are in use: the data go past the buffer.
@@ -325,7 +343,7 @@ impl Drive {
             self.bus.plan(data, sent);
         }
         self.writing = Some(Writing {
-            segment,
+            source: segment.map_or(Source::Host, Source::Segment),
             extent,
             until: motion.end,
         });
@@ -394,27 +412,5 @@ impl Drive {
             Preseek::AtMediaEnd => media_end,
         };
         self.idle_since = self.arm_free.max(at);
-    }
-
-    /// The arm, free at `now`, sets out to write what is dirty in a segment.
-    pub(super) fn destage(&mut self, id: SegmentId, now: Time) {
-        debug_assert!(self.writing.is_none());
-        self.replan(now);
-        let depart = self
-            .end_ahead(now, now)
-            .at
-            .max(self.faults.after_stall(now));
-        let extent = self.cache.get(id).dirty();
-        self.cache.begin_destage(id);
-        self.ledger.plan(depart, extent.start, Part::Overhead);
-        self.begin_passing();
-        let motion = self.write_media(self.track, depart, extent, None, true);
-        self.track = motion.track;
-        self.arm_free = motion.end;
-        self.writing = Some(Writing {
-            segment: Some(id),
-            extent,
-            until: motion.end,
-        });
     }
 }

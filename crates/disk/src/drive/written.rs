@@ -3,8 +3,10 @@
 //! For whoever keeps the data of an emulated drive: the drive itself moves none, it only says which
 //! sectors have got where.
 
-use super::{Drive, Passing, Writing};
+use super::{Drive, Passing, Source, Writing};
 use crate::cache::Cache;
+use crate::layout::Layout;
+use crate::profile::Profile;
 use crate::queue::Queue;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Time};
@@ -18,6 +20,12 @@ pub(super) struct Record {
     /// What the arm is writing, step by step; also if nothing is recorded, as it decides what a loss
     /// of power leaves of sectors that could not be read.
     passing: Vec<Passing>,
+}
+
+/// The buffer of a drive as it is switched on.
+pub(super) fn empty_cache(profile: &Profile, layout: &Layout) -> Cache {
+    let per = u64::from(profile.geometry.sectors_per_physical());
+    Cache::new(&profile.cache, layout.capacity().get(), per)
 }
 
 impl Record {
@@ -85,9 +93,14 @@ impl Drive {
     }
 
     pub(super) fn dirty(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.dirty_segments().chain(self.cache.runs().extents())
+    }
+
+    fn dirty_segments(&self) -> impl Iterator<Item = Extent> + '_ {
         self.cache.dirty_extents().map(|(id, extent)| {
             // The arm may have written the first of them already.
-            let writing = self.writing.filter(|writing| writing.segment == Some(id));
+            let source = Source::Segment(id);
+            let writing = self.writing.filter(|writing| writing.source == source);
             writing.map_or(extent, |writing| {
                 let start = writing.extent.start;
                 Extent::new(start, extent.end() - start)
@@ -112,7 +125,7 @@ impl Drive {
         self.note_cut(now);
         self.replan(now);
         let depth = self.depth();
-        self.cache = Cache::new(&self.profile.cache, self.layout.capacity().get());
+        self.cache = empty_cache(&self.profile, &self.layout);
         self.queue = Queue::new(self.profile.queue.policy, depth);
         self.bus = super::Bus::default();
         self.faults.power_cycle();
@@ -126,6 +139,7 @@ impl Drive {
         self.ahead = None;
         self.read_last = (Time::ZERO, Lba::ZERO);
         self.write_last = (Time::ZERO, Lba::ZERO);
+        self.aged = Time::ZERO;
         self.going = super::choice::Going::default();
         self.writing = None;
         self.parts.clear();
@@ -157,8 +171,9 @@ impl Drive {
         let (mut from, end) = (command.extent.start, command.extent.end());
         while from < end {
             let dirty = self
-                .dirty()
+                .dirty_segments()
                 .filter(|dirty| dirty.end() > from)
+                .chain(self.cache.runs().first_dirty(from.get()))
                 .min_by_key(|dirty| dirty.start);
             let until = dirty.map_or(end, |dirty| dirty.start.min(end));
             if from < until {

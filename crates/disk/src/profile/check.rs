@@ -624,6 +624,13 @@ fn cache(spec: &Spec) -> Check {
              hold it for a whole read",
         ));
     }
+    within(
+        "cache.destage_runs",
+        u64::from(cache.destage_runs),
+        1,
+        65_535,
+    )?;
+    time("cache.destage_age", cache.destage_age)?;
     time("cache.destage_delay", cache.destage_delay)
 }
 

@@ -2,8 +2,8 @@
 
 use super::table::{Node, Source, Table};
 use super::words::{
-    CURVE, CurveWord, INTERPOLATION, ORDER, OrderWord, POLICY, PRESEEK, PolicyWord, READ_AHEAD,
-    REQUESTED_DATA, SPARING, SparingWord, TRUST, WRITE_BACK,
+    CURVE, CurveWord, DESTAGE, INTERPOLATION, ORDER, OrderWord, POLICY, PRESEEK, PolicyWord,
+    READ_AHEAD, REQUESTED_DATA, SPARING, SparingWord, TRUST, WRITE_BACK,
 };
 use super::{
     AccessSpec, BusSpec, CacheSpec, EarlyDisconnect, FirmwarePolicy, Geometry, Interpolation,
@@ -500,6 +500,11 @@ fn cache(table: Table) -> Result<CacheSpec> {
             .word("write_back", &WRITE_BACK)?
             .unwrap_or(WriteBack::Off),
         destage_delay: table.time_or_zero("destage_delay")?,
+        destage: table.word("destage", &DESTAGE)?.unwrap_or(base.destage),
+        destage_runs: table
+            .count_u32("destage_runs")?
+            .unwrap_or(base.destage_runs),
+        destage_age: table.time("destage_age")?.unwrap_or(base.destage_age),
         combine_sequential_writes: table
             .flag("combine_sequential_writes", base.combine_sequential_writes)?,
         stop_read_ahead_in_sector: table

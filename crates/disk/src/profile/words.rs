@@ -1,7 +1,8 @@
 //! Words of the text form, for reading and writing.
 
 use super::{
-    Interpolation, LayoutSpec, Order, Preseek, ReadAhead, RequestedData, Sparing, Trust, WriteBack,
+    Destage, Interpolation, LayoutSpec, Order, Preseek, ReadAhead, RequestedData, Sparing, Trust,
+    WriteBack,
 };
 
 pub(super) const TRUST: [(&str, Trust); 5] = [
@@ -85,6 +86,9 @@ pub(super) const REQUESTED_DATA: [(&str, RequestedData); 3] = [
     ("kept", RequestedData::Kept),
     ("replaceable", RequestedData::Replaceable),
 ];
+
+pub(super) const DESTAGE: [(&str, Destage); 2] =
+    [("segment", Destage::Segment), ("sweep", Destage::Sweep)];
 
 pub(super) const WRITE_BACK: [(&str, WriteBack); 4] = [
     ("off", WriteBack::Off),

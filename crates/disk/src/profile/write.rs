@@ -1,12 +1,12 @@
 //! From a profile to text.
 
 use super::words::{
-    CURVE, CurveWord, INTERPOLATION, PRESEEK, READ_AHEAD, REQUESTED_DATA, TRUST, WRITE_BACK,
-    word_of,
+    CURVE, CurveWord, DESTAGE, INTERPOLATION, PRESEEK, READ_AHEAD, REQUESTED_DATA, TRUST,
+    WRITE_BACK, word_of,
 };
 use super::{
-    FirmwarePolicy, MapRemap, MapSpec, Part, SeekCurve, Skew, SpareTrack, Spec, Zone, early_fields,
-    overhead_fields,
+    Destage, FirmwarePolicy, MapRemap, MapSpec, Part, SeekCurve, Skew, SpareTrack, Spec, Zone,
+    early_fields, overhead_fields,
 };
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
@@ -345,6 +345,11 @@ fn cache(out: &mut Out, spec: &Spec) {
     out.value("write_prebuffering", cache.write_prebuffering);
     out.quoted("write_back", word_of(&WRITE_BACK, &cache.write_back));
     out.time("destage_delay", cache.destage_delay);
+    if cache.destage == Destage::Sweep {
+        out.quoted("destage", word_of(&DESTAGE, &cache.destage));
+        out.value("destage_runs", cache.destage_runs);
+        out.quoted("destage_age", cache.destage_age);
+    }
     out.value("combine_sequential_writes", cache.combine_sequential_writes);
     out.value("stop_read_ahead_in_sector", cache.stop_read_ahead_in_sector);
     out.value("disconnect_write_in_seek", cache.disconnect_write_in_seek);

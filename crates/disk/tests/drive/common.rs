@@ -1,8 +1,8 @@
 //! Drives and loads of every kind.
 
 use headtime_disk::profile::{
-    BusSpec, FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, RequestedData, WriteBack,
-    by_name,
+    BusSpec, Destage, FirmwarePolicy, NoiseSpec, OverheadSpec, Preseek, ReadAhead, RequestedData,
+    WriteBack, by_name,
 };
 use headtime_disk::{Command, Completion, Drive, Fault, Profile};
 use headtime_sched::Op;
@@ -172,8 +172,9 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         age_cap,
         kind,
         any::<bool>(),
+        prop::option::of((1_u32..12, 0_u64..300)),
     )
-        .prop_map(|(profile, shape, depth, cap, kind, reshape)| {
+        .prop_map(|(profile, shape, depth, cap, kind, reshape, sweep)| {
             profile
                 .with(|spec| {
                     let cache = &mut spec.cache;
@@ -187,6 +188,13 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                         cache.read_ahead_min = cache.read_ahead_min.min(cache.read_ahead_max);
                         cache.combine_sequential_writes = combine;
                         cache.destage_delay = Nanos::from_nanos(delay);
+                    }
+                    let cache = &mut spec.cache;
+                    cache.destage = Destage::Segment;
+                    if let Some((runs, age)) = sweep {
+                        cache.destage = Destage::Sweep;
+                        cache.destage_runs = runs;
+                        cache.destage_age = ms(age);
                     }
                     spec.queue.depth = depth;
                     spec.queue.stream_cap = cap.map_or(ms(1_000), |cap| Nanos::from_nanos(cap / 2));

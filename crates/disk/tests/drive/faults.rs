@@ -1,7 +1,7 @@
 //! Sectors that cannot be read, where the buffer or a write is in the way.
 
 use crate::common::{command, ms, wait};
-use headtime_disk::profile::{NoiseSpec, Preseek, WriteBack, by_name};
+use headtime_disk::profile::{Destage, NoiseSpec, Preseek, WriteBack, by_name};
 use headtime_disk::{Command, Completion, Drive, Fault, Hit, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
@@ -85,7 +85,10 @@ fn a_sector_that_cannot_be_read_is_not_kept_in_passing() {
 #[test]
 fn a_clean_sector_in_front_of_dirty_ones_goes_bad_too() {
     let profile = quiet("wd5000aaks")
-        .with(|spec| spec.cache.destage_delay = Nanos::ZERO)
+        .with(|spec| {
+            spec.cache.destage_delay = Nanos::ZERO;
+            spec.cache.destage = Destage::Segment;
+        })
         .unwrap();
     let mut drive = Drive::new(&profile, 0);
     let first = run(

@@ -3,6 +3,7 @@
 mod account;
 mod behaviour;
 mod common;
+mod destage;
 mod faults;
 mod partial;
 mod written;

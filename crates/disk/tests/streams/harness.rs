@@ -128,6 +128,17 @@ impl Outcome {
 /// Lets the clients at a drive that takes `depth` commands at a time, for `span`; the rest waits in
 /// front of it and goes in as it came. Clients ask again when they are told.
 pub fn run(profile: &Profile, depth: u32, clients: &[Client], span: Nanos) -> Outcome {
+    run_warm(profile, depth, clients, Nanos::ZERO, span)
+}
+
+/// The same for `span` from `warm` on: what the buffer takes at first is left out.
+pub fn run_warm(
+    profile: &Profile,
+    depth: u32,
+    clients: &[Client],
+    warm: Nanos,
+    span: Nanos,
+) -> Outcome {
     let mut drive = Drive::new(profile, 1);
     let capacity = drive.capacity().get();
     let mut random = Random(7);
@@ -143,7 +154,8 @@ pub fn run(profile: &Profile, depth: u32, clients: &[Client], span: Nanos) -> Ou
         held.extend(asks);
     }
     let mut now = Time::ZERO;
-    let end = Time::ZERO + span;
+    let begin = Time::ZERO + warm;
+    let end = begin + span;
     while now < end {
         while let Some(&tag) = free.last() {
             let Some(client) = held.pop_front() else {
@@ -171,7 +183,7 @@ pub fn run(profile: &Profile, depth: u32, clients: &[Client], span: Nanos) -> Ou
             let (client, submitted) = tags[done.tag as usize];
             free.push(done.tag);
             held.push_back(client);
-            if done.at <= end {
+            if begin <= done.at && done.at <= end {
                 got[client].bytes += clients[client].len * 512;
                 got[client].took.push(done.at - submitted);
             }

@@ -1,7 +1,7 @@
 //! The whole table, for the design note: `cargo test -p headtime-disk --test streams -- --ignored
 //! --nocapture`.
 
-use crate::harness::{Client, Order, run};
+use crate::harness::{Client, Order, run, run_warm};
 use crate::{DEPTHS, QUEUED, cache_off, streams};
 use headtime_disk::Profile;
 use headtime_disk::profile::{WriteBack, by_name};
@@ -177,6 +177,126 @@ fn caps() {
                     done.got[1].took.len() as f64 / 20.0,
                     done.got[1].median().as_secs_f64() * 1e3,
                     done.got[1].longest().as_secs_f64() * 1e3
+                );
+            }
+            println!();
+        }
+    }
+}
+
+/// Writes that complete in the buffer, once that is full.
+#[test]
+#[ignore = "prints a table"]
+fn buffered() {
+    let (warm, span) = (Nanos::from_millis(10_000), Nanos::from_millis(20_000));
+    for name in QUEUED {
+        let profile = by_name(name).unwrap();
+        println!("{name}: depth {DEPTHS:?}");
+        let write = |kib: u64, depth| Client {
+            op: Op::Write,
+            ..Client::reader(kib * 2, depth)
+        };
+        let capacity = profile.geometry.capacity.get();
+        let inner = (capacity - 40_000_000) / 8 * 8;
+        for (label, start) in [("", 0), (" at the inner edge", inner)] {
+            for kib in [4, 16, 128, 1024] {
+                line(&format!("write {kib} KiB{label}, MB/s"), |depth| {
+                    let client = write(kib, depth).at(start);
+                    let done = run_warm(&profile, depth, &[client], warm, span);
+                    format!("{:.1}", done.rate())
+                });
+            }
+        }
+        for count in [2, 4] {
+            line(&format!("{count} streams of 128 KiB, MB/s"), |depth| {
+                let clients: Vec<Client> = (0..count)
+                    .map(|n| write(128, depth).at(capacity / 64 * 8 * n))
+                    .collect();
+                let done = run_warm(&profile, depth, &clients, warm, span);
+                let least = done.got.iter().map(|got| got.bytes).min().unwrap() as f64 / 20e6;
+                format!("{:.0}/{least:.0}", done.rate())
+            });
+        }
+        let random = |op, outstanding| Client {
+            op,
+            order: Order::Random,
+            ..Client::reader(8, outstanding)
+        };
+        for (label, shift) in [("", 0), (", off the 4 KiB", 1)] {
+            line(&format!("random write 4 KiB{label}, IOPS"), |depth| {
+                let client = random(Op::Write, depth).at(shift);
+                let done = run_warm(&profile, depth, &[client], warm, span);
+                format!("{:.1}", done.commands())
+            });
+            line("  longest ms", |depth| {
+                let client = random(Op::Write, depth).at(shift);
+                let done = run_warm(&profile, depth, &[client], warm, span);
+                format!("{:.0}", done.got[0].longest().as_secs_f64() * 1e3)
+            });
+            line(&format!("write 128 KiB{label}, MB/s"), |depth| {
+                let client = write(128, depth).at(shift);
+                let done = run_warm(&profile, depth, &[client], warm, span);
+                format!("{:.1}", done.rate())
+            });
+        }
+        line("random reads and writes, half each, IOPS", |depth| {
+            let half = depth.div_ceil(2);
+            let clients = [random(Op::Read, half), random(Op::Write, half)];
+            let done = run_warm(&profile, depth, &clients, warm, span);
+            let of = |n: usize| done.got[n].took.len() as f64 / 20.0;
+            format!("{:.0}/{:.0}", of(0), of(1))
+        });
+        line("  longest read, ms", |depth| {
+            let half = depth.div_ceil(2);
+            let clients = [random(Op::Read, half), random(Op::Write, half)];
+            let done = run_warm(&profile, depth, &clients, warm, span);
+            format!("{:.0}", done.got[0].longest().as_secs_f64() * 1e3)
+        });
+        line("stream of reads beside random writes", |depth| {
+            let clients = [Client::reader(256, 1), random(Op::Write, depth.min(31))];
+            let done = run_warm(&profile, 32, &clients, warm, span);
+            format!(
+                "{:.0}/{:.0}",
+                done.got[0].bytes as f64 / 20e6,
+                done.got[1].took.len() as f64 / 20.0
+            )
+        });
+        line("random reads beside a stream of writes", |depth| {
+            let clients = [write(128, depth.min(31)), random(Op::Read, 1)];
+            let done = run_warm(&profile, 32, &clients, warm, span);
+            format!(
+                "{:.0}/{:.1}",
+                done.got[0].bytes as f64 / 20e6,
+                done.got[1].took.len() as f64 / 20.0
+            )
+        });
+    }
+}
+
+#[test]
+#[ignore = "prints a table"]
+fn runs() {
+    let (warm, span) = (Nanos::from_millis(20_000), Nanos::from_millis(60_000));
+    for name in QUEUED {
+        for runs in [1024, 4096, 8192, 16384, 32768] {
+            let profile = by_name(name)
+                .unwrap()
+                .with(|spec| spec.cache.destage_runs = runs)
+                .unwrap();
+            let whole = profile.geometry.capacity.get();
+            print!("{name} {runs:>6}:");
+            for place in [whole, whole / 16, whole / 256] {
+                let client = Client {
+                    op: Op::Write,
+                    order: Order::Random,
+                    place: (0, place),
+                    ..Client::reader(8, 16)
+                };
+                let done = run_warm(&profile, 16, &[client], warm, span);
+                print!(
+                    " {:>6.0} ({:.0} ms)",
+                    done.commands(),
+                    done.got[0].longest().as_secs_f64() * 1e3
                 );
             }
             println!();

@@ -1,0 +1,446 @@
+//! Written data that are not on the medium yet, where the buffer keeps them by what they are and not
+//! by segment.
+//!
+//! What has been written is kept in *runs*, ordered by address, which neither overlap nor touch: a
+//! write that meets others becomes one run with them, and so is written with them in one pass of the
+//! arm. A run is as old as the oldest of its sectors. What the arm is writing has left its run; it is
+//! kept until it is on the medium, and nothing joins it.
+//!
+//! Nothing is allocated once as much has been dirty as ever is.
+
+use crate::profile::CacheSpec;
+use crate::queue::Target;
+use headtime_sched::SortedMap;
+use headtime_units::{Extent, Time};
+
+/// Sectors that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The first sector.
+    pub start: u64,
+    /// Behind the last.
+    pub end: u64,
+    /// When the oldest of them came.
+    pub since: Time,
+    /// What the run does not have of the medium's sectors at its ends has been read.
+    pub completed: bool,
+    /// Where it begins.
+    pub target: Target,
+    /// Its place among all by age.
+    stamp: u64,
+}
+
+impl Run {
+    /// Its sectors.
+    pub fn extent(&self) -> Extent {
+        Extent::at(self.start, self.end - self.start)
+    }
+}
+
+/// All that is dirty in a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Dirty {
+    /// By their first sectors.
+    runs: SortedMap<u64, Run>,
+    /// The first sectors by age.
+    ages: SortedMap<u64, u64>,
+    /// The next to come is given this.
+    stamp: u64,
+    /// Sectors of all runs, and of what is being written.
+    sectors: u64,
+    writing: Option<Extent>,
+    /// Most sectors and most runs.
+    room: u64,
+    most: usize,
+    /// Sectors of the host in one of the medium.
+    per: u64,
+}
+
+impl Dirty {
+    /// Nothing is dirty yet, in a drive whose medium has `per` sectors of the host in one.
+    pub fn new(spec: &CacheSpec, per: u64) -> Dirty {
+        Dirty {
+            runs: SortedMap::new(),
+            ages: SortedMap::new(),
+            stamp: 0,
+            sectors: 0,
+            writing: None,
+            room: spec.write_room(),
+            most: spec.destage_runs as usize,
+            per,
+        }
+    }
+
+    /// Whether all is on the medium.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.writing.is_none()
+    }
+
+    /// Sectors that are not on the medium.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Whether half of what may be dirty is.
+    pub fn is_half_full(&self) -> bool {
+        self.sectors * 2 > self.room || self.runs.len() * 2 > self.most
+    }
+
+    /// All that is not on the medium, in no order.
+    pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        let runs = self.runs.iter().map(|(_, run)| run.extent());
+        self.writing.into_iter().chain(runs)
+    }
+
+    /// The run that the first sector at or behind `lba` which waits to be written is in.
+    pub fn at_or_behind(&self, lba: u64) -> Option<Run> {
+        let before = self.runs.last_before(&lba).map(|(_, run)| run);
+        let here = before.filter(|run| run.end > lba);
+        here.or_else(|| self.begins_at_or_behind(lba))
+    }
+
+    /// The first run that begins at `lba` or behind.
+    pub fn begins_at_or_behind(&self, lba: u64) -> Option<Run> {
+        self.runs.first_at_or_after(&lba).map(|(_, run)| run)
+    }
+
+    /// The last run that begins before `lba`.
+    pub fn begins_before(&self, lba: u64) -> Option<Run> {
+        self.runs.last_before(&lba).map(|(_, run)| run)
+    }
+
+    /// The run that begins at `lba`.
+    pub fn get(&self, lba: u64) -> Option<Run> {
+        self.runs.get(&lba)
+    }
+
+    /// The oldest run.
+    pub fn oldest(&self) -> Option<Run> {
+        let (_, start) = self.ages.first()?;
+        self.runs.get(&start)
+    }
+
+    /// A run with sectors of `extent`.
+    pub fn overlapping(&self, extent: Extent) -> Option<Run> {
+        self.at_or_behind(extent.start.get())
+            .filter(|run| run.start < extent.end().get())
+    }
+
+    /// Whether the arm is writing sectors of `extent`.
+    pub fn is_writing(&self, extent: Extent) -> bool {
+        self.writing.is_some_and(|writing| writing.overlaps(extent))
+    }
+
+    /// Whether sectors of `extent` are dirty.
+    pub fn overlaps(&self, extent: Extent) -> bool {
+        self.is_writing(extent) || self.overlapping(extent).is_some()
+    }
+
+    /// Whether all sectors of `extent` are dirty.
+    pub fn covers(&self, extent: Extent) -> bool {
+        let (mut from, end) = (extent.start.get(), extent.end().get());
+        while from < end {
+            let here = self.first_dirty(from);
+            match here.filter(|here| here.start.get() <= from) {
+                Some(here) => from = here.end().get(),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// The first stretch of dirty sectors that ends behind `lba`.
+    pub fn first_dirty(&self, lba: u64) -> Option<Extent> {
+        let run = self.at_or_behind(lba).map(|run| run.extent());
+        let writing = self.writing.filter(|writing| writing.end().get() > lba);
+        match (run, writing) {
+            (Some(run), Some(writing)) if writing.start < run.start => Some(writing),
+            (run, writing) => run.or(writing),
+        }
+    }
+
+    /// Whether there is room for a write. What it overwrites counts twice.
+    pub fn has_room(&self, extent: Extent) -> bool {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        if self.sectors + extent.len.get() > self.room {
+            return false;
+        }
+        let meets = || {
+            let near = self.at_or_behind(start.saturating_sub(1));
+            near.is_some_and(|run| run.start <= end && run.end >= start)
+        };
+        self.runs.len() + usize::from(self.writing.is_some()) < self.most || meets()
+    }
+
+    /// Adds a write that there is room for and of which nothing is being written. `target` says where
+    /// a sector is.
+    pub fn insert(&mut self, extent: Extent, now: Time, target: impl FnOnce(u64) -> Target) {
+        debug_assert!(!self.is_writing(extent), "{extent} is being written");
+        let (mut start, mut end) = (extent.start.get(), extent.end().get());
+        let mut stamp = self.stamp;
+        let mut since = now;
+        let mut known = None;
+        // What is only beside it joins it as well.
+        while let Some(run) = self
+            .at_or_behind(start.saturating_sub(1))
+            .filter(|run| run.start <= end && run.end >= start)
+        {
+            self.take(&run);
+            if run.start <= start {
+                known = Some(run.target);
+            }
+            start = start.min(run.start);
+            end = end.max(run.end);
+            if run.stamp < stamp {
+                (stamp, since) = (run.stamp, run.since);
+            }
+        }
+        self.stamp += u64::from(stamp == self.stamp);
+        let run = Run {
+            start,
+            end,
+            since,
+            completed: false,
+            target: known.unwrap_or_else(|| target(start)),
+            stamp,
+        };
+        self.put(run);
+    }
+
+    fn put(&mut self, run: Run) {
+        self.sectors += run.end - run.start;
+        let before = self.runs.insert(run.start, run);
+        let other = self.ages.insert(run.stamp, run.start);
+        debug_assert!(before.is_none() && other.is_none(), "{run:?} twice");
+    }
+
+    fn take(&mut self, run: &Run) {
+        self.sectors -= run.end - run.start;
+        let here = self.runs.remove(&run.start);
+        let aged = self.ages.remove(&run.stamp);
+        debug_assert!(here.is_some() && aged.is_some(), "{run:?} is not there");
+    }
+
+    /// The rest of the medium's sectors at the ends of a run has been read.
+    pub fn complete(&mut self, start: u64) {
+        let run = self.runs.get(&start).expect("a run begins there");
+        let completed = Run {
+            completed: true,
+            ..run
+        };
+        self.runs.insert(start, completed);
+    }
+
+    /// Whether one of the medium's sectors lies in part outside of a run.
+    pub fn is_ragged(&self, run: &Run) -> bool {
+        let divided = |lba: u64| !lba.is_multiple_of(self.per);
+        self.per > 1 && !run.completed && (divided(run.start) || divided(run.end))
+    }
+
+    /// The arm sets out to write what begins at `start`, at most `most` sectors of it: what comes
+    /// with them, and whether that is complete. What is left is as old as `now`: it follows at once if
+    /// nothing else is nearer.
+    ///
+    /// A long run is divided between two of the medium's sectors, also in front of a last one that it
+    /// has only in part, unless `all` is asked for: the rest of that may still come.
+    pub fn begin(
+        &mut self,
+        start: u64,
+        most: u64,
+        all: bool,
+        now: Time,
+        target: impl FnOnce(u64) -> Target,
+    ) -> (Extent, bool) {
+        debug_assert!(self.writing.is_none(), "there is one arm");
+        let run = self.runs.get(&start).expect("a run begins there");
+        self.take(&run);
+        let mut end = run.end.min(start + most);
+        let divides = end / self.per * self.per;
+        let last = end == run.end && (all || run.completed);
+        if divides > start && !last {
+            end = divides;
+        }
+        let extent = Extent::at(start, end - start);
+        self.writing = Some(extent);
+        self.sectors += end - start;
+        if end < run.end {
+            let rest = Run {
+                start: end,
+                since: now,
+                completed: false,
+                stamp: self.stamp,
+                target: target(end),
+                end: run.end,
+            };
+            self.stamp += 1;
+            self.put(rest);
+        }
+        (extent, run.completed)
+    }
+
+    /// What the arm was writing is on the medium.
+    pub fn end(&mut self) -> Extent {
+        let writing = self.writing.take().expect("something is written");
+        self.sectors -= writing.len.get();
+        writing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Destage, WriteBack, by_name};
+    use headtime_sched::Op;
+    use headtime_units::{Nanos, Track};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Room for 600 sectors in 12 runs, eight sectors in one of the medium.
+    fn dirty() -> Dirty {
+        let mut spec = by_name("exos-x18").unwrap().cache;
+        (spec.write_back, spec.destage) = (WriteBack::Full, Destage::Sweep);
+        (spec.segment_sectors, spec.write_segments, spec.destage_runs) = (100, 6, 12);
+        Dirty::new(&spec, 8)
+    }
+
+    /// The place says which sector was asked for.
+    fn target(lba: u64) -> Target {
+        Target {
+            track: Track::default(),
+            phase: Nanos::from_nanos(lba),
+            op: Op::Write,
+        }
+    }
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    #[test]
+    fn writes_that_touch_are_one_run_as_old_as_its_oldest_part() {
+        let mut dirty = dirty();
+        for (now, start) in [(1, 300), (2, 100), (3, 120), (4, 110)] {
+            dirty.insert(Extent::at(start, 10), at(now), target);
+        }
+        let run = dirty.get(100).unwrap();
+        assert_eq!((run.end, run.since), (130, at(2)));
+        assert_eq!(dirty.oldest().unwrap().start, 300);
+        assert_eq!(dirty.sectors(), 40);
+        dirty.insert(Extent::at(95, 215), at(5), target);
+        let run = dirty.oldest().unwrap();
+        assert_eq!((run.start, run.end, run.since), (95, 310, at(1)));
+        assert_eq!(run.target, target(95));
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_joined_and_is_dirty_until_it_is_done() {
+        let mut dirty = dirty();
+        dirty.insert(Extent::at(0, 100), at(1), target);
+        let (extent, _) = dirty.begin(0, 40, false, at(2), target);
+        assert_eq!(extent, Extent::at(0, 40));
+        let rest = dirty.get(40).unwrap();
+        assert_eq!(
+            (rest.end, rest.since, rest.target),
+            (100, at(2), target(40))
+        );
+        assert!(dirty.is_writing(Extent::at(39, 5)) && dirty.covers(Extent::at(0, 100)));
+        assert_eq!((dirty.sectors(), dirty.end()), (100, Extent::at(0, 40)));
+        assert_eq!(dirty.sectors(), 60);
+        assert!(!dirty.covers(Extent::at(39, 2)) && !dirty.is_empty());
+    }
+
+    #[test]
+    fn a_run_is_divided_between_sectors_of_the_medium() {
+        for (start, len, most, all, end) in [
+            (3, 80, 50, false, 48),
+            (3, 80, 100, false, 80),
+            (3, 80, 100, true, 83),
+            (0, 80, 100, false, 80),
+            (3, 4, 100, false, 7),
+            (7, 9, 100, false, 16),
+            (7, 10, 100, false, 16),
+        ] {
+            let mut dirty = dirty();
+            dirty.insert(Extent::at(start, len), at(1), target);
+            let (extent, _) = dirty.begin(start, most, all, at(2), target);
+            assert_eq!(extent.end().get(), end, "{start} {len} {most} {all}");
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_what_joins_a_run_when_there_are_as_many_as_may_be() {
+        let mut dirty = dirty();
+        for n in 0..12 {
+            assert!(dirty.has_room(Extent::at(n * 40, 10)));
+            dirty.insert(Extent::at(n * 40, 10), at(n), target);
+        }
+        assert!(!dirty.has_room(Extent::at(1_000, 1)));
+        assert!(dirty.has_room(Extent::at(10, 1)) && dirty.has_room(Extent::at(36, 4)));
+        assert!(!dirty.has_room(Extent::at(11, 1)) && !dirty.has_room(Extent::at(35, 4)));
+        assert!(
+            !dirty.has_room(Extent::at(10, 500)),
+            "more than there is room for"
+        );
+    }
+
+    proptest! {
+        /// Whatever is written and destaged: what is dirty is what was written since it was last on the
+        /// medium; each sector is in one run, and no two runs touch.
+        #[test]
+        fn runs_are_what_was_written_and_not_destaged(
+            steps in prop::collection::vec((0_u64..400, 1_u64..60, 0_u8..6, any::<bool>()), 1..120),
+        ) {
+            let mut dirty = dirty();
+            // Since when a sector is dirty; the time of a run is that of the oldest at most.
+            let mut model: BTreeMap<u64, u64> = BTreeMap::new();
+            let mut writing: Option<Extent> = None;
+            for (now, (start, len, kind, all)) in (0..).zip(steps) {
+                let extent = Extent::at(start, len);
+                match kind {
+                    0..3 if dirty.has_room(extent) && !dirty.is_writing(extent) => {
+                        dirty.insert(extent, at(now), target);
+                        for sector in start..start + len {
+                            model.entry(sector).or_insert(now);
+                        }
+                    }
+                    3..5 if writing.is_none() => {
+                        let run = dirty.at_or_behind(start).or(dirty.oldest());
+                        if let Some(run) = run {
+                            let (extent, _) = dirty.begin(run.start, len, all, at(now), target);
+                            prop_assert!(extent.start.get() == run.start && extent.len.get() <= len.max(8));
+                            writing = Some(extent);
+                        }
+                    }
+                    _ => {
+                        if let Some(extent) = writing.take() {
+                            prop_assert_eq!(dirty.end(), extent);
+                            model.retain(|sector, _| !(extent.start.get()..extent.end().get()).contains(sector));
+                        }
+                    }
+                }
+                let all: Vec<u64> = dirty
+                    .extents()
+                    .flat_map(|extent| extent.start.get()..extent.end().get())
+                    .collect();
+                let set: BTreeSet<u64> = all.iter().copied().collect();
+                prop_assert_eq!(set.len(), all.len());
+                prop_assert!(set.iter().eq(model.keys()));
+                prop_assert_eq!(dirty.sectors(), all.len() as u64);
+                let runs: Vec<Run> = dirty.runs.iter().map(|(_, run)| run).collect();
+                prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
+                prop_assert!(runs.iter().all(|run| run.target == target(run.start)));
+                prop_assert_eq!(dirty.ages.len(), runs.len());
+                if let Some(oldest) = dirty.oldest() {
+                    prop_assert!(runs.iter().all(|run| run.since >= oldest.since));
+                }
+                let asked = Extent::at(start, len);
+                let inside = (start..start + len).filter(|sector| set.contains(sector)).count();
+                prop_assert_eq!(dirty.overlaps(asked), inside > 0);
+                prop_assert_eq!(dirty.covers(asked), inside as u64 == len);
+                let first = set.range(start..).next().copied();
+                let found = dirty.first_dirty(start).map(|here| here.start.get().max(start));
+                prop_assert_eq!(found, first);
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What is written from the buffer when no command waits for it, and in which order.
+//!
+//! Firmware that keeps dirty data in runs (`Destage::Sweep`) goes over the disk with them: what
+//! begins where the arm has just written comes first, at no cost, also if it came meanwhile; else the
+//! run that is soonest under the head of those ahead, and of those that lie just behind. A run that has
+//! waited for longer than [`CacheSpec::destage_age`] goes first, and the sweep goes on from there.
+//!
+//! Reads go before: runs are written while no command waits, if the drive has been quiet for a while or
+//! may hold no more than twice as much; or for a write that waits for room, a flush, or a read that
+//! cannot be served before, each in turn with the reads that have come before it. Where reads that
+//! follow each other have kept writes waiting up to the cap, an eighth of it is the runs'.
+//!
+//! What a run lacks of the medium's sectors at its ends is read, where the buffer does not have it, when
+//! the head is soonest there. That is complete then; the arm does not wait for it to come round again.
+//!
+//! [`CacheSpec::destage_age`]: crate::profile::CacheSpec::destage_age
+
+use super::{Drive, Source, Writing};
+use crate::cache::SegmentId;
+use crate::dirty::Run;
+use crate::ledger::Part;
+use crate::profile::FirmwarePolicy;
+use crate::queue::Target;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Time};
+
+/// So many runs ahead, and half as many behind, are compared at most.
+const WINDOW: usize = 64;
+
+/// Runs go first for their age no more often than this part of it.
+const AGED_PART: u64 = 16;
+
+/// For so large a part of the cap on a stream runs are written for a write that the stream has kept
+/// waiting.
+const AFTER_STREAM_PART: u64 = 8;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// What is dirty in a segment.
+    Segment(SegmentId),
+    /// From the beginning of the run that begins there.
+    Run(u64),
+}
+
+impl Drive {
+    /// What to destage before the command that was chosen, with its estimated time, if one waits for
+    /// that.
+    pub(super) fn destage_first(&self, choice: Option<(usize, Nanos)>, now: Time) -> Option<What> {
+        let blocked = self.queue.iter().find(|waiting| !waiting.needs_arm)?;
+        let Some((place, time)) = choice else {
+            return self.next_destage(now);
+        };
+        if self.cache.spec().keeps_runs() {
+            let first = self.queue.iter().find(|waiting| waiting.needs_arm)?;
+            // What the arm comes to by going on is only kept waiting when the cap on that is reached.
+            let before = !time.is_zero() && blocked.arrived < first.arrived;
+            return before.then(|| self.next_destage(now)).flatten();
+        }
+        let what = self.next_destage(now)?;
+        let before = if self.queue.is_by_position() {
+            let target = self.destage_target(what);
+            self.queue
+                .estimate(&self.mechanics, self.arm_track(), now, target, time)
+                < time
+        } else {
+            blocked.arrived < self.queue.get(place).arrived
+        };
+        before.then_some(what)
+    }
+
+    /// When an idle drive begins to destage.
+    pub(super) fn quiet_from(&self) -> Time {
+        let delay = self.cache.spec().destage_delay;
+        if self.cache.spec().keeps_runs() && self.cache.runs().is_half_full() {
+            // It ends what it reads ahead.
+            return match self.ahead {
+                Some(ahead) if !ahead.reached => self.ahead_ends(self.now),
+                _ => self.now,
+            };
+        }
+        self.idle_since.saturating_add(delay)
+    }
+
+    fn destage_target(&self, what: What) -> Target {
+        let start = match what {
+            What::Segment(id) => self.cache.get(id).dirty().start,
+            What::Run(start) => Lba::new(start),
+        };
+        Target::new(&self.layout, &self.mechanics, start, Op::Write)
+    }
+
+    /// What to destage next. Of segments the nearest for firmware that looks at positions, else the one
+    /// unused for longest.
+    pub(super) fn next_destage(&self, now: Time) -> Option<What> {
+        if self.cache.spec().keeps_runs() {
+            let start = self.next_run(now)?.start;
+            return Some(What::Run(start));
+        }
+        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
+            return self.cache.oldest_dirty().map(What::Segment);
+        }
+        let mut best = (Nanos::MAX, None);
+        for (segment, _) in self.cache.to_destage() {
+            let target = self.destage_target(What::Segment(segment));
+            let time = self
+                .queue
+                .estimate(&self.mechanics, self.arm_track(), now, target, best.0);
+            if time < best.0 {
+                best = (time, Some(What::Segment(segment)));
+            }
+        }
+        best.1
+    }
+
+    /// What is destaged for a command that a stream has kept waiting: one run for a flush or where data
+    /// are kept in segments, else for a while.
+    pub(super) fn destage_overdue(&mut self, now: Time) -> Option<What> {
+        let what = self.next_destage(now)?;
+        if self.cache.spec().keeps_runs() && self.going.destage_until <= now {
+            let span = self.profile.queue.stream_cap / AFTER_STREAM_PART;
+            self.going.destage_until = now + span;
+        }
+        Some(what)
+    }
+
+    /// The run to write next.
+    fn next_run(&self, now: Time) -> Option<Run> {
+        let runs = self.cache.runs();
+        let oldest = runs.oldest()?;
+        if self.is_aged(&oldest, now) {
+            return Some(oldest);
+        }
+        let (at, next) = self.write_last;
+        if at == now
+            && let Some(run) = runs.get(next.get())
+            && !self.needs_rest(&run)
+        {
+            return Some(run);
+        }
+        let from = self.sweep_from();
+        if let FirmwarePolicy::Fifo = self.profile.queue.policy {
+            let next = runs.begins_at_or_behind(from);
+            return next.or_else(|| runs.begins_at_or_behind(0));
+        }
+        self.soonest_run(from, now)
+    }
+
+    /// Whether a run goes first for its age.
+    fn is_aged(&self, run: &Run, now: Time) -> bool {
+        let age = self.cache.spec().destage_age;
+        now >= run.since.saturating_add(age) && now >= self.aged.saturating_add(age / AGED_PART)
+    }
+
+    /// Where the arm is, as an address.
+    fn sweep_from(&self) -> u64 {
+        match self.ahead {
+            Some(ahead) => ahead.next.get(),
+            None => self.write_last.max(self.read_last).1.get(),
+        }
+    }
+
+    /// Of the runs ahead of `from`, and of those behind that are as near, the one that is soonest under
+    /// the head.
+    fn soonest_run(&self, from: u64, now: Time) -> Option<Run> {
+        let runs = self.cache.runs();
+        let mut best: (Nanos, Option<Run>) = (Nanos::MAX, None);
+        let mut next = runs.begins_at_or_behind(from);
+        for _ in 0..WINDOW {
+            let Some(run) = next else { break };
+            if self.is_farther(&run, best.0) {
+                break;
+            }
+            self.consider(run, now, &mut best);
+            next = runs.begins_at_or_behind(run.start + 1);
+        }
+        let mut next = runs.begins_before(from);
+        for _ in 0..WINDOW / 2 {
+            let Some(run) = next else { break };
+            if self.is_farther(&run, best.0) {
+                break;
+            }
+            self.consider(run, now, &mut best);
+            next = runs.begins_before(run.start);
+        }
+        best.1
+    }
+
+    /// Whether the way alone to a run, and to any behind it, takes `best` or more.
+    fn is_farther(&self, run: &Run, best: Nanos) -> bool {
+        let (from, to) = (self.arm_track().cylinder.0, run.target.track.cylinder.0);
+        // Addresses within a group run back and forth.
+        let distance = from
+            .abs_diff(to)
+            .saturating_sub(self.layout.group_cylinders());
+        self.mechanics.seek_at_least(distance) >= best
+    }
+
+    fn consider(&self, run: Run, now: Time, best: &mut (Nanos, Option<Run>)) {
+        let from = self.arm_track();
+        let time = if run.target.track == from {
+            // Without a movement nothing has to be added that it may take longer.
+            let phase = self.mechanics.phase_at(now);
+            self.mechanics.wait(phase, run.target.phase)
+        } else {
+            self.queue
+                .estimate(&self.mechanics, from, now, run.target, best.0)
+        };
+        if time < best.0 {
+            *best = (time, Some(run));
+        }
+    }
+
+    /// What of a run is written in one pass, and the rest of the medium's sectors at its ends is there.
+    fn needs_rest(&self, run: &Run) -> bool {
+        if !self.cache.runs().is_ragged(run) {
+            return false;
+        }
+        let whole = self.physical(run.extent());
+        let (start, end) = (Lba::new(run.start), Lba::new(run.end));
+        if !self
+            .cache
+            .holds(Extent::new(whole.start, start - whole.start))
+        {
+            return true;
+        }
+        // A long run is written as far as it is complete.
+        let per = u64::from(self.profile.geometry.sectors_per_physical());
+        run.end / per * per <= run.start && !self.cache.holds(Extent::new(end, whole.end() - end))
+    }
+
+    /// The arm, free at `now`, sets out to write what is dirty.
+    pub(super) fn destage(&mut self, what: What, now: Time) {
+        debug_assert!(self.writing.is_none());
+        self.replan(now);
+        let depart = self
+            .end_ahead(now, now)
+            .at
+            .max(self.faults.after_stall(now));
+        let (source, extent, media) = match what {
+            What::Segment(id) => {
+                let extent = self.cache.get(id).dirty();
+                self.cache.begin_destage(id);
+                (Source::Segment(id), extent, extent)
+            }
+            What::Run(start) => match self.begin_run(start, depart, now) {
+                Some((extent, media)) => (Source::Runs, extent, media),
+                None => return,
+            },
+        };
+        self.ledger.plan(depart, extent.start, Part::Overhead);
+        self.begin_passing();
+        let motion = self.write_media(self.track, depart, media, None, true);
+        self.track = motion.track;
+        self.arm_free = motion.end;
+        if source == Source::Runs {
+            self.write_last = (motion.end, extent.end());
+        }
+        self.writing = Some(Writing {
+            source,
+            extent,
+            until: motion.end,
+        });
+    }
+
+    /// What is to be written of a run, and which sectors are for that. `None` if something has to be
+    /// read first: the arm has then set out to read it.
+    fn begin_run(&mut self, start: u64, depart: Time, now: Time) -> Option<(Extent, Extent)> {
+        let size = u64::from(self.cache.spec().segment_sectors);
+        let run = self.cache.runs().get(start).expect("a run begins there");
+        if self.is_aged(&run, now) {
+            self.aged = now;
+        }
+        if self.needs_rest(&run) {
+            let few = run.end - run.start <= size;
+            let until = if few { run.end } else { start + 1 };
+            let lacking = Extent::at(start, until - start);
+            self.ledger.plan(depart, lacking.start, Part::Overhead);
+            let motion = self.read_rest(self.track, depart, lacking);
+            self.track = motion.track;
+            self.arm_free = motion.end;
+            self.read_last = (motion.end, self.physical(lacking).end());
+            self.cache.runs_mut().complete(start);
+            return None;
+        }
+        let whole = self.physical(run.extent());
+        let end = Lba::new(run.end);
+        let all = self.cache.holds(Extent::new(end, whole.end() - end));
+        let (layout, mechanics) = (&self.layout, &self.mechanics);
+        let target = |lba| Target::new(layout, mechanics, Lba::new(lba), Op::Write);
+        let (extent, completed) = self.cache.runs_mut().begin(start, size, all, now, target);
+        let media = if completed {
+            self.physical(extent)
+        } else {
+            extent
+        };
+        Some((extent, media))
+    }
+
+    /// Puts the data of a write into the runs. False if there is no room for them, or the arm is writing
+    /// what was there before.
+    pub(super) fn keep_in_runs(&mut self, extent: Extent, now: Time) -> bool {
+        let runs = self.cache.runs();
+        if runs.is_writing(extent) || !runs.has_room(extent) {
+            return false;
+        }
+        if self.cache.dirty_overlap(extent).is_some() {
+            return false;
+        }
+        for _ in 0..self.cache.lacks(extent) {
+            let Some(id) = self.cache.find_lender() else {
+                return false;
+            };
+            if self.ahead.is_some_and(|ahead| ahead.segment == id) {
+                self.replan_ahead(now);
+            }
+            self.cache.lend(id);
+        }
+        self.overwrite(extent, None);
+        let (layout, mechanics) = (&self.layout, &self.mechanics);
+        let target = |lba| Target::new(layout, mechanics, Lba::new(lba), Op::Write);
+        self.cache.runs_mut().insert(extent, now, target);
+        true
+    }
+}

@@ -1,0 +1,220 @@
+//! What is dirty in runs: how it gets onto the medium, and what it leaves of the buffer.
+
+use crate::common::{command, ms, wait};
+use headtime_disk::profile::{Destage, NoiseSpec, by_name};
+use headtime_disk::{Command, Completion, Drive, Hit, Profile};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+
+fn quiet(name: &str) -> Profile {
+    by_name(name)
+        .unwrap()
+        .with(|spec| spec.noise = NoiseSpec::default())
+        .unwrap()
+}
+
+fn run(drive: &mut Drive, now: Time, command: Command) -> Completion {
+    drive.submit(now, command);
+    wait(drive)
+}
+
+fn force(tag: u32, op: Op, start: u64, len: u64) -> Command {
+    Command {
+        fua: true,
+        ..command(tag, op, start, len)
+    }
+}
+
+/// When each stretch was on the medium, once all is.
+fn written(drive: &mut Drive, now: Time) -> Vec<(Time, Extent)> {
+    drive.submit(now, command(999, Op::Flush, 0, 0));
+    let flushed = wait(drive);
+    assert!(drive.is_clean(flushed.at));
+    drive.take_written(flushed.at).collect()
+}
+
+#[test]
+fn a_write_that_continues_what_the_arm_is_writing_is_written_without_losing_a_turn() {
+    for name in ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"] {
+        let profile = quiet(name);
+        let mut drive = Drive::new(&profile, 0);
+        drive.record_written(Time::ZERO, true);
+        let first = run(&mut drive, Time::ZERO, command(1, Op::Write, 80_000, 256));
+        // The arm is under way with it.
+        let now = first.at + profile.cache.destage_delay + Nanos::from_micros(100);
+        let second = run(&mut drive, now, command(2, Op::Write, 80_256, 256));
+        let done = written(&mut drive, second.at);
+        let ends: Vec<(Time, u64)> = done.iter().map(|(at, e)| (*at, e.end().get())).collect();
+        let first = ends.iter().find(|(_, end)| *end == 80_256).unwrap().0;
+        let second = ends.iter().find(|(_, end)| *end == 80_512).unwrap().0;
+        assert!(
+            second - first < drive.turn() / 2,
+            "{name}: {}",
+            second - first
+        );
+    }
+}
+
+#[test]
+fn a_far_write_beside_a_stream_of_them_is_written_when_it_is_old() {
+    let profile = quiet("exos-x18");
+    let age = profile.cache.destage_age;
+    let mut drive = Drive::new(&profile, 0);
+    drive.record_written(Time::ZERO, true);
+    let far = Extent::at(30_000_000_000, 8);
+    let mut now = run(
+        &mut drive,
+        Time::ZERO,
+        command(1, Op::Write, far.start.get(), 8),
+    )
+    .at;
+    let mut got = None;
+    for n in 0.. {
+        let start = 8_000 + n * 1_024;
+        now = run(&mut drive, now, command(2, Op::Write, start, 1_024)).at;
+        got = drive.take_written(now).find(|(_, extent)| *extent == far);
+        if got.is_some() || now > Time::ZERO + age * 2 {
+            break;
+        }
+    }
+    let (at, _) = got.expect("it is written");
+    assert!(
+        at > Time::ZERO + age && at < Time::ZERO + age + ms(100),
+        "{at:?}"
+    );
+}
+
+/// Before, every write took a segment.
+#[test]
+fn a_few_small_writes_leave_reads_their_segments() {
+    let profile = quiet("wd5000aaks");
+    let hits = |profile: &Profile| {
+        let mut drive = Drive::new(profile, 0);
+        let mut now = Time::ZERO;
+        let segments = u64::from(profile.cache.segments);
+        for n in 0..segments {
+            now = run(&mut drive, now, command(1, Op::Read, n * 1_000_000, 8)).at + ms(30);
+        }
+        for n in 0..40 {
+            now = run(
+                &mut drive,
+                now,
+                command(1, Op::Write, 500_000_000 + n * 999, 8),
+            )
+            .at + ms(100);
+        }
+        let mut hits = 0;
+        for n in (0..segments).rev() {
+            let ahead = command(1, Op::Read, n * 1_000_000 + 100, 8);
+            let read = run(&mut drive, now, ahead);
+            hits += u64::from(read.hit == Hit::Full);
+            now = read.at;
+        }
+        (hits, segments)
+    };
+    let (swept, segments) = hits(&profile);
+    assert_eq!(swept, segments - 1);
+    let before = profile.with(|spec| spec.cache.destage = Destage::Segment);
+    assert!(hits(&before.unwrap()).0 < segments / 2);
+}
+
+#[test]
+fn a_read_of_sectors_that_are_in_part_dirty_passes_them() {
+    let profile = quiet("wd5000aaks");
+    let mut drive = Drive::new(&profile, 0);
+    let dirty = run(
+        &mut drive,
+        Time::ZERO,
+        command(1, Op::Write, 600_000_004, 4),
+    );
+    let read = run(&mut drive, dirty.at, command(2, Op::Read, 600_000_000, 16));
+    assert_eq!(read.hit, Hit::Partial);
+    assert!(!drive.is_clean(read.at), "it need not be written for that");
+    let read = run(&mut drive, read.at, command(3, Op::Read, 600_000_000, 16));
+    assert_eq!(read.hit, Hit::Full, "the copy has what was written");
+    let read = run(&mut drive, read.at, force(4, Op::Read, 600_000_000, 16));
+    assert_eq!(read.hit, Hit::Miss);
+    assert!(
+        drive.is_clean(read.at),
+        "a forced one comes from the medium"
+    );
+}
+
+#[test]
+fn part_of_a_sector_of_the_medium_costs_nothing_more_where_the_buffer_has_the_rest() {
+    for destage in [Destage::Segment, Destage::Sweep] {
+        let profile = quiet("exos-x18")
+            .with(|spec| spec.cache.destage = destage)
+            .unwrap();
+        // How long a forced write takes more than one of the whole sector, in turns.
+        let more = |before: Option<Command>, len: u64| {
+            let mut took = [(8_000_001, 7), (8_000_000, 8)].map(|(start, whole)| {
+                let mut drive = Drive::new(&profile, 0);
+                let mut now = Time::ZERO;
+                if let Some(before) = before {
+                    now = run(&mut drive, now, before).at;
+                }
+                // From the same place of arm and platter.
+                now = run(&mut drive, now, force(2, Op::Read, 20_000_000, 8)).at;
+                let part = force(3, Op::Write, start, len.min(whole));
+                let write = run(&mut drive, now, part);
+                write.breakdown.total().as_nanos() as f64 / drive.turn().as_nanos() as f64
+            });
+            took.sort_by(f64::total_cmp);
+            took[1] - took[0]
+        };
+        assert!(more(None, 8) > 0.5, "{destage:?}: it has to be read");
+        let read = command(1, Op::Read, 8_000_000, 8);
+        assert!(
+            more(Some(read), 8) < 0.01,
+            "{destage:?}: it was read before"
+        );
+    }
+    // The rest of it is dirty, and stays so.
+    let mut drive = Drive::new(&quiet("exos-x18"), 0);
+    let dirty = run(&mut drive, Time::ZERO, command(1, Op::Write, 8_000_000, 4));
+    let now = run(&mut drive, dirty.at, force(2, Op::Read, 20_000_000, 8)).at;
+    let write = run(&mut drive, now, force(3, Op::Write, 8_000_004, 4));
+    let parts = write.breakdown;
+    assert!(parts.rotation + parts.transfer < drive.turn(), "{parts:?}");
+}
+
+#[test]
+fn partial_writes_that_touch_are_written_as_one() {
+    let profile = quiet("exos-x18");
+    let mut drive = Drive::new(&profile, 0);
+    drive.record_written(Time::ZERO, true);
+    let mut now = Time::ZERO;
+    for (start, len) in [(8_000_005, 9), (8_000_000, 5), (8_000_014, 2)] {
+        now = run(&mut drive, now, command(1, Op::Write, start, len)).at;
+    }
+    let begun = drive.head_time(now).get(headtime_disk::Part::Destage);
+    let done = written(&mut drive, now);
+    assert_eq!(done.len(), 1, "{done:?}");
+    assert_eq!(done[0].1, Extent::at(8_000_000, 16));
+    let took = drive.head_time(done[0].0).get(headtime_disk::Part::Destage) - begun;
+    assert!(took < drive.turn() + ms(7), "no turn for reading: {took}");
+}
+
+/// What the sector lacks is read when the arm passes, and the write has its turn later.
+#[test]
+fn a_run_that_lacks_part_of_a_sector_lets_others_pass_while_that_comes_round() {
+    let profile = quiet("exos-x18");
+    let mut drive = Drive::new(&profile, 0);
+    drive.record_written(Time::ZERO, true);
+    let mut now = Time::ZERO;
+    for n in 0..64 {
+        now = run(
+            &mut drive,
+            now,
+            command(1, Op::Write, 8_000_003 + n * 500, 8),
+        )
+        .at;
+    }
+    let begun = now;
+    let done = written(&mut drive, now);
+    let took = done.last().unwrap().0 - begun;
+    // Each alone would cost a turn and more.
+    assert!(took < drive.turn() * 40, "{took}");
+    assert_eq!(done.len(), 64);
+}
