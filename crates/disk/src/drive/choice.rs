@@ -36,7 +36,7 @@ pub(super) struct Going {
     pub overdue: Option<Time>,
     /// It goes on for a stream of which no read waits.
     pub alone: bool,
-    /// Until then what is dirty goes first, since writes have been kept waiting.
+    /// Until then runs go first: writes have been kept waiting, or runs are old.
     pub destage_until: Time,
 }
 
@@ -90,9 +90,7 @@ impl Drive {
     /// What to do with an arm that is free at `now`, for the commands that wait.
     pub(super) fn choose(&mut self, now: Time) -> Next {
         self.going.alone = false;
-        if now < self.going.destage_until
-            && let Some(what) = self.next_destage(now)
-        {
+        if let Some(what) = self.destage_due(now) {
             return Next::Destage(what);
         }
         if let Some(until) = self.going.overdue {

@@ -7,8 +7,9 @@
 //!
 //! Reads go before: runs are written while no command waits, if the drive has been quiet for a while or
 //! may hold no more than twice as much; or for a write that waits for room, a flush, or a read that
-//! cannot be served before, each in turn with the reads that have come before it. Where reads that
-//! follow each other have kept writes waiting up to the cap, an eighth of it is the runs'.
+//! cannot be served before, each in turn with the reads that have come before it; or for their age. Where reads that
+//! follow each other have kept writes or runs of that age waiting up to the cap, an eighth of it is the
+//! runs'.
 //!
 //! What a run lacks of the medium's sectors at its ends is read, where the buffer does not have it, when
 //! the head is soonest there. That is complete then; the arm does not wait for it to come round again.
@@ -30,9 +31,8 @@ const WINDOW: usize = 64;
 /// Runs go first for their age no more often than this part of it.
 const AGED_PART: u64 = 16;
 
-/// For so large a part of the cap on a stream runs are written for a write that the stream has kept
-/// waiting.
-const AFTER_STREAM_PART: u64 = 8;
+/// For so large a part of the cap on a stream runs go before reads, when they do.
+const TURN_PART: u64 = 8;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,8 @@ impl Drive {
         if self.cache.spec().keeps_runs() {
             let first = self.queue.iter().find(|waiting| waiting.needs_arm)?;
             // What the arm comes to by going on is only kept waiting when the cap on that is reached.
-            let before = !time.is_zero() && blocked.arrived < first.arrived;
+            let goes_on = self.queue.is_by_position() && time.is_zero();
+            let before = !goes_on && blocked.arrived < first.arrived;
             return before.then(|| self.next_destage(now)).flatten();
         }
         let what = self.next_destage(now)?;
@@ -72,14 +73,41 @@ impl Drive {
     /// When an idle drive begins to destage.
     pub(super) fn quiet_from(&self) -> Time {
         let delay = self.cache.spec().destage_delay;
-        if self.cache.spec().keeps_runs() && self.cache.runs().is_half_full() {
-            // It ends what it reads ahead.
-            return match self.ahead {
-                Some(ahead) if !ahead.reached => self.ahead_ends(self.now),
-                _ => self.now,
-            };
+        let quiet = self.idle_since.saturating_add(delay);
+        let runs = self.cache.runs();
+        let Some(oldest) = runs.oldest() else {
+            return quiet;
+        };
+        if self.now < self.going.destage_until {
+            return self.now;
         }
-        self.idle_since.saturating_add(delay)
+        let full = match self.ahead {
+            _ if !runs.is_half_full() => Time::NEVER,
+            // It ends what it reads ahead.
+            Some(ahead) if !ahead.reached => self.ahead_ends(self.now),
+            _ => self.now,
+        };
+        quiet.min(full).min(self.turn_of_runs(&oldest))
+    }
+
+    /// When runs go before reads for the age of the oldest: for an eighth of the cap on a stream, once
+    /// in that.
+    fn turn_of_runs(&self, oldest: &Run) -> Time {
+        let cap = self.profile.queue.stream_cap;
+        let last = self.going.destage_until;
+        let again = last.saturating_add(cap - cap / TURN_PART);
+        let aged = oldest.since.saturating_add(self.cache.spec().destage_age);
+        aged.max(if last == Time::ZERO { last } else { again })
+    }
+
+    /// What goes before reads, if it is the runs' turn.
+    pub(super) fn destage_due(&mut self, now: Time) -> Option<What> {
+        let oldest = self.cache.runs().oldest()?;
+        if now < self.going.destage_until {
+            return self.next_destage(now);
+        }
+        let due = self.turn_of_runs(&oldest) <= now;
+        due.then(|| self.destage_overdue(now)).flatten()
     }
 
     fn destage_target(&self, what: What) -> Target {
@@ -113,12 +141,11 @@ impl Drive {
         best.1
     }
 
-    /// What is destaged for a command that a stream has kept waiting: one run for a flush or where data
-    /// are kept in segments, else for a while.
+    /// What is destaged for a command that a stream has kept waiting: runs for a while.
     pub(super) fn destage_overdue(&mut self, now: Time) -> Option<What> {
         let what = self.next_destage(now)?;
         if self.cache.spec().keeps_runs() && self.going.destage_until <= now {
-            let span = self.profile.queue.stream_cap / AFTER_STREAM_PART;
+            let span = self.profile.queue.stream_cap / TURN_PART;
             self.going.destage_until = now + span;
         }
         Some(what)

@@ -35,7 +35,7 @@ impl Drive {
                 Event::ArmFree => self.dispatch(at),
                 Event::Idle => {
                     self.bring_ahead(at);
-                    if let Some(what) = self.next_destage(at) {
+                    if let Some(what) = self.destage_due(at).or_else(|| self.next_destage(at)) {
                         self.destage(what, at);
                     }
                 }

@@ -84,6 +84,54 @@ fn a_far_write_beside_a_stream_of_them_is_written_when_it_is_old() {
     );
 }
 
+/// Readers never let the drive rest; a write that the buffer has room for is not kept back for ever.
+#[test]
+fn a_write_beside_readers_that_never_pause_is_written_when_it_is_old() {
+    for (name, depth, sequential) in [
+        ("exos-x18", 1, false),
+        ("exos-x18", 8, false),
+        ("exos-x18", 1, true),
+        ("exos-x18", 2, true),
+        ("wd5000aaks", 1, false),
+        ("wd5000aaks", 8, false),
+        ("wd5000aaks", 8, true),
+    ] {
+        let profile = quiet(name);
+        let age = profile.cache.destage_age;
+        let mut drive = Drive::new(&profile, 0);
+        drive.record_written(Time::ZERO, true);
+        let far = Extent::at(900_000_000, 8);
+        drive.submit(Time::ZERO, command(99, Op::Write, far.start.get(), 8));
+        let mut now = wait(&mut drive).at;
+        let mut place = 1;
+        let mut read = |drive: &mut Drive, now, tag| {
+            place = match sequential {
+                true => place + 256,
+                false => (place * 48_271) % 800_000_011,
+            };
+            drive.submit(now, command(tag, Op::Read, place, 256));
+        };
+        for tag in 0..depth {
+            read(&mut drive, now, tag);
+        }
+        let mut got = None;
+        while got.is_none() && now < Time::ZERO + age * 2 {
+            let next = drive.next_event().expect("reads are under way");
+            if let Some(done) = drive.poll(next) {
+                now = done.at;
+                read(&mut drive, now, done.tag);
+            }
+            got = drive.take_written(next).find(|(_, extent)| *extent == far);
+        }
+        let (at, _) = got.unwrap_or_else(|| panic!("{name}, {depth}, {sequential}: never"));
+        let late = at.saturating_since(Time::ZERO + age);
+        assert!(
+            at >= Time::ZERO + age && late < ms(100),
+            "{name}, {depth}, {sequential}: {at:?}"
+        );
+    }
+}
+
 /// Before, every write took a segment.
 #[test]
 fn a_few_small_writes_leave_reads_their_segments() {

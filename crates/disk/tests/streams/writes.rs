@@ -204,7 +204,7 @@ fn reads_pass_what_is_dirty_and_writes_get_on() {
         let done = sustained(&profile, 32, &clients);
         let stream = done.got[0].bytes as f64 / 10e6;
         let media = sustained(&profile, 1, &[Client::reader(256, 1)]).rate();
-        assert!(stream > 0.7 * media, "{name}: {stream:.1} of {media:.1}");
+        assert!(stream > 0.6 * media, "{name}: {stream:.1} of {media:.1}");
         let writes = done.got[1].took.len();
         assert!(writes > 100, "{name}: {writes}");
     }
