@@ -282,6 +282,8 @@ impl Cache {
         debug_assert!(segment.users == 0 && !segment.is_dirty());
         segment.start = 0;
         segment.end = 0;
+        segment.ahead_min = 0;
+        segment.ahead_max = 0;
         segment.asked = 0;
         segment.in_row = 0;
         segment.state = State::Lent;

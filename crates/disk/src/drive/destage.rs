@@ -5,8 +5,8 @@
 //! run that is soonest under the head of those ahead, and of those that lie just behind. A run that has
 //! waited for longer than [`CacheSpec::destage_age`] goes first, and the sweep goes on from there.
 //!
-//! Reads go before: runs are written while no command waits, if the drive has been quiet for a while or
-//! may hold no more than twice as much; or for a write that waits for room, a flush, or a read that
+//! Reads go before: runs are written while no command waits, if the drive has been quiet for a while, or
+//! has read nothing for a turn and may hold no more than twice as much; or for a write that waits for room, a flush, or a read that
 //! cannot be served before, each in turn with the reads that have come before it; or for their age. Where reads that
 //! follow each other have kept writes or runs of that age waiting up to the cap, an eighth of it is the
 //! runs'.
@@ -81,11 +81,12 @@ impl Drive {
         if self.now < self.going.destage_until {
             return self.now;
         }
+        // A turn without a read is enough then; it ends what it reads ahead.
+        let unread = self.read_last.0.saturating_add(self.turn());
         let full = match self.ahead {
             _ if !runs.is_half_full() => Time::NEVER,
-            // It ends what it reads ahead.
-            Some(ahead) if !ahead.reached => self.ahead_ends(self.now),
-            _ => self.now,
+            Some(ahead) if !ahead.reached => unread.max(self.ahead_ends(self.now)),
+            _ => unread,
         };
         quiet.min(full).min(self.turn_of_runs(&oldest))
     }
@@ -306,7 +307,7 @@ impl Drive {
             let motion = self.read_rest(self.track, depart, lacking);
             self.track = motion.track;
             self.arm_free = motion.end;
-            self.read_last = (motion.end, self.physical(lacking).end());
+            self.write_last = (motion.end, self.physical(lacking).end());
             self.cache.runs_mut().complete(start);
             return None;
         }

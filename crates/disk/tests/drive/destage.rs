@@ -166,6 +166,28 @@ fn a_few_small_writes_leave_reads_their_segments() {
     assert!(hits(&before.unwrap()).0 < segments / 2);
 }
 
+/// The segment that is given back with a run was read into before, at a higher address: how far that
+/// was to go on says nothing about the run.
+#[test]
+fn reading_ahead_behind_a_run_goes_no_farther_than_behind_any_other_read() {
+    let profile = quiet("wd5000aaks")
+        .with(|spec| (spec.cache.segments, spec.cache.write_segments) = (1, 1))
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let far = run(&mut drive, Time::ZERO, command(1, Op::Read, 50_000_000, 8));
+    let write = run(&mut drive, far.at, command(2, Op::Write, 1_000_000, 8));
+    let rest = write.at + ms(200);
+    assert!(drive.is_clean(rest));
+    let part = run(&mut drive, rest, command(3, Op::Read, 1_000_004, 8));
+    assert_eq!(
+        part.hit,
+        Hit::Partial,
+        "its first sectors are those of the run"
+    );
+    let next = run(&mut drive, part.at, command(4, Op::Read, 700_000_000, 8));
+    assert!(next.at < part.at + ms(50), "{:?}", next.at - part.at);
+}
+
 #[test]
 fn a_read_of_sectors_that_are_in_part_dirty_passes_them() {
     let profile = quiet("wd5000aaks");
