@@ -263,10 +263,12 @@ impl Cache {
                 break;
             }
             let value = match s.state {
+                // A read may still be sent what has been overwritten since.
+                _ if s.users > 0 => continue,
                 State::Empty => 4,
-                State::Clean if s.users == 0 && s.last_was_write == Some(true) => 3,
-                State::Clean if s.users == 0 => 2,
-                State::Reading if s.users == 0 => 1,
+                State::Clean if s.last_was_write == Some(true) => 3,
+                State::Clean => 2,
+                State::Reading => 1,
                 _ => continue,
             };
             if value > best.0 || (value == best.0 && s.used < best.1) {

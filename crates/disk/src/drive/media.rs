@@ -208,21 +208,18 @@ impl Drive {
         Extent::at(start, end.min(self.layout.capacity().get()) - start)
     }
 
-    /// Reads the sectors of the medium that `extent` touches, for data that are to be written there.
+    /// Reads the sectors of the medium that `extent` touches, for data that are to be written there when
+    /// the arm comes by again.
     pub(super) fn read_rest(&mut self, from: Track, begin: Time, extent: Extent) -> Motion {
         let whole = self.physical(extent);
         let error = self.seek_error(from, whole.start, Op::Read);
         let mut motion = Motion::new(from, begin);
-        let mut first = true;
         let walk = self
             .mechanics
             .walk(&self.layout, from, begin, whole, Op::Read, false);
         for step in walk.with_seek_error(error) {
             motion.add(&Taken::of(&step));
-            // To get there is what the write would cost too.
-            let spare = if first { Spare::Sectors } else { Spare::All };
-            Taken::of(&step).enter_spare(&mut self.ledger, true, spare);
-            first = false;
+            Taken::of(&step).enter_spare(&mut self.ledger, true, Spare::All);
         }
         motion
     }

@@ -1,7 +1,7 @@
 //! What it costs to write a part of a sector of the medium: its place in the account of the arm's time.
 
 use crate::common::{command, ms, wait};
-use headtime_disk::profile::{NoiseSpec, Profile, WriteBack, by_name};
+use headtime_disk::profile::{Destage, NoiseSpec, Profile, WriteBack, by_name};
 use headtime_disk::{Command, Drive, Part};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
@@ -67,28 +67,53 @@ fn partial_sectors_at_the_ends_of_tracks_cost_what_reading_them_does() {
     assert!(off.abs() < 2.0 * turn.as_nanos() as f64, "{extra} {named}");
 }
 
+/// Twenty scattered writes of 4 KiB from this sector on, and a flush.
+fn written_back(profile: &Profile, start: u64) -> headtime_disk::HeadTime {
+    let mut drive = Drive::new(profile, 1);
+    let mut now = Time::ZERO;
+    for tag in 0..20 {
+        let place = start + u64::from(tag) * 40_000_000;
+        drive.submit(now, command(tag, Op::Write, place, 8));
+        now = wait(&mut drive).at;
+    }
+    drive.submit(now, command(20, Op::Flush, 0, 0));
+    let end = wait(&mut drive).at + ms(100);
+    let account = drive.head_time(end);
+    assert_eq!(account.total(), end - Time::ZERO);
+    account
+}
+
 /// What is written back later costs the same, and is no destaging of the data themselves.
 #[test]
 fn partial_sectors_that_are_written_back_have_their_cost_apart() {
     let profile = emulating(WriteBack::Full);
-    let run = |start: u64| {
-        let mut drive = Drive::new(&profile, 1);
-        let mut now = Time::ZERO;
-        for tag in 0..20 {
-            let place = start + u64::from(tag) * 40_000_000;
-            drive.submit(now, command(tag, Op::Write, place, 8));
-            now = wait(&mut drive).at;
-        }
-        drive.submit(now, command(20, Op::Flush, 0, 0));
-        let end = wait(&mut drive).at + ms(100);
-        let account = drive.head_time(end);
-        assert_eq!(account.total(), end - Time::ZERO);
-        account
-    };
-    let (whole, part) = (run(80_000), run(80_004));
+    let profile = profile.with(|spec| spec.cache.destage = Destage::Segment);
+    let profile = profile.expect("in range");
+    let (whole, part) = (
+        written_back(&profile, 80_000),
+        written_back(&profile, 80_004),
+    );
     assert_eq!(whole.get(Part::ReadModifyWrite), Nanos::ZERO);
     assert!(whole.get(Part::Destage) > Nanos::ZERO);
     let turns =
         part.get(Part::ReadModifyWrite).as_secs_f64() / profile.rotation.turn().as_secs_f64();
     assert!((turns - 20.0).abs() < 0.1, "{turns} turns for 20 writes");
+}
+
+/// A drive that sweeps reads what is lacking of all of them on one way, and writes on another.
+#[test]
+fn partial_sectors_that_are_swept_have_the_cost_of_reading_them_apart() {
+    let profile = emulating(WriteBack::Full);
+    assert_eq!(profile.cache.destage, Destage::Sweep);
+    let (whole, part) = (
+        written_back(&profile, 80_000),
+        written_back(&profile, 80_004),
+    );
+    assert_eq!(whole.get(Part::ReadModifyWrite), Nanos::ZERO);
+    let named = part.get(Part::ReadModifyWrite).as_secs_f64();
+    let all = named + part.get(Part::Destage).as_secs_f64();
+    let extra = all - whole.get(Part::Destage).as_secs_f64();
+    let turn = profile.rotation.turn().as_secs_f64();
+    assert!(named > turn, "{part:?}");
+    assert!((0.6..1.6).contains(&(named / extra)), "{named} of {extra}");
 }
