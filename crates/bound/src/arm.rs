@@ -213,15 +213,23 @@ impl<'a> Arm<'a> {
         }
         // The head goes on to the next track, and in less than a turn no further unless that is
         // shorter by more than the way to it makes up for.
-        let next = self.layout.run(here.end()).track.cylinder;
-        let mut moved = self.moves.least(cylinder.distance(next));
+        let next = self.layout.run(here.end()).track;
         let of_next = self.layout.track_extent_of(here.end()).len.get();
-        if per_track.saturating_sub(of_next) * slot > self.least_move() {
+        let slots_of_next = self.layout.sectors_per_track(next);
+        let slots_of_next = slots_of_next.map_or(per_track, u64::from);
+        let lacking = slots_of_next.saturating_sub(of_next) * turn.div_ceil(slots_of_next);
+        let mut moved = self.moves.least(cylinder.distance(next.cylinder));
+        if lacking > self.least_move() {
+            if self.profile.layout.map.is_some() {
+                // Any number of short tracks may follow.
+                return 0;
+            }
             moved += self.moves.least(self.layout.group_cylinders()) * 2;
         }
-        let come = u64::from(cache.segment_sectors).min(2 * per_track);
-        let left = u128::from(turn.saturating_sub(moved) * per_track);
-        let needed = u128::from(turn * come);
+        let segment = u64::from(cache.segment_sectors);
+        let slots = per_track.min(slots_of_next);
+        let left = u128::from(turn.saturating_sub(moved) * slots);
+        let needed = u128::from(turn * segment.min(2 * slots));
         if needed <= left {
             least
         } else {

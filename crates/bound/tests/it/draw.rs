@@ -3,7 +3,8 @@
 use headtime_bound::Machine;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{
-    self, CacheSpec, FirmwarePolicy, Preseek, Profile, ReadAhead, RequestedData, WriteBack,
+    self, CacheSpec, FirmwarePolicy, LayoutSpec, MapSpec, Part, Preseek, Profile, ReadAhead,
+    RequestedData, Strip, WriteBack,
 };
 use headtime_disk::{Layout, Model};
 use headtime_engine::{Config, Plug};
@@ -93,6 +94,10 @@ pub fn world(random: &mut Random) -> World {
         true => altered(random, profile),
         false => profile,
     };
+    let profile = match random.chance(15) && profile.geometry.sectors_per_physical() == 1 {
+        true => mapped(random, profile),
+        false => profile,
+    };
     let config = Config {
         depth,
         merge: random.chance(70),
@@ -105,7 +110,8 @@ pub fn world(random: &mut Random) -> World {
     let name = *random.pick(&names);
     let text = if name == "sptf-sw" { "sptf-sw60" } else { name };
     let told = format!(
-        "{:?} {:?} {:?} {:?} {} {}, cache {cache}, write-back {write_back}, noise {noise}, {config:?}, {text}",
+        "{:?} {:?} {:?} {:?} {:?} {} {}, cache {cache}, write-back {write_back}, noise {noise}, {config:?}, {text}",
+        profile.layout.map,
         profile.cache,
         profile.access,
         profile.bus,
@@ -121,6 +127,55 @@ pub fn world(random: &mut Random) -> World {
         drive_seed: random.below(u64::MAX),
         told,
     }
+}
+
+/// The drive with tracks of any lengths in place of its zones, by a table; the same if there is no such.
+fn mapped(random: &mut Random, profile: Profile) -> Profile {
+    let wide = *random.pick(&[1, 4, 20]);
+    let heads = profile.geometry.heads.min(4);
+    let turned = |random: &mut Random| random.below(1000) as f64 / 1000.0;
+    let strips: Vec<Strip> = (0..heads)
+        .map(|head| {
+            let slots = 20 + random.below(900);
+            let places = match random.chance(60) {
+                true => slots,
+                false => 1 + random.below(slots),
+            };
+            let outward = head % 2 == 1;
+            Strip {
+                cylinder: if outward { wide as i32 - 1 } else { 0 },
+                step: if outward { -1 } else { 1 },
+                offset: turned(random),
+                skew: turned(random),
+                places,
+                run: places * wide,
+                of: Part::Track {
+                    head,
+                    first_slot: random.below(slots - places + 1) as u32,
+                    sectors_per_track: slots as u32,
+                },
+            }
+        })
+        .collect();
+    let places: u64 = strips.iter().map(|strip| strip.run).sum();
+    let all = places * (u64::from(profile.geometry.cylinders) / wide);
+    let disk = Strip {
+        cylinder: 0,
+        step: wide as i32,
+        offset: 0.0,
+        skew: turned(random),
+        places,
+        run: all,
+        of: Part::Group(0),
+    };
+    let changed = profile.with(|spec| {
+        spec.geometry.capacity = Sectors::new(all);
+        spec.layout = LayoutSpec::mapped(MapSpec {
+            groups: vec![strips, vec![disk]],
+            ..MapSpec::default()
+        });
+    });
+    changed.ok().filter(|_| all > 1_000_000).unwrap_or(profile)
 }
 
 /// A drive that is built in another way; the same if there is none such.
