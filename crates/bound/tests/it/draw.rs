@@ -3,8 +3,8 @@
 use headtime_bound::Machine;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{
-    self, CacheSpec, FirmwarePolicy, LayoutSpec, MapSpec, Part, Preseek, Profile, ReadAhead,
-    RequestedData, Strip, WriteBack,
+    self, CacheSpec, Destage, FirmwarePolicy, LayoutSpec, MapSpec, Part, Preseek, Profile,
+    ReadAhead, RequestedData, Strip, WriteBack,
 };
 use headtime_disk::{Layout, Model};
 use headtime_engine::{Config, Plug};
@@ -213,6 +213,9 @@ fn altered(random: &mut Random, profile: Profile) -> Profile {
             cache.read_hits_on_write_data = random.chance(70);
             cache.stop_read_ahead_in_sector = random.chance(30);
             cache.write_prebuffering = random.chance(30);
+            cache.destage = *random.pick(&[Destage::Segment, Destage::Sweep, Destage::Sweep]);
+            cache.destage_runs = *random.pick(&[1, 8, 1024]);
+            cache.destage_age = Nanos::from_millis(*random.pick(&[0, 50, 4_000]));
             cache.read_high_water = *random.pick(&[0.0, 0.5, 1.0]);
         }
         spec.access.zero_latency_read = random.chance(50);
