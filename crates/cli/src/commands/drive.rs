@@ -36,7 +36,8 @@ struct Summary {
     /// Outermost and innermost: what passes under the head in a revolution.
     media_mb_s: [f64; 2],
     order: &'static str,
-    sparing: &'static str,
+    /// Absent of a table of tracks.
+    sparing: Option<&'static str>,
     slipped: u64,
     remapped: u64,
     seek_ms: Seeks,
@@ -97,7 +98,7 @@ impl Summary {
             sectors_per_track: [most, least],
             media_mb_s: [rate(most), rate(least)],
             order: layout.order_word(),
-            sparing: layout.sparing_word().unwrap_or("mapped"),
+            sparing: layout.sparing_word(),
             slipped: layout.slipped(),
             remapped: layout.remapped(),
             seek_ms: Seeks {
@@ -254,8 +255,13 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
         (
             "layout",
             format!(
-                "{}, spares {}, {} slipped, {} remapped",
-                summary.order, summary.sparing, summary.slipped, summary.remapped
+                "{}{}, {} slipped, {} remapped",
+                summary.order,
+                summary
+                    .sparing
+                    .map_or_else(String::new, |sparing| format!(", spares {sparing}")),
+                summary.slipped,
+                summary.remapped
             ),
         ),
         (
