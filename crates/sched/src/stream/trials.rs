@@ -23,8 +23,8 @@ const ROUND_MOST: Nanos = Nanos::from_millis(500);
 const TURN: Nanos = Nanos::from_millis(300);
 /// What is measured for longer fades; if by then no difference is clear, any is.
 const MEMORY: Nanos = Nanos::from_secs(4);
-/// A trial is given up that after so long does less than so many percent of what is kept. Of waits the
-/// first does not count: they pay only where the disk stays for a while.
+/// The first turn of a trial is its last if after so long it does less than so many percent of what is kept.
+/// Of waits the first does not count: they pay only where the disk stays for a while.
 const HOPELESS: [(Nanos, u64); 2] = [(Nanos::from_millis(80), 35), (Nanos::from_millis(200), 60)];
 /// A difference is clear from so many times its standard error on, squared.
 const CLEAR: u128 = 12;
@@ -229,7 +229,7 @@ impl Trials {
         let served = self.left == 0 && self.round.lasts(ROUND_LEAST);
         if served || self.round.lasts(ROUND_MOST) {
             self.end_round();
-        } else if matches!(self.phase, Phase::Begun | Phase::Tried) {
+        } else if matches!(self.phase, Phase::Begun | Phase::Tried) && !self.other.lasts(TURN) {
             let mut trial = self.trial;
             trial.add(&self.round);
             let hopeless = |(time, percent): &(Nanos, u64)| {
@@ -237,9 +237,7 @@ impl Trials {
             };
             if HOPELESS[usize::from(self.waits)..].iter().any(hopeless) {
                 self.trial = trial;
-                if !self.other.lasts(TURN) {
-                    self.other = trial;
-                }
+                self.other = trial;
                 self.give_up();
             }
         }
