@@ -516,3 +516,32 @@ fn a_table_says_why_rows_are_equal() {
     ];
     assert_eq!(equal(&scan), [order]);
 }
+
+/// Four readers that think: so little that waiting serves four times as much, and so much that it serves less.
+#[test]
+fn stream_that_learns_waits_where_that_serves_more_and_not_where_it_serves_less() {
+    let rates = |think: &str| {
+        let think = format!("program.think={think}");
+        let report = json(&[
+            "sim",
+            "run",
+            "learn.toml",
+            "--set",
+            &think,
+            "--format",
+            "json",
+        ]);
+        let runs = report["runs"].as_array().unwrap().iter();
+        let rates: Vec<f64> = runs.map(|run| number(&run["throughput_mb_s"])).collect();
+        (rates[0], rates[1], rates[2])
+    };
+    let (deadline, stream, learns) = rates("0us");
+    assert!(stream > 3.5 * deadline, "{stream}, {deadline}");
+    assert!(learns > 0.98 * stream, "{learns}, {stream}");
+    let (deadline, stream, learns) = rates("100us");
+    assert!(stream > 1.4 * deadline, "{stream}, {deadline}");
+    assert!(learns > 0.95 * stream, "{learns}, {stream}");
+    let (deadline, stream, learns) = rates("300us");
+    assert!(stream < 0.8 * deadline, "{stream}, {deadline}");
+    assert!(learns > 0.97 * deadline, "{learns}, {deadline}");
+}
