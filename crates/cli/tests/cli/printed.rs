@@ -157,7 +157,8 @@ fn run(source: &str, printed: &[Printed], files: &[(String, String)]) -> Vec<Opt
         fs::write(directory.join(name), content).unwrap();
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_headtime")).parent().unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    // So that it finds the program as if it were installed.
+    let script = "PATH=\"$1:$PATH\"; eval \"$2\"";
     let mut outputs = Vec::new();
     for one in printed {
         if not_run(&one.command).is_some() {
@@ -168,8 +169,7 @@ fn run(source: &str, printed: &[Printed], files: &[(String, String)]) -> Vec<Opt
             .command
             .replacen("cargo run --release -- ", "headtime ", 1);
         let done = Command::new("sh")
-            .args(["-c", &command])
-            .env("PATH", &path)
+            .args(["-c", script, "sh", bin.to_str().unwrap(), &command])
             .env_remove("COLUMNS")
             .current_dir(&directory)
             .stdin(Stdio::null())
