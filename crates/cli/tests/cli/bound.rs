@@ -9,11 +9,13 @@ fn runs(args: &[&str]) -> Vec<Value> {
 }
 
 /// The field of each line under a heading.
+/// What stands under a heading, but where there is nothing: in the rows of single programs.
 fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
     let mut lines = csv.lines().map(|line| line.split(','));
     let mut headings = lines.next().unwrap();
     let at = headings.position(|heading| heading == name).unwrap();
-    lines.map(|mut fields| fields.nth(at).unwrap()).collect()
+    let fields = lines.map(|mut fields| fields.nth(at).unwrap());
+    fields.filter(|field| !field.is_empty()).collect()
 }
 
 const SCHEDULERS: &str = "noop,deadline,sptf,anticipatory,cfq,stream,clairvoyant";
@@ -88,10 +90,8 @@ fn the_share_is_in_tables_lines_and_sweeps() {
         "csv",
     ];
     let csv = stdout(&args);
-    let rows = column(&csv, "bound_share");
-    let swept: Vec<f64> = rows
+    let swept: Vec<f64> = column(&csv, "bound_share")
         .iter()
-        .filter(|share| !share.is_empty())
         .map(|share| share.parse().unwrap())
         .collect();
     assert_eq!(swept, shares, "{csv}");
