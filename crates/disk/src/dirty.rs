@@ -104,9 +104,10 @@ impl Dirty {
         self.runs.first_at_or_after(&lba).map(|(_, run)| run)
     }
 
-    /// The last run that begins before `lba`.
-    pub fn begins_before(&self, lba: u64) -> Option<Run> {
-        self.runs.last_before(&lba).map(|(_, run)| run)
+    /// The runs that begin before `lba`, downward, and the others, upward.
+    pub fn around(&self, lba: u64) -> (impl Iterator<Item = Run>, impl Iterator<Item = Run>) {
+        let (down, up) = self.runs.around(&lba);
+        (down.map(|(_, run)| run), up.map(|(_, run)| run))
     }
 
     /// The run that begins at `lba`.

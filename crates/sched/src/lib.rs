@@ -69,7 +69,7 @@ pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};
 pub use seam::{Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WorkConserving};
-pub use sorted_map::SortedMap;
+pub use sorted_map::{Falling, Rising, SortedMap};
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;

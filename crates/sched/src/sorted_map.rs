@@ -168,7 +168,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// The entries whose key is lower than `key`, downward, and the others, upward.
     #[inline]
-    pub(crate) fn around(&self, key: &K) -> (Falling<'_, K, V>, Rising<'_, K, V>) {
+    pub fn around(&self, key: &K) -> (Falling<'_, K, V>, Rising<'_, K, V>) {
         let place = self.find(key).unwrap_or_else(|place| place);
         let run = self.run(place.run).map_or(&[][..], Vec::as_slice);
         let (lower, upper) = run.split_at(place.slot as usize);
@@ -299,9 +299,9 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 }
 
-/// Entries upward from a key.
+/// Entries upward from a key; see [`SortedMap::around`].
 #[derive(Clone, Debug)]
-pub(crate) struct Rising<'a, K, V> {
+pub struct Rising<'a, K, V> {
     map: &'a SortedMap<K, V>,
     /// The run after that of `entries`.
     next: u32,
@@ -323,9 +323,9 @@ impl<K: Copy + Ord, V: Copy> Iterator for Rising<'_, K, V> {
     }
 }
 
-/// Entries downward from a key.
+/// Entries downward from a key; see [`SortedMap::around`].
 #[derive(Clone, Debug)]
-pub(crate) struct Falling<'a, K, V> {
+pub struct Falling<'a, K, V> {
     map: &'a SortedMap<K, V>,
     /// That of `entries`.
     run: u32,

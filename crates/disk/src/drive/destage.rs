@@ -191,25 +191,19 @@ impl Drive {
     /// Of the runs ahead of `from`, and of those behind that are as near, the one that is soonest under
     /// the head.
     fn soonest_run(&self, from: u64, now: Time) -> Option<Run> {
-        let runs = self.cache.runs();
         let mut best: (Nanos, Option<Run>) = (Nanos::MAX, None);
-        let mut next = runs.begins_at_or_behind(from);
-        for _ in 0..WINDOW {
-            let Some(run) = next else { break };
+        let (down, up) = self.cache.runs().around(from);
+        for run in up.take(WINDOW) {
             if self.is_farther(&run, best.0) {
                 break;
             }
             self.consider(run, now, &mut best);
-            next = runs.begins_at_or_behind(run.start + 1);
         }
-        let mut next = runs.begins_before(from);
-        for _ in 0..WINDOW / 2 {
-            let Some(run) = next else { break };
+        for run in down.take(WINDOW / 2) {
             if self.is_farther(&run, best.0) {
                 break;
             }
             self.consider(run, now, &mut best);
-            next = runs.begins_before(run.start);
         }
         best.1
     }
