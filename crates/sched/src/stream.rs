@@ -300,6 +300,9 @@ impl<E: Elevator> Stream<E> {
 /// A request that may yet have a child, for those who look on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
+    /// Its turn among those handed out, from 1 on; a drain takes a turn too. A tag is given again
+    /// once its request is done, so this alone tells requests of one tag apart.
+    pub turn: u64,
     /// Its name while it was queued or in the drive.
     pub tag: Tag,
     /// Behind its last sector: what the distance to a child counts from.
@@ -317,6 +320,7 @@ impl<E> Stream<E> {
     /// The requests that may yet have a child, the one whose time ends last first.
     pub fn open(&self) -> impl Iterator<Item = Open> + '_ {
         self.foresight.parents.iter().map(|parent| Open {
+            turn: parent.turn,
             tag: parent.tag,
             end: parent.end,
             since: (parent.since != Time::NEVER).then_some(parent.since),

@@ -2,12 +2,13 @@
 //! scenarios that all policies are tried in.
 
 use headtime_sched::{
-    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Noop, Request, Scheduler,
+    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Noop, Op, Request, Scheduler,
     ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
 };
-use headtime_testkit::{CAPACITY, ToyDisk, check, scenarios};
+use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -40,6 +41,8 @@ struct Watched<E> {
     head: Lba,
     /// The request handed out last, when, and whether it is still in the drive.
     tail: Option<(Tag, Time, bool)>,
+    /// How many have been handed out.
+    turn: u64,
     /// What the elevator would have taken behind the tail when that was done: how long that takes.
     instead: Option<Nanos>,
 }
@@ -52,6 +55,7 @@ impl<E: Elevator> Watched<E> {
             seen: Rc::clone(seen),
             head: Lba::ZERO,
             tail: None,
+            turn: 0,
             instead: None,
         }
     }
@@ -61,9 +65,9 @@ impl<E: Elevator> Watched<E> {
         let (tag, handed_out, in_drive) = self.tail.expect("something was handed out");
         let elevator = self.stream.elevator();
         assert!(elevator.queued() > 0, "nothing is held back");
-        let mut open = self.stream.open().filter(|open| open.end == self.head);
-        let tail = open.find(|open| open.tag == tag);
+        let tail = self.stream.open().find(|open| open.turn == self.turn);
         let tail = tail.expect("the tail can still have a child");
+        assert_eq!((tail.tag, tail.end), (tag, self.head));
         assert!(tail.size >= self.config.threshold, "{tail:?} is too short");
         assert!(until <= handed_out + self.config.slice, "the slice is over");
         match (tail.since, tail.limit) {
@@ -129,6 +133,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
                 }
                 self.head = request.extent.end();
                 self.tail = Some((request.tag, now, true));
+                self.turn += 1;
                 self.instead = None;
             }
             Dispatch::IdleUntil(until) => {
@@ -217,7 +222,8 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
 #[test]
 fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
     let seen = Rc::new(Seen::default());
-    let mut runner = proptest::test_runner::TestRunner::default();
+    // With the file's name a failure leaves its seed beside it.
+    let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
     let hurried = DeadlineConfig {
         read_expire: Nanos::from_millis(8),
         write_expire: Nanos::from_millis(20),
@@ -246,4 +252,52 @@ fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
         waits.get() > 0 && children.get() > 0 && urgent.get() > 0,
         "the scenarios try too little: {seen:?}"
     );
+}
+
+/// A request whose time has been prolonged ends where the tail does, and has the tag that the tail has
+/// now: what the tail may wait for is not what that one might.
+#[test]
+fn a_wait_behind_a_tag_given_again_is_judged_by_the_request_that_has_it_now() {
+    let read = |at_us, start| {
+        let at = Time::ZERO + Nanos::from_micros(at_us);
+        Arrival::new(at, Op::Read, Extent::at(start, 8))
+    };
+    let scenario = Scenario {
+        merge: false,
+        ..Scenario::new(vec![
+            read(0, 1_000),
+            // Pending from the first to the last, and far: a child has to beat 4240 us.
+            read(0, 90_000),
+            // Two children, of which the second comes while the first is in the drive. It is done at
+            // 2361 us, the third of its stream: its time will be prolonged to three times as long.
+            read(1_000, 1_000),
+            read(1_500, 1_000),
+            // Too late and too far to be its child; behind the next one it is pending, and nearer.
+            read(5_400, 50_000),
+            // Too late to be its child, and goes when the slice ends, before its time has passed.
+            read(6_380, 1_000),
+        ])
+    };
+    let config = StreamConfig {
+        threshold: 1,
+        tolerance: Millionths(2_000_000),
+        slice: Nanos::from_micros(6_400),
+        burst: false,
+        ..StreamConfig::DEFAULT
+    };
+    let seen = Rc::new(Seen::default());
+    let served = check(|| Watched::new(Sstf::new(), config, &seen), &scenario);
+    let served = served.expect("all is well");
+    let order: Vec<(u64, u32, u64)> = served
+        .iter()
+        .map(|served| {
+            let Request { tag, extent, .. } = served.request;
+            (served.at.as_nanos() / 1_000, tag.0, extent.start.get())
+        })
+        .collect();
+    let first = [(0, 0, 1_000), (1_000, 0, 1_000), (1_680, 2, 1_000)];
+    assert_eq!(order[..3], first);
+    // The last is done at 7080 us; its own child has to beat 2640 us, and takes 180 at least.
+    assert_eq!(order[3..5], [(6_400, 2, 1_000), (9_540, 0, 50_000)]);
+    assert_eq!((order[5].1, order[5].2), (1, 90_000));
 }

@@ -11,6 +11,7 @@ use headtime_sched::{
 use headtime_testkit::{CAPACITY, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -322,7 +323,8 @@ fn the_counts_agree_with_what_is_seen_from_outside() {
     ]);
     for text in texts {
         let (won, lost) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-        let mut runner = proptest::test_runner::TestRunner::default();
+        // With the file's name a failure leaves its seed beside it.
+        let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
         let kept = runner.run(&scenarios(), |scenario| {
             let make = || Watched {
                 inner: build(text, &curve),
