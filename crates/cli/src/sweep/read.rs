@@ -236,7 +236,12 @@ fn check(table: &Table, axes: &[Axis]) -> Result<(), TreeError> {
             return Err(error(place, &format!("sweep.{key}"), problem));
         }
         if taken.contains(&key.as_str()) {
-            let problem = format!("is a table; vary its keys, such as {key}.profile");
+            let own = if key == "program" {
+                "benchmark"
+            } else {
+                "profile"
+            };
+            let problem = format!("is a table; vary its keys, such as {key}.{own}");
             return Err(error(place, &format!("sweep.{key}"), problem));
         }
         let full = table.full_key(key);

@@ -109,7 +109,7 @@ fn the_documentation_has_every_key() {
     }
 }
 
-/// Each scenario of the page can be swept, and has as many points as it says.
+/// Each scenario of the page can be swept, and has as many points as it says; so has each list in a table.
 #[test]
 fn the_sweeps_of_the_documentation_are_sweeps() {
     let page = data().join("../../../../docs/sweep.md");
@@ -127,6 +127,18 @@ fn the_sweeps_of_the_documentation_are_sweeps() {
         assert!(list.contains(&format!("{runs} combinations")), "{list}");
     }
     assert_eq!(blocks.len(), 3);
+    // In a table, what may stand in `[sweep]`; each has two values.
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let spans = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let lists: Vec<&str> = spans.filter(|span| span.contains(" = [")).collect();
+    assert!(!lists.is_empty());
+    let path = directory.join("list.toml");
+    for list in lists {
+        let scenario = "schedulers = \"noop\"\ndrive.profile = \"wd5000aaks\"";
+        std::fs::write(&path, format!("{scenario}\n[sweep]\n{list}\n")).unwrap();
+        let shown = stdout(&["sweep", path.to_str().unwrap(), "--list"]);
+        assert!(shown.contains("2 combinations"), "{list}: {shown}");
+    }
     let shipped = data().join("../../../../experiments/read-ahead.toml");
     let list = stdout(&["sweep", shipped.to_str().unwrap(), "--list"]);
     assert!(list.contains("144 combinations"), "{list}");

@@ -232,6 +232,11 @@ fn what_cannot_be_right_is_told_before_anything_runs() {
             3,
         ),
         (
+            "[sweep]\nprogram = [{ benchmark = \"grep\" }]",
+            "s.toml:15: sweep.program: is a table; vary its keys, such as program.benchmark",
+            3,
+        ),
+        (
             "[sweep]\ndrive.profile = [\"atlas10k\", \"none.toml\"]",
             "s.toml:15: drive.profile = none.toml: none.toml: cannot read: ",
             4,
