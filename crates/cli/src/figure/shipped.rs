@@ -26,6 +26,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-fig4",
     "stream-fig5",
     "stream-fig7",
+    "stream-readahead",
     "datasheets",
 ];
 
