@@ -183,6 +183,17 @@ pub const METRICS: &[Metric] = &[
         of: |run| Some(run.quiet_ms.p90),
     },
     Metric {
+        name: "waiting_share",
+        unit: "%",
+        more_is_better: false,
+        help: "time in which the scheduler holds the disk though it has requests, of the whole run",
+        of: |run| {
+            let time = &run.head_time;
+            let all = time.parts().iter().sum::<f64>();
+            (all > 0.0).then(|| 100.0 * time.waiting / all)
+        },
+    },
+    Metric {
         name: "rotation_share",
         unit: "%",
         more_is_better: false,
@@ -234,6 +245,19 @@ mod tests {
                 .iter()
                 .all(|metric| metric.share_of_bound(&run).is_none())
         );
+    }
+
+    #[test]
+    fn the_share_of_waiting_is_of_the_whole_run() {
+        let mut run = Run::default();
+        let metric = Metric::by_name("waiting_share").unwrap();
+        assert_eq!(metric.of(&run), None, "nothing ran");
+        run.head_time.seek = 1.0;
+        run.head_time.idle = 2.0;
+        run.head_time.held = 2.0;
+        assert_eq!(metric.of(&run), Some(0.0));
+        run.head_time.waiting = 5.0;
+        assert_eq!(metric.of(&run), Some(50.0));
     }
 
     #[test]

@@ -109,6 +109,7 @@ pub(super) fn program_keys(
             keys.size("read", &mut spec.read)?;
             keys.size("gap", &mut spec.gap)?;
             keys.duration("think", &mut spec.think)?;
+            keys.duration("slack", &mut spec.slack)?;
             (&mut spec.start, &mut spec.scale)
         }
         BenchmarkSpec::Grep(spec) => {

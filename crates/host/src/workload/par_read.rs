@@ -27,6 +27,10 @@ pub struct ParReadSpec {
     /// Time that passes between two calls of a process; default 0. What is read in advance is not
     /// waited for, so less of it shows at the disk the more a call finds in memory.
     pub think: Nanos,
+    /// How late the kernel ends a sleep, where thinking is sleeping; default 0. Linux since 2.6.28 gives a
+    /// timer 50 us of slack and sets it for the end of that, unless another one is due meanwhile. It is
+    /// added to each `think` that is not 0.
+    pub slack: Nanos,
     /// Share of each file that is read, more than 0 to 1, default 1. Files are that much shorter and
     /// still lie where they would.
     pub scale: f64,
@@ -41,6 +45,7 @@ impl Default for ParReadSpec {
             gap: Bytes(50_000_000_000),
             start: Bytes(0),
             think: Nanos::ZERO,
+            slack: Nanos::ZERO,
             scale: 1.0,
         }
     }
@@ -62,6 +67,10 @@ impl ParReadSpec {
         site.check_distance("start", self.start)?;
         site.check_scale(self.scale)?;
         let size = scaled(self.file, self.scale);
+        let think = match self.think.is_zero() {
+            true => Nanos::ZERO,
+            false => self.think.saturating_add(self.slack),
+        };
         for number in 0..self.processes {
             let place = self.start.0 + u64::from(number) * (self.file.0 + self.gap.0);
             let file = builder
@@ -69,7 +78,7 @@ impl ParReadSpec {
                 .map_err(|error| site.host(error))?;
             builder.add_process(ProcessSpec {
                 program: program + number,
-                behaviour: Box::new(Sequential::new(file, size, self.read.0, self.think)),
+                behaviour: Box::new(Sequential::new(file, size, self.read.0, think)),
                 served_by: None,
                 start: Time::ZERO,
             });

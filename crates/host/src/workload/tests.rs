@@ -93,6 +93,29 @@ fn par_read_reads_files_from_beginning_to_end() {
 }
 
 #[test]
+fn par_read_that_sleeps_comes_late_by_the_slack_of_timers() {
+    let thinks = |think, slack| {
+        let spec = ParReadSpec {
+            processes: 1,
+            file: Bytes(12_288),
+            think: Nanos::from_micros(think),
+            slack: Nanos::from_micros(slack),
+            ..ParReadSpec::default()
+        };
+        let all = steps(&mut built(&BenchmarkSpec::ParRead(spec), 1));
+        let spans = all[0].1.iter().filter_map(|step| match step {
+            Step::Think(span) => Some(span.as_nanos() / 1000),
+            _ => None,
+        });
+        spans.collect::<Vec<u64>>()
+    };
+    assert_eq!(thinks(200, 50), [250, 250]);
+    assert_eq!(thinks(200, 0), [200, 200]);
+    // Who does not sleep sets no timer.
+    assert_eq!(thinks(0, 50), []);
+}
+
+#[test]
 fn multi_threads_meet_after_every_five_calls() {
     let buffered = MultiThreadsSpec {
         direct: false,
