@@ -32,6 +32,7 @@ static KNOWN: LazyLock<Knowledge<Arc<Model>>> = LazyLock::new(|| {
     Knowledge {
         positioning: Some(Arc::new(Model::new(&DRIVE))),
         curve: Some(Arc::new(curve.expect("a curve"))),
+        handed_out_max: None,
     }
 });
 

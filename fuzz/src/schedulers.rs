@@ -28,6 +28,7 @@ pub fn knowledge() -> Knowledge<Arc<Model>> {
     Knowledge {
         positioning: Some(Arc::clone(&MODEL)),
         curve: Some(Arc::clone(&CURVE)),
+        handed_out_max: None,
     }
 }
 
