@@ -1,5 +1,6 @@
 //! Bounds that can be worked out on paper.
 
+use crate::draw::replay;
 use headtime_bound::{Machine, REQUESTS_MAX, Term};
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, NoiseSpec, Profile, ReadAhead};
@@ -173,19 +174,8 @@ fn whole_tracks_are_read_faster_than_in_the_order_of_addresses() {
 }
 
 fn closed(profile: &Profile, extents: &[Extent], outstanding: u32) -> ClosedReplay {
-    let requests = extents.iter().map(|extent| TraceRequest {
-        arrival: None,
-        completion: None,
-        device: 0,
-        op: Op::Read,
-        extent: *extent,
-        process: None,
-        flags: Flags::NONE,
-    });
-    let geometry = &profile.geometry;
-    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
-    let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
-    ClosedReplay::new(Arc::new(script), outstanding)
+    let asked: Vec<_> = extents.iter().map(|extent| (Op::Read, *extent)).collect();
+    replay(profile, &asked, outstanding)
 }
 
 /// Processes of a program that do this, on files of so many pages each.

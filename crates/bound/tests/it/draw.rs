@@ -1,4 +1,4 @@
-//! Random drives, engines and schedulers.
+//! Random drives, engines and schedulers, and what is asked of them.
 
 use headtime_bound::Machine;
 use headtime_disk::drive::Drive;
@@ -8,10 +8,10 @@ use headtime_disk::profile::{
 };
 use headtime_disk::{Layout, Model};
 use headtime_engine::{Config, Plug};
-use headtime_sched::{Knowledge, Scheduler, ServiceCurve, Spec, policies};
+use headtime_sched::{Flags, Knowledge, Op, Scheduler, ServiceCurve, Spec, policies};
 use headtime_sim::{Report, Setup, run};
 use headtime_units::{Extent, Nanos, Sectors};
-use headtime_workload::Source;
+use headtime_workload::{ClosedReplay, Fit, Fitter, Script, Source, Trace, TraceRequest};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 use std::sync::Arc;
@@ -292,4 +292,21 @@ pub fn extents(random: &mut Random, capacity: u64, count: u64) -> Vec<Extent> {
             last
         })
         .collect()
+}
+
+/// Asks for all of these in order, so many at a time.
+pub fn replay(profile: &Profile, asked: &[(Op, Extent)], outstanding: u32) -> ClosedReplay {
+    let requests = asked.iter().map(|(op, extent)| TraceRequest {
+        arrival: None,
+        completion: None,
+        device: 0,
+        op: *op,
+        extent: *extent,
+        process: None,
+        flags: Flags::NONE,
+    });
+    let geometry = &profile.geometry;
+    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
+    let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
+    ClosedReplay::new(Arc::new(script), outstanding)
 }

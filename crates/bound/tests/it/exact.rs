@@ -1,13 +1,12 @@
 //! Small work, served in every order, with waits and without: the bound beside the best there is.
 
-use crate::draw::Random;
+use crate::draw::{Random, replay};
 use headtime_bound::{Bound, Machine};
 use headtime_disk::Layout;
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, CacheSpec, NoiseSpec, Profile};
-use headtime_sched::{Flags, Op};
+use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
-use headtime_workload::{ClosedReplay, Fit, Fitter, Script, Trace, TraceRequest};
 use std::sync::Arc;
 
 /// All orders of some commands on a drive, one in it at a time.
@@ -75,25 +74,13 @@ fn serve(drive: &mut Drive, now: Time, op: Op, extent: Extent) -> Time {
 }
 
 fn bound(profile: &Profile, layout: &Layout, asked: &[(Op, Extent)], merge: u64) -> Bound {
-    let requests = asked.iter().map(|(op, extent)| TraceRequest {
-        arrival: None,
-        completion: None,
-        device: 0,
-        op: *op,
-        extent: *extent,
-        process: None,
-        flags: Flags::NONE,
-    });
-    let geometry = &profile.geometry;
-    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
-    let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
     let machine = Machine {
         profile,
         layout,
         depth: 1,
         merge: Some(Sectors::new(merge)),
     };
-    let mut replay = ClosedReplay::new(Arc::new(script), asked.len() as u32);
+    let mut replay = replay(profile, asked, asked.len() as u32);
     machine.source(&mut replay).expect("few")
 }
 

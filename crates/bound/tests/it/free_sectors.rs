@@ -1,12 +1,12 @@
 //! A drive that takes sectors in any order has more in its buffer than has passed under its head.
 
+use crate::draw::replay;
 use headtime_bound::{Machine, Term};
 use headtime_disk::drive::{Command, Drive, Hit};
 use headtime_disk::profile::{self, NoiseSpec, Profile};
 use headtime_disk::{Layout, Mechanics};
-use headtime_sched::{Flags, Op};
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use headtime_workload::{ClosedReplay, Fit, Fitter, Script, Trace, TraceRequest};
 use std::sync::Arc;
 
 fn calm(name: &str) -> Profile {
@@ -23,19 +23,8 @@ fn arm(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
         depth: 1,
         merge: None,
     };
-    let requests = reads.iter().map(|extent| TraceRequest {
-        arrival: None,
-        completion: None,
-        device: 0,
-        op: Op::Read,
-        extent: *extent,
-        process: None,
-        flags: Flags::NONE,
-    });
-    let geometry = &profile.geometry;
-    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, Fit::Refuse);
-    let script = Script::new(&Trace::new(requests.collect()), &[], &fitter).expect("it fits");
-    let mut replay = ClosedReplay::new(Arc::new(script), 1);
+    let asked: Vec<_> = reads.iter().map(|extent| (Op::Read, *extent)).collect();
+    let mut replay = replay(profile, &asked, 1);
     machine.source(&mut replay).expect("few").term(Term::Arm)
 }
 
