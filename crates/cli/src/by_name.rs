@@ -82,48 +82,54 @@ impl Share<'_> {
         }
     }
 
-    fn got(&self, kind: Kind) -> Option<Got> {
-        let mut sum: Option<Got> = None;
-        for got in self.of.iter().flat_map(|of| kind.of(of)) {
-            sum.get_or_insert_default().add(got);
+    /// What it got, by kind: a sum over as many distributions as it has origins, so made once.
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for of in &self.of {
+            for (sum, got) in [
+                (&mut sums.reads, &of.reads),
+                (&mut sums.writes, &of.writes),
+                (&mut sums.others, &of.others),
+            ] {
+                if let Some(got) = got {
+                    sum.get_or_insert_default().add(got);
+                }
+            }
         }
-        sum
+        sums
     }
 }
 
-/// Which requests count.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Read,
-    Write,
-    Any,
+/// What was got, by kind; nothing of a kind that did not occur.
+#[derive(Debug, Default)]
+struct Sums {
+    reads: Option<Got>,
+    writes: Option<Got>,
+    others: Option<Got>,
 }
 
-impl Kind {
-    fn of(self, origin: &PerOrigin) -> impl Iterator<Item = &Got> {
-        let [reads, writes, others] = [&origin.reads, &origin.writes, &origin.others];
-        let kinds = match self {
-            Kind::Read => [Some(reads), None, None],
-            Kind::Write => [Some(writes), None, None],
-            Kind::Any => [Some(reads), Some(writes), Some(others)],
-        };
-        kinds.into_iter().flatten().filter_map(|got| got.as_deref())
+impl Sums {
+    fn any(&self) -> Option<Got> {
+        let kinds = [&self.reads, &self.writes, &self.others];
+        kinds.into_iter().flatten().cloned().reduce(|mut sum, got| {
+            sum.add(&got);
+            sum
+        })
     }
 }
 
-/// The mean of the repeats of what `shares` got over their time; nothing if none got any.
-fn kind(shares: &[(Share<'_>, Nanos)], kind: Kind) -> Option<KindRun> {
-    let got: Vec<Option<Got>> = shares.iter().map(|(share, _)| share.got(kind)).collect();
-    let there: Vec<&Got> = got.iter().flatten().collect();
+/// The mean of the repeats of what was got in their time; nothing if none got any.
+fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
+    let there: Vec<&Got> = repeats.iter().filter_map(|(got, _)| *got).collect();
     if there.is_empty() {
         return None;
     }
     let rate = |amount: fn(&Got) -> f64| {
-        let each = got.iter().zip(shares).map(|(got, (_, span))| match got {
+        let each = repeats.iter().map(|(got, span)| match got {
             Some(got) if !span.is_zero() => amount(got) / span.as_secs_f64(),
             _ => 0.0,
         });
-        round(each.sum::<f64>() / shares.len() as f64, 6)
+        round(each.sum::<f64>() / repeats.len() as f64, 6)
     };
     let responses: Vec<_> = there.iter().map(|got| &got.response).collect();
     Some(KindRun {
@@ -134,16 +140,25 @@ fn kind(shares: &[(Share<'_>, Nanos)], kind: Kind) -> Option<KindRun> {
     })
 }
 
+/// The reads and the writes of repeats, apart.
+fn reads_and_writes(repeats: &[(Sums, Nanos)]) -> [Option<KindRun>; 2] {
+    let of = |kind: fn(&Sums) -> Option<&Got>| -> Vec<(Option<&Got>, Nanos)> {
+        let each = repeats.iter().map(|(sums, span)| (kind(sums), *span));
+        each.collect()
+    };
+    [
+        kind(&of(|sums| sums.reads.as_ref())),
+        kind(&of(|sums| sums.writes.as_ref())),
+    ]
+}
+
 /// The reads and the writes of whole runs, apart.
 pub fn kinds(measured: &[&Measured]) -> [Option<KindRun>; 2] {
-    let shares: Vec<(Share<'_>, Nanos)> = measured
-        .iter()
-        .map(|one| {
-            let of = one.origins.iter().collect();
-            (Share { of }, one.span())
-        })
-        .collect();
-    [Kind::Read, Kind::Write].map(|of| kind(&shares, of))
+    let repeats = measured.iter().map(|one| {
+        let of = one.origins.iter().collect();
+        (Share { of }.sums(), one.span())
+    });
+    reads_and_writes(&repeats.collect::<Vec<_>>())
 }
 
 /// What each name got.
@@ -168,17 +183,23 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
         if *name == WRITE_BACK && all().next().is_none() {
             return None;
         }
-        let spans: Vec<(Share<'_>, Nanos)> = shares
+        let repeats: Vec<(Sums, Nanos)> = shares
             .iter()
-            .map(|share| (share.clone(), share.span()))
+            .map(|share| (share.sums(), share.span()))
             .collect();
+        let any: Vec<Option<Got>> = repeats.iter().map(|(sums, _)| sums.any()).collect();
+        let of_all = any.iter().zip(&repeats);
+        let of_all: Vec<_> = of_all
+            .map(|(any, (_, span))| (any.as_ref(), *span))
+            .collect();
+        let [of_reads, of_writes] = reads_and_writes(&repeats);
         let processes = shares.iter().map(|share| {
             let mut processes: Vec<u32> = share.of.iter().map(|of| of.origin.process).collect();
             processes.sort_unstable();
             processes.dedup();
             processes.len()
         });
-        let any = kind(&spans, Kind::Any).unwrap_or_default();
+        let any = kind(&of_all).unwrap_or_default();
         Some(NamedRun {
             name: (*name).to_owned(),
             program: match names {
@@ -195,8 +216,8 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
             response_ms: any.response_ms,
             unfinished: all().map(|of| of.unfinished).sum(),
             oldest_unfinished_ms: oldest(all().map(|of| of.oldest_unfinished)),
-            of_reads: kind(&spans, Kind::Read),
-            of_writes: kind(&spans, Kind::Write),
+            of_reads,
+            of_writes,
         })
     })
     .collect()
