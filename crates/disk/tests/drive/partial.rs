@@ -115,5 +115,7 @@ fn partial_sectors_that_are_swept_have_the_cost_of_reading_them_apart() {
     let extra = all - whole.get(Part::Destage).as_secs_f64();
     let turn = profile.rotation.turn().as_secs_f64();
     assert!(named > turn, "{part:?}");
-    assert!((0.6..1.6).contains(&(named / extra)), "{named} of {extra}");
+    // What is read passes as well, and the ways of writing differ by a little.
+    let share = named / extra;
+    assert!((0.95..1.05).contains(&share), "{named} of {extra}");
 }
