@@ -1,8 +1,7 @@
 //! What each workload and each program got of the disk, by its name.
 
-use crate::execute::{oldest, spread};
 use crate::prepare::Prepared;
-use crate::report::{KindRun, NamedRun, round};
+use crate::report::{KindRun, NamedRun, Spread, oldest_ms, round};
 use crate::scenario::{WRITE_BACK, Workload, of_groups};
 use headtime_sched::Origin;
 use headtime_sim::{Got, Measured, PerOrigin};
@@ -136,7 +135,7 @@ fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
         requests: there.iter().map(|got| got.requests).sum(),
         iops: rate(|got| got.requests as f64),
         throughput_mb_s: rate(|got| got.bytes as f64 / 1e6),
-        response_ms: spread(&responses),
+        response_ms: Spread::of(&responses),
     })
 }
 
@@ -215,7 +214,7 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
             throughput_mb_s: any.throughput_mb_s,
             response_ms: any.response_ms,
             unfinished: all().map(|of| of.unfinished).sum(),
-            oldest_unfinished_ms: oldest(all().map(|of| of.oldest_unfinished)),
+            oldest_unfinished_ms: oldest_ms(all().map(|of| of.oldest_unfinished)),
             of_reads,
             of_writes,
         })

@@ -1,5 +1,7 @@
 //! What a comparison found, as people and machines read it.
 
+use headtime_sim::Distribution;
+use headtime_units::Nanos;
 use serde::Serialize;
 
 /// A finished comparison.
@@ -118,6 +120,15 @@ pub struct Run {
     pub label: String,
 }
 
+impl Run {
+    /// The parts of the head time per request, in milliseconds.
+    pub fn parts_per_request(&self) -> [f64; 11] {
+        self.head_time
+            .parts()
+            .map(|part| part * 1e3 / self.requests.max(1) as f64)
+    }
+}
+
 /// A distribution in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
@@ -135,6 +146,31 @@ pub struct Spread {
     pub p999: f64,
     /// The largest.
     pub max: f64,
+}
+
+impl Spread {
+    /// The means over the distributions of some repeats, and the longest of all.
+    pub fn of(repeats: &[&Distribution]) -> Spread {
+        let count = repeats.len() as f64;
+        let mean = |value: &dyn Fn(&Distribution) -> f64| {
+            round(repeats.iter().map(|one| value(one)).sum::<f64>() / count, 6)
+        };
+        Spread {
+            mean: mean(&Distribution::mean_ms),
+            p50: mean(&|one| one.percentile_ms(50.0)),
+            p90: mean(&|one| one.percentile_ms(90.0)),
+            p95: mean(&|one| one.percentile_ms(95.0)),
+            p99: mean(&|one| one.percentile_ms(99.0)),
+            p999: mean(&|one| one.percentile_ms(99.9)),
+            max: round(
+                repeats
+                    .iter()
+                    .map(|one| one.max().as_millis_f64())
+                    .fold(0.0, f64::max),
+                6,
+            ),
+        }
+    }
 }
 
 /// Every instant of the arm, in seconds.
@@ -383,6 +419,11 @@ impl OriginRun {
             (process, _) => format!("process {process}"),
         }
     }
+}
+
+/// The age of the oldest request left unfinished, in ms.
+pub fn oldest_ms(ages: impl Iterator<Item = Nanos>) -> f64 {
+    round(ages.max().unwrap_or_default().as_millis_f64(), 6)
 }
 
 /// Rounds to so many decimal places: a result has no more than its unit of time.

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args::OutputOptions;
 use crate::clock::Clock;
-use crate::execute::{How, Keep, Outcome, With, execute, parts_per_request};
+use crate::execute::{How, Keep, Mark, Outcome, With, execute};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output;
@@ -43,7 +43,7 @@ pub(super) fn compare(
     });
     let how = How {
         jobs: options.jobs,
-        marks,
+        marks: marks.map(|keep| (keep, plot::RUNS_MAX)),
         log,
         record: false,
     };
@@ -140,7 +140,7 @@ pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
 fn draw(
     prepared: &Prepared,
     report: &Report,
-    marks: Vec<Vec<plot::Mark>>,
+    marks: Vec<Vec<Mark>>,
     options: &OutputOptions,
 ) -> plot::Picture {
     let runs: Vec<plot::Run> = report
@@ -157,7 +157,7 @@ fn draw(
             ),
             marks,
             curve: run.curve.clone(),
-            parts: parts_per_request(run),
+            parts: run.parts_per_request(),
             shares: shares(run),
         })
         .collect();

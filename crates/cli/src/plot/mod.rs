@@ -14,6 +14,7 @@ pub mod names;
 mod response;
 mod svg;
 
+use crate::execute::Mark;
 use axis::{Axis, label};
 use svg::{Anchor, GRID, INK, Path, Style, Svg};
 
@@ -51,19 +52,6 @@ const LINES: [(&str, &str); 8] = [
     ("#56b4e9", "12 3"),
     ("#5b3a1e", "1 3"),
 ];
-
-/// A stretch of time in which the head does one thing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mark {
-    /// Its beginning, in seconds.
-    pub from: f64,
-    /// Its end, in seconds.
-    pub to: f64,
-    /// Where the head is or goes to, in bytes from the start of the disk.
-    pub address: f64,
-    /// Index into [`PARTS`].
-    pub part: usize,
-}
 
 /// What is drawn of a run.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,7 @@ mod runs;
 mod section;
 pub mod tree;
 
+use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_engine::Plug;
 use headtime_sched::Spec;
 use headtime_units::{Bytes, Nanos, nearest};
@@ -147,6 +148,14 @@ impl Firmware {
     /// As text.
     pub const fn name(self) -> &'static str {
         Firmware::NAMES[self as usize]
+    }
+
+    /// The order that a profile says.
+    pub fn of(profile: &Profile) -> Firmware {
+        match profile.queue.policy {
+            FirmwarePolicy::Fifo => Firmware::Fifo,
+            FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
+        }
     }
 }
 

@@ -1,0 +1,164 @@
+//! Who asks for what in a run.
+
+use super::seed::mix;
+use crate::fault::Fault;
+use crate::prepare::{DriveSet, Prepared, synthetic};
+use crate::progress::Goal;
+use crate::scenario::{Cell, Pace, Program, Programs, Workload, of_programs};
+use crate::stock::Stock;
+use headtime_bound::{Bound, Machine};
+use headtime_host::workload::BenchmarkError;
+use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProgramOutcome};
+use headtime_workload::{
+    ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
+};
+use std::sync::Arc;
+
+/// A program's names.
+#[derive(Clone, Debug)]
+pub(super) struct Called {
+    /// In results.
+    pub name: String,
+    /// What it runs.
+    pub benchmark: &'static str,
+    /// Which of the scenario's programs it is made by.
+    pub entry: usize,
+}
+
+/// Who asks for what in a run.
+pub(super) enum Load {
+    /// Whoever nothing more is to be known of.
+    Plain(Box<dyn Source + Send>),
+    /// Programs, and what each is called.
+    Programs(Box<Host>, Vec<Called>),
+}
+
+impl Load {
+    pub fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Load::Plain(source) => source.as_mut(),
+            Load::Programs(host, _) => host.as_mut(),
+        }
+    }
+
+    /// What programs achieved, each with its names. The host, which may be large, is
+    /// gone then.
+    pub fn programs(self) -> Vec<(Called, ProgramOutcome)> {
+        match self {
+            Load::Plain(_) => Vec::new(),
+            Load::Programs(host, names) => names.into_iter().zip(host.outcome()).collect(),
+        }
+    }
+}
+
+/// The load of a run, and how far it goes.
+pub(super) fn load(
+    prepared: &Prepared,
+    cell: &Cell,
+    seed: u64,
+    stock: &Stock,
+) -> Result<(Load, Goal), Fault> {
+    let scenario = &prepared.scenario;
+    let set = &prepared.drives[cell.drive];
+    let DiskSize {
+        capacity,
+        sector_bytes,
+    } = disk(set);
+    let goal = |requests: Option<u64>| match (scenario.duration, requests) {
+        (Some(duration), _) => Goal::Time(duration),
+        (None, Some(requests)) => Goal::Requests(requests),
+        (None, None) => Goal::Unknown,
+    };
+    match &scenario.workload {
+        Workload::Synthetic(groups) => {
+            let spec = synthetic(groups, scenario.requests, seed);
+            let source = Synthetic::new(&spec, capacity, sector_bytes)
+                .map_err(|error| Fault::Input(format!("workload: {error}")))?;
+            Ok((Load::Plain(Box::new(source)), goal(scenario.requests)))
+        }
+        Workload::Programs(programs) => {
+            let (builder, names) = builder(programs, disk(set), seed, stock)?;
+            let host = builder
+                .build(seed)
+                .map_err(|error| Fault::Input(format!("host: {error}")))?;
+            Ok((Load::Programs(Box::new(host), names), goal(None)))
+        }
+        Workload::Replay(replay) => {
+            let script = set.script.as_ref().expect("a replay has a script");
+            let goal = goal(Some(script.requests().len() as u64));
+            let script = Arc::clone(script);
+            let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.file));
+            let source: Box<dyn Source + Send> = match replay.pace {
+                Pace::Open(speed) => {
+                    Box::new(OpenReplay::new(script, speed, Start::AtOnce).map_err(fault)?)
+                }
+                Pace::Closed(outstanding) => Box::new(ClosedReplay::new(script, outstanding)),
+                Pace::ClosedPerProcess => Box::new(ClosedPerProcess::new(script).map_err(fault)?),
+            };
+            Ok((Load::Plain(source), goal))
+        }
+    }
+}
+
+/// The bound of all that a run does, for which what it does is made once more.
+pub(super) fn least(
+    prepared: &Prepared,
+    cell: &Cell,
+    seed: u64,
+    stock: &Stock,
+    machine: &Machine<'_>,
+) -> Result<Option<Bound>, Fault> {
+    match &prepared.scenario.workload {
+        Workload::Programs(programs) => {
+            let set = &prepared.drives[cell.drive];
+            let (builder, _) = builder(programs, disk(set), seed, stock)?;
+            Ok(machine.programs(builder))
+        }
+        Workload::Synthetic(_) | Workload::Replay(_) => {
+            let (mut load, _) = load(prepared, cell, seed, stock)?;
+            Ok(machine.source(load.source()))
+        }
+    }
+}
+
+pub(super) fn disk(set: &DriveSet) -> DiskSize {
+    let geometry = &set.profile.geometry;
+    DiskSize {
+        capacity: geometry.capacity,
+        sector_bytes: geometry.sector_bytes,
+    }
+}
+
+/// A host with the files and processes of some programs, and what each program is called.
+pub(super) fn builder(
+    programs: &Programs,
+    disk: DiskSize,
+    seed: u64,
+    stock: &Stock,
+) -> Result<(HostBuilder, Vec<Called>), Fault> {
+    let fault = |error: HostError| Fault::Input(format!("host: {error}"));
+    let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
+    let (mut first, mut entries) = (1, Vec::new());
+    for Program { name, benchmark } in &programs.entries {
+        let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
+        let laid = stock
+            .laid(benchmark, disk, mix(seed ^ u64::from(first)))
+            .map_err(fault)?;
+        let next = benchmark
+            .add_laid(&laid, &mut builder, first)
+            .map_err(fault)?;
+        entries.push((name.as_deref(), benchmark.name(), (next - first) as usize));
+        first = next;
+    }
+    let made = entries.iter().enumerate();
+    let made = made.flat_map(|(entry, (_, benchmark, count))| {
+        std::iter::repeat_n((entry, *benchmark), *count)
+    });
+    let called = of_programs(&entries).into_iter().zip(made);
+    let called = called.map(|(name, (entry, benchmark))| Called {
+        name,
+        benchmark,
+        entry,
+    });
+    Ok((builder, called.collect()))
+}

@@ -1,0 +1,149 @@
+//! Makes the runs of a scenario, several at a time, and sums them up.
+
+mod kept;
+mod load;
+mod repeat;
+mod seed;
+mod sums;
+
+pub use kept::{Keep, Mark, Sample};
+pub use repeat::{Made, What, With, check, make};
+pub use sums::sum_up;
+
+use crate::batch;
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::prepare::Prepared;
+use crate::report::Run;
+use crate::scenario::cells;
+use headtime_units::Nanos;
+
+/// How the runs are made.
+#[derive(Debug, Default)]
+pub struct How {
+    /// Runs made at a time; as many as there are processors if absent.
+    pub jobs: Option<u16>,
+    /// What to keep of the head's movements for a plot, and of how many runs, the first ones.
+    pub marks: Option<(Keep, usize)>,
+    /// Where the log of the one run goes.
+    pub log: Option<Output>,
+    /// Whether to keep when each request came, was issued and was done.
+    pub record: bool,
+}
+
+/// What came of the runs.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The runs, in the order of the matrix.
+    pub runs: Vec<Run>,
+    /// What the head did in each, if it was to be kept.
+    pub marks: Vec<Vec<Mark>>,
+    /// The requests of each, in the order in which they were done, if they were to be kept.
+    pub samples: Vec<Vec<Sample>>,
+    /// Requests simulated, repeats and warm-up included.
+    pub simulated: u64,
+    /// The time simulated, warm-up included, of the longest run.
+    pub longest: Nanos,
+}
+
+/// Makes all runs.
+///
+/// # Errors
+///
+/// The first in the order of the matrix, whichever failed first in time.
+pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Outcome, Fault> {
+    let progress = with.progress;
+    let cells = cells(&prepared.scenario);
+    let repeats = prepared.scenario.repeats as usize;
+    let tasks: Vec<(usize, u32)> = (0..cells.len())
+        .flat_map(|cell| (0..repeats as u32).map(move |repeat| (cell, repeat)))
+        .collect();
+    let mut log = how.log.take();
+    if log.is_some() && tasks.len() > 1 {
+        return Err(Fault::Usage(format!(
+            "--log is for one run, and these are {}; choose one scheduler, one drive, one depth, run.repeats = 1",
+            tasks.len()
+        )));
+    }
+    progress.begin(tasks.len() as u64);
+    let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
+        let what = What {
+            // Only the first repeat of what is drawn: spans of a long run take much memory.
+            marks: how
+                .marks
+                .filter(|(_, runs)| cell < *runs && repeat == 0)
+                .map(|(keep, _)| keep),
+            record: how.record && repeat == 0,
+            log,
+        };
+        make(prepared, &cells[cell], repeat, what, with)
+    };
+    let made: Vec<Result<Made, Fault>> = match &mut log {
+        Some(log) => vec![make((0, 0), Some(log))],
+        None => batch::all(how.jobs, tasks, |task| make(task, None))?,
+    };
+    progress.end();
+    let mut made = made.into_iter().collect::<Result<Vec<Made>, Fault>>()?;
+    if let Some(log) = log {
+        log.finish()?;
+    }
+    let simulated = made.iter().map(|made| made.report.engine.finished).sum();
+    let longest = made.iter().map(|made| made.report.simulated).max();
+    let mut marks = Vec::new();
+    if how.marks.is_some() {
+        // The first repeat stands for all.
+        marks.extend(
+            made.iter_mut()
+                .step_by(repeats)
+                .map(|made| std::mem::take(&mut made.marks)),
+        );
+    }
+    let samples = made.iter_mut().step_by(repeats);
+    let samples = samples.map(|made| std::mem::take(&mut made.samples));
+    let samples = samples.collect();
+    let runs = cells
+        .iter()
+        .zip(made.chunks(repeats))
+        .map(|(cell, made)| sum_up(prepared, cell, made));
+    let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    label(&mut runs);
+    Ok(Outcome {
+        runs,
+        marks,
+        samples,
+        simulated,
+        longest: longest.unwrap_or_default(),
+    })
+}
+
+/// Names the runs by the scheduler and whatever else differs.
+fn label(runs: &mut [Run]) {
+    let differ = |value: &dyn Fn(&Run) -> String| {
+        runs.windows(2)
+            .any(|pair| value(&pair[0]) != value(&pair[1]))
+    };
+    let drive = differ(&|run| run.drive.clone());
+    let depth = differ(&|run| run.depth.to_string());
+    let firmware = differ(&|run| run.firmware.clone());
+    let merge = differ(&|run| run.merge.to_string());
+    let commit = differ(&|run| run.commit_ahead.to_string());
+    for run in runs {
+        let mut label = run.scheduler.clone();
+        if depth {
+            label.push_str(&format!(" @{}", run.depth));
+        }
+        if firmware {
+            label.push_str(&format!(" {} drive", run.firmware));
+        }
+        if merge && !run.merge {
+            label.push_str(" unmerged");
+        }
+        if commit && run.commit_ahead {
+            label.push_str(" ahead");
+        }
+        if drive {
+            label = format!("{} {label}", run.drive);
+        }
+        run.label = label;
+    }
+}

@@ -1,0 +1,253 @@
+//! Makes one repeat of one run.
+
+use super::kept::{self, Keep, Mark, Sample};
+use super::load::{Called, builder, disk, least, load};
+use super::seed::{self, mix};
+use crate::bound::{self, Known};
+use crate::drives;
+use crate::fault::Fault;
+use crate::files::Output;
+use crate::prepare::{DriveSet, Prepared};
+use crate::progress::Progress;
+use crate::scenario::{Cell, Firmware, Scenario, Workload};
+use crate::stock::Stock;
+use headtime_bound::Machine;
+use headtime_disk::Drive;
+use headtime_disk::profile::{Profile, Reference};
+use headtime_engine::Config;
+use headtime_engine::log::LogSettings;
+use headtime_host::ProgramOutcome;
+use headtime_sched::{Knowledge, Scheduler};
+use headtime_sim::{RunError, Setup};
+use headtime_units::{Sectors, Time};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What runs are made with, on any thread.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    /// What they share.
+    pub stock: &'a Stock,
+    /// How far they are.
+    pub progress: &'a Progress,
+    /// Asked now and then during a run: whether to give up.
+    pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+/// What to keep of a run beside its figures.
+#[derive(Debug, Default)]
+pub struct What<'a> {
+    /// The head's movements.
+    pub marks: Option<Keep>,
+    /// When each request came, was issued and was done.
+    pub record: bool,
+    /// The log.
+    pub log: Option<&'a mut Output>,
+}
+
+/// One run of the matrix, one repeat of it.
+#[derive(Debug)]
+pub struct Made {
+    pub(super) report: headtime_sim::Report,
+    pub(super) marks: Vec<Mark>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) programs: Vec<(Called, ProgramOutcome)>,
+    pub(super) bound: Option<Known>,
+}
+
+/// The policy that is told of requests before they come.
+const FORETOLD: &str = "clairvoyant";
+
+/// Makes one repeat of one run of a scenario.
+///
+/// # Errors
+///
+/// If the run cannot be, or measures nothing; and [`Fault::Interrupted`] if it was given up.
+pub fn make(
+    prepared: &Prepared,
+    cell: &Cell,
+    repeat: u32,
+    what: What<'_>,
+    with: With<'_>,
+) -> Result<Made, Fault> {
+    let With {
+        stock,
+        progress,
+        stop,
+    } = with;
+    let What {
+        marks: keep,
+        record,
+        mut log,
+    } = what;
+    let scenario = &prepared.scenario;
+    let set = &prepared.drives[cell.drive];
+    let profile = set.with_firmware(cell.firmware)?;
+    let seed = seed::of_repeat(scenario.seed, repeat);
+    let sector_bytes = profile.geometry.sector_bytes;
+    // What the drive draws has nothing to do with what the programs draw.
+    let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
+    let config = engine(scenario, cell, sector_bytes);
+    let scheduler = scheduler(set, cell, config)?;
+    let (mut load, goal) = load(prepared, cell, seed, stock)?;
+    let mut task = progress.task(goal);
+    let mut note = |now, finished| {
+        task.note(now, finished);
+        match stop {
+            Some(stop) if stop() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let mut log_error = None;
+    let logs = log.is_some();
+    let mut tape = String::new();
+    let mut write = |piece: &str| {
+        if record {
+            tape.push_str(piece);
+        }
+        if let Some(output) = log.as_deref_mut()
+            && log_error.is_none()
+            && let Err(error) = output.write_all(piece.as_bytes())
+        {
+            log_error = Some(Fault::writing(output.path(), &error));
+        }
+    };
+    let mut setup = Setup::new(drive, config, scheduler, load.source());
+    setup.tell_ahead = cell.scheduler.info().name == FORETOLD;
+    setup.warm_up = scenario.warm_up;
+    setup.limit = scenario.duration;
+    setup.record_spans = keep.is_some();
+    if logs {
+        setup.log_settings = log_settings(prepared, cell, &profile, config, seed)?;
+    }
+    setup.log = (logs || record).then_some(&mut write);
+    setup.progress = (progress.is_shown() || stop.is_some()).then_some(&mut note);
+    let mut report = headtime_sim::run(setup).map_err(|error| match error {
+        RunError::BrokenOff { .. } => Fault::Interrupted,
+        error => Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name)),
+    })?;
+    if let Some(fault) = log_error {
+        return Err(fault);
+    }
+    if report.measured.requests == 0 {
+        return Err(Fault::Input(format!(
+            "{} on {}: no request finished after the warm-up of {}; simulated were {}",
+            cell.scheduler, profile.name, scenario.warm_up, report.simulated
+        )));
+    }
+    let marks = keep.map_or_else(Vec::new, |keep| {
+        kept::marks(
+            &report.spans,
+            keep,
+            scenario.warm_up.as_secs_f64(),
+            sector_bytes,
+        )
+    });
+    report.spans = Vec::new();
+    let programs = load.programs();
+    let ends = programs.iter().map(|(_, program)| program.ended);
+    let took = match ends.max().flatten() {
+        Some(end) => end - Time::ZERO,
+        None => report.simulated,
+    };
+    let mut bound = None;
+    if bound::is_there(scenario) {
+        let machine = Machine {
+            profile: &profile,
+            layout: &set.layout,
+            depth: cell.depth,
+            merge: cell.merge.then_some(config.merge_sectors_max),
+        };
+        let key = bound::key(scenario, set, cell, seed);
+        bound = stock.bound(key, || least(prepared, cell, seed, stock, &machine))?;
+    }
+    let bound = bound.map(|bound| Known { bound, took });
+    debug_assert!(
+        bound
+            .as_ref()
+            .is_none_or(|known| known.bound.time() <= took),
+        "{bound:?}"
+    );
+    task.done();
+    Ok(Made {
+        report,
+        marks,
+        samples: kept::samples(&tape),
+        programs,
+        bound,
+    })
+}
+
+/// What a log says of its run: whatever is needed to make the engine again, and to find the run.
+fn log_settings(
+    prepared: &Prepared,
+    cell: &Cell,
+    profile: &Profile,
+    config: Config,
+    seed: u64,
+) -> Result<Vec<(String, String)>, Fault> {
+    let mut settings = LogSettings::new(config, &cell.scheduler.to_string());
+    let set = &prepared.drives[cell.drive];
+    settings.curve = set.curve.as_deref().cloned();
+    if set.belief.is_some() {
+        let believed = match &prepared.scenario.belief {
+            Some(name) => drives::open(name)?,
+            None => set.profile.clone(),
+        };
+        settings.belief = Some(Reference::of(&believed).to_string());
+    }
+    let others: [(&str, &dyn ToString); 6] = [
+        ("version", &env!("CARGO_PKG_VERSION")),
+        ("scenario_hash", &prepared.hash),
+        ("seed", &seed),
+        ("drive", &profile.name),
+        ("firmware", &Firmware::of(profile).name()),
+        ("noise", &prepared.scenario.noise),
+    ];
+    settings.others = others
+        .map(|(key, value)| (key.to_owned(), value.to_string()))
+        .to_vec();
+    Ok(settings.to_settings())
+}
+
+/// Finds out whether a run can begin, without beginning it.
+///
+/// # Errors
+///
+/// If the drive cannot have the firmware, the scheduler cannot be built, or the load does not fit on
+/// the drive.
+pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
+    let set = &prepared.drives[cell.drive];
+    set.with_firmware(cell.firmware)?;
+    let sector_bytes = set.profile.geometry.sector_bytes;
+    scheduler(set, cell, engine(&prepared.scenario, cell, sector_bytes))?;
+    match &prepared.scenario.workload {
+        Workload::Programs(programs) => {
+            builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
+        }
+        Workload::Synthetic(_) | Workload::Replay(_) => {
+            load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())
+        }
+    }
+}
+
+fn engine(scenario: &Scenario, cell: &Cell, sector_bytes: u32) -> Config {
+    Config {
+        depth: cell.depth,
+        merge: cell.merge,
+        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
+        commit_ahead: cell.commit_ahead,
+        plug: scenario.plug,
+        hide_origins: scenario.hide_processes,
+    }
+}
+
+fn scheduler(set: &DriveSet, cell: &Cell, config: Config) -> Result<Box<dyn Scheduler>, Fault> {
+    let knowledge = Knowledge {
+        positioning: set.belief.clone(),
+        curve: set.curve.clone(),
+        handed_out_max: Some(config.handed_out_max()),
+    };
+    cell.scheduler.build(knowledge).map_err(Fault::input)
+}

@@ -1,0 +1,18 @@
+//! Seeds that follow from one another. (SplitMix64, Steele, Lea and Flood, OOPSLA 2014.)
+
+/// The seed of a repeat; the first has the scenario's own.
+pub(super) fn of_repeat(scenario: u64, repeat: u32) -> u64 {
+    if repeat == 0 {
+        scenario
+    } else {
+        mix(scenario ^ mix(u64::from(repeat)))
+    }
+}
+
+/// Another seed, which has nothing to do with this one as far as anybody can see.
+pub(super) fn mix(state: u64) -> u64 {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}

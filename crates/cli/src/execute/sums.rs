@@ -1,0 +1,260 @@
+//! Sums up the repeats of one run.
+
+use super::repeat::Made;
+use crate::bound::{self, Repeat};
+use crate::by_name::{Names, by_name, kinds};
+use crate::fault::Fault;
+use crate::prepare::Prepared;
+use crate::report::{
+    self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
+    WaitCounts, oldest_ms, round,
+};
+use crate::scenario::{Cell, Firmware, Pace, Workload};
+use headtime_disk::Part;
+use headtime_host::{ProcessOutcome, ProgramOutcome};
+use headtime_sched::Origin;
+use headtime_sim::{Distribution, Got};
+use headtime_units::{Nanos, Time};
+use std::collections::BTreeMap;
+
+/// Sums up the repeats of one run.
+///
+/// # Errors
+///
+/// If the drive cannot have the firmware that it had.
+pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
+    let set = &prepared.drives[cell.drive];
+    let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
+    let each = |value: &dyn Fn(&headtime_sim::Measured) -> f64| -> Vec<f64> {
+        measured.iter().map(|measured| value(measured)).collect()
+    };
+    let interval = |value: &dyn Fn(&headtime_sim::Measured) -> f64| {
+        let (mean, half) = report::mean_and_ci95(&each(value));
+        (round(mean, 6), round(half, 6))
+    };
+    let sum = |value: &dyn Fn(&headtime_sim::Report) -> u64| -> u64 {
+        made.iter().map(|made| value(&made.report)).sum()
+    };
+    // Of hundreds of repeats, each of years, it does not fit into 64 bits of nanoseconds.
+    let seconds = |span: &dyn Fn(&headtime_sim::Report) -> Nanos| {
+        let spans = made.iter().map(|made| span(&made.report).as_nanos());
+        round(spans.map(u128::from).sum::<u128>() as f64 / 1e9, 9)
+    };
+    let (throughput, throughput_half) = interval(&headtime_sim::Measured::throughput_mb_s);
+    let (iops, iops_half) = interval(&headtime_sim::Measured::iops);
+    let (_, mean_half) = interval(&|measured| measured.response.mean_ms());
+    let (_, p99_half) = interval(&|measured| measured.response.percentile_ms(99.0));
+    let (fairness, _) = interval(&headtime_sim::Measured::fairness);
+    let parts = |part| seconds(&|report| report.head_time.get(part));
+    let firmware = Firmware::of(&set.with_firmware(cell.firmware)?);
+    let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
+        measured.iter().map(|measured| of(measured)).collect()
+    };
+    let response = distributions(|measured| &measured.response);
+    let [of_reads, of_writes] = kinds(&measured);
+    let programs_of_first = made.first().map_or(&[][..], |made| &made.programs);
+    let names = programs_of_first
+        .iter()
+        .map(|(called, _)| called.name.as_str());
+    let names = Names::of(prepared, &names.collect::<Vec<&str>>());
+    Ok(Run {
+        scheduler: cell.scheduler.to_string(),
+        drive: set.profile.name.clone(),
+        depth: cell.depth,
+        firmware: firmware.name().to_owned(),
+        merge: cell.merge,
+        commit_ahead: cell.commit_ahead,
+        plug: prepared.scenario.plug.is_some(),
+        hide_processes: prepared.scenario.hide_processes,
+        repeats: made.len() as u32,
+        warm_up_s: prepared.scenario.warm_up.as_secs_f64(),
+        requests: sum(&|report| report.measured.requests),
+        reads: sum(&|report| report.measured.reads),
+        failed: sum(&|report| report.measured.failed),
+        unfinished: sum(&|report| report.measured.unfinished),
+        oldest_unfinished_ms: oldest_ms(measured.iter().map(|one| one.oldest_unfinished)),
+        simulated_s: seconds(&|report| report.measured.span()),
+        throughput_mb_s: throughput,
+        iops,
+        fairness,
+        response_ms: Spread::of(&response),
+        queue_ms: Spread::of(&distributions(|measured| &measured.queue)),
+        device_ms: Spread::of(&distributions(|measured| &measured.device)),
+        quiet_ms: Spread::of(&distributions(|measured| &measured.quiet)),
+        head_time: HeadTime {
+            seek: parts(Part::Seek),
+            switch: parts(Part::Switch),
+            rotation: parts(Part::Rotation),
+            transfer: parts(Part::Transfer),
+            overhead: parts(Part::Overhead),
+            read_ahead: parts(Part::ReadAhead),
+            destage: parts(Part::Destage),
+            read_modify_write: parts(Part::ReadModifyWrite),
+            waiting: parts(Part::Waiting),
+            held: parts(Part::Held),
+            idle: parts(Part::Idle),
+        },
+        ci95: (made.len() > 1).then_some(Confidence {
+            throughput_mb_s: throughput_half,
+            iops: iops_half,
+            response_mean_ms: mean_half,
+            response_p99_ms: p99_half,
+        }),
+        engine: EngineCounts {
+            issued: sum(&|report| report.engine.issued),
+            merged: sum(&|report| {
+                let stats = &report.engine;
+                stats.merged_back + stats.merged_front + stats.fused
+            }),
+            held: sum(&|report| report.engine.held_overlap + report.engine.held_flush),
+            idled: sum(&|report| report.engine.idled),
+            chosen: sum(&|report| report.engine.chosen),
+            overtaken: sum(&|report| report.engine.overtaken),
+            queued_max: made
+                .iter()
+                .map(|made| made.report.engine.queued_max)
+                .max()
+                .unwrap_or(0),
+        },
+        waits: WaitCounts {
+            streams_established: sum(&|report| report.waits.streams_established),
+            streams: sum(&|report| report.waits.streams),
+            waits: sum(&|report| report.waits.waits),
+            waits_won: sum(&|report| report.waits.waits_won),
+            waits_lost: sum(&|report| report.waits.waits_lost),
+        },
+        of_reads,
+        of_writes,
+        by_name: by_name(&names, &measured),
+        per_origin: origins(prepared, &names, &measured),
+        bound: bound_of(prepared, cell, made),
+        curve: response[0].cumulative(),
+        recorded: match &prepared.scenario.workload {
+            Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
+            Workload::Synthetic(_) | Workload::Programs(_) => false,
+        },
+        programs: programs(made),
+        label: String::new(),
+    })
+}
+
+/// The bound of all repeats, if there is one of each.
+fn bound_of(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Option<report::Bound> {
+    let moved = |made: &Made, number: u32| {
+        let outcome = made.programs.iter().map(|(_, outcome)| outcome);
+        let mut of = outcome.filter(|outcome| outcome.program == number);
+        of.next()
+            .map_or(0, |one| one.bytes_read + one.bytes_written)
+    };
+    let of_program: Vec<_> = made
+        .iter()
+        .map(|made| move |number: u32| moved(made, number))
+        .collect();
+    let repeats = made.iter().zip(&of_program).map(|(made, of_program)| {
+        Some(Repeat {
+            known: made.bound.as_ref()?,
+            of_program,
+        })
+    });
+    let repeats: Vec<Repeat<'_>> = repeats.collect::<Option<_>>()?;
+    bound::sum_up(&prepared.scenario, &cell.scheduler, &repeats)
+}
+
+fn origins(
+    prepared: &Prepared,
+    names: &Names,
+    measured: &[&headtime_sim::Measured],
+) -> Vec<OriginRun> {
+    let mut by_origin: BTreeMap<Origin, Vec<&headtime_sim::PerOrigin>> = BTreeMap::new();
+    for origin in measured.iter().flat_map(|measured| &measured.origins) {
+        by_origin.entry(origin.origin).or_default().push(origin);
+    }
+    let mut of_name = vec![0_u32; names.texts().len()];
+    for place in by_origin.keys().filter_map(|origin| names.place(origin)) {
+        of_name[place] += 1;
+    }
+    by_origin
+        .into_iter()
+        .map(|(origin, got)| {
+            let rates: f64 = got.iter().map(|got| got.throughput_mb_s()).sum();
+            let all: Vec<Got> = got.iter().map(|got| got.all()).collect();
+            let responses: Vec<&Distribution> = all.iter().map(|got| &got.response).collect();
+            OriginRun {
+                process: origin.process,
+                program: origin.program,
+                alone: of_name.len() > 1
+                    && names
+                        .place(&origin)
+                        .is_some_and(|place| of_name[place] == 1),
+                device: usize::from(origin.export)
+                    .checked_sub(1)
+                    .and_then(|export| prepared.devices.get(export).cloned()),
+                requests: all.iter().map(|got| got.requests).sum(),
+                unfinished: got.iter().map(|got| got.unfinished).sum(),
+                oldest_unfinished_ms: oldest_ms(got.iter().map(|got| got.oldest_unfinished)),
+                throughput_mb_s: round(rates / measured.len() as f64, 6),
+                response_ms: Spread::of(&responses),
+            }
+        })
+        .collect()
+}
+
+/// What the programs achieved, averaged over the repeats.
+fn programs(made: &[Made]) -> Vec<ProgramRun> {
+    let count = made.len() as f64;
+    let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
+    let mean = |values: Vec<f64>| round(values.into_iter().sum::<f64>() / count, 9);
+    // Nothing if one repeat has nothing.
+    let all = |values: Vec<Option<f64>>| values.into_iter().collect::<Option<Vec<f64>>>().map(mean);
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let rate = |of: &ProgramOutcome, simulated: Nanos| {
+        let end = of.ended.unwrap_or(Time::ZERO + simulated);
+        let span = end.saturating_since(of.started).as_secs_f64();
+        let bytes = megabytes(of.bytes_read + of.bytes_written);
+        if span > 0.0 { bytes / span } else { 0.0 }
+    };
+    let first = made.first().map_or(&[][..], |made| &made.programs);
+    (0..first.len())
+        .map(|index| {
+            let of: Vec<&ProgramOutcome> =
+                made.iter().map(|made| &made.programs[index].1).collect();
+            let with = |value: &dyn Fn(&ProgramOutcome) -> f64| {
+                mean(of.iter().map(|one| value(one)).collect())
+            };
+            let ends = of.iter().map(|one| one.ended.map(seconds));
+            let ends_of_runs = made.iter().map(|made| made.report.simulated);
+            let rates = of.iter().zip(ends_of_runs).map(|(one, end)| rate(one, end));
+            let processes = (0..of[0].processes.len()).map(|process| {
+                let with = |value: &dyn Fn(&ProcessOutcome) -> f64| {
+                    mean(
+                        of.iter()
+                            .map(|one| value(&one.processes[process]))
+                            .collect(),
+                    )
+                };
+                let ends = of
+                    .iter()
+                    .map(|one| one.processes[process].ended.map(seconds));
+                ProcessRun {
+                    process: of[0].processes[process].process,
+                    started_s: with(&|one| seconds(one.started)),
+                    ended_s: all(ends.collect()),
+                    read_mb: with(&|one| megabytes(one.bytes_read)),
+                    written_mb: with(&|one| megabytes(one.bytes_written)),
+                }
+            });
+            ProgramRun {
+                name: first[index].0.name.clone(),
+                benchmark: first[index].0.benchmark,
+                entry: first[index].0.entry,
+                program: of[0].program,
+                started_s: with(&|one| seconds(one.started)),
+                ended_s: all(ends.collect()),
+                read_mb: with(&|one| megabytes(one.bytes_read)),
+                written_mb: with(&|one| megabytes(one.bytes_written)),
+                throughput_mb_s: round(mean(rates.collect()), 6),
+                processes: processes.collect(),
+            }
+        })
+        .collect()
+}
