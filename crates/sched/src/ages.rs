@@ -4,7 +4,7 @@
 //! usually arrives at the moment it is inserted and goes to the end at once. One that was held back
 //! goes where its arrival puts it, which may be in front of any number of others: when a search for
 //! the place gets long, the list sorts its ages into a map besides, and keeps that until it is short
-//! again.
+//! again, or as many requests have left as there are and nobody has looked.
 
 use crate::Tag;
 use crate::sorted_map::SortedMap;
@@ -13,8 +13,8 @@ use headtime_units::Time;
 /// No request: the end of a list.
 const NIL: u32 = u32::MAX;
 
-/// How many requests a search looks at before the list is sorted into a map; a list that is shorter
-/// does without one. In tests so few that most lists have one.
+/// How many requests at each end a search looks at before the list is sorted into a map; a list that is
+/// shorter does without one. In tests so few that most lists have one.
 const LOOK_MAX: usize = if cfg!(test) { 4 } else { 32 };
 
 /// Where a request stands among all that were inserted: by arrival time, then by insertion.
@@ -64,6 +64,8 @@ pub(crate) struct AgeList {
     len: usize,
     /// All of them while it pays, else empty.
     by_age: SortedMap<Age, Tag>,
+    /// How many have left since somebody looked there.
+    unused: usize,
 }
 
 impl AgeList {
@@ -72,6 +74,7 @@ impl AgeList {
         tail: NIL,
         len: 0,
         by_age: SortedMap::new(),
+        unused: 0,
     };
 
     pub fn len(&self) -> usize {
@@ -124,7 +127,9 @@ impl AgeList {
         self.join(slots, prev, next);
         self.len -= 1;
         if !self.by_age.is_empty() {
-            if self.len < LOOK_MAX {
+            self.unused += 1;
+            if self.len < LOOK_MAX || self.unused > self.len {
+                // To sort as many again costs each of those that left one step.
                 self.by_age.clear();
             } else {
                 let there = self.by_age.remove(&age);
@@ -139,16 +144,26 @@ impl AgeList {
 
     /// The youngest of those older than `age`.
     fn older<S: Linked>(&mut self, slots: &[S], age: Age) -> u32 {
-        let mut prev = self.tail;
-        for _ in 0..LOOK_MAX {
-            if prev == NIL || slots[prev as usize].node().age < age {
-                return prev;
-            }
-            #[cfg(test)]
-            headtime_testkit::steps::one();
-            prev = slots[prev as usize].node().prev;
+        if self.tail == NIL || slots[self.tail as usize].node().age < age {
+            return self.tail;
         }
         if self.by_age.is_empty() {
+            // What was held back is mostly among the oldest.
+            let (mut prev, mut next) = (self.tail, self.head);
+            for _ in 0..LOOK_MAX {
+                #[cfg(test)]
+                headtime_testkit::steps::one();
+                if prev == NIL || slots[prev as usize].node().age < age {
+                    return prev;
+                }
+                prev = slots[prev as usize].node().prev;
+                // The last one is younger, so that there is a next until one is.
+                let node = slots[next as usize].node();
+                if node.age > age {
+                    return node.prev;
+                }
+                next = node.next;
+            }
             let mut at = self.head;
             while at != NIL {
                 #[cfg(test)]
@@ -158,6 +173,7 @@ impl AgeList {
                 at = node.next;
             }
         }
+        self.unused = 0;
         self.by_age
             .last_before(&age)
             .map_or(NIL, |(_, older)| older.0)
@@ -178,9 +194,11 @@ impl AgeList {
 
 #[cfg(test)]
 mod tests {
+    use super::{AgeList, LOOK_MAX, Linked, Node};
     use crate::{ListId, Op, Request, Requests, Tag};
     use headtime_testkit::steps;
     use headtime_units::{Extent, Time};
+    use std::vec::Vec;
 
     const ALL: ListId = ListId(0);
 
@@ -228,5 +246,51 @@ mod tests {
             }
         });
         assert_eq!(steps, 0);
+    }
+
+    impl Linked for Node {
+        fn node(&self) -> &Node {
+            self
+        }
+
+        fn node_mut(&mut self) -> &mut Node {
+            self
+        }
+    }
+
+    /// One request was held back, and after it none for long: the list is as it was before.
+    #[test]
+    fn a_map_in_which_nobody_looks_is_given_up() {
+        const MANY: u32 = 4 * LOOK_MAX as u32;
+        let node = |arrival: u32| Node::new(Time::from_nanos(arrival.into()), arrival.into());
+        // The last one comes in the middle of the others.
+        let mut nodes: Vec<Node> = (0..MANY).map(|turn| node(10 * turn)).collect();
+        nodes.push(node(5 * MANY + 1));
+        let mut list = AgeList::EMPTY;
+        for tag in 0..=MANY {
+            list.link(&mut nodes, Tag(tag));
+        }
+        assert_eq!(list.by_age.len(), nodes.len());
+        for turn in 0..=MANY {
+            let oldest = list.oldest().expect("there are as many as before");
+            list.unlink(&mut nodes, oldest);
+            nodes[oldest.index()] = node(10 * (MANY + turn));
+            list.link(&mut nodes, oldest);
+        }
+        assert!(list.by_age.is_empty());
+        assert_eq!(list.iter(&nodes).count(), list.len());
+        let ages = list.iter(&nodes).map(|tag| nodes[tag.index()].age);
+        assert!(ages.is_sorted());
+    }
+
+    #[test]
+    fn a_request_that_is_older_than_all_is_put_first_at_once() {
+        let mut requests = Requests::new(1);
+        let steps = steps::of(|| {
+            for tag in 0..1_000 {
+                requests.insert(ALL, request(tag, u64::from(1_000 - tag)));
+            }
+        });
+        assert!(steps <= 1_000, "{steps} steps");
     }
 }
