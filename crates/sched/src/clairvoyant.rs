@@ -181,7 +181,7 @@ impl Foresight for Foreknowledge {
         }
     }
 
-    fn hold(&mut self, now: Time, next: &Request) -> Option<Time> {
+    fn hold(&mut self, now: Time, next: &Request, _: bool) -> Option<Time> {
         self.awaited = None;
         if self.in_drive.is_some() {
             return Some(now.saturating_add(FAR));

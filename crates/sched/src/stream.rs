@@ -47,7 +47,8 @@
 //! - Requests that continue each other while they are queued are one step of their stream (`burst`): a
 //!   request that continues a queued one belongs to that one's stream, with its size, unless it is the child
 //!   of an earlier request of that stream, which counts one more. Once their stream is established they go
-//!   one behind the other, past the elevator. As printed, the second has no parent, since that has not
+//!   one behind the other, past the elevator; a child that comes beside them goes right behind the one that
+//!   follows, and is not waited for again. As printed, the second has no parent, since that has not
 //!   been served, and begins anew: a reader with two windows that may not merge never has a stream.
 //! - Writes and discards form streams as reads do.
 //! - What merges into a queued request is no request of its own, and forms no stream; as in Linux,
@@ -551,9 +552,10 @@ impl Foresight for Streams {
         });
     }
 
-    fn hold(&mut self, now: Time, candidate: &Request) -> Option<Time> {
+    fn hold(&mut self, now: Time, next: &Request, came: bool) -> Option<Time> {
         self.parents.expire(now);
-        if self.follower.is_some() || !self.waits() {
+        // A child that came beside a follower went behind that, and has been waited for already.
+        if came || self.follower.is_some() || !self.waits() {
             return None;
         }
         let at = self.parents.by_turn(self.tail)?;
@@ -564,7 +566,7 @@ impl Foresight for Streams {
         let until = if tail.limit.is_some() {
             tail.deadline
         } else {
-            let service = self.parents.service(tail.end, candidate.extent.start);
+            let service = self.parents.service(tail.end, next.extent.start);
             if !self.parents.leaves_room(service) {
                 return None;
             }

@@ -65,6 +65,8 @@ impl<E: Elevator> Watched<E> {
         let (tag, handed_out, in_drive) = self.tail.expect("something was handed out");
         let elevator = self.stream.elevator();
         assert!(elevator.queued() > 0, "nothing is held back");
+        let came = self.stream.queued() - elevator.queued();
+        assert_eq!(came, 0, "what was waited for has come");
         let tail = self.stream.open().find(|open| open.turn == self.turn);
         let tail = tail.expect("the tail can still have a child");
         assert_eq!((tail.tag, tail.end), (tag, self.head));

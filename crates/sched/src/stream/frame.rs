@@ -38,9 +38,9 @@ pub trait Foresight {
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
 
     /// Until when the disk should be held behind the tail rather than serve `next`, for all that is
-    /// known at `now`; `None` not to hold it. `next` is what came and was awaited, if anything, else
-    /// the elevator's candidate.
-    fn hold(&mut self, now: Time, next: &Request) -> Option<Time>;
+    /// known at `now`; `None` not to hold it. `next` is what was awaited, if that `came`, else the
+    /// elevator's candidate.
+    fn hold(&mut self, now: Time, next: &Request, came: bool) -> Option<Time>;
 
     /// The queued request that goes right behind the tail, wherever the elevator has it.
     fn follower(&self) -> Option<Tag> {
@@ -217,8 +217,12 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         let candidate = candidate.map(|candidate| candidate.request);
         if let Some(follower) = self.foresight.follower()
             && self.place(follower) == Place::Elevator
-            && candidate.is_some_and(|candidate| candidate.tag != follower)
         {
+            if candidate.is_some_and(|candidate| candidate.tag == follower) {
+                let request = self.elevator.take(now, self.head);
+                let request = request.expect("it was peeked at");
+                return self.hand_out(now, request, Place::Gone);
+            }
             let request = self.elevator.withdraw(follower);
             return self.hand_out(now, request, Place::Bypassed);
         }
@@ -227,7 +231,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             return Dispatch::Empty;
         };
         if may_hold
-            && let Some(until) = self.foresight.hold(now, &next)
+            && let Some(until) = self.foresight.hold(now, &next, self.held.is_some())
             && until > now
         {
             let until = match candidate {

@@ -583,3 +583,61 @@ fn an_established_burst_goes_together() {
     assert_eq!(steps(true), "1@0 1-10 10@10 11@20 21-30 2@30");
     assert_eq!(steps(false), "1@0 1-10 10@10 20-29 2@29 39-53 11@53");
 }
+
+/// 11 continues 10, and 12 is near: it comes while 10 is in the drive and is its child, of another place than 11.
+const CHILD_BESIDE_A_FOLLOWER: [(u32, u64, u64); 5] = [
+    (1, 0, 0),
+    (10, 500_000, 0),
+    (2, 900_000, 0),
+    (11, 500_008, 0),
+    (12, 500_050, 15),
+];
+
+#[test]
+fn a_child_that_came_beside_a_follower_goes_right_behind_it() {
+    let steps = |arrivals: &[(u32, u64, u64)]| {
+        let config = StreamConfig {
+            threshold: 1,
+            tolerance: Millionths::ZERO,
+            ..StreamConfig::DEFAULT
+        };
+        noop(config).through(arrivals)
+    };
+    assert_eq!(
+        steps(&CHILD_BESIDE_A_FOLLOWER),
+        "1@0 1-10 10@10 11@20 12@21 22-31 2@31"
+    );
+    // With nothing else pending it is not held back either.
+    let alone: Vec<_> = CHILD_BESIDE_A_FOLLOWER
+        .into_iter()
+        .filter(|(tag, _, _)| *tag != 2)
+        .collect();
+    assert_eq!(steps(&alone), "1@0 1-10 10@10 11@20 12@21");
+}
+
+#[test]
+fn a_follower_that_the_elevator_would_choose_goes_before_a_child_that_came() {
+    // A curve on which what continues costs a turn, so that a child beside it can be nearer.
+    let points = vec![
+        (Sectors::new(0), Nanos::from_millis(6)),
+        (Sectors::new(16), Nanos::from_millis(1)),
+        (Sectors::new(2_000_000), Nanos::from_millis(10)),
+    ];
+    let curve = ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve");
+    let config = StreamConfig {
+        threshold: 1,
+        ..StreamConfig::DEFAULT
+    };
+    let mut sched = Stream::new(Noop::new(), config, Arc::new(curve));
+    let (first, follower, child) = (
+        read(0, 500_000, 0),
+        read(1, 500_008, 0),
+        read(2, 500_030, 1),
+    );
+    sched.insert(at(0), first);
+    sched.insert(at(0), follower);
+    assert_eq!(sched.dispatch(at(0)), Dispatch::Request(first));
+    sched.insert(at(1), child);
+    assert_eq!(sched.dispatch(at(1)), Dispatch::Request(follower));
+    assert_eq!(sched.dispatch(at(1)), Dispatch::Request(child));
+}
