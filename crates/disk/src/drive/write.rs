@@ -216,14 +216,12 @@ impl Drive {
         let processed = slot.arrived + self.write_overhead(true);
         let begin = processed + overhead.data_preparation;
         let len = extent.len.get();
+        let size = u64::from(self.cache.spec().segment_sectors);
         let mut sent = begin + self.sector() * len;
-        if segment.dirty_end - segment.dirty_start + len
-            > u64::from(self.cache.spec().segment_sectors)
-        {
+        if segment.dirty_end - segment.dirty_start + len > size {
             // The rest finds room when what is before it has been written.
             sent = sent.max(writing.until);
         }
-        self.bus.plan(begin, sent);
         self.cache.join_write(id, extent);
         self.cache.touch(id, true);
         self.overwrite(extent, Some(id));
@@ -236,6 +234,11 @@ impl Drive {
         self.ledger.settle(now);
         let motion = self.write_media(self.track, depart, extent, Some(feed), true);
         self.track = motion.track;
+        if len > size {
+            // More than the buffer holds: the last of it comes when the rest is on the medium.
+            sent = sent.max(motion.end);
+        }
+        self.bus.plan(begin, sent);
         self.parts.push_back((writing.until, end));
         let start = writing.extent.start;
         self.writing = Some(Writing {

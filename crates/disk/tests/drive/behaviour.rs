@@ -523,6 +523,31 @@ fn a_write_without_room_leaves_the_arm_to_others() {
     assert!(write.at >= get(&beside, 1).at, "{write:?}");
 }
 
+/// A write that goes on where the arm is writing may be longer than the buffer, as any other: its
+/// last sectors find room when those before them are on the medium.
+#[test]
+fn a_write_longer_than_the_buffer_that_continues_another_waits_for_room() {
+    for write_back in [WriteBack::Appending, WriteBack::Flushed] {
+        let profile = bare("cheetah9lp")
+            .with(|spec| spec.cache.write_back = write_back)
+            .unwrap();
+        let room = u64::from(profile.cache.segment_sectors);
+        for len in [room - 50, room, room + 1, 4 * room] {
+            let mut drive = Drive::new(&profile, 0);
+            drive.submit(Time::ZERO, command(1, Op::Write, 5_000_000, 50));
+            let first = wait(&mut drive).at;
+            drive.submit(first, command(2, Op::Write, 5_000_050, len));
+            let second = wait(&mut drive);
+            assert_eq!((second.tag, second.hit), (2, Hit::Buffered));
+            let dirty = drive.dirty_sectors(second.at);
+            assert!(
+                dirty <= Sectors::new(room),
+                "{write_back:?}, {len}: {dirty:?} in a buffer of {room}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_write_past_the_buffer_completes_on_the_medium() {
     let profile = bare("cheetah9lp")
