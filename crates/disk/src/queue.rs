@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::mechanics::Mechanics;
 use crate::profile::FirmwarePolicy;
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Time, Track};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// Where the arm has to be for a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,6 +305,52 @@ impl Queue {
             rated.other = Some(best);
         }
         rated
+    }
+
+    /// The first of the commands that have come by `by` and are apart from what the arm goes on with:
+    /// neither within `reach`, nor from `coming` on behind each other with no holes longer than
+    /// themselves.
+    pub fn first_apart(
+        &self,
+        reach: &Reach,
+        coming: usize,
+        by: Time,
+        has: impl Fn(&Waiting) -> bool,
+    ) -> Option<usize> {
+        let start = self.waiting[coming].extent.start;
+        let mut end = self.waiting[coming].extent.end();
+        let along = |waiting: &Waiting, end: Lba| {
+            let hole = match reach.op {
+                Op::Read => waiting.extent.len,
+                _ => Sectors::ZERO,
+            };
+            waiting.op == reach.op && start <= waiting.extent.start && {
+                let first = waiting.extent.start.get();
+                first <= end.get() + hole.get()
+            }
+        };
+        // In order of arrival they mostly lie behind each other: few rounds.
+        loop {
+            let before = end;
+            for waiting in &self.waiting {
+                if waiting.needs_arm && along(waiting, end) {
+                    end = end.max(waiting.extent.end());
+                }
+            }
+            if end == before {
+                break;
+            }
+        }
+        self.waiting.iter().position(|waiting| {
+            let comes = || {
+                along(waiting, end)
+                    || waiting.held && has(waiting)
+                    || reach.has(waiting)
+                    || reach.comes_to(waiting)
+                    || reach.takes_up(waiting)
+            };
+            waiting.arrived <= by && !(waiting.needs_arm && comes())
+        })
     }
 
     /// Of the commands that follow each other up to the one at `place`, the first.

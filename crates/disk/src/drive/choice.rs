@@ -117,11 +117,13 @@ impl Drive {
             let oldest = self.queue.get(place);
             let cap = self.profile.queue.stream_cap;
             let until = self.going.since.max(oldest.arrived).saturating_add(cap);
-            if now >= until || self.flushes > 0 {
-                // Those that have waited for half as long go along: the next time would be late.
-                let enough = cap / 2;
-                self.going.overdue = Some(Time::ZERO + (now - Time::ZERO).saturating_sub(enough));
-                if let Some(next) = self.serve_waiting(place, now) {
+            let kept = match coming {
+                _ if self.flushes > 0 => Some(place),
+                Some(coming) => self.kept_waiting(coming.place, now),
+                None => (now >= until).then_some(place),
+            };
+            if let Some(place) = kept {
+                if let Some(next) = self.serve_kept(place, now) {
                     return next;
                 }
             } else if let Some(hit) = rated.hit {
@@ -165,12 +167,42 @@ impl Drive {
         if let Some(coming) = self.coming(rated, now)
             && rated.other.is_none_or(|(_, time)| coming.time <= time)
         {
+            if let Some(place) = self.kept_waiting(coming.place, now) {
+                return self.serve_kept(place, now);
+            }
             return Some(Next::Serve {
                 place: coming.place,
                 through: coming.through,
             });
         }
         self.serve_waiting(oldest, now)
+    }
+
+    /// The first command that has waited for the cap since the arm set out for what it goes on with,
+    /// if that goes on at `coming`. What comes in the same go is not kept waiting by it.
+    fn kept_waiting(&self, coming: usize, now: Time) -> Option<usize> {
+        let cap = self.profile.queue.stream_cap;
+        if now < self.going.since.saturating_add(cap) {
+            return None;
+        }
+        let reach = self.reach(now)?;
+        let by = Time::ZERO + (now - Time::ZERO).saturating_sub(cap);
+        self.queue
+            .first_apart(&reach, coming, by, |waiting| self.has(waiting))
+    }
+
+    /// Serves a command that has been kept waiting for the cap.
+    fn serve_kept(&mut self, place: usize, now: Time) -> Option<Next> {
+        // Those that have waited for half as long go along: the next time would be late.
+        let enough = self.profile.queue.stream_cap / 2;
+        self.going.overdue = Some(Time::ZERO + (now - Time::ZERO).saturating_sub(enough));
+        self.serve_waiting(place, now)
+    }
+
+    /// Whether the buffer still has the data of a read that it had once.
+    fn has(&self, waiting: &Waiting) -> bool {
+        let found = self.cache.find_read(waiting.extent);
+        matches!(found, ReadLookup::Whole(_)) || self.cache.runs_serve(waiting.extent)
     }
 
     /// Serves the command at a place after those that it follows, or destages something for it.
@@ -188,11 +220,8 @@ impl Drive {
             now,
             reach: self.reach(now),
         };
-        let has = |waiting: &Waiting| {
-            let found = self.cache.find_read(waiting.extent);
-            matches!(found, ReadLookup::Whole(_)) || self.cache.runs_serve(waiting.extent)
-        };
-        self.queue.rate(&self.mechanics, &arm, until, has)
+        self.queue
+            .rate(&self.mechanics, &arm, until, |waiting| self.has(waiting))
     }
 
     /// What the arm, free at `now`, comes to without setting out for it.

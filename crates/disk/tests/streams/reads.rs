@@ -202,6 +202,37 @@ fn a_random_read_beside_a_stream_waits_for_the_cap_and_no_longer() {
     }
 }
 
+/// What waits behind the stream's own reads is not what the stream keeps waiting.
+#[test]
+fn a_random_read_beside_a_deep_queue_of_long_reads_waits_for_the_cap_and_no_longer() {
+    let cap = Nanos::from_millis(100);
+    for name in QUEUED {
+        let profile = by_name(name)
+            .unwrap()
+            .with(|spec| spec.queue.stream_cap = cap)
+            .unwrap();
+        for order in [Order::Forward, Order::Holes(64)] {
+            let stream = Client {
+                order,
+                ..Client::reader(2048, 31)
+            };
+            let done = run(&profile, 32, &[stream, random(1)], SECOND * 10);
+            let longest = done.got[1].longest();
+            // A long read under way ends first, and the arm goes to the random one.
+            assert!(
+                longest < cap + Nanos::from_millis(50),
+                "{name}, {order:?}: {longest}"
+            );
+            let alone = run(&profile, 1, &[Client::reader(2048, 1)], SECOND).rate();
+            let share = done.got[0].bytes as f64 / 10e6 / alone;
+            assert!(
+                share > 0.7,
+                "{name}, {order:?}: {share:.2} of the media rate"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_cap_of_zero_lets_whatever_waits_go_before_a_stream() {
     for name in QUEUED {
