@@ -117,10 +117,13 @@ impl Drive {
             let oldest = self.queue.get(place);
             let cap = self.profile.queue.stream_cap;
             let until = self.going.since.max(oldest.arrived).saturating_add(cap);
+            let flush = self.flushes > 0;
             let kept = match coming {
-                _ if self.flushes > 0 => Some(place),
-                Some(coming) => self.kept_waiting(coming.place, now),
-                None => (now >= until).then_some(place),
+                // A flush ends it, but for reads that came before what waits.
+                Some(coming) if !flush || coming.place < place => {
+                    self.kept_waiting(coming.place, now)
+                }
+                _ => (flush || now >= until).then_some(place),
             };
             if let Some(place) = kept {
                 if let Some(next) = self.serve_kept(place, now) {

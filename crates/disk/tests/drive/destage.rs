@@ -55,6 +55,34 @@ fn a_write_that_continues_what_the_arm_is_writing_is_written_without_losing_a_tu
     }
 }
 
+/// What the arm comes to by going on costs a flush nothing that it would not wait for anyway.
+#[test]
+fn reads_behind_each_other_that_came_before_a_flush_are_read_in_one_go() {
+    for name in ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"] {
+        let profile = quiet(name);
+        let last_read = |flush: bool| {
+            let mut drive = Drive::new(&profile, 0);
+            let dirty = run(&mut drive, Time::ZERO, command(0, Op::Write, 80_000, 8)).at;
+            for tag in 1..=6_u32 {
+                let start = 40_000_000 + u64::from(tag) * 256;
+                drive.submit(dirty, command(tag, Op::Read, start, 256));
+            }
+            if flush {
+                drive.submit(dirty, command(9, Op::Flush, 0, 0));
+            }
+            loop {
+                let done = wait(&mut drive);
+                match done.tag {
+                    6 => return done.at,
+                    9 => panic!("{name}: the flush did not wait for its turn"),
+                    _ => {}
+                }
+            }
+        };
+        assert_eq!(last_read(true), last_read(false), "{name}");
+    }
+}
+
 #[test]
 fn a_far_write_beside_a_stream_of_them_is_written_when_it_is_old() {
     let profile = quiet("exos-x18");
