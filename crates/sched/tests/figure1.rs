@@ -68,6 +68,8 @@ fn timeline() -> Timeline {
     let mut names: [&str; 2] = ["", ""];
     let (mut now, mut head) = (Time::ZERO, Lba::new(700_000));
     let mut drive: Option<(Time, Request)> = None;
+    // The turn of the request handed out last: a tag is given again, a turn is not.
+    let mut turn = 0;
     let mut wait: Option<(Time, Time)> = None;
     let mut line = Timeline {
         text: String::from("   ms  what happens\n"),
@@ -75,10 +77,7 @@ fn timeline() -> Timeline {
         head: vec![(now, head)],
         waits: Vec::new(),
     };
-    let size = |sched: &Stream<Noop>, tag| {
-        let open = |open: &Open| open.tag == tag;
-        sched.open().find(open).map(|open| open.size)
-    };
+    let open_of = |sched: &Stream<Noop>, turn| sched.open().find(|open| open.turn == turn);
     loop {
         let done = drive.map(|(done, _)| done);
         let woken = wait.map(|(_, until)| until);
@@ -94,8 +93,7 @@ fn timeline() -> Timeline {
             drive = None;
             sched.completed(now, &request);
             let who = request.tag.index();
-            let open = sched.open().find(|open| open.tag == request.tag);
-            let open = open.expect("its time has just begun");
+            let open = open_of(&sched, turn).expect("its time has just begun");
             let limit = open.limit.expect("it is known by now");
             let (name, beats) = (names[who], limit.as_millis_f64());
             say(format!("{name} is done; a child has to beat {beats:.2} ms"));
@@ -116,8 +114,7 @@ fn timeline() -> Timeline {
             let parent = before.iter().find(|open| {
                 let elapsed = open.since.map_or(Nanos::ZERO, |since| now - since);
                 let cost = elapsed + curve.service(open.end, extent.start);
-                sched.open().all(|other| other.end != open.end)
-                    && open.limit.is_none_or(|limit| cost < limit)
+                open_of(&sched, open.turn).is_none() && open.limit.is_none_or(|limit| cost < limit)
             });
             match parent {
                 Some(open) => {
@@ -141,7 +138,10 @@ fn timeline() -> Timeline {
                 }
                 let service = curve.service(head, request.extent.start);
                 let name = names[request.tag.index()];
-                let size = size(&sched, request.tag).expect("it has just been handed out");
+                turn += 1;
+                let size = open_of(&sched, turn)
+                    .expect("it has just been handed out")
+                    .size;
                 say(format!(
                     "{name} is served in {:.2} ms, {size} in its stream",
                     service.as_millis_f64()
