@@ -1,8 +1,9 @@
 //! The promises of every policy, tried on a scenario.
 
 use crate::arrivals::Scenario;
+use crate::counted::Counted;
 use crate::model::{Model, Queued, Way};
-use crate::subject::{Plain, Subject, Twins};
+use crate::subject::{Subject, Twins};
 use crate::toy_disk::ToyDisk;
 use crate::violation::{Rule, Violation};
 use crate::waits::{Promise, Waits};
@@ -36,7 +37,7 @@ pub fn check<S: Scheduler>(
     mut make: impl FnMut() -> S,
     scenario: &Scenario,
 ) -> Result<Vec<Served>, Violation> {
-    Run::new(Plain(make()), scenario).run(|| Plain(make()))
+    Run::new(Counted::new(make()), scenario).run(|| Counted::new(make()))
 }
 
 /// As [`check`], for an elevator: peeking besides, at every turn and at other heads, and comparing
@@ -229,7 +230,7 @@ impl<'a, S: Subject> Run<'a, S> {
         self.ensure(queued == drained, Rule::Drain, || {
             format!("queued was {queued:?}, and drained {drained:?}")
         })?;
-        let (left, after) = (self.subject.queued(), self.subject.dispatch(self.now)?);
+        let (left, after) = (self.subject.queued(), self.ask()?);
         self.ensure(
             left == 0 && !matches!(after, Dispatch::Request(_)),
             Rule::Drain,
@@ -256,7 +257,7 @@ impl<'a, S: Subject> Run<'a, S> {
                 self.conserved()?;
                 continue;
             }
-            let decision = self.subject.dispatch(self.now)?;
+            let decision = self.ask()?;
             self.idle_until = None;
             match decision {
                 Dispatch::Request(request) => {
@@ -278,6 +279,12 @@ impl<'a, S: Subject> Run<'a, S> {
             self.conserved()?;
         }
         Ok(())
+    }
+
+    /// What the scheduler wants done next, unless it finds something wrong.
+    fn ask(&mut self) -> Result<Dispatch, Violation> {
+        let decision = self.subject.dispatch(self.now);
+        self.subject.found().map_or(Ok(decision), Err)
     }
 
     /// A request that is served past the elevator now.

@@ -7,6 +7,7 @@
 mod arrivals;
 mod broken;
 mod check;
+mod counted;
 mod data;
 mod model;
 pub mod steps;
@@ -19,6 +20,7 @@ mod waits;
 pub use arrivals::{Arrival, CAPACITY, Scenario, plain_scenarios, scenarios, starving};
 pub use broken::{Broken, BrokenWaiter, Fault, WaitFault};
 pub use check::{Served, check, check_elevator, check_waits};
+pub use counted::Counted;
 pub use data::data;
 pub use toy_disk::{ToyDisk, ToyMechanics, ToyPlace};
 pub use toys::{ToyAnticipator, ToyFair};

@@ -1,23 +1,16 @@
 //! What is checked: a scheduler as it is, or an elevator that is peeked at.
 
+use crate::counted::Counted;
 use crate::violation::{Rule, Violation};
 use headtime_sched::{Candidate, Dispatch, Elevator, Partners, Request, Scheduler, Tag};
 use headtime_units::{Extent, Lba, Time};
 
 /// A scheduler under a check, which may find something by itself.
-pub(crate) trait Subject {
-    fn insert(&mut self, now: Time, request: Request);
-    fn dispatch(&mut self, now: Time) -> Result<Dispatch, Violation>;
-    fn dispatched(&mut self, now: Time, request: &Request);
-    fn completed(&mut self, now: Time, request: &Request);
-    fn may_merge(&self, queued: Tag, new: &Request) -> bool;
-    fn merge_key(&self, request: &Request) -> u64;
-    fn partners(&self, request: &Request, front: bool) -> Partners;
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
-    fn fused(&mut self, kept: Tag, gone: Tag);
-    fn overtake_max(&self) -> Option<usize>;
-    fn queued(&self) -> usize;
-    fn drain(&mut self) -> Vec<Request>;
+pub(crate) trait Subject: Scheduler {
+    /// What it found when it was last asked for a request.
+    fn found(&mut self) -> Option<Violation> {
+        None
+    }
 
     /// Takes a queued request out of its turn, if that can be asked for.
     fn withdraw(&mut self, _tag: Tag) -> Option<Request> {
@@ -25,64 +18,14 @@ pub(crate) trait Subject {
     }
 }
 
-/// A scheduler as it is.
-pub(crate) struct Plain<S>(pub S);
-
-impl<S: Scheduler> Subject for Plain<S> {
-    fn insert(&mut self, now: Time, request: Request) {
-        self.0.insert(now, request);
-    }
-
-    fn dispatch(&mut self, now: Time) -> Result<Dispatch, Violation> {
-        Ok(self.0.dispatch(now))
-    }
-
-    fn dispatched(&mut self, now: Time, request: &Request) {
-        self.0.dispatched(now, request);
-    }
-
-    fn completed(&mut self, now: Time, request: &Request) {
-        self.0.completed(now, request);
-    }
-
-    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        self.0.may_merge(queued, new)
-    }
-
-    fn merge_key(&self, request: &Request) -> u64 {
-        self.0.merge_key(request)
-    }
-
-    fn partners(&self, request: &Request, front: bool) -> Partners {
-        self.0.partners(request, front)
-    }
-
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.0.merged(queued, extent, arrival);
-    }
-
-    fn fused(&mut self, kept: Tag, gone: Tag) {
-        self.0.fused(kept, gone);
-    }
-
-    fn overtake_max(&self) -> Option<usize> {
-        self.0.overtake_max()
-    }
-
-    fn queued(&self) -> usize {
-        self.0.queued()
-    }
-
-    fn drain(&mut self) -> Vec<Request> {
-        self.0.drain()
-    }
-}
+impl<S: Scheduler> Subject for Counted<S> {}
 
 /// Two of the same elevator, of which one is peeked at whenever there is an occasion.
 pub(crate) struct Twins<E> {
     peeked: E,
     unpeeked: E,
     head: Lba,
+    found: Option<Violation>,
 }
 
 impl<E: Elevator> Twins<E> {
@@ -91,6 +34,7 @@ impl<E: Elevator> Twins<E> {
             peeked,
             unpeeked,
             head: Lba::ZERO,
+            found: None,
         }
     }
 
@@ -100,52 +44,56 @@ impl<E: Elevator> Twins<E> {
             let again = self.peeked.peek(now, head);
             if head == self.head && again != first {
                 let what = format!("{first:?} and, on looking again, {again:?}");
-                return Err(Violation {
-                    rule: Rule::Peek,
-                    at: now,
-                    what,
-                });
+                return Err(wrong(now, what));
             }
         }
         Ok(first)
     }
+
+    fn take(&mut self, now: Time) -> Result<Option<Request>, Violation> {
+        let seen = self.peek(now)?.map(|candidate| candidate.request);
+        let taken = self.peeked.take(now, self.head);
+        let blind = self.unpeeked.take(now, self.head);
+        if seen != taken {
+            let what = format!("peek says {seen:?}, and taken is {taken:?}");
+            return Err(wrong(now, what));
+        }
+        if blind != taken {
+            let what = format!("taken is {taken:?}, and {blind:?} if nobody looked before");
+            return Err(wrong(now, what));
+        }
+        Ok(taken)
+    }
 }
 
-impl<E: Elevator> Subject for Twins<E> {
+fn wrong(at: Time, what: String) -> Violation {
+    Violation {
+        rule: Rule::Peek,
+        at,
+        what,
+    }
+}
+
+impl<E: Elevator> Scheduler for Twins<E> {
     fn insert(&mut self, now: Time, request: Request) {
         self.peeked.insert(now, request);
         self.unpeeked.insert(now, request);
         self.peeked.peek(now, self.head);
     }
 
-    fn dispatch(&mut self, now: Time) -> Result<Dispatch, Violation> {
-        let seen = self.peek(now)?.map(|candidate| candidate.request);
-        let taken = self.peeked.take(now, self.head);
-        let blind = self.unpeeked.take(now, self.head);
-        let wrong = match () {
-            () if seen != taken => Some(format!("peek says {seen:?}, and taken is {taken:?}")),
-            () if blind != taken => Some(format!(
-                "taken is {taken:?}, and {blind:?} if nobody looked before"
-            )),
-            () => None,
-        };
-        if let Some(what) = wrong {
-            return Err(Violation {
-                rule: Rule::Peek,
-                at: now,
-                what,
-            });
-        }
-        Ok(match taken {
-            Some(request) => {
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        match self.take(now) {
+            Ok(Some(request)) => {
                 self.head = request.extent.end();
                 Dispatch::Request(request)
             }
-            None => Dispatch::Empty,
-        })
+            Ok(None) => Dispatch::Empty,
+            Err(violation) => {
+                self.found = Some(violation);
+                Dispatch::Empty
+            }
+        }
     }
-
-    fn dispatched(&mut self, _: Time, _: &Request) {}
 
     fn completed(&mut self, now: Time, request: &Request) {
         self.peeked.completed(now, request);
@@ -191,6 +139,12 @@ impl<E: Elevator> Subject for Twins<E> {
     fn drain(&mut self) -> Vec<Request> {
         self.unpeeked.drain();
         self.peeked.drain()
+    }
+}
+
+impl<E: Elevator> Subject for Twins<E> {
+    fn found(&mut self) -> Option<Violation> {
+        self.found.take()
     }
 
     fn withdraw(&mut self, tag: Tag) -> Option<Request> {

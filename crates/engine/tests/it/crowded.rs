@@ -3,70 +3,22 @@
 use crate::world::arrival;
 use headtime_engine::{Arrival, Config, Engine, Event};
 use headtime_sched::{
-    Cfq, Clook, Deadline, DeadlineConfig, Dispatch, Noop, Op, Partners, Request, Scheduler,
-    ServiceCurve, Stream, StreamConfig, Tag, WorkConserving,
+    Cfq, Clook, Deadline, DeadlineConfig, Noop, Op, Scheduler, ServiceCurve, Stream, StreamConfig,
+    WorkConserving,
 };
-use headtime_units::{Extent, Nanos, Sectors, Time};
-use std::cell::Cell;
+use headtime_testkit::Counted;
+use headtime_units::{Nanos, Sectors, Time};
 use std::sync::Arc;
-
-/// Counts how often it is asked whether two requests may be merged.
-struct Asked<S>(S, Cell<u64>);
-
-impl<S: Scheduler> Scheduler for Asked<S> {
-    fn insert(&mut self, now: Time, request: Request) {
-        self.0.insert(now, request);
-    }
-
-    fn dispatch(&mut self, now: Time) -> Dispatch {
-        self.0.dispatch(now)
-    }
-
-    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        self.1.set(self.1.get() + 1);
-        self.0.may_merge(queued, new)
-    }
-
-    fn merge_key(&self, request: &Request) -> u64 {
-        self.0.merge_key(request)
-    }
-
-    fn partners(&self, request: &Request, front: bool) -> Partners {
-        self.0.partners(request, front)
-    }
-
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.0.merged(queued, extent, arrival);
-    }
-
-    fn fused(&mut self, kept: Tag, gone: Tag) {
-        self.0.fused(kept, gone);
-    }
-
-    fn overtake_max(&self) -> Option<usize> {
-        self.0.overtake_max()
-    }
-
-    fn queued(&self) -> usize {
-        self.0.queued()
-    }
-
-    fn drain(&mut self) -> Vec<Request> {
-        self.0.drain()
-    }
-}
 
 /// How often a scheduler is asked about each of so many requests, on average, and how many are queued
 /// in the end.
 fn asked<S: Scheduler>(scheduler: S, many: u64, new: impl Fn(u64) -> Arrival) -> (u64, usize) {
-    let mut engine = Engine::new(Config::default(), Asked(scheduler, Cell::new(0))).expect("valid");
+    let mut engine = Engine::new(Config::default(), Counted::new(scheduler)).expect("valid");
     for id in 0..many {
         engine.handle(Time::from_nanos(id), Event::Arrived(new(id)));
     }
-    (
-        engine.scheduler().1.get() / many,
-        engine.scheduler().queued(),
-    )
+    let scheduler = engine.scheduler();
+    (scheduler.asked() / many, scheduler.queued())
 }
 
 /// Reads of three blocks in a row: all of the first, all of the last, and then of the one between.

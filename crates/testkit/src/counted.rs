@@ -1,0 +1,90 @@
+//! A scheduler that is watched from outside.
+
+use headtime_sched::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
+use headtime_units::{Extent, Time};
+use std::cell::Cell;
+
+/// A scheduler as it is, with a count of how often it was asked whether two requests may be merged.
+#[derive(Debug)]
+pub struct Counted<S> {
+    scheduler: S,
+    asked: Cell<u64>,
+}
+
+impl<S> Counted<S> {
+    /// Nothing has been asked yet.
+    pub fn new(scheduler: S) -> Counted<S> {
+        Counted {
+            scheduler,
+            asked: Cell::new(0),
+        }
+    }
+
+    /// The calls of [`Scheduler::may_merge`] so far.
+    pub fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+}
+
+impl<S: Scheduler> Scheduler for Counted<S> {
+    fn insert(&mut self, now: Time, request: Request) {
+        self.scheduler.insert(now, request);
+    }
+
+    fn dispatch(&mut self, now: Time) -> Dispatch {
+        self.scheduler.dispatch(now)
+    }
+
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.scheduler.dispatch_forced(now)
+    }
+
+    fn dispatched(&mut self, now: Time, request: &Request) {
+        self.scheduler.dispatched(now, request);
+    }
+
+    fn completed(&mut self, now: Time, request: &Request) {
+        self.scheduler.completed(now, request);
+    }
+
+    fn foretold(&mut self, now: Time, request: &Foretold) {
+        self.scheduler.foretold(now, request);
+    }
+
+    fn may_merge(&self, queued: Tag, new: &Request) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.scheduler.may_merge(queued, new)
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.scheduler.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        self.scheduler.partners(request, front)
+    }
+
+    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+        self.scheduler.merged(queued, extent, arrival);
+    }
+
+    fn fused(&mut self, kept: Tag, gone: Tag) {
+        self.scheduler.fused(kept, gone);
+    }
+
+    fn overtake_max(&self) -> Option<usize> {
+        self.scheduler.overtake_max()
+    }
+
+    fn queued(&self) -> usize {
+        self.scheduler.queued()
+    }
+
+    fn drain(&mut self) -> Vec<Request> {
+        self.scheduler.drain()
+    }
+
+    fn waits(&self) -> WaitStats {
+        self.scheduler.waits()
+    }
+}
