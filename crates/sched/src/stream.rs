@@ -563,15 +563,16 @@ impl Foresight for Streams {
         if !self.parents.established(tail) {
             return None;
         }
-        let until = if tail.limit.is_some() {
-            tail.deadline
-        } else {
-            let service = self.parents.service(tail.end, next.extent.start);
-            if !self.parents.leaves_room(service) {
-                return None;
+        let (limit, until) = match tail.limit {
+            Some(limit) => (limit, tail.deadline),
+            None => {
+                let service = self.parents.service(tail.end, next.extent.start);
+                (service, now.saturating_add(FAR))
             }
-            now.saturating_add(FAR)
         };
+        if !self.parents.leaves_room(limit) {
+            return None;
+        }
         if let Some(trials) = &mut self.trials
             && until > now
         {

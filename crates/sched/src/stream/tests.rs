@@ -641,3 +641,21 @@ fn a_follower_that_the_elevator_would_choose_goes_before_a_child_that_came() {
     assert_eq!(sched.dispatch(at(1)), Dispatch::Request(follower));
     assert_eq!(sched.dispatch(at(1)), Dispatch::Request(child));
 }
+
+#[test]
+fn the_disk_is_not_held_up_to_the_time_expected_if_nothing_can_be_nearer() {
+    let config = StreamConfig {
+        threshold: 1,
+        wait_from: WaitFrom::Expected,
+        burst: false,
+        ..StreamConfig::DEFAULT
+    };
+    let mut world = noop(config);
+    world.depth = 2;
+    // 11 is where nothing can be nearer; behind it 2 is far.
+    world.arrive(
+        at(0),
+        &[read(10, 8, 0), read(11, 16, 0), read(2, 900_000, 0)],
+    );
+    assert_eq!(world.through(&[]), "10@0 11@0 1-11 2@11");
+}
