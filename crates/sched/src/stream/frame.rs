@@ -160,7 +160,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     /// Whether a request that was waited for may go ahead of what the elevator has.
     fn may_bypass(&self, now: Time) -> bool {
-        self.elevator.queued() == 0 || now < self.slice_end()
+        now < self.slice_end()
     }
 
     /// Whether a new request may become part of one that waits in the elevator, which it `continues`

@@ -659,3 +659,15 @@ fn the_disk_is_not_held_up_to_the_time_expected_if_nothing_can_be_nearer() {
     );
     assert_eq!(world.through(&[]), "10@0 11@0 1-11 2@11");
 }
+
+#[test]
+fn without_a_slice_it_is_its_elevator() {
+    let config = StreamConfig {
+        threshold: 1,
+        slice: Nanos::ZERO,
+        ..StreamConfig::DEFAULT
+    };
+    // 11 is the child of 10, and nothing is pending when it comes; 2 comes after it.
+    let arrivals = [(10, 500_000, 0), (11, 500_008, 3), (2, 0, 4)];
+    assert_eq!(noop(config).through(&arrivals), "10@0 11@10 2@11");
+}
