@@ -54,6 +54,8 @@ pub(crate) struct Dirty {
     most: usize,
     /// Sectors of the host in one of the medium.
     per: u64,
+    /// Most sectors of a pass.
+    size: u64,
 }
 
 impl Dirty {
@@ -68,6 +70,7 @@ impl Dirty {
             room: spec.write_room(),
             most: spec.destage_runs as usize,
             per,
+            size: u64::from(spec.segment_sectors),
         }
     }
 
@@ -181,12 +184,21 @@ impl Dirty {
         let mut stamp = self.stamp;
         let mut since = now;
         let mut known = None;
+        // The first and the last of the medium's sectors of which the rest has been read.
+        let (mut first, mut last) = (u64::MAX, None);
         // What is only beside it joins it as well.
         while let Some(run) = self
             .at_or_behind(start.saturating_sub(1))
             .filter(|run| run.start <= end && run.end >= start)
         {
             self.take(&run);
+            if run.completed {
+                first = first.min(run.start / self.per);
+                // Of a long one only the beginning.
+                if run.end - run.start <= self.size {
+                    last = last.max(Some((run.end - 1) / self.per));
+                }
+            }
             if run.start <= start {
                 known = Some(run.target);
             }
@@ -197,11 +209,14 @@ impl Dirty {
             }
         }
         self.stamp += u64::from(stamp == self.stamp);
+        let whole = |lba: u64| lba.is_multiple_of(self.per);
+        let has_first = whole(start) || first == start / self.per;
+        let has_last = whole(end) || last == Some((end - 1) / self.per);
         let run = Run {
             start,
             end,
             since,
-            completed: false,
+            completed: first < u64::MAX && has_first && has_last,
             target: known.unwrap_or_else(|| target(start)),
             stamp,
         };

@@ -296,6 +296,36 @@ fn partial_writes_that_touch_are_written_as_one() {
 
 /// What the sector lacks is read when the arm passes, and the write has its turn later.
 #[test]
+fn what_was_read_of_a_sector_for_a_run_is_there_for_what_joins_it() {
+    let profile = quiet("exos-x18");
+    let took = |joins: Option<(u64, u64)>| {
+        let mut drive = Drive::new(&profile, 0);
+        let first = run(&mut drive, Time::ZERO, command(1, Op::Write, 8_000_003, 2)).at;
+        // The arm is under way to read the rest.
+        let now = first + profile.cache.destage_delay + Nanos::from_micros(100);
+        if let Some((start, len)) = joins {
+            run(&mut drive, now, command(2, Op::Write, start, len));
+        }
+        let last = run(&mut drive, now + ms(1), command(3, Op::Flush, 0, 0));
+        (last.at - first, drive.turn())
+    };
+    let (alone, turn) = took(None);
+    for joins in [
+        (8_000_003, 2),
+        (8_000_004, 1),
+        (8_000_005, 2),
+        (8_000_001, 2),
+        (8_000_000, 8),
+        (8_000_005, 11),
+    ] {
+        let (with, _) = took(Some(joins));
+        assert!(with < alone + turn / 2, "{joins:?}: {with}, {alone} alone");
+    }
+    // The sector that it goes on into is another matter.
+    assert!(took(Some((8_000_005, 9))).0 > alone + turn / 2);
+}
+
+#[test]
 fn a_run_that_lacks_part_of_a_sector_lets_others_pass_while_that_comes_round() {
     let profile = quiet("exos-x18");
     let mut drive = Drive::new(&profile, 0);
