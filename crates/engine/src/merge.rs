@@ -1,6 +1,6 @@
 //! Which queued requests touch.
 
-use headtime_sched::{Class, LbaIndex, Op, Request, SortedMap, Tag};
+use headtime_sched::{Class, LbaTable, Op, Request, SortedMap, Tag};
 use headtime_units::{Extent, Lba, Sectors};
 
 /// The queued requests that may grow, by their two ends.
@@ -87,7 +87,7 @@ struct Place {
 /// them one by one.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    by_lba: LbaIndex,
+    by_lba: LbaTable,
     behind: SortedMap<Place, Tag>,
     /// The places of those behind the first of their address, by tag.
     places: Vec<Option<Place>>,

@@ -4,7 +4,7 @@
 //! become one request (they are too large together, or nothing merges), they are a *burst*: requests
 //! of one reader, each of which begins where the one before it ends.
 
-use crate::{LbaIndex, Op, Request, Tag};
+use crate::{LbaTable, Op, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba};
 
@@ -23,17 +23,16 @@ struct Link {
 pub(super) struct Bursts {
     /// By tag; `None` for those that are not queued.
     links: Vec<Option<Link>>,
-    /// Requests that no queued one continues, by their ends; an index for each kind, as one continues
+    /// Requests that no queued one continues, by their ends; a table for each kind, as one continues
     /// only its like.
-    ends: [LbaIndex; 4],
+    ends: [LbaTable; 4],
 }
 
 impl Bursts {
     /// The queued request that `new` continues, if none does yet.
     pub fn continued_by(&self, new: &Request) -> Option<Tag> {
         let start = new.extent.start;
-        let end = self.ends[new.op as usize].first_at_or_after(start)?;
-        (end.lba == start).then_some(end.tag)
+        self.ends[new.op as usize].first_at(start)
     }
 
     /// Adds a request that is queued now, and continues `before`.
@@ -110,7 +109,7 @@ impl Bursts {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.links.clear();
-        self.ends.iter_mut().for_each(LbaIndex::clear);
+        self.ends.iter_mut().for_each(LbaTable::clear);
     }
 
     fn link(&self, tag: Tag) -> Option<&Link> {
