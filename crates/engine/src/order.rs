@@ -180,18 +180,24 @@ impl Order {
         let Member {
             extent, changes, ..
         } = self.members[tag.index()];
-        if self.crowd_with(extent) || self.crowd.conflicts(extent, changes) {
-            return self.enter_crowd(tag, true);
+        let members = &self.members;
+        let clear = |before: Option<(Lba, Tag)>, after: Option<(Lba, Tag)>| {
+            let behind =
+                |(_, other): (Lba, Tag)| members[other.index()].extent.end() <= extent.start;
+            before.is_none_or(behind) && after.is_none_or(|(start, _)| extent.end() <= start)
+        };
+        if !self.crowd.conflicts(extent, changes)
+            && self.apart.insert_between(extent.start, tag, clear)
+        {
+            self.members[tag.index()].place = Place::Apart;
+            return true;
         }
-        self.apart.insert(extent.start, tag);
-        self.members[tag.index()].place = Place::Apart;
-        true
+        self.crowd_with(extent);
+        self.enter_crowd(tag, true)
     }
 
-    /// Moves those that overlap `extent` and no other so far into the crowd, and says whether there
-    /// were any.
-    fn crowd_with(&mut self, extent: Extent) -> bool {
-        let mut any = false;
+    /// Moves those that overlap `extent` and no other so far into the crowd.
+    fn crowd_with(&mut self, extent: Extent) {
         // The last that begins before its end; they do not overlap each other, so the one before that
         // ends earlier.
         while let Some((start, other)) = self.apart.last_before(&extent.end())
@@ -202,9 +208,7 @@ impl Order {
             self.apart.remove(&start);
             // Whoever is apart waits for nobody.
             self.enter_crowd(other, false);
-            any = true;
         }
-        any
     }
 
     fn enter_crowd(&mut self, tag: Tag, waits: bool) -> bool {

@@ -102,6 +102,24 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
+    /// Adds an entry if there is none of this key and `allow` says yes to its neighbours, the last that
+    /// is lower and the first that is higher. Says whether it did.
+    pub fn insert_between(
+        &mut self,
+        key: K,
+        value: V,
+        allow: impl FnOnce(Option<(K, V)>, Option<(K, V)>) -> bool,
+    ) -> bool {
+        let Err(place) = self.find(&key) else {
+            return false;
+        };
+        let may = allow(self.before(place), self.from(place));
+        if may {
+            self.insert_at(place, key, value);
+        }
+        may
+    }
+
     /// The value of this key.
     pub fn get(&self, key: &K) -> Option<V> {
         let place = self.find(key).ok()?;
@@ -132,12 +150,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// The last entry whose key is lower than `key`.
     pub fn last_before(&self, key: &K) -> Option<(K, V)> {
-        let Place { run, slot } = self.find(key).unwrap_or_else(|place| place);
-        match slot.checked_sub(1) {
-            Some(slot) => self.run(run)?.get(slot as usize),
-            None => self.run(run.checked_sub(1)?)?.last(),
-        }
-        .copied()
+        self.before(self.find(key).unwrap_or_else(|place| place))
     }
 
     /// All entries in order.
@@ -151,9 +164,16 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     /// Where the entry of this key is, or else where it would be.
     #[inline]
     pub(crate) fn find(&self, key: &K) -> Result<Place, Place> {
-        let run = self.run_of(key);
-        let Some(entries) = self.run(run) else {
-            return Err(Place { run, slot: 0 });
+        let (run, entries) = match &self.chunks[..] {
+            // The commonest case: as many as fit into one chunk, or none.
+            [only] => (0, only),
+            _ => {
+                let run = self.run_of(key);
+                let Some(entries) = self.run(run) else {
+                    return Err(Place { run, slot: 0 });
+                };
+                (run, entries)
+            }
         };
         let slot = entries.partition_point(|(other, _)| other < key);
         let place = Place {
@@ -189,6 +209,15 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     fn from(&self, place: Place) -> Option<(K, V)> {
         let here = self.run(place.run)?.get(place.slot as usize);
         here.or_else(|| self.run(place.run + 1)?.first()).copied()
+    }
+
+    /// The last entry before this place.
+    fn before(&self, Place { run, slot }: Place) -> Option<(K, V)> {
+        match slot.checked_sub(1) {
+            Some(slot) => self.run(run)?.get(slot as usize),
+            None => self.run(run.checked_sub(1)?)?.last(),
+        }
+        .copied()
     }
 
     /// The entry that follows the one at this place.
