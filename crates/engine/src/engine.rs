@@ -218,6 +218,8 @@ pub struct Stats {
 pub struct Engine<S = Box<dyn Scheduler>> {
     config: Config,
     scheduler: S,
+    /// How many requests it has, as it says itself.
+    queued: usize,
     slots: Slots,
     order: Order,
     touching: Touching,
@@ -256,6 +258,7 @@ impl<S: Scheduler> Engine<S> {
         Ok(Engine {
             config,
             scheduler,
+            queued: 0,
             slots: Slots::default(),
             order: Order::default(),
             touching: Touching::default(),
@@ -319,13 +322,14 @@ impl<S: Scheduler> Engine<S> {
         if !self.ask || !may_take || self.plugged_until.is_some() {
             return None;
         }
-        let several = self.scheduler.queued() > 1;
+        let several = self.queued > 1;
         let next = match self.behind_flush.is_empty() {
             true => self.scheduler.dispatch(now),
             false => self.scheduler.dispatch_forced(now),
         };
         match next {
             Dispatch::Request(request) => {
+                self.queued -= 1;
                 self.idle_until = None;
                 self.stats.chosen += u64::from(several);
                 self.stats.overtaken += u64::from(request.arrival < self.youngest);
@@ -358,7 +362,7 @@ impl<S: Scheduler> Engine<S> {
                 self.ask = false;
             }
             Dispatch::Empty => {
-                debug_assert_eq!(self.scheduler.queued(), 0);
+                debug_assert_eq!(self.queued, 0);
                 self.idle_until = None;
                 self.ask = false;
             }
@@ -381,7 +385,8 @@ impl<S: Scheduler> Engine<S> {
 
     /// Requests that are not in the drive: with the scheduler, committed, or held back.
     pub fn waiting(&self) -> usize {
-        self.scheduler.queued()
+        debug_assert_eq!(self.queued, self.scheduler.queued());
+        self.queued
             + usize::from(self.committed.is_some())
             + self.order.held()
             + self.behind_flush.len()
@@ -390,7 +395,7 @@ impl<S: Scheduler> Engine<S> {
     /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
     pub fn backlog(&self) -> Backlog {
         let room = self.in_flight < self.config.depth;
-        let queued = self.scheduler.queued() > 0 || self.committed.is_some();
+        let queued = self.queued > 0 || self.committed.is_some();
         match (queued, self.idle_until.is_some() && room) {
             (true, true) => Backlog::Chosen,
             (true, false) if self.plugged_until.is_none() => Backlog::Busy,
@@ -535,9 +540,10 @@ impl<S: Scheduler> Engine<S> {
             self.touching
                 .insert(&request, || scheduler.merge_key(&request));
         }
-        let empty = self.scheduler.queued() == 0 && self.committed.is_none();
+        let empty = self.queued == 0 && self.committed.is_none();
         self.scheduler.insert(now, request);
-        let queued = self.scheduler.queued() as u64;
+        self.queued += 1;
+        let queued = self.queued as u64;
         self.stats.queued_max = self.stats.queued_max.max(queued);
         if let Some(plug) = self.config.plug {
             if empty {
@@ -587,6 +593,7 @@ impl<S: Scheduler> Engine<S> {
         let (extent, scheduler) = (grown.extent, &self.scheduler);
         self.touching.insert(&grown, || scheduler.merge_key(&grown));
         if let Some(gone) = fused {
+            self.queued -= 1;
             self.scheduler.fused(kept, gone);
         }
         self.scheduler.merged(kept, extent, grown.arrival);
