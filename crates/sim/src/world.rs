@@ -249,6 +249,13 @@ struct World<'a> {
     waits: WaitStats,
 }
 
+/// When the two who ask most often are to be asked next.
+#[derive(Clone, Copy)]
+struct Due {
+    drive: Option<Time>,
+    source: Option<Time>,
+}
+
 impl<'a> World<'a> {
     fn new(setup: Setup<'a>) -> Result<World<'a>, RunError> {
         let mut drive = setup.drive;
@@ -289,7 +296,11 @@ impl<'a> World<'a> {
     }
 
     fn run(mut self) -> Result<Report, RunError> {
-        while let Some(next) = self.next().filter(|next| *next <= self.stop) {
+        loop {
+            let mut due = self.due();
+            let Some(next) = self.next(due).filter(|next| *next <= self.stop) else {
+                break;
+            };
             if next > Time::LATEST {
                 return Err(RunError::TooLate { at: self.now });
             }
@@ -300,8 +311,9 @@ impl<'a> World<'a> {
             }
             if self.warm_head_time.is_none() && self.now >= self.warm {
                 self.warm_head_time = Some(self.drive.head_time(self.warm));
+                due = self.due();
             }
-            self.step()?;
+            self.step(due)?;
         }
         let stats = *self.engine.stats();
         let mut waits = self.waits;
@@ -342,9 +354,16 @@ impl<'a> World<'a> {
         })
     }
 
+    fn due(&self) -> Due {
+        Due {
+            drive: self.drive.next_event(),
+            source: self.source.next_arrival(),
+        }
+    }
+
     /// When the next thing happens, if anything does.
-    fn next(&self) -> Option<Time> {
-        let mut next = self.drive.next_event().unwrap_or(Time::NEVER);
+    fn next(&self, due: Due) -> Option<Time> {
+        let mut next = due.drive.unwrap_or(Time::NEVER);
         for at in [
             self.engine.next_wakeup(),
             self.faults.front().map(|(at, _)| *at),
@@ -353,14 +372,14 @@ impl<'a> World<'a> {
         ] {
             next = next.min(at.unwrap_or(Time::NEVER));
         }
-        match self.source.next_arrival() {
+        match due.source {
             // Whoever thinks for so long that it leaves 64 bits has not ended.
             Some(at) => Some(next.min(at)),
             None => Some(next).filter(|next| *next < Time::NEVER),
         }
     }
 
-    fn step(&mut self) -> Result<(), RunError> {
+    fn step(&mut self, due: Due) -> Result<(), RunError> {
         let now = self.now;
         self.events += 1;
         if self.events.is_multiple_of(PROGRESS_EVENTS)
@@ -384,7 +403,7 @@ impl<'a> World<'a> {
             }
             return self.commands();
         }
-        let event = if self.drive.next_event().is_some_and(|at| at <= now) {
+        let event = if due.drive.is_some_and(|at| at <= now) {
             match self.drive.poll(now) {
                 Some(done) => {
                     let outcome = match done.result {
@@ -410,7 +429,7 @@ impl<'a> World<'a> {
                 tag,
                 outcome: Outcome::TimedOut,
             }
-        } else if self.source.next_arrival().is_some_and(|at| at <= now) {
+        } else if due.source.is_some_and(|at| at <= now) {
             match self.source.poll(now) {
                 Some(new) => Event::Arrived(self.arrival(&new)?),
                 None if self.source.unplug() => Event::Unplugged,
@@ -440,11 +459,17 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Passes on what has become certain.
+    /// Passes on what has become certain, to a scheduler that is told of it.
+    #[inline]
     fn foretell(&mut self) -> Result<(), RunError> {
-        while self.tell_ahead
-            && let Some(request) = self.source.foretell()
-        {
+        match self.tell_ahead {
+            true => self.foretell_all(),
+            false => Ok(()),
+        }
+    }
+
+    fn foretell_all(&mut self) -> Result<(), RunError> {
+        while let Some(request) = self.source.foretell() {
             // No run goes so far, and no log could be read that had it.
             if request.at <= Time::LATEST {
                 self.handle(Event::Foretold(request))?;
