@@ -5,9 +5,11 @@
 //!
 //! What is not here: policies, the disk model, files, printing.
 
+mod distribution;
 pub mod fuzz;
 mod measure;
 mod world;
 
-pub use measure::{Distribution, Got, Measured, PerOrigin};
+pub use distribution::Distribution;
+pub use measure::{Got, Measured, PerOrigin};
 pub use world::{Report, RunError, Setup, Swap, Watch, run};

@@ -1,99 +1,10 @@
 //! What is measured of the requests of a run.
 
-use hdrhistogram::Histogram;
+use crate::distribution::Distribution;
 use headtime_engine::{Finished, Outcome};
 use headtime_sched::{Op, Origin, Request};
 use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
-
-/// A distribution of spans of time.
-///
-/// Mean, least and most are exact; percentiles are those of a histogram with three significant
-/// digits (HdrHistogram) over steps of 100 ns.
-#[derive(Clone, Debug)]
-pub struct Distribution {
-    histogram: Histogram<u64>,
-    sum: u128,
-    least: Nanos,
-    most: Nanos,
-}
-
-/// The histogram's step: far below what a disk's response times can tell apart, and coarse enough
-/// for a compact histogram.
-const STEP: Nanos = Nanos::from_nanos(100);
-
-impl Distribution {
-    fn new(digits: u8) -> Distribution {
-        let histogram = Histogram::new(digits).expect("0 to 5 significant digits are allowed");
-        Distribution {
-            histogram,
-            sum: 0,
-            least: Nanos::MAX,
-            most: Nanos::ZERO,
-        }
-    }
-
-    fn record(&mut self, span: Nanos) {
-        // The histogram resizes itself; a span of 64 bits in steps fits always.
-        self.histogram
-            .record(span.as_nanos() / STEP.as_nanos())
-            .expect("a histogram that resizes takes any value");
-        self.sum += u128::from(span.as_nanos());
-        self.least = self.least.min(span);
-        self.most = self.most.max(span);
-    }
-
-    /// How many spans were recorded.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// Adds what another distribution has recorded.
-    pub fn add(&mut self, other: &Distribution) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("a histogram that resizes takes any other");
-        self.sum += other.sum;
-        self.least = self.least.min(other.least);
-        self.most = self.most.max(other.most);
-    }
-
-    /// The mean in milliseconds; zero if there is nothing.
-    pub fn mean_ms(&self) -> f64 {
-        match self.count() {
-            0 => 0.0,
-            count => self.sum as f64 / count as f64 / 1e6,
-        }
-    }
-
-    /// The longest span; zero if there is none.
-    pub fn max(&self) -> Nanos {
-        self.most
-    }
-
-    /// The span that `percent` of all do not exceed, in milliseconds.
-    pub fn percentile_ms(&self, percent: f64) -> f64 {
-        let steps = self.histogram.value_at_percentile(percent);
-        Nanos::from_nanos(steps * STEP.as_nanos())
-            .min(self.most)
-            .as_millis_f64()
-    }
-
-    /// The distribution as points: a span in milliseconds, and the share of all that do not exceed
-    /// it, 0 to 1.
-    pub fn cumulative(&self) -> Vec<(f64, f64)> {
-        let count = self.count() as f64;
-        let mut below = 0;
-        self.histogram
-            .iter_recorded()
-            .map(|bucket| {
-                below += bucket.count_since_last_iteration();
-                let steps = bucket.value_iterated_to();
-                (steps as f64 * STEP.as_millis_f64(), below as f64 / count)
-            })
-            .collect()
-    }
-}
 
 /// The requests of one kind that finished.
 #[derive(Clone, Debug)]
@@ -220,8 +131,12 @@ pub struct Measured {
     pub oldest_unfinished: Nanos,
     sector_bytes: u32,
     index: BTreeMap<Origin, usize>,
-    latest: usize,
+    /// The origin that was last found, of those whose numbers end alike.
+    recent: Box<[u32; RECENT]>,
 }
+
+/// How many origins are found without a search; a power of two.
+const RECENT: usize = 256;
 
 impl Measured {
     pub(crate) fn new(from: Time, sector_bytes: u32) -> Measured {
@@ -241,7 +156,7 @@ impl Measured {
             oldest_unfinished: Nanos::ZERO,
             sector_bytes,
             index: BTreeMap::new(),
-            latest: 0,
+            recent: Box::new([0; RECENT]),
         }
     }
 
@@ -290,15 +205,19 @@ impl Measured {
     }
 
     fn origin(&mut self, origin: Origin, arrived: Time) -> &mut PerOrigin {
-        // Runs of requests of one origin are common, and one origin alone is the commonest case.
-        if self
-            .origins
-            .get(self.latest)
-            .is_none_or(|latest| latest.origin != origin)
-        {
+        let Origin {
+            process,
+            program,
+            export,
+        } = origin;
+        let ending = process ^ u32::from(program) << 3 ^ u32::from(export) << 5;
+        let recent = &mut self.recent[ending as usize % RECENT];
+        let known = self.origins.get(*recent as usize);
+        if known.is_none_or(|known| known.origin != origin) {
             let next = self.origins.len();
-            self.latest = *self.index.entry(origin).or_insert(next);
-            if self.latest == next {
+            let found = *self.index.entry(origin).or_insert(next);
+            *recent = found as u32;
+            if found == next {
                 self.origins.push(PerOrigin {
                     origin,
                     reads: None,
@@ -312,7 +231,7 @@ impl Measured {
                 });
             }
         }
-        &mut self.origins[self.latest]
+        &mut self.origins[*recent as usize]
     }
 
     /// Ends the measurement at `until`, with these requests unfinished.
