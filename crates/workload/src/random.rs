@@ -50,11 +50,12 @@ impl Random {
     pub fn below(&mut self, count: u64) -> u64 {
         assert!(count > 0, "no value lies below zero");
         // Multiply and keep the high half; the few low halves that would favour some values are
-        // drawn again (Lemire, ACM TOMACS 29(1), 2019).
-        let reject = count.wrapping_neg() % count;
+        // drawn again (Lemire, ACM TOMACS 29(1), 2019). How many they are is worked out when it matters:
+        // it is less than the count.
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(count);
-            if product as u64 >= reject {
+            let low = product as u64;
+            if low >= count || low >= count.wrapping_neg() % count {
                 return (product >> 64) as u64;
             }
         }
