@@ -293,6 +293,20 @@ impl Layout {
         }
     }
 
+    /// The run of all addresses of the track of `lba`, if every slot has one and nothing of the zone is
+    /// slipped or moved; quicker to find than [`Layout::track_extent_of`]. `None` says nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the address lies past the end.
+    pub fn whole_track(&self, lba: Lba) -> Option<Run> {
+        let address = self.address(lba);
+        match &self.map {
+            Map::Zones(zones) => zones.of(address).whole_track(address),
+            Map::Tracks(_) => None,
+        }
+    }
+
     /// The addresses that belong to the track of `lba` in their order, remapped ones included
     /// although their data is elsewhere: what reading ahead "to the end of the track" means.
     ///

@@ -26,7 +26,7 @@ impl Divider {
     pub(super) fn divide(&self, number: u64) -> (u64, u64) {
         debug_assert!(number < 1 << 44);
         let quotient = if self.by < 1 << 19 {
-            (((u128::from(number) + 1) * u128::from(self.reciprocal)) >> 64) as u64
+            ((u128::from(number + 1) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             number / self.by
         };

@@ -51,6 +51,8 @@ pub(super) struct ZoneMap {
     slips: Vec<Slip>,
     /// The places of all slips, also of those that no address passes.
     bad: Vec<u64>,
+    /// Addresses are in consecutive places throughout.
+    is_plain: bool,
     /// From, to; ascending.
     remaps: Vec<(u64, u64)>,
     /// To, from; ascending.
@@ -111,6 +113,8 @@ struct Skews {
     track: Turned,
     cylinder: Turned,
     group: Turned,
+    /// Any of them is in sectors, and not a whole number of turns.
+    any_sectors: bool,
     /// Any of them is a part of a turn.
     any_turns: bool,
 }
@@ -226,6 +230,9 @@ impl ZoneMap {
         let rest = (zone.cylinders() % group).max(1);
         let cylinder_skew = zone.cylinder_skew;
         let turned = |skew| Turned::new(skew, per_track);
+        let (offset, track) = (turned(zone.offset), turned(zone.track_skew));
+        let cylinder = turned(cylinder_skew);
+        let group_skew = turned(zone.group_skew.unwrap_or(cylinder_skew));
         let mut map = ZoneMap {
             first,
             end: first + capacity(spec, zone),
@@ -245,6 +252,7 @@ impl ZoneMap {
                 rest,
                 by_rest: Divider::new(u64::from(rest)),
             },
+            is_plain: areas.is_none() && zone.slips.is_empty() && zone.remaps.is_empty(),
             areas,
             in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
             slips_turn: slips_turn.map(Divider::new),
@@ -253,10 +261,13 @@ impl ZoneMap {
             remaps: zone.remaps.clone(),
             remapped: zone.remaps.iter().map(|&(from, to)| (to, from)).collect(),
             skews: Skews {
-                offset: turned(zone.offset),
-                track: turned(zone.track_skew),
-                cylinder: turned(cylinder_skew),
-                group: turned(zone.group_skew.unwrap_or(cylinder_skew)),
+                offset,
+                track,
+                cylinder,
+                group: group_skew,
+                any_sectors: [offset, track, cylinder, group_skew]
+                    .iter()
+                    .any(|skew| skew.sectors > 0),
                 any_turns: [
                     Some(zone.offset),
                     Some(zone.track_skew),
@@ -471,6 +482,9 @@ impl ZoneMap {
     /// Place and length of the run of addresses that begins at `address`, tracks apart.
     fn place(&self, address: u64) -> (u64, u64) {
         let number = address - self.first + self.reserved;
+        if self.is_plain {
+            return (number, u64::MAX);
+        }
         let (mut place, mut room) = if self.in_tracks {
             let (track, slot) = self.by_track.divide(number);
             let (mut track, _) = self.place_of_number(track);
@@ -521,6 +535,18 @@ impl ZoneMap {
             zero,
             step: self.step,
         }
+    }
+
+    /// The run of all slots of a track, if each has an address and they are where they would be in a zone
+    /// without spares among them.
+    pub(super) fn whole_track(&self, address: u64) -> Option<Run> {
+        if !self.is_plain {
+            return None;
+        }
+        let number = address - self.first + self.reserved;
+        let first = address.checked_sub(self.by_track.divide(number).1)?;
+        let whole = first >= self.first && self.end - first >= u64::from(self.per_track);
+        whole.then(|| self.run(first))
     }
 
     /// Whether addresses run from the last head to the first on a cylinder, counted from the zone's
@@ -622,16 +648,10 @@ impl ZoneMap {
     /// Where slot 0 of a track begins: sectors from the track's zero, and the angle of that.
     fn zero(&self, ordinal: u64, circle: &Circle) -> (u32, Angle) {
         let skews = &self.skews;
-        let mut sectors = skews.offset.sectors
-            + circle.switches * skews.track.sectors
-            + circle.steps * skews.cylinder.sectors
-            + circle.group_steps * skews.group.sectors;
-        if let Some(unit) = &self.slips_turn {
-            let (_, within) = unit.divide(ordinal * u64::from(self.per_track));
-            let place = ordinal * u64::from(self.per_track) - within;
-            sectors += self.bad.partition_point(|&bad| bad < place) as u64;
+        let mut index = 0;
+        if skews.any_sectors || self.slips_turn.is_some() {
+            index = self.zero_index(ordinal, circle);
         }
-        let index = self.by_track.divide(sectors).1 as u32;
         if !skews.any_turns {
             return (index, Angle::ZERO);
         }
@@ -642,6 +662,21 @@ impl ZoneMap {
             .wrapping_add(circle.steps.wrapping_mul(skews.cylinder.turns))
             .wrapping_add(circle.group_steps.wrapping_mul(skews.group.turns));
         (index, Angle::from_bits((turns >> 32) as u32))
+    }
+
+    /// Sectors from a track's zero to its slot 0.
+    fn zero_index(&self, ordinal: u64, circle: &Circle) -> u32 {
+        let skews = &self.skews;
+        let mut sectors = skews.offset.sectors
+            + circle.switches * skews.track.sectors
+            + circle.steps * skews.cylinder.sectors
+            + circle.group_steps * skews.group.sectors;
+        if let Some(unit) = &self.slips_turn {
+            let (_, within) = unit.divide(ordinal * u64::from(self.per_track));
+            let place = ordinal * u64::from(self.per_track) - within;
+            sectors += self.bad.partition_point(|&bad| bad < place) as u64;
+        }
+        self.by_track.divide(sectors).1 as u32
     }
 
     pub(super) fn angle(&self, track: Track, slot: u32) -> Angle {
