@@ -75,6 +75,14 @@ pub struct Axis {
     pub base: usize,
 }
 
+/// The line of the file in which something stands; behind all lines if it stands in none.
+fn line_of(place: &Place) -> usize {
+    match place {
+        Place::Line(_, line) => *line,
+        Place::Option(_) | Place::BuiltIn => usize::MAX,
+    }
+}
+
 impl Axis {
     /// Its name in messages and pictures: its first key.
     pub fn name(&self) -> &str {
@@ -111,10 +119,7 @@ impl Axis {
 
     /// The first of its lines, and its first key.
     fn line(&self) -> (usize, String) {
-        let lines = self.places.iter().map(|place| match place {
-            Place::Line(_, line) => *line,
-            Place::Option(_) | Place::BuiltIn => usize::MAX,
-        });
+        let lines = self.places.iter().map(line_of);
         (lines.min().unwrap_or(usize::MAX), self.keys[0].clone())
     }
 
@@ -272,6 +277,9 @@ mod tests {
             names(EACH),
             ["engine.depth", "seed", "run.repeats", "drive.firmware"]
         );
+        let sweep = "[[sweep.together]]\nworkload.processes = [1, 2]\nengine.depth = [1, 2]";
+        let sweep = take(&format!("seed = 1\n{sweep}")).unwrap().unwrap();
+        assert_eq!(sweep.axes[0].keys, ["workload.processes", "engine.depth"]);
     }
 
     proptest! {

@@ -128,7 +128,7 @@ impl Drawing {
                 if each {
                     at_base(&mut all, &mut shown, &roles);
                 }
-                vec![crossed(&all, &shown, roles)]
+                crossed(&all, &shown, roles)
             }
         };
         let series = parts.iter().map(|part| part.series.len()).max();
@@ -421,8 +421,9 @@ fn names(all: &[Dimension], of: &[usize]) -> String {
     names.join(", ")
 }
 
-/// Every combination: what has no place yet is given one.
-fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Part {
+/// Every combination: what has no place yet is given one. Where drives have rows, each has a scale of its
+/// own: they differ by more than what is compared on them.
+fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec<Part> {
     let [mut x, mut series, mut panel, mut rows] = roles;
     let taken = roles.into_iter().flatten();
     let taken: Vec<usize> = taken.collect();
@@ -461,14 +462,31 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Par
         let best = most(&free, &|_| true);
         rows = take(&mut free, best);
     }
+    // What is left has rows of its own too.
+    let of_rows = rows.into_iter().chain(free);
+    let (drives, rows) = of_rows.partition(|at| all[*at].is_called("drive"));
     let roles = Roles {
         x,
         series: series.into_iter().collect(),
         panels: panel.into_iter().collect(),
-        // What is left has rows of its own too.
-        rows: rows.into_iter().chain(free).collect(),
+        rows,
     };
-    roles.part(String::new(), all, shown)
+    let apart = apart(all, &drives, shown).into_iter();
+    let parts = apart.map(|(name, own)| roles.part(name, all, &own));
+    parts.collect()
+}
+
+/// The combinations of each value of some dimensions, with the name of the value; all of them, without a
+/// name, if there is no dimension.
+fn apart(all: &[Dimension], of: &[usize], shown: &[usize]) -> Vec<(String, Vec<usize>)> {
+    let (groups, in_group) = together(all, of, shown);
+    let groups = groups.iter().enumerate().map(|(group, values)| {
+        let own = shown.iter().zip(&in_group);
+        let own = own.filter(|(_, place)| **place == group);
+        let own = own.map(|(number, _)| *number).collect();
+        (titles(all, of, values), own)
+    });
+    groups.collect()
 }
 
 /// What is along the axis, and what has lines, charts and rows of its own.
@@ -533,14 +551,37 @@ fn wrapped(name: String, spots: Vec<Spot>) -> Vec<Line> {
     .collect()
 }
 
-/// Each key alone: a chart for each, and one for each pair.
+/// Each key alone: a chart for each, and one for each pair. What the scenario's own lists cross beside
+/// its schedulers has charts of its own, of a scale of their own: drives differ by more than schedulers do.
 fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Part> {
-    let of_lists: Vec<usize> = (0..all.len())
-        .filter(|at| all[*at].base.is_none())
-        .collect();
+    let of_lists = |at: &usize| all[*at].base.is_none();
+    let of_lists: Vec<usize> = (0..all.len()).filter(of_lists).collect();
+    let is_scheduler = |at: &usize| all[*at].is_called("scheduler");
+    let (series, apart): (Vec<usize>, Vec<usize>) = match of_lists.iter().any(is_scheduler) {
+        true => of_lists.iter().partition(|at| is_scheduler(at)),
+        false => (of_lists, Vec::new()),
+    };
+    let groups = self::apart(all, &apart, shown).into_iter();
+    let parts = groups.flat_map(|(name, own)| alone_of(plan, all, &own, &series, &name));
+    parts.collect()
+}
+
+/// The charts of some combinations, which `name` tells from the others, with a line for each value of
+/// `series`.
+fn alone_of(
+    plan: &Plan,
+    all: &[Dimension],
+    shown: &[usize],
+    series: &[usize],
+    name: &str,
+) -> Vec<Part> {
     let swept: Vec<usize> = (0..all.len())
         .filter(|at| all[*at].base.is_some())
         .collect();
+    let headed = |heading: String| match name {
+        "" => heading,
+        name => format!("{name}, {heading}"),
+    };
     // What others than these are is as in the scenario.
     let around = |own: &[usize]| -> Vec<usize> {
         let at_base = |number: &&usize| {
@@ -560,22 +601,22 @@ fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Part> {
             .collect(),
     };
     let mut parts = Vec::new();
-    let (values, _) = together(all, &of_lists, shown);
+    let (values, _) = together(all, series, shown);
     let spots = swept.iter().map(|&x| {
         let own = around(&[x]);
         let in_series: Vec<usize> = own
             .iter()
             .map(|number| {
-                let value: Vec<usize> = of_lists.iter().map(|&at| all[at].of[*number]).collect();
+                let value: Vec<usize> = series.iter().map(|&at| all[at].of[*number]).collect();
                 values.iter().position(|other| *other == value).unwrap_or(0)
             })
             .collect();
         chart(String::new(), x, &own, &in_series)
     });
     parts.push(Part {
-        heading: "each key alone".to_owned(),
-        of_series: names(all, &of_lists),
-        series: series_names(all, &of_lists, &values),
+        heading: headed("each key alone".to_owned()),
+        of_series: names(all, series),
+        series: series_names(all, series, &values),
         rows: wrapped(String::new(), spots.collect()),
     });
     for [one, other] in &plan.sweep.pairs {
@@ -592,12 +633,12 @@ fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Part> {
             _ => (one, other),
         };
         let own = around(&[x, beside]);
-        let heading = format!("{} with {}", all[x].name, all[beside].name);
+        let heading = headed(format!("{} with {}", all[x].name, all[beside].name));
         // Lines for what the scenario compares, if it does, and else for the other key.
-        let side_by_side = !of_lists.is_empty() && all[beside].values.len() <= ACROSS_MAX;
+        let side_by_side = !series.is_empty() && all[beside].values.len() <= ACROSS_MAX;
         let (panel_of, series_of) = match side_by_side {
-            true => (vec![beside], of_lists.clone()),
-            false => (Vec::new(), [&[beside][..], &of_lists[..]].concat()),
+            true => (vec![beside], series.to_vec()),
+            false => (Vec::new(), [&[beside][..], series].concat()),
         };
         let roles = Roles {
             x: Some(x),

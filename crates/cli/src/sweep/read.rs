@@ -1,6 +1,6 @@
 //! What a scenario says of a sweep: `[sweep]`, and `--vary`.
 
-use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep};
+use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, line_of};
 use crate::columns;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value, items};
@@ -47,10 +47,12 @@ pub(super) fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, 
             .map_err(within)?
             .unwrap_or_default()
         {
-            let keys = leaves(section.table());
+            let mut keys = leaves(section.table());
             if keys.is_empty() {
                 return Err(error(section.place(), "sweep.together", "names no key"));
             }
+            // The first of the file names them all.
+            keys.sort_by_key(|(_, node)| line_of(&node.place));
             axes.push(axis(keys)?);
         }
         // In the order of the file, which a table does not keep.

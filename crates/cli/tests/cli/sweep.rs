@@ -515,6 +515,24 @@ fn pictures_show_what_was_asked_for() {
             ">engine.merge<",
         ],
     );
+    // Drives that the scenario itself crosses have charts apart, lines are the schedulers.
+    let both = "drive.profile=atlas10k,cheetah9lp";
+    let picture = draw(&["--set", "sweep.mode=each", "--set", both]);
+    let said = [
+        ">throughput (MB/s), drive atlas10k, each key alone<",
+        ">throughput (MB/s), drive cheetah9lp, each key alone<",
+        ">by scheduler<",
+        ">noop<",
+    ];
+    has(&picture, &said);
+    assert!(!picture.contains(">noop, "));
+    let rows = ["--x", "depth", "--panel", "size", "--rows", "drive"];
+    let picture = draw(&[&["--set", both][..], &rows].concat());
+    let said = [
+        ">throughput (MB/s), drive atlas10k<",
+        ">throughput (MB/s), drive cheetah9lp<",
+    ];
+    has(&picture, &said);
     // Schedulers alone are bars.
     let path = directory.join("bars.svg");
     let path = path.to_str().unwrap();
