@@ -72,8 +72,9 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     idea: "what the head reaches soonest",
     bound: "none: can starve; with age_weight W, none that came longest positioning / W later passes",
     source: "Seltzer, Chen, Ousterhout, USENIX 1990; Jacobson, Wilkes, HPL-CSP-91-7",
-    avoid: "there is no accurate profile of the drive, or, with age_weight 0, anybody waits for \
-            distant requests",
+    avoid: "there is no accurate profile of the drive, the drive holds several commands (it predicts \
+            for the head as it is now, and the head is elsewhere when the request's turn comes), or, \
+            with age_weight 0, anybody waits for distant requests",
     options: &[OptionInfo::weight(
         "age_weight",
         Millionths::ZERO,
