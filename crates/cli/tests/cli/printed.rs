@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Commands that are not run, by what they contain, and why. Each must be printed somewhere.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 10] = [
     (
         "headtime serve disk.toml &",
         "serves until it is stopped; tests/serve.rs does that",
@@ -38,6 +38,10 @@ const NOT_RUN: [(&str, &str); 9] = [
     (
         "headtime sim run experiments/efs-iops.toml",
         "a minute in a debug build; .ci/run makes the figure of it",
+    ),
+    (
+        "headtime sweep experiments/sweep-",
+        "minutes in a debug build; sweeps_shipped.rs runs a part of each",
     ),
     (
         "headtime drive curve mine.toml --samples 2000",
