@@ -22,7 +22,8 @@ pub(crate) struct Run {
     pub end: u64,
     /// When the oldest of them came.
     pub since: Time,
-    /// What the run does not have of the medium's sectors at its ends has been read.
+    /// What the run does not have of the medium's sectors at its ends has been read; of a run that is
+    /// longer than a pass, at its beginning.
     pub completed: bool,
     /// Where it begins.
     pub target: Target,
@@ -194,7 +195,7 @@ impl Dirty {
             self.take(&run);
             if run.completed {
                 first = first.min(run.start / self.per);
-                // Of a long one only the beginning.
+                // Of a long one, only the beginning may have been.
                 if run.end - run.start <= self.size {
                     last = last.max(Some((run.end - 1) / self.per));
                 }
@@ -211,7 +212,8 @@ impl Dirty {
         self.stamp += u64::from(stamp == self.stamp);
         let whole = |lba: u64| lba.is_multiple_of(self.per);
         let has_first = whole(start) || first == start / self.per;
-        let has_last = whole(end) || last == Some((end - 1) / self.per);
+        let long = end - start > self.size;
+        let has_last = long || whole(end) || last == Some((end - 1) / self.per);
         let run = Run {
             start,
             end,
