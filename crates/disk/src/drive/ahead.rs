@@ -14,6 +14,8 @@ pub(super) struct Ahead {
     pub segment: SegmentId,
     /// Where it was last known to be, at the beginning of a run of sectors or the end of one.
     pub track: Track,
+    /// Where the head is by now.
+    pub over: Track,
     pub at: Time,
     /// The first sector not read then.
     pub next: Lba,
@@ -81,11 +83,13 @@ impl Drive {
             let end = step.end();
             if now >= end {
                 ahead.track = step.run.track;
+                ahead.over = step.run.track;
                 ahead.at = end;
                 ahead.next = step.extent().end();
                 continue;
             }
             if now >= step.transfer_begin() {
+                ahead.over = step.run.track;
                 let span = step.transfer.as_nanos();
                 let passed = (now - step.transfer_begin()).as_nanos();
                 let mut done = (passed * u64::from(step.run.len) / span) as u32;
@@ -106,6 +110,7 @@ impl Drive {
             let progress = if now < landed {
                 Progress::Moving(landed)
             } else {
+                ahead.over = step.run.track;
                 Progress::Rotating(step.transfer_begin())
             };
             return (progress, ahead.next);
@@ -217,7 +222,7 @@ impl Drive {
         self.going.alone = false;
         if let Some(ahead) = self.ahead.take() {
             self.cache.end_read(ahead.segment);
-            self.track = ahead.track;
+            self.track = ahead.over;
         }
     }
 

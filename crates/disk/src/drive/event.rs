@@ -361,6 +361,6 @@ impl Drive {
 
     /// Where the arm is, as of the last time that reading ahead was brought up to date.
     pub(super) fn arm_track(&self) -> Track {
-        self.ahead.map_or(self.track, |ahead| ahead.track)
+        self.ahead.map_or(self.track, |ahead| ahead.over)
     }
 }

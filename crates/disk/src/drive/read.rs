@@ -486,6 +486,7 @@ impl Drive {
             self.ahead = Some(Ahead {
                 segment: id,
                 track: motion.track,
+                over: motion.track,
                 at: motion.end,
                 next: extent.end(),
                 stop,
@@ -517,6 +518,7 @@ impl Drive {
             self.ahead = Some(Ahead {
                 segment: id,
                 track: self.track,
+                over: self.track,
                 at: depart,
                 next,
                 stop,

@@ -148,6 +148,35 @@ fn the_arm_reads_ahead_while_a_command_is_processed() {
 }
 
 #[test]
+fn an_arm_that_has_read_ahead_on_to_the_next_track_is_there() {
+    let profile = bare("exos-x18")
+        .with(|spec| {
+            spec.cache.read_ahead = ReadAhead::SegmentFull;
+            spec.cache.read_ahead_max = 4_096;
+            spec.cache.read_free_sectors = false;
+            spec.access.zero_latency_read = false;
+        })
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let turn = drive.turn();
+    let last = drive.layout().track_extent_of(Lba::new(0)).end().get();
+    let first = run(&mut drive, Time::ZERO, command(1, Op::Read, last - 20, 8));
+    // Half a turn later the head is more than a third of a turn into the next track.
+    let now = first.at + turn / 2;
+    let front = last + 1_856;
+    let again = |op, start| {
+        let mut drive = drive.clone();
+        drive.submit(now, command(2, op, start, 8));
+        wait(&mut drive).at - now
+    };
+    // There is no time for a seek before the sector comes round.
+    let read = again(Op::Read, front + 400);
+    assert!(read < turn / 4, "{read}");
+    let write = again(Op::Write, front + 400);
+    assert!(write < turn / 4, "{write}");
+}
+
+#[test]
 fn a_sector_that_passes_while_its_command_is_processed_is_read() {
     // 2 ms are 420 sectors. The head is not sent back for one that it has just read.
     let profile = thinking(ms(2));
