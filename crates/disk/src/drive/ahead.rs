@@ -126,12 +126,6 @@ impl Drive {
         if let Progress::Finished(at) = progress {
             self.ledger.settle(at);
             self.ledger.rest(at, Part::ReadAhead);
-            if let Some(ahead) = self.ahead.filter(|_| self.is_choosing()) {
-                // What waits for data that have come in need not wait for the arm.
-                let segment = self.cache.get(ahead.segment);
-                let held = Extent::at(segment.start, segment.end - segment.start);
-                self.queue.note_held(held);
-            }
             self.close_ahead();
             return None;
         }
@@ -217,13 +211,25 @@ impl Drive {
         self.faults.readable_until(Extent::new(from, stop - from))
     }
 
+    /// The arm reads no further into a segment. What waits for data that it has need not wait for the
+    /// arm.
+    pub(super) fn end_read(&mut self, id: SegmentId) {
+        if self.is_choosing() {
+            let segment = self.cache.get(id);
+            let held = Extent::at(segment.start, segment.end - segment.start);
+            self.queue.note_held(held);
+        }
+        self.cache.end_read(id);
+    }
+
     /// Leaves the segment as it is, and the arm where it has come to.
     fn close_ahead(&mut self) {
         self.going.alone = false;
-        if let Some(ahead) = self.ahead.take() {
-            self.cache.end_read(ahead.segment);
-            self.track = ahead.over;
-        }
+        let Some(ahead) = self.ahead.take() else {
+            return;
+        };
+        self.end_read(ahead.segment);
+        self.track = ahead.over;
     }
 
     /// When reading ahead has come to the least that it must reach, if that is after `now`.

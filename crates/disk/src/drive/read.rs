@@ -494,7 +494,7 @@ impl Drive {
                 reached: false,
             });
         } else {
-            self.cache.end_read(id);
+            self.end_read(id);
         }
     }
 

@@ -37,6 +37,15 @@ fn bare(name: &str) -> Profile {
         .unwrap()
 }
 
+/// The same, but the firmware looks at positions.
+fn by_position(name: &str) -> Profile {
+    let sptf = FirmwarePolicy::Sptf {
+        margin: Nanos::ZERO,
+        age_cap: None,
+    };
+    bare(name).with(|spec| spec.queue.policy = sptf).unwrap()
+}
+
 #[test]
 fn a_random_read_is_seek_rotation_transfer() {
     let profile = bare("cheetah9lp");
@@ -424,6 +433,73 @@ fn old_commands_are_not_passed_over() {
     };
     assert!(far.breakdown.queue >= ms(95), "{:?}", far.breakdown);
     assert!(far.breakdown.total() < ms(140), "{:?}", far.breakdown);
+}
+
+/// A read whose data come in while it waits is a hit, also when the arm then leaves for others that
+/// have been kept waiting longer.
+#[test]
+fn what_comes_in_before_the_arm_leaves_is_sent_before_it_leaves_again() {
+    let profile = bare("exos-x18")
+        .with(|spec| {
+            spec.cache.read_ahead = ReadAhead::SegmentFull;
+            spec.cache.read_ahead_max = 1_000;
+            spec.cache.read_free_sectors = false;
+            spec.access.zero_latency_read = false;
+            spec.queue.stream_cap = ms(20);
+            spec.queue.policy = FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: None,
+            };
+        })
+        .unwrap();
+    let mut drive = Drive::new(&profile, 0);
+    let mut read = |now, tag, start, len| drive.submit(now, command(tag, Op::Read, start, len));
+    let stream = |n: u32| 1_000_000 + u64::from(n) * 1_024;
+    // A stream keeps four others waiting up to the cap. Two of them have a hole between them, which
+    // the arm reads through.
+    read(Time::ZERO, 0, stream(0), 1_024);
+    for (tag, start, len) in [
+        (20, 900_000_000, 8),
+        (21, 500_000_000, 256),
+        (22, 500_000_320, 256),
+    ] {
+        read(Time::ZERO, tag, start, len);
+    }
+    for tag in 1..11 {
+        read(Time::ZERO, tag, stream(tag), 1_024);
+    }
+    read(Time::ZERO, 23, 900_200_000, 8);
+    // Two come later: one lies in the hole, one near the last of the four.
+    let later = Time::ZERO + ms(15);
+    let mut order = Vec::new();
+    while let Some(at) = drive.next_event().filter(|&at| at < later) {
+        order.extend(drive.poll(at).map(|done| done.tag));
+    }
+    drive.submit(later, command(24, Op::Read, 500_000_256, 8));
+    drive.submit(later, command(25, Op::Read, 900_300_000, 8));
+    while order.len() < 17 {
+        order.push(wait(&mut drive).tag);
+    }
+    let four = order.iter().position(|&tag| tag == 20).unwrap();
+    assert!(order[..four].iter().all(|&tag| tag < 11), "{order:?}");
+    let rest: Vec<u32> = order[four..]
+        .iter()
+        .copied()
+        .filter(|&tag| tag > 11)
+        .collect();
+    assert_eq!(rest, [20, 21, 22, 23, 24, 25], "{order:?}");
+}
+
+#[test]
+fn a_read_of_what_another_has_just_read_is_sent_before_the_arm_goes_on() {
+    let mut drive = Drive::new(&by_position("exos-x18"), 0);
+    // Both begin at the same place; the shorter one came later.
+    for (tag, start, len) in [(0, 9_000_000, 8), (1, 1_000_000, 256), (2, 1_000_000, 8)] {
+        drive.submit(Time::ZERO, command(tag, Op::Read, start, len));
+    }
+    drive.submit(Time::ZERO, command(3, Op::Read, 1_000_256, 256));
+    let order: Vec<u32> = (0..4).map(|_| wait(&mut drive).tag).collect();
+    assert_eq!(order, [0, 1, 2, 3]);
 }
 
 #[test]
