@@ -211,10 +211,14 @@ impl Drive {
     /// Serves the command at a place after those that it follows, or destages something for it.
     fn serve_waiting(&mut self, place: usize, now: Time) -> Option<Next> {
         if self.queue.get(place).needs_arm {
-            Some(Next::serve(self.queue.first_of_run(place)))
-        } else {
-            self.destage_overdue(now).map(Next::Destage)
+            return Some(Next::serve(self.queue.first_of_run(place)));
         }
+        let what = match self.flushes {
+            0 => self.destage_overdue(now),
+            // That ends with the flush.
+            _ => self.next_destage(now),
+        };
+        what.map(Next::Destage)
     }
 
     fn rate(&self, now: Time, until: Time) -> Rated {

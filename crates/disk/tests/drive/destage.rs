@@ -83,6 +83,32 @@ fn reads_behind_each_other_that_came_before_a_flush_are_read_in_one_go() {
     }
 }
 
+/// After the flush nothing is in a hurry: what was written behind it lets reads pass.
+#[test]
+fn writes_behind_a_flush_let_reads_pass_once_it_is_done() {
+    for name in ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"] {
+        let profile = quiet(name);
+        let mut drive = Drive::new(&profile, 0);
+        drive.record_written(Time::ZERO, true);
+        let now = run(&mut drive, Time::ZERO, command(0, Op::Write, 80_000, 8)).at;
+        drive.submit(now, command(1, Op::Read, 40_000_000, 256));
+        drive.submit(now, command(2, Op::Flush, 0, 0));
+        for tag in 3..9_u32 {
+            let at = u64::from(tag - 2);
+            drive.submit(now, command(tag, Op::Read, 40_000_000 + at * 256, 256));
+            drive.submit(
+                now,
+                command(tag + 10, Op::Write, 80_000_000 + at * 5_000, 8),
+            );
+        }
+        let flushed = std::iter::repeat_with(|| wait(&mut drive)).find(|done| done.tag == 2);
+        drop(drive.take_written(flushed.unwrap().at));
+        let last = std::iter::repeat_with(|| wait(&mut drive)).find(|done| done.tag == 8);
+        let written = drive.take_written(last.unwrap().at).count();
+        assert_eq!(written, 0, "{name}");
+    }
+}
+
 #[test]
 fn a_far_write_beside_a_stream_of_them_is_written_when_it_is_old() {
     let profile = quiet("exos-x18");
