@@ -22,9 +22,8 @@ pub(crate) struct Run {
     pub end: u64,
     /// When the oldest of them came.
     pub since: Time,
-    /// What the run does not have of the medium's sectors at its ends has been read; of a run that is
-    /// longer than a pass, at its beginning.
-    pub completed: bool,
+    /// What the run does not have of the medium's first sector, and of the last, has been read.
+    read: [bool; 2],
     /// Where it begins.
     pub target: Target,
     /// Its place among all by age.
@@ -193,12 +192,9 @@ impl Dirty {
             .filter(|run| run.start <= end && run.end >= start)
         {
             self.take(&run);
-            if run.completed {
-                first = first.min(run.start / self.per);
-                // Of a long one, only the beginning may have been.
-                if run.end - run.start <= self.size {
-                    last = last.max(Some((run.end - 1) / self.per));
-                }
+            let ends = [run.start, run.end - 1].map(|lba| lba / self.per);
+            for (sector, _) in ends.into_iter().zip(run.read).filter(|&(_, read)| read) {
+                (first, last) = (first.min(sector), last.max(Some(sector)));
             }
             if run.start <= start {
                 known = Some(run.target);
@@ -210,15 +206,13 @@ impl Dirty {
             }
         }
         self.stamp += u64::from(stamp == self.stamp);
-        let whole = |lba: u64| lba.is_multiple_of(self.per);
-        let has_first = whole(start) || first == start / self.per;
-        let long = end - start > self.size;
-        let has_last = long || whole(end) || last == Some((end - 1) / self.per);
+        let has_first = first == start / self.per;
+        let has_last = last == Some((end - 1) / self.per);
         let run = Run {
             start,
             end,
             since,
-            completed: first < u64::MAX && has_first && has_last,
+            read: [has_first, has_last],
             target: known.unwrap_or_else(|| target(start)),
             stamp,
         };
@@ -242,17 +236,25 @@ impl Dirty {
     /// The rest of the medium's sectors at the ends of a run has been read.
     pub fn complete(&mut self, start: u64) {
         let run = self.runs.get(&start).expect("a run begins there");
-        let completed = Run {
-            completed: true,
-            ..run
-        };
-        self.runs.insert(start, completed);
+        // Of a run that is longer than a pass the end is not read.
+        let all = run.end - run.start <= self.size;
+        let read = [true, all || run.read[1]];
+        self.runs.insert(start, Run { read, ..run });
     }
 
     /// Whether one of the medium's sectors lies in part outside of a run.
     pub fn is_ragged(&self, run: &Run) -> bool {
         let divided = |lba: u64| !lba.is_multiple_of(self.per);
-        self.per > 1 && !run.completed && (divided(run.start) || divided(run.end))
+        self.per > 1 && !self.is_complete(run) && (divided(run.start) || divided(run.end))
+    }
+
+    /// Whether what a run lacks of the medium's sectors at its ends has been read; of a run that is
+    /// longer than a pass, at its beginning.
+    fn is_complete(&self, run: &Run) -> bool {
+        let whole = |lba: u64| lba.is_multiple_of(self.per);
+        let long = run.end - run.start > self.size;
+        let [first, last] = run.read;
+        (first || last && whole(run.start)) && (last || long || whole(run.end))
     }
 
     /// The arm sets out to write what begins at `start`, at most `most` sectors of it: what comes
@@ -274,7 +276,8 @@ impl Dirty {
         self.take(&run);
         let mut end = run.end.min(start + most);
         let divides = end / self.per * self.per;
-        let last = end == run.end && (all || run.completed);
+        let completed = self.is_complete(&run);
+        let last = end == run.end && (all || completed);
         if divides > start && !last {
             end = divides;
         }
@@ -285,7 +288,7 @@ impl Dirty {
             let rest = Run {
                 start: end,
                 since: now,
-                completed: false,
+                read: [false, run.read[1]],
                 stamp: self.stamp,
                 target: target(end),
                 end: run.end,
@@ -293,7 +296,7 @@ impl Dirty {
             self.stamp += 1;
             self.put(rest);
         }
-        (extent, run.completed)
+        (extent, completed)
     }
 
     /// What the arm was writing is on the medium.
