@@ -2,7 +2,7 @@
 //! scenarios that all policies are tried in.
 
 use headtime_sched::{
-    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Noop, Op, Request, Scheduler,
+    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Hz, Noop, Op, Request, Scheduler,
     ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
 };
 use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
@@ -60,6 +60,18 @@ impl<E: Elevator> Watched<E> {
         }
     }
 
+    /// The longest that a timer set for this span may run: one that ticks fires late if the span is shorter
+    /// than a tick, and never late otherwise.
+    fn ticked(&self, span: Nanos) -> Nanos {
+        match self.config.hz {
+            Some(hz) if !span.is_zero() => {
+                let tick = Nanos::from_nanos(1_000_000_000_u64.div_ceil(hz.get()));
+                span.max(tick)
+            }
+            _ => span,
+        }
+    }
+
     /// Whether it may wait like this.
     fn may_wait(&self, now: Time, until: Time) {
         let (tag, handed_out, in_drive) = self.tail.expect("something was handed out");
@@ -71,7 +83,8 @@ impl<E: Elevator> Watched<E> {
         let tail = tail.expect("the tail can still have a child");
         assert_eq!((tail.tag, tail.end), (tag, self.head));
         assert!(tail.size >= self.config.threshold, "{tail:?} is too short");
-        assert!(until <= handed_out + self.config.slice, "the slice is over");
+        let slice = self.ticked(self.config.slice);
+        assert!(until <= handed_out + slice, "the slice is over");
         match (tail.since, tail.limit) {
             // Behind a request in the drive, until it is done.
             (None, None) => {
@@ -81,8 +94,9 @@ impl<E: Elevator> Watched<E> {
             (Some(since), Some(limit)) => {
                 // The nearest request that could come satisfies the inequality to the end.
                 let least = CURVE.forward(Sectors::ZERO);
+                assert!(least <= limit, "{tail:?} can have no child");
                 assert!(
-                    until.saturating_since(since) + least <= limit,
+                    until <= since + self.ticked(limit - least),
                     "{tail:?} to {until}"
                 );
                 let longest = match (self.config.wait_from, self.instead) {
@@ -197,6 +211,11 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
     ];
     let alone = prop_oneof![Just(Alone::Mean), Just(Alone::Defer)];
     let slice_us = prop_oneof![Just(124_000_u64), 0..30_000_u64];
+    let hz = prop_oneof![
+        2 => Just(None),
+        1 => (Hz::RANGE.0..=Hz::RANGE.1).prop_map(Hz::new),
+        1 => Just(Hz::new(250)),
+    ];
     let tolerance = prop_oneof![Just(500_000_u64), Just(0), 0..3_000_000_u64];
     (
         1..5_u64,
@@ -205,17 +224,18 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
         wait_from,
         alone,
         any::<bool>(),
+        hz,
         any::<bool>(),
     )
         .prop_map(
-            |(threshold, tolerance, slice_us, wait_from, alone, burst, learn)| StreamConfig {
+            |(threshold, tolerance, slice_us, wait_from, alone, burst, hz, learn)| StreamConfig {
                 threshold,
                 tolerance: Millionths(tolerance),
                 slice: Nanos::from_micros(slice_us),
                 wait_from,
                 alone,
                 burst,
-                hz: None,
+                hz,
                 learn,
             },
         )
