@@ -17,9 +17,10 @@
 
 use crate::moves::Moves;
 use crate::spans::Spans;
+use crate::tour::Tour;
 use headtime_disk::profile::{Profile, ReadAhead};
-use headtime_disk::{Layout, Mechanics};
-use headtime_units::{Cylinder, Head, Lba, Nanos, Track};
+use headtime_disk::{Layout, Mechanics, Run};
+use headtime_units::{Lba, Nanos, Track};
 
 /// What of the wanted sectors need not pass under the head after all, since the buffer still has it at
 /// the end.
@@ -34,29 +35,21 @@ pub(crate) struct Hidden {
 /// Wanted sectors that pass one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
-    /// Cylinder and head of the track.
-    track: u64,
     /// When in a turn the first begins.
     from: u32,
     /// How long all take.
     takes: u32,
 }
 
-const HEAD_BITS: u32 = 16;
-
-fn cylinder(track: u64) -> u32 {
-    (track >> HEAD_BITS) as u32
-}
-
-fn track(track: u64) -> Track {
-    Track {
-        cylinder: Cylinder(cylinder(track)),
-        head: Head((track & ((1 << HEAD_BITS) - 1)) as u16),
-    }
-}
-
-fn number(track: Track) -> u64 {
-    u64::from(track.cylinder.0) << HEAD_BITS | u64::from(track.head.0)
+/// A track of which sectors are wanted.
+#[derive(Clone, Copy, Debug)]
+struct Circle {
+    track: Track,
+    slots: u32,
+    /// Behind its last address, if each of its slots has one.
+    whole: Option<Lba>,
+    /// The whole track that follows, if it is known.
+    next: Option<Run>,
 }
 
 /// The arm and the platters of a drive at their quickest.
@@ -101,10 +94,10 @@ impl<'a> Arm<'a> {
     pub fn way_between(&self, one: &Spans, other: &Spans) -> u64 {
         let ends = |spans: &Spans| {
             let mut ends = (u32::MAX, 0);
-            for piece in self.pieces(spans) {
-                let at = cylinder(piece.track);
+            self.each_track(spans, |circle, _| {
+                let at = circle.track.cylinder.0;
                 ends = (ends.0.min(at), ends.1.max(at));
-            }
+            });
             ends
         };
         let (one, other) = (ends(one), ends(other));
@@ -118,49 +111,53 @@ impl<'a> Arm<'a> {
     /// The least time for all sectors of `wanted`, but for what is hidden; with the way from where
     /// the arm rests at first if it begins there.
     pub fn least(&self, wanted: &Spans, from_rest: bool, hidden: Hidden) -> Nanos {
-        let pieces = self.pieces(wanted);
-        if pieces.is_empty() {
+        let hides = hidden.sectors > 0;
+        let mut tour = Tour::new(self.profile.geometry.cylinders);
+        let (mut total, mut extremes) = (0, Extremes::default());
+        self.each_track(wanted, |circle, pieces| {
+            tour.add(circle.track);
+            total += self.on_track(circle, pieces);
+            if hides {
+                extremes.pieces += pieces.len();
+                extremes.slots = extremes.slots.min(u64::from(circle.slots));
+                extremes.shortest = extremes.shortest.min(self.addresses(circle));
+            }
+        });
+        if tour.is_empty() {
             return Nanos::ZERO;
         }
-        let mut total = 0;
-        let mut ways: Vec<u64> = Vec::new();
-        let mut at = from_rest.then(|| number(self.layout.home()));
-        for on_track in pieces.chunk_by(|one, next| one.track == next.track) {
-            let track = on_track[0].track;
-            if let Some(before) = at
-                && before != track
-            {
-                let way = cylinder(track).abs_diff(cylinder(before));
-                let way = self.moves.least(way);
-                total += way;
-                if hidden.sectors > 0 {
-                    ways.push(way);
-                }
-            }
-            at = Some(track);
-            total += self.on_track(on_track);
+        if from_rest {
+            tour.begin(self.layout.home());
         }
-        if hidden.sectors > 0 {
-            ways.sort_unstable_by(|one, other| other.cmp(one));
-            total = total.saturating_sub(self.saved(&pieces, &ways, hidden));
+        total += tour.ways(&self.moves).sum::<u64>() + tour.switches() * self.least_move();
+        if hides {
+            total = total.saturating_sub(self.saved(&tour, &extremes, hidden));
         }
         Nanos::from_nanos(total)
     }
 
+    /// Addresses of a track, at least one.
+    fn addresses(&self, circle: &Circle) -> u64 {
+        if circle.whole.is_some() {
+            return u64::from(circle.slots);
+        }
+        let here = self.layout.track_extent(circle.track);
+        here.map_or(1, |extent| extent.len.get()).max(1)
+    }
+
     /// What the sectors of `wanted` take to pass, and nothing else.
     pub fn passing(&self, wanted: &Spans) -> Nanos {
-        let pieces = self.pieces(wanted);
-        let of_track = |pieces: &[Piece]| {
+        let mut sum = 0;
+        self.each_track(wanted, |circle, pieces| {
             let passing: u64 = pieces.iter().map(|piece| u64::from(piece.takes)).sum();
             let passing = passing.saturating_sub(self.rounding * pieces.len() as u64);
-            self.without_free_sectors(passing, pieces[0].track)
-        };
-        let by_track = pieces.chunk_by(|one, next| one.track == next.track);
-        Nanos::from_nanos(by_track.map(of_track).sum())
+            sum += self.without_free_sectors(passing, circle);
+        });
+        Nanos::from_nanos(sum)
     }
 
     /// The least time on one track.
-    fn on_track(&self, pieces: &[Piece]) -> u64 {
+    fn on_track(&self, circle: &Circle, pieces: &[Piece]) -> u64 {
         let turn = self.turn();
         let (mut passing, mut gaps, mut longest) = (0, 0, 0);
         for (number, piece) in pieces.iter().enumerate() {
@@ -177,7 +174,7 @@ impl<'a> Arm<'a> {
         }
         let least = passing + gaps - longest;
         let least = least.saturating_sub(self.rounding * 2 * pieces.len() as u64);
-        self.without_free_sectors(least, pieces[0].track)
+        self.without_free_sectors(least, circle)
     }
 
     /// Whether sectors in front of a request are kept as they pass under the head.
@@ -191,34 +188,43 @@ impl<'a> Arm<'a> {
     /// ones too. One that also takes sectors in any order counts the whole track as read once a turn
     /// has passed since the head landed, though the head may have gone on to the next track in that
     /// turn. So in a turn as much may come in as a segment holds, or two tracks if that is less.
-    fn without_free_sectors(&self, least: u64, track: u64) -> u64 {
+    fn without_free_sectors(&self, least: u64, circle: &Circle) -> u64 {
         if !self.keeps_free_sectors() {
             return least;
         }
-        let track = self::track(track);
-        let cylinder = track.cylinder;
-        let here = self.layout.track_extent(track);
-        let per_track = self.layout.sectors_per_track(track);
-        let (Some(here), Some(per_track)) = (here, per_track) else {
-            return 0;
+        let (track, per_track) = (circle.track, u64::from(circle.slots));
+        let turn = self.turn();
+        let (least, end) = match circle.whole {
+            Some(end) => (least, end),
+            None => {
+                let Some(here) = self.layout.track_extent(track) else {
+                    return 0;
+                };
+                let slot = turn.div_ceil(per_track);
+                let bad = per_track.saturating_sub(here.len.get());
+                (least.saturating_sub(bad * slot), here.end())
+            }
         };
-        let (turn, per_track) = (self.turn(), u64::from(per_track));
-        let slot = turn.div_ceil(per_track);
-        let bad = per_track.saturating_sub(here.len.get());
-        let least = least.saturating_sub(bad * slot);
         let cache = &self.profile.cache;
         let whole = self.profile.access.zero_latency_read && cache.read_ahead != ReadAhead::Off;
-        if !whole || here.end() >= Lba::ZERO + self.layout.capacity() {
+        if !whole || end >= Lba::ZERO + self.layout.capacity() {
             return least;
         }
         // The head goes on to the next track, and in less than a turn no further unless that is
         // shorter by more than the way to it makes up for.
-        let next = self.layout.run(here.end()).track;
-        let of_next = self.layout.track_extent_of(here.end()).len.get();
-        let slots_of_next = self.layout.sectors_per_track(next);
-        let slots_of_next = slots_of_next.map_or(per_track, u64::from);
-        let lacking = slots_of_next.saturating_sub(of_next) * turn.div_ceil(slots_of_next);
-        let mut moved = self.moves.least(cylinder.distance(next.cylinder));
+        let next = circle.next.or_else(|| self.layout.whole_track(end));
+        let (next, slots_of_next, lacking) = match next {
+            Some(next) => (next.track, u64::from(next.sectors_per_track), 0),
+            None => {
+                let next = self.layout.run(end).track;
+                let of_next = self.layout.track_extent_of(end).len.get();
+                let slots_of_next = self.layout.sectors_per_track(next);
+                let slots_of_next = slots_of_next.map_or(per_track, u64::from);
+                let lacking = slots_of_next.saturating_sub(of_next) * turn.div_ceil(slots_of_next);
+                (next, slots_of_next, lacking)
+            }
+        };
+        let mut moved = self.moves.least(track.cylinder.distance(next.cylinder));
         if lacking > self.least_move() {
             if self.profile.layout.map.is_some() {
                 // Any number of short tracks may follow.
@@ -228,78 +234,168 @@ impl<'a> Arm<'a> {
         }
         let segment = u64::from(cache.segment_sectors);
         let slots = per_track.min(slots_of_next);
-        let left = u128::from(turn.saturating_sub(moved) * slots);
-        let needed = u128::from(turn * segment.min(2 * slots));
+        let left = turn.saturating_sub(moved) * slots;
+        let needed = turn * segment.min(2 * slots);
         if needed <= left {
-            least
-        } else {
-            (u128::from(least) * left / needed) as u64
+            return least;
+        }
+        match least.checked_mul(left) {
+            Some(product) => product / needed,
+            None => (u128::from(least) * u128::from(left) / u128::from(needed)) as u64,
         }
     }
 
-    /// The most that is saved by what is hidden, given the movements, the longest first.
+    /// The most that is saved by what is hidden.
     ///
     /// Sectors save what they take to pass. A track of which nothing is left saves one movement,
     /// since the one that replaces two is no shorter than the longer of them; a track of which
     /// something is left may save one gap.
-    fn saved(&self, pieces: &[Piece], ways: &[u64], hidden: Hidden) -> u64 {
-        let (mut slots, mut shortest) = (u64::MAX, u64::MAX);
-        for on_track in pieces.chunk_by(|one, next| one.track == next.track) {
-            let track = track(on_track[0].track);
-            let here = self.layout.track_extent(track);
-            let per_track = self.layout.sectors_per_track(track);
-            slots = slots.min(per_track.map_or(1, u64::from));
-            shortest = shortest.min(here.map_or(1, |extent| extent.len.get()).max(1));
-        }
-        let slot = self.turn().div_ceil(slots) + 1;
+    fn saved(&self, tour: &Tour, extremes: &Extremes, hidden: Hidden) -> u64 {
+        let slot = self.turn().div_ceil(extremes.slots) + 1;
         // A stretch has a part of at most two tracks, and all of the others that it is on.
         let stretches = hidden.stretches.min(hidden.sectors);
         let places = match self.layout.has_remaps() {
             // Sectors that were moved elsewhere are on tracks of their own.
             true => hidden.sectors,
-            false => (2 * stretches + hidden.sectors / shortest).min(hidden.sectors),
+            false => (2 * stretches + hidden.sectors / extremes.shortest).min(hidden.sectors),
         };
         let places = usize::try_from(places).unwrap_or(usize::MAX);
-        let moved: u64 = ways.iter().take(places).sum();
-        let rest = places.saturating_sub(ways.len()).min(pieces.len()) as u64;
+        let mut ways: Vec<u64> = tour.ways(&self.moves).collect();
+        let switches = tour.switches();
+        let count = ways.len() + switches as usize;
+        // Another track of the same cylinder is no farther than one of another.
+        let far = places.min(ways.len());
+        if far < ways.len() {
+            ways.select_nth_unstable_by(far, |one, other| other.cmp(one));
+        }
+        let moved: u64 = ways[..far].iter().sum();
+        let moved = moved + ((places - far) as u64).min(switches) * self.least_move();
+        let rest = places.saturating_sub(count).min(extremes.pieces) as u64;
         hidden.sectors * slot + moved + rest * self.least_move()
     }
 
-    /// Where sectors are, in order of tracks and of passing.
-    fn pieces(&self, wanted: &Spans) -> Vec<Piece> {
-        let mut pieces = Vec::with_capacity(wanted.count());
+    /// Gives each track of which sectors are wanted, with where on it they are in the order in which they
+    /// pass.
+    fn each_track(&self, wanted: &Spans, mut give: impl FnMut(&Circle, &[Piece])) {
+        if self.layout.has_remaps() {
+            self.each_track_out_of_order(wanted, give);
+            return;
+        }
+        // All addresses of a track follow each other.
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut give = |circle: &Circle, pieces: &mut Vec<Piece>| {
+            if !pieces.is_sorted() {
+                pieces.sort_unstable();
+            }
+            give(circle, pieces);
+            pieces.clear();
+        };
+        let mut here: Option<Circle> = None;
+        let mut whole: Option<Run> = None;
+        for extent in wanted.extents() {
+            let (mut next, end) = (extent.start, extent.end());
+            while next < end {
+                if whole.is_none_or(|run| run.end() <= next) {
+                    whole = self.layout.whole_track(next);
+                }
+                let run = match whole {
+                    Some(run) => run.skipped((next - run.start).get() as u32),
+                    None => self.layout.run(next),
+                };
+                let run = run.truncated((end - next).get());
+                match &here {
+                    Some(circle) if circle.track == run.track => {}
+                    _ => {
+                        if let Some(mut circle) = here.take() {
+                            circle.next = whole.filter(|run| circle.whole == Some(run.start));
+                            give(&circle, &mut pieces);
+                        }
+                        here = Some(Circle {
+                            track: run.track,
+                            slots: run.sectors_per_track,
+                            whole: whole.map(|run| run.end()),
+                            next: None,
+                        });
+                    }
+                }
+                pieces.push(self.piece(&run));
+                next = run.end();
+            }
+        }
+        if let Some(circle) = here {
+            give(&circle, &mut pieces);
+        }
+    }
+
+    /// The same where addresses of a track may be anywhere.
+    fn each_track_out_of_order(&self, wanted: &Spans, mut give: impl FnMut(&Circle, &[Piece])) {
+        let mut all: Vec<(Track, Piece)> = Vec::with_capacity(wanted.count());
         // Sectors that were moved count as kept with the track that they belong to.
-        let moved = self.layout.has_remaps() && self.keeps_free_sectors();
+        let keeps = self.keeps_free_sectors();
         let elsewhere = |track, lba| {
             let here = self.layout.track_extent(track);
-            moved && !here.is_some_and(|extent| extent.contains(lba))
+            keeps && !here.is_some_and(|extent| extent.contains(lba))
         };
         for extent in wanted.extents() {
             let (mut next, end) = (extent.start, extent.end());
             while next < end {
                 let run = self.layout.run(next).truncated((end - next).get());
-                let from = self.mechanics.phase(run.angle(0));
-                let to = self.mechanics.phase(run.angle(run.len));
-                let takes = match run.len == run.sectors_per_track {
-                    true => self.mechanics.turn(),
-                    false => self.mechanics.wait(from, to),
-                };
-                let kept_elsewhere = elsewhere(run.track, run.start);
-                next = Lba::new(next.get() + u64::from(run.len));
-                if kept_elsewhere {
-                    continue;
+                next = run.end();
+                if !elsewhere(run.track, run.start) {
+                    all.push((run.track, self.piece(&run)));
                 }
-                pieces.push(Piece {
-                    track: number(run.track),
-                    from: from.as_nanos() as u32,
-                    takes: takes.as_nanos() as u32,
-                });
             }
         }
         // Addresses mostly come in this order already.
-        if !pieces.is_sorted() {
-            pieces.sort_unstable();
+        if !all.is_sorted() {
+            all.sort_unstable();
         }
-        pieces
+        let mut pieces: Vec<Piece> = Vec::new();
+        for on_track in all.chunk_by(|(one, _), (next, _)| one == next) {
+            let track = on_track[0].0;
+            let circle = Circle {
+                track,
+                slots: self.layout.sectors_per_track(track).unwrap_or(1),
+                whole: None,
+                next: None,
+            };
+            pieces.clear();
+            pieces.extend(on_track.iter().map(|(_, piece)| *piece));
+            give(&circle, &pieces);
+        }
+    }
+
+    /// Where on its track a run of sectors is.
+    fn piece(&self, run: &Run) -> Piece {
+        let from = self.mechanics.phase(run.angle(0));
+        let takes = match run.len == run.sectors_per_track {
+            true => self.mechanics.turn(),
+            false => self
+                .mechanics
+                .wait(from, self.mechanics.phase(run.angle(run.len))),
+        };
+        Piece {
+            from: from.as_nanos() as u32,
+            takes: takes.as_nanos() as u32,
+        }
+    }
+}
+
+/// Of all tracks of which something is wanted, and of what is wanted of them.
+#[derive(Clone, Copy, Debug)]
+struct Extremes {
+    pieces: usize,
+    /// The fewest slots, and the fewest addresses.
+    slots: u64,
+    shortest: u64,
+}
+
+impl Default for Extremes {
+    fn default() -> Extremes {
+        Extremes {
+            pieces: 0,
+            slots: u64::MAX,
+            shortest: u64::MAX,
+        }
     }
 }

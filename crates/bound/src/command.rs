@@ -1,5 +1,6 @@
 //! The least that a command takes of drive and bus, wherever its data are.
 
+use crate::sort::sort_by_start;
 use crate::spans::Spans;
 use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
 use headtime_sched::Op;
@@ -132,7 +133,13 @@ impl Commands {
     /// merged one, `None` if none are merged.
     ///
     /// A command holds requests that follow each other, so none reaches over a gap between them.
-    pub fn of(requests: &[Extent], most: Option<Sectors>) -> Commands {
+    pub fn of(mut requests: Vec<Extent>, most: Option<Sectors>) -> Commands {
+        sort_by_start(&mut requests);
+        Commands::of_sorted(&requests, &Spans::of_sorted(&requests), most)
+    }
+
+    /// The same of requests in the order of their first sectors, all of which are `together`.
+    pub fn of_sorted(requests: &[Extent], together: &Spans, most: Option<Sectors>) -> Commands {
         let sectors = requests.iter().map(|extent| extent.len.get()).sum();
         let longest = requests.iter().map(|extent| extent.len.get()).max();
         let longest = longest.unwrap_or(0);
@@ -145,18 +152,12 @@ impl Commands {
         };
         // A single request may be larger.
         let most = most.get().max(longest).max(1);
-        let together = Spans::of(requests.iter().copied());
-        let mut sorted: Vec<(u64, u64)> = requests
-            .iter()
-            .map(|extent| (extent.start.get(), extent.len.get()))
-            .collect();
-        sorted.sort_unstable();
-        let mut left = sorted.into_iter().peekable();
+        let mut left = requests.iter().peekable();
         let mut count = 0;
         for span in together.extents() {
             let mut here = 0;
-            while let Some((_, len)) = left.next_if(|(start, _)| *start < span.end().get()) {
-                here += len;
+            while let Some(extent) = left.next_if(|extent| extent.start < span.end()) {
+                here += extent.len.get();
             }
             count += u64::div_ceil(here, most);
         }
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn commands_reach_over_no_gap_and_hold_no_more_than_the_most() {
         let apart = extents(&[(0, 8), (16, 8), (8, 8), (100, 8), (116, 8)]);
-        let count = |of: &[Extent], most| Commands::of(of, most).count;
+        let count = |of: &[Extent], most| Commands::of(of.to_vec(), most).count;
         assert_eq!(count(&apart, None), 5);
         assert_eq!(count(&apart, Some(Sectors::new(1024))), 3);
         assert_eq!(count(&apart, Some(Sectors::new(16))), 4);
@@ -231,10 +232,10 @@ mod tests {
         assert_eq!(count(&large, Some(Sectors::new(16))), 2);
         // The same sectors twice are transferred twice.
         let twice = extents(&[(0, 8), (0, 8), (0, 8)]);
-        assert_eq!(Commands::of(&twice, Some(Sectors::new(16))).count, 2);
-        assert_eq!(Commands::of(&twice, Some(Sectors::new(16))).sectors, 24);
+        let twice = Commands::of(twice, Some(Sectors::new(16)));
+        assert_eq!((twice.count, twice.sectors), (2, 24));
         assert_eq!(
-            Commands::of(&[], Some(Sectors::new(16))),
+            Commands::of(Vec::new(), Some(Sectors::new(16))),
             Commands::default()
         );
     }

@@ -17,17 +17,19 @@ mod chain;
 mod command;
 mod moves;
 mod programs;
+mod sort;
 mod source;
 mod spans;
+mod tour;
 
 use arm::{Arm, Hidden};
 use command::{Commands, Floors, Load};
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, WriteBack};
 use headtime_host::HostBuilder;
-use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::Source;
+use sort::sort_by_start;
 use source::Asked;
 use spans::Spans;
 
@@ -245,31 +247,30 @@ impl Machine<'_> {
     /// `None` if they ask for more than is kept here: [`REQUESTS_MAX`].
     pub fn source(&self, source: &mut dyn Source) -> Option<Bound> {
         let floors = Floors::new(self.profile);
-        let least = |asked: &Asked| floors.command(asked.0, asked.1.len);
-        let (end, asked) = source::drain(source, least)?;
-        let mut bound = self.requests(&asked);
+        let (end, asked) = source::drain(source, |op, len| floors.command(op, len))?;
+        let mut bound = self.requests(asked);
         bound.set(Term::Chain, end - Time::ZERO);
         Some(bound)
     }
 
-    fn requests(&self, asked: &[Asked]) -> Bound {
+    fn requests(&self, asked: Asked) -> Bound {
         let floors = Floors::new(self.profile);
-        let of = |op: Op| -> Vec<Extent> {
-            let matching = asked.iter().filter(|(other, _)| *other == op);
-            let mut extents: Vec<Extent> = matching.map(|(_, extent)| *extent).collect();
-            // What follows goes through them in order, several times.
-            extents.sort_unstable_by_key(|extent| (extent.start, extent.len));
-            extents
-        };
-        let (reads, writes) = (of(Op::Read), of(Op::Write));
-        let others = asked.len() - reads.len() - writes.len();
+        let Asked {
+            mut reads,
+            mut writes,
+            others,
+        } = asked;
+        // What follows goes through them in order.
+        sort_by_start(&mut reads);
+        sort_by_start(&mut writes);
+        let (read, written) = (Spans::of_sorted(&reads), Spans::of_sorted(&writes));
         let load = Load {
-            reads: Commands::of(&reads, self.merge),
-            writes: Commands::of(&writes, self.merge),
-            others: others as u64,
+            reads: Commands::of_sorted(&reads, &read, self.merge),
+            writes: Commands::of_sorted(&writes, &written, self.merge),
+            others,
         };
-        let written = Spans::of(writes);
-        let media = Spans::of(reads).and(&written);
+        drop((reads, writes));
+        let media = read.and(&written);
         let arm = Arm::new(self.profile, self.layout);
         let mut bound = Bound::default();
         bound.set(Term::Arm, self.arm(&arm, &floors, &media, &written, &load));

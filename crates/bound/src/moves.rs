@@ -16,6 +16,8 @@ pub(crate) struct Moves {
     /// To another track of the same cylinder.
     switch: u64,
     classes: Vec<Class>,
+    /// The times of distances up to here.
+    near: Vec<u64>,
 }
 
 /// Distances from one up to that of the next class.
@@ -38,6 +40,21 @@ impl Class {
 }
 
 const CLASS_BITS: u32 = 9;
+
+/// Most movements are shorter than this.
+const NEAR: u32 = 1 << 10;
+
+/// The place of the class of a distance of at least one.
+fn class_of(distance: u32) -> usize {
+    let exponent = distance.ilog2();
+    match exponent.checked_sub(CLASS_BITS) {
+        None => distance as usize - 1,
+        Some(shift) => {
+            let within = (distance >> shift) - (1 << CLASS_BITS);
+            ((1 << CLASS_BITS) - 1 + (shift << CLASS_BITS) + within) as usize
+        }
+    }
+}
 
 impl Moves {
     /// Those of a drive, each as quick as its noise can make it.
@@ -82,10 +99,13 @@ impl Moves {
             _ => quickest(mechanics.head_switch().as_nanos()),
         };
         let switch = switch.min(beyond);
-        Moves {
+        let mut moves = Moves {
             switch: if switch == u64::MAX { 0 } else { switch },
             classes,
-        }
+            near: Vec::new(),
+        };
+        moves.near = (0..NEAR).map(|distance| moves.least(distance)).collect();
+        moves
     }
 
     /// The least time to a track so many cylinders away; with 0, to another one of the same.
@@ -93,10 +113,14 @@ impl Moves {
         if cylinders == 0 {
             return self.switch;
         }
-        let after = self
+        if let Some(time) = self.near.get(cylinders as usize) {
+            return *time;
+        }
+        match self
             .classes
-            .partition_point(|class| class.first <= cylinders);
-        match after.checked_sub(1).map(|last| &self.classes[last]) {
+            .get(class_of(cylinders))
+            .or(self.classes.last())
+        {
             Some(class) => class.at(cylinders).min(class.beyond),
             None => self.switch,
         }

@@ -535,7 +535,7 @@ impl Walk<'_> {
         let most = request_max.max(merge.unwrap_or(Sectors::ZERO));
         let direct = |of: fn(&Needs) -> &Vec<Extent>| -> Commands {
             let requests: Vec<Extent> = all.iter().flat_map(of).copied().collect();
-            Commands::of(&requests, merge.map(|_| most))
+            Commands::of(requests, merge.map(|_| most))
         };
         let (reads, writes) = (direct(|needs| &needs.reads), direct(|needs| &needs.writes));
         // Readahead may read what lies between, and then one command reaches over it.

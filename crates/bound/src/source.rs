@@ -2,13 +2,33 @@
 
 use crate::REQUESTS_MAX;
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::Source;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-/// What was asked: the operation, and the sectors.
-pub(crate) type Asked = (Op, Extent);
+/// What was asked, in the order in which it came.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub reads: Vec<Extent>,
+    pub writes: Vec<Extent>,
+    /// Flushes and discards.
+    pub others: u64,
+}
+
+impl Asked {
+    fn count(&self) -> usize {
+        self.reads.len() + self.writes.len() + self.others as usize
+    }
+
+    fn add(&mut self, op: Op, extent: Extent) {
+        match op {
+            Op::Read => self.reads.push(extent),
+            Op::Write => self.writes.push(extent),
+            Op::Flush | Op::Discard => self.others += 1,
+        }
+    }
+}
 
 /// When a source can have come to its end at the earliest, if each request takes at least `least`
 /// and any number of them goes by at once; and all its requests. `None` if they are too many.
@@ -17,30 +37,119 @@ pub(crate) type Asked = (Op, Extent);
 /// the same then, as all replays and made-up processes are.
 pub(crate) fn drain(
     source: &mut dyn Source,
-    least: impl Fn(&Asked) -> Nanos,
-) -> Option<(Time, Vec<Asked>)> {
-    let (mut now, mut asked) = (Time::ZERO, Vec::new());
-    let mut under_way: BinaryHeap<Reverse<(Time, u64)>> = BinaryHeap::new();
+    least: impl Fn(Op, Sectors) -> Nanos,
+) -> Option<(Time, Asked)> {
+    let (mut now, mut asked) = (Time::ZERO, Asked::default());
+    let mut under_way = UnderWay::default();
     loop {
         while let Some(request) = source.poll(now) {
-            let one = (request.op, request.extent);
-            under_way.push(Reverse((now.saturating_add(least(&one)), request.cookie)));
-            if asked.len() == REQUESTS_MAX {
+            let least = least(request.op, request.extent.len);
+            under_way.add(now, least, request.cookie);
+            if asked.count() == REQUESTS_MAX {
                 return None;
             }
-            asked.push(one);
+            asked.add(request.op, request.extent);
         }
         let arrival = source.next_arrival().map(|at| at.max(now));
-        let done = under_way.peek().map(|Reverse((at, _))| *at);
+        let done = under_way.first();
         match (arrival, done) {
-            (Some(at), done) if done.is_none_or(|done| at < done) => now = at,
-            (_, Some(at)) => {
+            (Some(at), done) if done.is_none_or(|(done, _)| at < done) => now = at,
+            (_, Some((at, which))) => {
                 now = at;
-                if let Some(Reverse((at, cookie))) = under_way.pop() {
+                if let Some(cookie) = under_way.take(which) {
                     source.completed(at, cookie);
                 }
             }
             _ => return Some((now, asked)),
+        }
+    }
+}
+
+/// Requests by when they are done, and by their names.
+///
+/// Of those that take as long as each other, whoever came first is done first.
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// By how long they take.
+    alike: Vec<(Nanos, VecDeque<(Time, u64)>)>,
+    others: BinaryHeap<Reverse<(Time, u64)>>,
+}
+
+/// So many different times are told apart; requests with others are sorted.
+const ALIKE: usize = 8;
+
+impl UnderWay {
+    /// Adds one that takes `least` from `now` on, which never goes back.
+    fn add(&mut self, now: Time, least: Nanos, cookie: u64) {
+        let one = (now.saturating_add(least), cookie);
+        let known = self.alike.iter().position(|(time, _)| *time == least);
+        let place = known.unwrap_or_else(|| {
+            if self.alike.len() < ALIKE {
+                self.alike.push((least, VecDeque::new()));
+            }
+            self.alike.len() - 1
+        });
+        let (time, queue) = &mut self.alike[place];
+        if *time == least && queue.back().is_none_or(|last| *last <= one) {
+            queue.push_back(one);
+        } else {
+            self.others.push(Reverse(one));
+        }
+    }
+
+    /// When the next is done, and which that is; by itself, among the alike.
+    fn first(&self) -> Option<(Time, Option<usize>)> {
+        let other = self.others.peek().map(|Reverse(one)| (*one, None));
+        let alike = self.alike.iter().zip(0..);
+        let fronts = alike.filter_map(|((_, queue), at)| Some((*queue.front()?, Some(at))));
+        let first = fronts.chain(other).min_by_key(|(one, _)| *one);
+        first.map(|((time, _), which)| (time, which))
+    }
+
+    /// Takes out the one that [`UnderWay::first`] gave, and names it.
+    fn take(&mut self, which: Option<usize>) -> Option<u64> {
+        let one = match which {
+            Some(at) => self.alike[at].1.pop_front(),
+            None => self.others.pop().map(|Reverse(one)| one),
+        };
+        one.map(|(_, cookie)| cookie)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_done_in_order_of_time_and_name_however_many_times_there_are() {
+        for kinds in [1, 2, 8, 9, 30] {
+            let mut under_way = UnderWay::default();
+            let mut expected = BinaryHeap::new();
+            let mut now = Time::ZERO;
+            for step in 0..3_000u64 {
+                let draw = step.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) >> 8;
+                // Names fall at times while it stays the same time.
+                let cookie = draw % 1_000_000;
+                let least = Nanos::from_nanos(draw % kinds * 100);
+                under_way.add(now, least, cookie);
+                expected.push(Reverse((now + least, cookie)));
+                while draw % 5 > 1 || expected.len() > 100 {
+                    let Some(Reverse((at, cookie))) = expected.pop() else {
+                        break;
+                    };
+                    let (time, which) = under_way.first().unwrap();
+                    assert_eq!((time, under_way.take(which)), (at, Some(cookie)));
+                    now = now.max(at);
+                    if draw % 7 > 0 {
+                        break;
+                    }
+                }
+            }
+            while let Some(Reverse((at, cookie))) = expected.pop() {
+                let (time, which) = under_way.first().unwrap();
+                assert_eq!((time, under_way.take(which)), (at, Some(cookie)));
+            }
+            assert_eq!(under_way.first(), None);
         }
     }
 }

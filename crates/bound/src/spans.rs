@@ -15,19 +15,50 @@ impl Spans {
             .map(|extent| (extent.start.get(), extent.end().get()))
             .collect();
         all.sort_unstable();
-        let mut spans: Vec<(u64, u64)> = Vec::with_capacity(all.len().min(1 << 16));
+        let mut spans = Spans::with_room(all.len());
         for (start, end) in all {
-            match spans.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => spans.push((start, end)),
-            }
+            spans.add(start, end);
         }
-        Spans(spans)
+        spans
+    }
+
+    /// The same of extents in the order of their first sectors.
+    pub fn of_sorted(extents: &[Extent]) -> Spans {
+        debug_assert!(extents.is_sorted_by_key(|extent| extent.start));
+        let mut spans = Spans::with_room(extents.len());
+        for extent in extents.iter().filter(|extent| !extent.is_empty()) {
+            spans.add(extent.start.get(), extent.end().get());
+        }
+        spans
+    }
+
+    fn with_room(count: usize) -> Spans {
+        Spans(Vec::with_capacity(count.min(1 << 16)))
+    }
+
+    /// Adds a stretch that begins no sooner than the last one.
+    fn add(&mut self, start: u64, end: u64) {
+        match self.0.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => self.0.push((start, end)),
+        }
     }
 
     /// The sectors of either.
     pub fn and(&self, other: &Spans) -> Spans {
-        Spans::of(self.extents().chain(other.extents()))
+        let mut both = Spans::with_room(self.0.len() + other.0.len());
+        let (mut one, mut other) = (self.0.iter().peekable(), other.0.iter().peekable());
+        loop {
+            let next = match (one.peek(), other.peek()) {
+                (Some(first), Some(second)) if first <= second => one.next(),
+                (_, Some(_)) => other.next(),
+                (_, None) => one.next(),
+            };
+            match next {
+                Some(&(start, end)) => both.add(start, end),
+                None => return both,
+            }
+        }
     }
 
     /// The sectors that are not in `other`.
