@@ -35,5 +35,7 @@ mod sweep_resume;
 mod sweep_wrong;
 #[path = "cli/sweeps_shipped.rs"]
 mod sweeps_shipped;
+#[path = "cli/sweeps.rs"]
+mod sweeps;
 #[path = "cli/traces.rs"]
 mod traces;

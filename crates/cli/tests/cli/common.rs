@@ -31,6 +31,13 @@ pub fn run(args: &[&str]) -> Output {
     headtime(args).output().expect("the command can be started")
 }
 
+/// Exit code and standard error of a command that ends by itself.
+pub fn ended(args: &[&str]) -> (i32, String) {
+    let output = run(args);
+    let stderr = String::from_utf8(output.stderr).expect("the command writes UTF-8");
+    (output.status.code().expect("no signal ended it"), stderr)
+}
+
 /// Standard output of a command that succeeds.
 pub fn stdout(args: &[&str]) -> String {
     let output = run(args);

@@ -1,6 +1,6 @@
 //! What is wrong is named with its place and what is allowed, and has its exit code.
 
-use super::common::{all, data, run, scratch};
+use super::common::{all, data, ended, run, scratch};
 
 #[test]
 fn command_line() {
@@ -259,9 +259,8 @@ fn a_profile_with_overlapping_zones_is_refused() {
     assert_ne!(profile, overlapping);
     let path = directory.join("overlap.toml");
     std::fs::write(&path, overlapping).unwrap();
-    let output = run(&["drive", "show", path.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(3));
-    let text = String::from_utf8(output.stderr).unwrap();
+    let (code, text) = ended(&["drive", "show", path.to_str().unwrap()]);
+    assert_eq!(code, 3);
     assert!(
         text.contains("overlap.toml") && text.contains("zones[1]"),
         "{text}"

@@ -1,6 +1,6 @@
 //! `headtime reproduce`: what comes out, what it is checked against, and what is wrong with figures.
 
-use super::common::{data, run, scratch, stdout};
+use super::common::{data, ended, scratch, stdout};
 use headtime_cli::figure::baseline::Baseline;
 use headtime_cli::figure::{BASELINE, Figure, SHIPPED, Scale};
 use serde_json::Value;
@@ -18,13 +18,6 @@ fn changed(directory: &Path, from: &str, to: &str) -> PathBuf {
     let path = directory.join("changed.toml");
     fs::write(&path, text.replacen(from, to, 1)).unwrap();
     path
-}
-
-/// Exit code and standard error.
-fn ended(args: &[&str]) -> (i32, String) {
-    let output = run(args);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    (output.status.code().unwrap(), stderr)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What comes out of a run: fields of the report, and that it is always the same.
 
-use super::common::{data, json, keys, number, scratch, stdout};
+use super::common::{data, ended, json, keys, number, scratch, stdout};
 
 #[test]
 fn a_report_has_its_fields() {
@@ -371,14 +371,11 @@ fn a_curve_comes_from_a_file_or_is_learned() {
     let other = curve.to_toml().replace("976773168", "1000000");
     assert_ne!(other, curve.to_toml());
     std::fs::write(&file, other).unwrap();
-    let output =
-        super::common::run(&["sim", "run", "programs.toml", "-s", "stream", "--set", &set]);
-    assert_eq!(output.status.code(), Some(3), "the curve of another disk");
+    let args = ["sim", "run", "programs.toml", "-s", "stream", "--set", &set];
+    assert_eq!(ended(&args).0, 3, "the curve of another disk");
     std::fs::write(&file, "not = 'a curve'").unwrap();
-    let output =
-        super::common::run(&["sim", "run", "programs.toml", "-s", "stream", "--set", &set]);
-    assert_eq!(output.status.code(), Some(3));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let (code, error) = ended(&args);
+    assert_eq!(code, 3);
     assert!(error.contains("curve.toml"), "{error}");
 }
 
@@ -468,9 +465,8 @@ fn a_name_with_commas_is_one_field() {
     ]);
     assert!(csv.contains("\n\"a, 'b'\",noop,"), "{csv}");
     let name = set("all");
-    let output = super::common::run(&["sim", "run", "mixed.toml", "--set", &name]);
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let (code, error) = ended(&["sim", "run", "mixed.toml", "--set", &name]);
+    assert_eq!(code, 2);
     assert!(
         error.contains("workload[0].name") && error.contains("allowed"),
         "{error}"

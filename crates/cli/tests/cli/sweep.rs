@@ -1,65 +1,10 @@
 //! `headtime sweep`: what is run, and what comes out.
 
-use super::common::{data, headtime, json, keys, number, run, scratch, stdout};
+use super::common::{ended, json, keys, number, scratch, stdout};
+use super::sweeps::{at, rows, scenario, wholes, within};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-
-/// Runs in a directory; exit code, standard output, standard error.
-pub fn within(directory: &Path, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = headtime(args).current_dir(directory).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
-/// A scenario of its own, with a `[sweep]`.
-pub fn scenario(name: &str, sweep: &str) -> std::path::PathBuf {
-    let directory = scratch(name);
-    let text = fs::read_to_string(data().join("sweep.toml")).unwrap();
-    let (scenario, _) = text.split_once("[sweep]").unwrap();
-    fs::write(directory.join("s.toml"), format!("{scenario}{sweep}")).unwrap();
-    directory
-}
-
-/// The rows of a CSV text, by heading.
-pub fn rows(csv: &str) -> Vec<Vec<(String, String)>> {
-    let fields = |line: &str| -> Vec<String> {
-        let mut fields = vec![String::new()];
-        let mut quoted = false;
-        for letter in line.chars() {
-            match letter {
-                '"' => quoted = !quoted,
-                ',' if !quoted => fields.push(String::new()),
-                letter => fields.last_mut().unwrap().push(letter),
-            }
-        }
-        fields
-    };
-    let mut lines = csv.lines();
-    let heading = fields(lines.next().unwrap());
-    let row = |line: &str| {
-        let fields = fields(line);
-        assert_eq!(fields.len(), heading.len(), "{line}");
-        heading.iter().cloned().zip(fields).collect()
-    };
-    lines.map(row).collect()
-}
-
-pub fn at<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
-    let found = row.iter().find(|(heading, _)| heading == name);
-    &found.unwrap_or_else(|| panic!("no column {name}")).1
-}
-
-/// Those of whole runs.
-pub fn wholes(csv: &str) -> Vec<Vec<(String, String)>> {
-    let mut rows = rows(csv);
-    rows.retain(|row| at(row, "origin") == "all");
-    rows
-}
 
 #[test]
 fn the_same_bytes_come_from_any_number_of_threads() {
@@ -155,9 +100,8 @@ fn a_row_is_what_sim_run_says_of_its_scenario() {
         assert_eq!(report["scenario_hash"], at(row, "scenario_hash"));
     }
     assert_eq!(swept.len(), 16);
-    let output = run(&["sweep", "sweep.toml", "--print-scenario", "17"]);
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let (code, stderr) = ended(&["sweep", "sweep.toml", "--print-scenario", "17"]);
+    assert_eq!(code, 2);
     assert!(stderr.contains("there are 1 to 16"), "{stderr}");
 }
 

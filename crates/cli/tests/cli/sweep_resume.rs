@@ -7,7 +7,7 @@
 )]
 
 use super::common::{data, headtime};
-use super::sweep::{rows, scenario, within};
+use super::sweeps::{rows, scenario, within};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,17 +35,39 @@ fn lines(journal: &Path) -> usize {
     text.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Starts a sweep, and waits until its journal has so many outcomes.
-fn started(directory: &Path, outcomes: usize, args: &[&str]) -> Child {
-    let child = headtime(&[&RUN[..], args].concat())
+/// Starts a command whose messages are kept.
+fn spawn(directory: &Path, args: &[&str]) -> Child {
+    headtime(args)
         .current_dir(directory)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Starts a sweep, and waits until its journal has so many outcomes.
+fn started(directory: &Path, outcomes: usize, args: &[&str]) -> Child {
+    let child = spawn(directory, &[&RUN[..], args].concat());
     let journal = directory.join("s.csv.partial");
     wait_until(|| lines(&journal) > outcomes, "the sweep does not get on");
     child
+}
+
+/// Kills a sweep, which can do nothing about it.
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Sends a signal to a sweep, which ends early; returns what it says.
+fn interrupt(child: Child, signal: &str) -> String {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    stderr
 }
 
 /// What a sweep that is not ended writes.
@@ -58,9 +80,8 @@ fn whole(directory: &Path) -> String {
 /// Ends a sweep, and leaves the beginning of its journal: two outcomes.
 fn ended(name: &str, sweep: &str) -> PathBuf {
     let directory = scenario(name, sweep);
-    let mut child = started(&directory, 2, &["--jobs", "2"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child = started(&directory, 2, &["--jobs", "2"]);
+    kill(child);
     let journal = directory.join("s.csv.partial");
     let text = fs::read_to_string(&journal).unwrap();
     let kept: String = text.split_inclusive('\n').take(3).collect();
@@ -81,16 +102,14 @@ fn goes_on(directory: &Path, said: &str) {
 #[test]
 fn a_sweep_that_was_killed_goes_on_to_the_same_bytes() {
     let directory = scenario("sweep-killed", LONG);
-    let mut child = started(&directory, 3, &["--jobs", "2"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child = started(&directory, 3, &["--jobs", "2"]);
+    kill(child);
     assert!(!directory.join("s.csv").exists());
     let has = lines(&directory.join("s.csv.partial")) - 1;
     assert!((3..40).contains(&has), "{has}");
     // Killed once more, on another number of threads.
-    let mut child = started(&directory, has + 3, &["--jobs", "1"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child = started(&directory, has + 3, &["--jobs", "1"]);
+    kill(child);
     let more = lines(&directory.join("s.csv.partial")) - 1;
     assert!((has + 3..40).contains(&more), "{more}");
     let said = format!("s.csv.partial: goes on there, with {more} of 40 combinations done");
@@ -109,19 +128,9 @@ fn a_sweep_that_is_interrupted_keeps_what_is_done() {
         let journal = directory.join("s.csv.partial");
         let before = lines(&journal).max(1);
         let child = started(&directory, before + 1, args);
-        let id = child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(5));
+        let stderr = interrupt(child, signal);
         let text = fs::read_to_string(&journal).unwrap();
         assert!(text.ends_with('\n'));
-        let stderr = String::from_utf8(output.stderr).unwrap();
         let said = format!(
             "ended early; {} of 40 combinations are kept in s.csv.partial, and the same command goes on there",
             text.lines().count() - 1
@@ -134,17 +143,7 @@ fn a_sweep_that_is_interrupted_keeps_what_is_done() {
     let endless = "[sweep]\nseed = [1, 2]\nrun.requests = [5, 1000000000000]";
     let directory = scenario("sweep-endless", endless);
     let child = started(&directory, 4, &["--jobs", "8"]);
-    let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    let stderr = interrupt(child, "-INT");
     assert!(
         stderr.contains("ended early; 4 of 8 combinations are kept"),
         "{stderr}"
@@ -154,15 +153,9 @@ fn a_sweep_that_is_interrupted_keeps_what_is_done() {
 #[test]
 fn without_a_file_nothing_is_kept() {
     let directory = scenario("sweep-unkept", "[sweep]\nrun.requests = [1000000000000]");
-    let child = headtime(&["sweep", "s.toml"])
-        .current_dir(&directory)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let id = child.id().to_string();
+    let child = spawn(&directory, &["sweep", "s.toml"]);
     // Once it catches the signal it is about to run.
-    let status = PathBuf::from(format!("/proc/{id}/status"));
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let catches = || {
         let status = fs::read_to_string(&status).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -170,16 +163,7 @@ fn without_a_file_nothing_is_kept() {
         caught.is_some_and(|mask| mask >> 1 & 1 == 1)
     };
     wait_until(catches, "no run begins");
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    let stderr = interrupt(child, "-INT");
     assert!(
         stderr.contains("ended early; nothing is kept, as there is no --out"),
         "{stderr}"
@@ -342,9 +326,8 @@ fn a_file_that_has_changed_is_told() {
     let own = super::common::stdout(&["drive", "show", "ibm18es", "--format", "toml"]);
     fs::write(directory.join("own.toml"), &own).unwrap();
     fs::write(directory.join("s.toml"), format!("{text}{profile}")).unwrap();
-    let mut child = started(&directory, 2, &["--jobs", "2"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child = started(&directory, 2, &["--jobs", "2"]);
+    kill(child);
     let slower = own.replacen("rpm = 7200", "rpm = 7100", 1);
     assert!(slower != own, "no rpm");
     fs::write(directory.join("own.toml"), slower).unwrap();
@@ -367,9 +350,8 @@ fn a_file_that_has_changed_is_told() {
     let seeds = (1..=1000).map(|seed| seed.to_string()).collect::<Vec<_>>();
     let text = format!("{text}\nseed = [{}]", seeds.join(", "));
     fs::write(directory.join("s.toml"), text).unwrap();
-    let mut child = started(&directory, 2, &["--jobs", "1"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child = started(&directory, 2, &["--jobs", "1"]);
+    kill(child);
     let longer = format!("{trace}{}", trace.lines().last().unwrap());
     fs::write(directory.join("web.trace"), longer).unwrap();
     let (code, _, stderr) = within(&directory, &RUN);
@@ -397,10 +379,9 @@ fn a_restart_drops_what_was_left() {
 #[test]
 fn two_sweeps_do_not_write_to_one_file() {
     let directory = scenario("sweep-two", LONG);
-    let mut child = started(&directory, 1, &["--jobs", "1"]);
+    let child = started(&directory, 1, &["--jobs", "1"]);
     let (code, _, stderr) = within(&directory, &RUN);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
     assert_eq!(code, Some(4), "{stderr}");
     assert!(
         stderr.contains("s.csv.partial: another sweep is writing it"),

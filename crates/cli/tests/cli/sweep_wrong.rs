@@ -1,7 +1,7 @@
 //! `headtime sweep`: what is wrong with all of it, and what with some combinations.
 
-use super::common::run;
-use super::sweep::{at, scenario, wholes, within};
+use super::common::ended;
+use super::sweeps::{at, scenario, wholes, within};
 use serde_json::Value;
 use std::fs;
 
@@ -339,23 +339,23 @@ fn what_is_wrong_on_the_command_line_is_told_with_its_option() {
             "a picture would have 120 charts of 2 lines; at most 96 of 24 can be read",
         ),
     ] {
-        let output = run(&[&["sweep", "sweep.toml"], args].concat());
-        let stderr = String::from_utf8(output.stderr).unwrap();
+        let (code, stderr) = ended(&[&["sweep", "sweep.toml"], args].concat());
         assert!(stderr.contains(said), "{args:?}: {stderr}");
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert_eq!(code, 2, "{args:?}: {stderr}");
     }
-    let output = run(&["sim", "run", "sweep.toml"]);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        stderr.contains("sweep.toml:14: sweep: is for `headtime sweep`"),
-        "{stderr}"
-    );
-    let output = run(&["sweep", "small.toml"]);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        stderr.contains("small.toml:1: sweep: missing; give [sweep]"),
-        "{stderr}"
-    );
+    for (args, said) in [
+        (
+            ["sim", "run", "sweep.toml"].as_slice(),
+            "sweep.toml:14: sweep: is for `headtime sweep`",
+        ),
+        (
+            &["sweep", "small.toml"],
+            "small.toml:1: sweep: missing; give [sweep]",
+        ),
+    ] {
+        let (_, stderr) = ended(args);
+        assert!(stderr.contains(said), "{stderr}");
+    }
 }
 
 #[test]
@@ -377,9 +377,8 @@ fn products_that_are_too_large_are_refused_with_their_count() {
         "--vary",
         &processes,
     ];
-    let output = run(&args);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let (code, stderr) = ended(&args);
+    assert_eq!(code, 3, "{stderr}");
     assert!(
         stderr.contains(
             "sweep.toml:14: sweep: these make 24000 runs; allowed are 10000, or what --max-runs says; \
@@ -388,21 +387,16 @@ fn products_that_are_too_large_are_refused_with_their_count() {
         "{stderr}"
     );
     // The scenario's own two schedulers double it, and repeats count.
-    let raised = |most: &str, more: &[&str]| {
-        let output = run(&[&args, &["--max-runs", most][..], more].concat());
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    };
+    let raised =
+        |most: &str, more: &[&str]| ended(&[&args, &["--max-runs", most][..], more].concat());
     let (code, stderr) = raised("47999", &[]);
-    assert_eq!(code, Some(3));
+    assert_eq!(code, 3);
     assert!(
         stderr.contains("these make 48000 runs; allowed are 47999"),
         "{stderr}"
     );
     let (code, stderr) = raised("48000", &["--set", "run.repeats=2"]);
-    assert_eq!(code, Some(3));
+    assert_eq!(code, 3);
     assert!(stderr.contains("these make 96000 runs"), "{stderr}");
     // More than a count can hold.
     let axes: Vec<String> = ["seed", "run.warm_up", "workload.until", "workload.start"]

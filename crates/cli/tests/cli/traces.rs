@@ -1,6 +1,6 @@
 //! Traces: replayed, converted, looked at.
 
-use super::common::{data, json, number, run, scratch, stdout};
+use super::common::{data, ended, json, number, run, scratch, stdout};
 use std::path::Path;
 
 #[test]
@@ -115,9 +115,8 @@ fn a_conversion_is_compressed_if_its_name_says_so() {
         assert_eq!(bytes, std::fs::read(&packed).unwrap());
     }
     let packed = file("tiny.trace.zst");
-    let output = run(&["trace", "convert", "tiny.trace", &packed]);
-    assert_eq!(output.status.code(), Some(2));
-    let text = String::from_utf8(output.stderr).unwrap();
+    let (code, text) = ended(&["trace", "convert", "tiny.trace", &packed]);
+    assert_eq!(code, 2);
     assert!(text.contains("allowed is .gz"), "{text}");
     assert!(!Path::new(&packed).exists());
 }
