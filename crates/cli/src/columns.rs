@@ -4,10 +4,12 @@
 //! A new one is a line here, and a row in docs/sweep.md.
 
 use crate::figure::metric::Metric;
-use crate::report::{KindRun, NamedRun, OriginRun, ProgramRun, Run, round};
+use crate::report::{HeadTime, KindRun, NamedRun, OriginRun, ProgramRun, Run, key, round};
 use crate::scenario::WHOLE;
+use headtime_disk::Part;
 use serde::Serialize;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// What stands in a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -142,15 +144,36 @@ pub struct Column {
     pub name: &'static str,
     /// The unit of its numbers; empty if they have none.
     pub unit: &'static str,
-    whole: fn(&Run) -> Field,
+    whole: Whole,
     origin: Option<fn(&OriginRun) -> Field>,
     named: Option<fn(&NamedRun) -> Field>,
     program: Option<fn(&ProgramRun) -> Field>,
     describes: bool,
 }
 
+/// What a run as a whole has there.
+#[derive(Clone, Copy, Debug)]
+enum Whole {
+    Value(fn(&Run) -> Field),
+    /// Something of one part of the head time.
+    Head(fn(&HeadTime, Part) -> f64, Part),
+}
+
+impl Whole {
+    fn of(self, run: &Run) -> Field {
+        match self {
+            Whole::Value(value) => value(run),
+            Whole::Head(value, part) => value(&run.head_time, part).into(),
+        }
+    }
+}
+
 /// A column of which runs as a whole have a value.
 const fn column(name: &'static str, unit: &'static str, whole: fn(&Run) -> Field) -> Column {
+    column_of(name, unit, Whole::Value(whole))
+}
+
+const fn column_of(name: &'static str, unit: &'static str, whole: Whole) -> Column {
     Column {
         name,
         unit,
@@ -198,10 +221,10 @@ impl Column {
     /// What stands in a row.
     pub fn of(&self, row: &Row<'_>) -> Field {
         if self.describes {
-            return (self.whole)(row.run());
+            return self.whole.of(row.run());
         }
         let found = match row {
-            Row::Whole(run) => Some((self.whole)(run)),
+            Row::Whole(run) => Some(self.whole.of(run)),
             Row::Origin(_, origin) => self.origin.map(|of| of(origin)),
             Row::Named(_, named, program) => {
                 let own = self.program.and_then(|of| Some(of((*program)?)));
@@ -214,16 +237,17 @@ impl Column {
 
 /// What `sim run --format csv` writes beside whose figures a line has.
 pub fn of_run() -> impl Iterator<Item = &'static Column> {
-    RUN.iter().copied().flatten()
+    let before = BEFORE_HEAD.iter().copied().flatten();
+    before.chain(HEAD.iter()).chain(&ENGINE)
 }
 
 /// What `sweep` writes beside the swept keys.
 pub fn of_sweep() -> impl Iterator<Item = &'static Column> {
-    of_run().chain(&MORE).chain(&SHARES)
+    of_run().chain(&MORE).chain(SHARES.iter())
 }
 
-const RUN: [&[Column]; 10] = [
-    &DESCRIBED, &TOTALS, &BOUND, &RESPONSE, &READS, &WRITES, &QUEUE, &DEVICE, &HEAD, &ENGINE,
+const BEFORE_HEAD: [&[Column]; 8] = [
+    &DESCRIBED, &TOTALS, &BOUND, &RESPONSE, &READS, &WRITES, &QUEUE, &DEVICE,
 ];
 
 const DESCRIBED: [Column; 10] = [
@@ -326,28 +350,18 @@ fn of_requests(kind: Option<&KindRun>, value: fn(&KindRun) -> f64) -> Field {
 const QUEUE: [Column; 7] = spread!("queue", queue_ms);
 const DEVICE: [Column; 7] = spread!("device", device_ms);
 
-/// The parts of the head time, in seconds or as shares.
-macro_rules! head {
-    ($ending:literal, $unit:literal, $value:expr; $($part:ident),+) => {
-        [$(column(concat!("head_", stringify!($part), "_", $ending), $unit, |run| {
-            let value: fn(&Run, f64) -> f64 = $value;
-            value(run, run.head_time.$part).into()
-        })),+]
+static HEAD: LazyLock<Vec<Column>> = LazyLock::new(|| head("s", "s", HeadTime::get));
+static SHARES: LazyLock<Vec<Column>> =
+    LazyLock::new(|| head("pct", "%", |time, part| round(time.share(part), 3)));
+
+/// A column for each part of the head time.
+fn head(ending: &str, unit: &'static str, value: fn(&HeadTime, Part) -> f64) -> Vec<Column> {
+    let column = |part| {
+        // It stays as long as the program runs, as the names of all other columns do.
+        let name = format!("head_{}_{ending}", key(part)).leak();
+        column_of(name, unit, Whole::Head(value, part))
     };
-}
-
-const HEAD: [Column; 11] = head!("s", "s", |_, time| time;
-    seek, switch, rotation, transfer, overhead, read_ahead, destage, read_modify_write, waiting, held, idle);
-const SHARES: [Column; 11] = head!("pct", "%", share;
-    seek, switch, rotation, transfer, overhead, read_ahead, destage, read_modify_write, waiting, held, idle);
-
-/// A part of the head time in % of all of it.
-fn share(run: &Run, time: f64) -> f64 {
-    let all: f64 = run.head_time.parts().iter().sum();
-    match all > 0.0 {
-        true => round(100.0 * time / all, 3),
-        false => 0.0,
-    }
+    Part::ALL.map(column).to_vec()
 }
 
 const ENGINE: [Column; 12] = [
@@ -417,7 +431,7 @@ fn of_programs(run: &Run, value: fn(&ProgramRun) -> f64) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{HeadTime, ProcessRun};
+    use crate::report::ProcessRun;
 
     #[test]
     fn names_are_unique_and_all_of_a_run_have_a_value() {
@@ -442,8 +456,8 @@ mod tests {
             );
         }
         // Every part of the head time, under its name.
-        for (name, _) in crate::plot::PARTS {
-            let name = name.replace('-', "_");
+        for part in Part::ALL {
+            let name = key(part);
             for unit in ["s", "pct"] {
                 assert!(
                     names.contains(&format!("head_{name}_{unit}").as_str()),
@@ -461,11 +475,11 @@ mod tests {
     #[test]
     fn shares_are_of_the_whole_time() {
         let run = Run {
-            head_time: HeadTime {
-                seek: 1.0,
-                idle: 3.0,
-                ..HeadTime::default()
-            },
+            head_time: HeadTime::of(|part| match part {
+                Part::Seek => 1.0,
+                Part::Idle => 3.0,
+                _ => 0.0,
+            }),
             ..Run::default()
         };
         let row = Row::Whole(&run);

@@ -1,8 +1,9 @@
 //! What a comparison found, as people and machines read it.
 
+use headtime_disk::Part;
 use headtime_sim::Distribution;
 use headtime_units::Nanos;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A finished comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -121,11 +122,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// The parts of the head time per request, in milliseconds.
-    pub fn parts_per_request(&self) -> [f64; 11] {
-        self.head_time
-            .parts()
-            .map(|part| part * 1e3 / self.requests.max(1) as f64)
+    /// The parts of the head time per request, in milliseconds, in the order of [`Part::ALL`].
+    pub fn parts_per_request(&self) -> [f64; Part::ALL.len()] {
+        Part::ALL.map(|part| self.head_time.get(part) * 1e3 / self.requests.max(1) as f64)
     }
 }
 
@@ -173,63 +172,45 @@ impl Spread {
     }
 }
 
-/// Every instant of the arm, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct HeadTime {
-    /// Moving, settling included.
-    pub seek: f64,
-    /// Switching heads, and the skew that hides it.
-    pub switch: f64,
-    /// Waiting for a sector, and dead time of zero-latency accesses.
-    pub rotation: f64,
-    /// Sectors pass under the head.
-    pub transfer: f64,
-    /// Commands, and the bus where nothing hides it.
-    pub overhead: f64,
-    /// Reading what nobody asked for yet.
-    pub read_ahead: f64,
-    /// Writing what the host was told is written.
-    pub destage: f64,
-    /// Reading the rest of sectors of the medium that are written in part, and coming back to them.
-    pub read_modify_write: f64,
-    /// At rest by the choice of the scheduler, which has requests.
-    pub waiting: f64,
-    /// At rest while requests are kept back for order, or until others join them.
-    pub held: f64,
-    /// At rest.
-    pub idle: f64,
-}
+/// Every instant of the arm, in seconds, by what it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HeadTime([f64; Part::ALL.len()]);
 
 impl HeadTime {
-    /// The parts in the order of [`crate::plot::PARTS`].
-    pub fn parts(&self) -> [f64; 11] {
-        let HeadTime {
-            seek,
-            switch,
-            rotation,
-            transfer,
-            overhead,
-            read_ahead,
-            destage,
-            read_modify_write,
-            waiting,
-            held,
-            idle,
-        } = *self;
-        [
-            seek,
-            switch,
-            rotation,
-            transfer,
-            overhead,
-            read_ahead,
-            destage,
-            read_modify_write,
-            waiting,
-            held,
-            idle,
-        ]
+    /// With this time for each part.
+    pub fn of(time: impl FnMut(Part) -> f64) -> HeadTime {
+        HeadTime(Part::ALL.map(time))
     }
+
+    /// The time of one part.
+    pub fn get(&self, part: Part) -> f64 {
+        self.0[part as usize]
+    }
+
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.0.iter().sum()
+    }
+
+    /// A part in % of all of it; 0 if that is nothing.
+    pub fn share(&self, part: Part) -> f64 {
+        let total = self.total();
+        match total > 0.0 {
+            true => 100.0 * self.get(part) / total,
+            false => 0.0,
+        }
+    }
+}
+
+impl Serialize for HeadTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Part::ALL.map(|part| (key(part), self.get(part))))
+    }
+}
+
+/// The name of a part as a key and in the names of columns.
+pub fn key(part: Part) -> String {
+    part.name().replace('-', "_")
 }
 
 /// Half the width of 95 % confidence intervals.
@@ -492,10 +473,16 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_head_time_have_the_names_of_the_plot() {
-        let json = serde_json::to_value(HeadTime::default()).unwrap();
-        for (name, _) in crate::plot::PARTS {
-            assert!(json.get(name.replace('-', "_")).is_some(), "{name}");
-        }
+    fn the_head_time_in_json_has_its_parts_in_their_order() {
+        let times = HeadTime::of(|part| f64::from(part as u8));
+        assert_eq!(
+            serde_json::to_string(&times).unwrap(),
+            "{\"seek\":0.0,\"switch\":1.0,\"rotation\":2.0,\"transfer\":3.0,\"overhead\":4.0,\
+             \"read_ahead\":5.0,\"destage\":6.0,\"read_modify_write\":7.0,\"waiting\":8.0,\
+             \"held\":9.0,\"idle\":10.0}"
+        );
+        assert_eq!(times.total(), 55.0);
+        assert_eq!(times.share(Part::Idle), 100.0 * 10.0 / 55.0);
+        assert_eq!(HeadTime::default().share(Part::Idle), 0.0);
     }
 }

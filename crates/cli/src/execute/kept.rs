@@ -24,8 +24,8 @@ pub struct Mark {
     pub to: f64,
     /// Where the head is or goes to, in bytes from the start of the disk.
     pub address: f64,
-    /// What it does: index into [`Part::ALL`].
-    pub part: usize,
+    /// What it does.
+    pub part: Part,
 }
 
 /// When something happened to a request, in seconds since the start of the run.
@@ -56,7 +56,7 @@ pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32)
             from: span.from.as_secs_f64(),
             to: span.to.as_secs_f64(),
             address: span.lba.get() as f64 * f64::from(sector_bytes),
-            part: span.part as usize,
+            part: span.part,
         };
         if mark.from >= to || left == 0 {
             break;

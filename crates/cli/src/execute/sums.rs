@@ -10,7 +10,6 @@ use crate::report::{
     WaitCounts, oldest_ms, round,
 };
 use crate::scenario::{Cell, Firmware, Pace, Workload};
-use headtime_disk::Part;
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Distribution, Got};
@@ -45,7 +44,6 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
     let (_, mean_half) = interval(&|measured| measured.response.mean_ms());
     let (_, p99_half) = interval(&|measured| measured.response.percentile_ms(99.0));
     let (fairness, _) = interval(&headtime_sim::Measured::fairness);
-    let parts = |part| seconds(&|report| report.head_time.get(part));
     let firmware = Firmware::of(&set.with_firmware(cell.firmware)?);
     let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
         measured.iter().map(|measured| of(measured)).collect()
@@ -81,19 +79,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         queue_ms: Spread::of(&distributions(|measured| &measured.queue)),
         device_ms: Spread::of(&distributions(|measured| &measured.device)),
         quiet_ms: Spread::of(&distributions(|measured| &measured.quiet)),
-        head_time: HeadTime {
-            seek: parts(Part::Seek),
-            switch: parts(Part::Switch),
-            rotation: parts(Part::Rotation),
-            transfer: parts(Part::Transfer),
-            overhead: parts(Part::Overhead),
-            read_ahead: parts(Part::ReadAhead),
-            destage: parts(Part::Destage),
-            read_modify_write: parts(Part::ReadModifyWrite),
-            waiting: parts(Part::Waiting),
-            held: parts(Part::Held),
-            idle: parts(Part::Idle),
-        },
+        head_time: HeadTime::of(|part| seconds(&|report| report.head_time.get(part))),
         ci95: (made.len() > 1).then_some(Confidence {
             throughput_mb_s: throughput_half,
             iops: iops_half,

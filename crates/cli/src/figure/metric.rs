@@ -1,6 +1,7 @@
 //! What a point of a figure measures of a run.
 
 use crate::report::Run;
+use headtime_disk::Part;
 use headtime_units::nearest;
 
 /// Something measured of a run.
@@ -189,8 +190,7 @@ pub const METRICS: &[Metric] = &[
         help: "time in which the scheduler holds the disk though it has requests, of the whole run",
         of: |run| {
             let time = &run.head_time;
-            let all = time.parts().iter().sum::<f64>();
-            (all > 0.0).then(|| 100.0 * time.waiting / all)
+            (time.total() > 0.0).then(|| time.share(Part::Waiting))
         },
     },
     Metric {
@@ -200,8 +200,11 @@ pub const METRICS: &[Metric] = &[
         help: "rotational latency as a share of the time in which the arm is busy",
         of: |run| {
             let time = &run.head_time;
-            let busy = time.parts().iter().sum::<f64>() - time.idle - time.waiting - time.held;
-            (busy > 0.0).then(|| 100.0 * time.rotation / busy)
+            let resting = [Part::Idle, Part::Waiting, Part::Held];
+            let busy = resting
+                .into_iter()
+                .fold(time.total(), |busy, part| busy - time.get(part));
+            (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
         },
     },
 ];
@@ -209,6 +212,7 @@ pub const METRICS: &[Metric] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::HeadTime;
 
     #[test]
     fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
@@ -252,11 +256,17 @@ mod tests {
         let mut run = Run::default();
         let metric = Metric::by_name("waiting_share").unwrap();
         assert_eq!(metric.of(&run), None, "nothing ran");
-        run.head_time.seek = 1.0;
-        run.head_time.idle = 2.0;
-        run.head_time.held = 2.0;
+        let of = |waiting: f64| {
+            HeadTime::of(|part| match part {
+                Part::Seek => 1.0,
+                Part::Idle | Part::Held => 2.0,
+                Part::Waiting => waiting,
+                _ => 0.0,
+            })
+        };
+        run.head_time = of(0.0);
         assert_eq!(metric.of(&run), Some(0.0));
-        run.head_time.waiting = 5.0;
+        run.head_time = of(5.0);
         assert_eq!(metric.of(&run), Some(50.0));
     }
 

@@ -4,8 +4,8 @@
 //! is what the reports need.
 
 use super::equal::{Served, reasons};
-use crate::plot::PARTS;
 use crate::report::{KindRun, NamedRun, OriginRun, Report, Run};
+use headtime_disk::Part;
 
 /// What the terminal is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -495,19 +495,13 @@ fn by_name(runs: &[Run]) -> Option<(Vec<Column>, usize)> {
 
 /// Shares of the head time that round to more than nothing in some run.
 fn parts(runs: &[Run]) -> Vec<Column> {
-    let shares: Vec<[f64; PARTS.len()]> = runs
-        .iter()
-        .map(|run| {
-            let parts = run.head_time.parts();
-            let sum: f64 = parts.iter().sum();
-            parts.map(|part| if sum > 0.0 { 100.0 * part / sum } else { 0.0 })
-        })
-        .collect();
-    (0..PARTS.len())
-        .filter(|part| shares.iter().any(|share| share[*part] >= 0.05))
+    let shares = |part: Part| runs.iter().map(move |run| run.head_time.share(part));
+    Part::ALL
+        .into_iter()
+        .filter(|part| shares(*part).any(|share| share >= 0.05))
         .map(|part| {
-            let cells = shares.iter().map(|share| format!("{:.1}", share[part]));
-            Column::numbers(PARTS[part].0, cells).under("head time %")
+            let cells = shares(part).map(|share| format!("{share:.1}"));
+            Column::numbers(part.name(), cells).under("head time %")
         })
         .collect()
 }

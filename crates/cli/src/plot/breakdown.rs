@@ -2,7 +2,8 @@
 
 use super::axis::Axis;
 use super::svg::{Anchor, FAINT, INK, Style, Svg};
-use super::{EDGE, PARTS, Run, WIDTH, across_grid, frame, label_width, legend};
+use super::{EDGE, PARTS, Run, WIDTH, across_grid, colour, frame, label_width, legend};
+use headtime_disk::Part;
 
 const BAR: f64 = 20.0;
 const PITCH: f64 = 30.0;
@@ -19,7 +20,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     let beside = EDGE + Style::HEADING.width("Where the head time went") + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
     let total = |run: &Run| run.parts.iter().sum::<f64>();
-    let mut used = [false; PARTS.len()];
+    let mut used = [false; PARTS];
     for run in runs {
         for (used, time) in used.iter_mut().zip(run.parts) {
             // What no bar can show needs no legend.
@@ -39,18 +40,22 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
         let base = y + BAR / 2.0 + 4.0;
         svg.text(left - 8.0, base, Anchor::End, Style::PLAIN, &run.label);
         let (sum, mut before) = (total(run), 0.0);
-        for ((name, colour), time) in PARTS.iter().zip(run.parts) {
+        for (part, time) in Part::ALL.into_iter().zip(run.parts) {
             let (from, to) = (x.at(before), x.at(before + time));
             before += time;
             if to - from < 0.05 {
                 continue;
             }
-            svg.rect(from, y, to - from, BAR, colour);
+            svg.rect(from, y, to - from, BAR, colour(part));
             let share = format!("{:.0}", 100.0 * time / sum);
             if to - from > Style::SMALL.width(&share) + 4.0 {
                 let dark = matches!(
-                    *name,
-                    "seek" | "transfer" | "read-ahead" | "destage" | "read-modify-write"
+                    part,
+                    Part::Seek
+                        | Part::Transfer
+                        | Part::ReadAhead
+                        | Part::Destage
+                        | Part::ReadModifyWrite
                 );
                 let fill = if dark { "#ffffff" } else { INK };
                 let style = Style {

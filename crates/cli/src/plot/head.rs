@@ -2,7 +2,8 @@
 
 use super::axis::{Axis, label};
 use super::svg::{Anchor, GRID, Path, Style, Svg};
-use super::{EDGE, PARTS, Picture, Run, WIDTH, frame, legend};
+use super::{EDGE, PARTS, Picture, Run, WIDTH, colour, frame, legend};
+use headtime_disk::Part;
 use std::collections::BTreeSet;
 
 const PANEL: f64 = 96.0;
@@ -40,18 +41,18 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
         Style::HEADING,
         "Where the head was, and what it did there",
     );
-    let shown = |run: &Run| -> [bool; PARTS.len()] {
-        let mut used = [false; PARTS.len()];
+    let shown = |run: &Run| -> [bool; PARTS] {
+        let mut used = [false; PARTS];
         for mark in run
             .marks
             .iter()
             .filter(|mark| mark.to > from && mark.from < to)
         {
-            used[mark.part] = true;
+            used[mark.part as usize] = true;
         }
         used
     };
-    let mut used = [false; PARTS.len()];
+    let mut used = [false; PARTS];
     for run in &picture.runs {
         for (used, shown) in used.iter_mut().zip(shown(run)) {
             *used |= shown;
@@ -147,19 +148,22 @@ fn addresses(picture: &Picture) -> (f64, f64) {
 /// The strokes of a panel, one path per activity. Strokes that would fall on the same pixels are
 /// drawn once, so that the picture stays small however long the run.
 fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64) -> (f64, f64)) {
-    let mut paths: [Path; PARTS.len()] = Default::default();
+    let mut paths: [Path; PARTS] = Default::default();
     let mut drawn = BTreeSet::new();
     let mut head = run.marks.first().map_or(0.0, |mark| mark.address);
     for mark in &run.marks {
         let came_from = head;
         // A command is processed before the arm moves, and an arm at rest is where it was.
-        if !matches!(PARTS[mark.part].0, "overhead" | "waiting" | "held" | "idle") {
+        if !matches!(
+            mark.part,
+            Part::Overhead | Part::Waiting | Part::Held | Part::Idle
+        ) {
             head = mark.address;
         }
         if mark.to <= window.0 || mark.from >= window.1 {
             continue;
         }
-        let moves = matches!(PARTS[mark.part].0, "seek" | "destage");
+        let moves = matches!(mark.part, Part::Seek | Part::Destage);
         let start = if moves { came_from } else { head };
         let (from, to) = (mark.from.max(window.0), mark.to.min(window.1));
         let (begin, mut end) = (place(from, start), place(to, head));
@@ -169,18 +173,30 @@ fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64
         }
         let pixel = |(x, y): (f64, f64)| ((x * 2.0) as i32, (y * 2.0) as i32);
         if drawn.insert((mark.part, pixel(begin), pixel(end))) {
-            paths[mark.part].move_to(begin.0, begin.1);
-            paths[mark.part].line_to(end.0, end.1);
+            let path = &mut paths[mark.part as usize];
+            path.move_to(begin.0, begin.1);
+            path.line_to(end.0, end.1);
         }
     }
     // What matters most comes last, so that it lies on top.
-    for part in [10, 9, 8, 0, 5, 6, 7, 4, 1, 2, 3] {
-        let (name, colour) = PARTS[part];
-        let width = match name {
-            "seek" => 0.9,
-            "idle" | "waiting" | "held" => 2.0,
+    for part in [
+        Part::Idle,
+        Part::Held,
+        Part::Waiting,
+        Part::Seek,
+        Part::ReadAhead,
+        Part::Destage,
+        Part::ReadModifyWrite,
+        Part::Overhead,
+        Part::Switch,
+        Part::Rotation,
+        Part::Transfer,
+    ] {
+        let width = match part {
+            Part::Seek => 0.9,
+            Part::Idle | Part::Waiting | Part::Held => 2.0,
             _ => 4.0,
         };
-        svg.path(&paths[part], colour, width, "");
+        svg.path(&paths[part as usize], colour(part), width, "");
     }
 }

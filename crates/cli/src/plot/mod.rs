@@ -16,6 +16,7 @@ mod svg;
 
 use crate::execute::Mark;
 use axis::{Axis, label};
+use headtime_disk::Part;
 use svg::{Anchor, GRID, INK, Path, Style, Svg};
 
 /// Width of the picture in pixels.
@@ -23,20 +24,25 @@ const WIDTH: f64 = 1000.0;
 /// Space at the left and right edge.
 const EDGE: f64 = 20.0;
 
-/// What the head does, as a plot names and colours it; in the order of a report's columns.
-pub const PARTS: [(&str, &str); 11] = [
-    ("seek", "#d55e00"),
-    ("switch", "#f0e442"),
-    ("rotation", "#56b4e9"),
-    ("transfer", "#009e73"),
-    ("overhead", "#cc79a7"),
-    ("read-ahead", "#0072b2"),
-    ("destage", "#5b3a1e"),
-    ("read-modify-write", "#882255"),
-    ("waiting", "#e69f00"),
-    ("held", "#999933"),
-    ("idle", "#cccccc"),
-];
+/// The number of the head's activities.
+const PARTS: usize = Part::ALL.len();
+
+/// The colour of what the head does.
+const fn colour(part: Part) -> &'static str {
+    match part {
+        Part::Seek => "#d55e00",
+        Part::Switch => "#f0e442",
+        Part::Rotation => "#56b4e9",
+        Part::Transfer => "#009e73",
+        Part::Overhead => "#cc79a7",
+        Part::ReadAhead => "#0072b2",
+        Part::Destage => "#5b3a1e",
+        Part::ReadModifyWrite => "#882255",
+        Part::Waiting => "#e69f00",
+        Part::Held => "#999933",
+        Part::Idle => "#cccccc",
+    }
+}
 
 /// The most runs that one picture shows: as many as there are lines to tell apart.
 pub const RUNS_MAX: usize = LINES.len();
@@ -65,8 +71,8 @@ pub struct Run {
     /// The distribution of response times: milliseconds, and the share of all requests that took no
     /// longer, 0 to 1.
     pub curve: Vec<(f64, f64)>,
-    /// Head time per request in milliseconds, part by part.
-    pub parts: [f64; PARTS.len()],
+    /// Head time per request in milliseconds, in the order of [`Part::ALL`].
+    pub parts: [f64; PARTS],
     /// What each workload or program got, if there are several.
     pub shares: Vec<names::Share>,
 }
@@ -119,12 +125,11 @@ pub fn draw(picture: &Picture) -> String {
 /// The end of a window of time that begins at `from` in which every run still shows how the head
 /// moves: about `transfers` transfers of the run that has most of them.
 pub fn window_end(from: f64, transfers: usize, runs: &[Run]) -> f64 {
-    let transfer = PARTS.iter().position(|(name, _)| *name == "transfer");
     let ends = runs.iter().filter_map(|run| {
         let mut marks = run
             .marks
             .iter()
-            .filter(|mark| mark.from >= from && Some(mark.part) == transfer);
+            .filter(|mark| mark.from >= from && mark.part == Part::Transfer);
         marks.nth(transfers).map(|mark| mark.to)
     });
     let last = runs
@@ -181,15 +186,15 @@ fn lines<'a>(svg: &mut Svg, mut y: f64, labels: impl Iterator<Item = (usize, &'a
 
 /// Draws the legend of the head's activities from `x` on, those that occur; returns where it ends
 /// below.
-fn legend(svg: &mut Svg, x: f64, y: f64, used: [bool; PARTS.len()]) -> f64 {
+fn legend(svg: &mut Svg, x: f64, y: f64, used: [bool; PARTS]) -> f64 {
     let (mut at, mut y) = (x, y);
-    for ((name, colour), _) in PARTS.iter().zip(used).filter(|(_, used)| *used) {
-        let width = 18.0 + Style::PLAIN.width(name) + 14.0;
+    for part in Part::ALL.into_iter().filter(|part| used[*part as usize]) {
+        let width = 18.0 + Style::PLAIN.width(part.name()) + 14.0;
         if at + width > WIDTH - EDGE {
             (at, y) = (x, y + 18.0);
         }
-        svg.rect(at, y - 9.0, 12.0, 10.0, colour);
-        svg.text(at + 17.0, y, Anchor::Start, Style::PLAIN, name);
+        svg.rect(at, y - 9.0, 12.0, 10.0, colour(part));
+        svg.text(at + 17.0, y, Anchor::Start, Style::PLAIN, part.name());
         at += width;
     }
     y
@@ -252,7 +257,12 @@ mod tests {
             } else {
                 (address + 1.1e10) % 5e11
             };
-            for (part, time) in [(4, 0.0003), (0, seek), (2, 0.004), (3, 0.0002)] {
+            for (part, time) in [
+                (Part::Overhead, 0.0003),
+                (Part::Seek, seek),
+                (Part::Rotation, 0.004),
+                (Part::Transfer, 0.0002),
+            ] {
                 marks.push(Mark {
                     from: now,
                     to: now + time,

@@ -5,9 +5,10 @@ use super::results::{Measured, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
 use crate::columns::{Field, of_sweep};
 use crate::output::{Column, Served, Terminal, line, measured, reasons, table};
-use crate::plot::PARTS;
+use crate::report::key;
 use crate::scenario::WHOLE;
 use crate::scenario::tree::Value;
+use headtime_disk::Part;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::convert::Infallible;
 
@@ -318,13 +319,13 @@ fn figures(outcomes: &[Outcome]) -> Vec<Column> {
         number("p99", "response_p99_ms").under(RESPONSE),
         number("max", "response_max_ms").under(RESPONSE),
     ];
-    for (name, _) in PARTS {
-        let shares = values(&format!("head_{}_pct", name.replace('-', "_")));
+    for part in Part::ALL {
+        let shares = values(&format!("head_{}_pct", key(part)));
         if shares.iter().flatten().any(|share| *share >= 0.05) {
             let cells = shares.into_iter();
             let cells =
                 cells.map(|share| share.map_or(String::new(), |share| format!("{share:.1}")));
-            columns.push(Column::numbers(name, cells).under("head time %"));
+            columns.push(Column::numbers(part.name(), cells).under("head time %"));
         }
     }
     columns
