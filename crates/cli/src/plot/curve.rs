@@ -1,8 +1,8 @@
 //! The picture of a learned curve: single reads, their means, the curve through them.
 
 use super::axis::{Axis, label};
-use super::svg::{Anchor, FAINT, GRID, Path, Style, Svg};
-use super::{EDGE, WIDTH, frame, wrap};
+use super::svg::{Anchor, GRID, Path, Style, Svg};
+use super::{EDGE, WIDTH, frame, heading};
 
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
@@ -42,23 +42,8 @@ pub struct Picture {
 /// Draws a picture as SVG text.
 pub fn draw(picture: &Picture) -> String {
     let mut svg = Svg::new(WIDTH);
-    let mut y = EDGE + 14.0;
-    svg.text(
-        EDGE,
-        y,
-        Anchor::Start,
-        Style::TITLE,
-        "How long a request takes, by its distance from the one before",
-    );
-    let faint = Style {
-        fill: FAINT,
-        ..Style::PLAIN
-    };
-    for line in wrap(&picture.subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
-        y += 18.0;
-        svg.text(EDGE, y, Anchor::Start, faint, &line);
-    }
-    y += 26.0;
+    let title = "How long a request takes, by its distance from the one before";
+    let y = heading(&mut svg, title, &picture.subtitle) + 26.0;
     let mut x = EDGE;
     for (name, colour) in [
         ("a read", DOT),

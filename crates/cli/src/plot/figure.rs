@@ -5,8 +5,8 @@
 
 use super::axis::Axis;
 use super::chart::{self, Area, across, boxes, curve, different, palette, upright};
-use super::svg::{Anchor, FAINT, INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, across_grid, line_of, lines, wrap};
+use super::svg::{Anchor, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, across_grid, heading, line_of, lines};
 use crate::execute::Sample;
 use crate::figure::judge::{Measured, MeasuredPoint};
 use crate::figure::output;
@@ -24,18 +24,9 @@ pub fn draw<'a>(
     samples: impl Fn(&RunOf) -> &'a [Sample],
 ) -> String {
     let mut svg = Svg::new(WIDTH);
-    let mut y = EDGE + 14.0;
-    svg.text(EDGE, y, Anchor::Start, Style::TITLE, &measured.title);
-    let faint = Style {
-        fill: FAINT,
-        ..Style::PLAIN
-    };
     let quick = if measured.quick { ", quick scale" } else { "" };
     let subtitle = format!("{} · {}{quick}", measured.source, output::seeds(measured));
-    for line in wrap(&subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
-        y += 18.0;
-        svg.text(EDGE, y, Anchor::Start, faint, &line);
-    }
+    let mut y = heading(&mut svg, &measured.title, &subtitle);
     for plot in &figure.plots {
         y += 34.0;
         svg.text(EDGE, y, Anchor::Start, Style::HEADING, &plot.title);

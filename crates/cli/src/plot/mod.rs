@@ -95,22 +95,7 @@ pub struct Picture {
 /// Draws a picture as SVG text.
 pub fn draw(picture: &Picture) -> String {
     let mut svg = Svg::new(WIDTH);
-    let mut y = EDGE + 14.0;
-    svg.text(EDGE, y, Anchor::Start, Style::TITLE, &picture.title);
-    for line in wrap(&picture.subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
-        y += 18.0;
-        svg.text(
-            EDGE,
-            y,
-            Anchor::Start,
-            Style {
-                fill: svg::FAINT,
-                ..Style::PLAIN
-            },
-            &line,
-        );
-    }
-    y += 30.0;
+    let mut y = heading(&mut svg, &picture.title, &picture.subtitle) + 30.0;
     if picture.runs.iter().any(|run| !run.marks.is_empty()) {
         y = head::draw(&mut svg, y, picture) + 36.0;
     }
@@ -140,6 +125,21 @@ pub fn window_end(from: f64, transfers: usize, runs: &[Run]) -> f64 {
     let longest = |end: Option<f64>, next: f64| Some(end.map_or(next, |end: f64| end.max(next)));
     let end = ends.fold(None, shortest).or(last.fold(None, longest));
     end.unwrap_or(from).max(from)
+}
+
+/// Draws the title and the subtitle of a picture; returns the last base line.
+fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
+    let mut y = EDGE + 14.0;
+    svg.text(EDGE, y, Anchor::Start, Style::TITLE, title);
+    let faint = Style {
+        fill: svg::FAINT,
+        ..Style::PLAIN
+    };
+    for line in wrap(subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
+        y += 18.0;
+        svg.text(EDGE, y, Anchor::Start, faint, &line);
+    }
+    y
 }
 
 /// The grid of a horizontal axis, from `top` to `bottom`, with about so many ticks and their numbers.

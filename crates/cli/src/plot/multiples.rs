@@ -2,8 +2,8 @@
 
 use super::axis::Axis;
 use super::chart::{self, Area, across, boxes, curve, palette, upright_grid};
-use super::svg::{Anchor, FAINT, GRID, INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, frame, line_of, lines, wrap};
+use super::svg::{Anchor, GRID, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, frame, heading, line_of, lines};
 use headtime_units::{Bytes, Nanos};
 
 /// The left edge of the first charts: room for numbers and the label.
@@ -153,16 +153,7 @@ impl Scale {
 /// Draws a picture as SVG text.
 pub fn draw(picture: &Picture) -> String {
     let mut svg = Svg::new(WIDTH);
-    let mut y = EDGE + 14.0;
-    svg.text(EDGE, y, Anchor::Start, Style::TITLE, &picture.title);
-    let faint = Style {
-        fill: FAINT,
-        ..Style::PLAIN
-    };
-    for line in wrap(&picture.subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
-        y += 18.0;
-        svg.text(EDGE, y, Anchor::Start, faint, &line);
-    }
+    let mut y = heading(&mut svg, &picture.title, &picture.subtitle);
     for block in &picture.blocks {
         y = self::block(&mut svg, y + 34.0, block);
     }
