@@ -2,8 +2,8 @@
 
 use super::{BenchmarkError, Part, Site};
 use crate::layout::{Ext3, Ext3Options, LayoutError, Random, TreeSpec, Visit, Written};
-use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, ProcessSpec, Step};
-use headtime_units::{Bytes, Lba, Nanos, Time};
+use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
+use headtime_units::{Bytes, Lba, Nanos};
 use std::sync::Arc;
 
 /// `grep`: searches for a word that is nowhere, each in its own copy of the sources of Linux 2.6.31.
@@ -181,23 +181,14 @@ impl GrepSpec {
         program: u32,
     ) -> Result<u32, BenchmarkError> {
         let site = Site::new("grep", builder.disk());
-        for (number, copy) in (program..).zip(copies) {
-            let ids = copy.add_files(site, builder)?;
-            builder.add_process(ProcessSpec {
-                program: number,
-                behaviour: Box::new(Search {
-                    jobs: Arc::clone(&copy.jobs),
-                    ids,
-                    at: 0,
-                    file_cpu: self.file_cpu,
-                    kib_cpu: self.kib_cpu,
-                    work: Nanos::ZERO,
-                }),
-                served_by: None,
-                start: Time::ZERO,
-            });
-        }
-        Ok(program + self.instances)
+        Part::add_programs(copies, site, builder, program, |jobs, ids| Search {
+            jobs,
+            ids,
+            at: 0,
+            file_cpu: self.file_cpu,
+            kib_cpu: self.kib_cpu,
+            work: Nanos::ZERO,
+        })
     }
 }
 

@@ -33,8 +33,8 @@ pub use tpch::TpcHSpec;
 
 use crate::layout::LayoutError;
 use crate::spec::{PLANNED_MAX, PROCESSES_MAX};
-use crate::{DiskSize, File, FileId, HostBuilder, HostError};
-use headtime_units::{Bytes, Extent, Lba, Sectors, nearest};
+use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, HostError, ProcessSpec};
+use headtime_units::{Bytes, Extent, Lba, Sectors, Time, nearest};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -277,6 +277,27 @@ impl<J> Part<J> {
         let add = |file: &File| builder.add_file(file.clone());
         let ids = self.files.iter().map(add).collect::<Result<_, _>>();
         ids.map_err(|error| site.host(error))
+    }
+
+    /// Adds a program of one process for each part, numbered from `program` on. `behaviour` makes what
+    /// the process does from its jobs and the names of its files. Returns the number behind the last.
+    fn add_programs<B: Behaviour + 'static>(
+        parts: &[Part<J>],
+        site: Site,
+        builder: &mut HostBuilder,
+        program: u32,
+        behaviour: impl Fn(Arc<[J]>, Vec<FileId>) -> B,
+    ) -> Result<u32, BenchmarkError> {
+        for (number, part) in (program..).zip(parts) {
+            let ids = part.add_files(site, builder)?;
+            builder.add_process(ProcessSpec {
+                program: number,
+                behaviour: Box::new(behaviour(Arc::clone(&part.jobs), ids)),
+                served_by: None,
+                start: Time::ZERO,
+            });
+        }
+        Ok(program + parts.len() as u32)
     }
 }
 

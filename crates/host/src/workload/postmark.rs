@@ -2,8 +2,8 @@
 
 use super::{BenchmarkError, Part, Site};
 use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError, Random};
-use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, ProcessSpec, Step};
-use headtime_units::{Bytes, Lba, Nanos, Time};
+use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
+use headtime_units::{Bytes, Lba, Nanos};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -142,20 +142,9 @@ impl PostMarkSpec {
         program: u32,
     ) -> Result<u32, BenchmarkError> {
         let site = Site::new("postmark", builder.disk());
-        for (number, instance) in (program..).zip(instances) {
-            let ids = instance.add_files(site, builder)?;
-            builder.add_process(ProcessSpec {
-                program: number,
-                behaviour: Box::new(Transactions {
-                    jobs: Arc::clone(&instance.jobs),
-                    ids,
-                    at: 0,
-                }),
-                served_by: None,
-                start: Time::ZERO,
-            });
-        }
-        Ok(program + self.instances)
+        Part::add_programs(instances, site, builder, program, |jobs, ids| {
+            Transactions { jobs, ids, at: 0 }
+        })
     }
 
     fn check(&self, site: Site) -> Result<(), BenchmarkError> {
