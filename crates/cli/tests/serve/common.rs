@@ -1,5 +1,6 @@
 //! Starts servers, and ends them whatever happens.
 
+use super::nbd::{Ask, Client};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -148,6 +149,18 @@ impl Server {
 
     pub fn status(&self) -> serde_json::Value {
         serde_json::from_str(&self.told(&["status"])).unwrap()
+    }
+
+    /// A client whose read is in the first drive and stays there.
+    pub fn stalled_read(&self) -> Client {
+        let mut client = Client::connect(&self.path("nbd.sock"), "disk0").unwrap();
+        self.told(&["fault", "stall", "disk0", "--for", "600s"]);
+        client.send(Ask::Read, 1, 0, 4096, &[]).unwrap();
+        wait_until(
+            || self.status()["disks"][0]["in_flight"] == 1,
+            || "the request does not reach the drive".to_owned(),
+        );
+        client
     }
 }
 

@@ -194,13 +194,7 @@ fn what_was_asked_for_before_the_end_is_done() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let mut server = Server::start("twice", CONFIG, &[]);
-    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
-    server.told(&["fault", "stall", "disk0", "--for", "600s"]);
-    client.send(Ask::Read, 1, 0, 4096, &[]).unwrap();
-    wait_until(
-        || server.status()["disks"][0]["in_flight"] == 1,
-        || "the request does not reach the drive".to_owned(),
-    );
+    let _client = server.stalled_read();
     server.signal("TERM");
     server.wait_for("ending");
     let begun = Instant::now();

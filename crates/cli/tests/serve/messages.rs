@@ -95,13 +95,7 @@ fn a_second_signal_ends_a_server_whose_messages_nobody_reads() {
     let (reader, writer) = pipe().unwrap();
     let mut server = Server::start_telling("messages-twice", CONFIG, writer, &[]);
     refused(&server, 2000);
-    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
-    server.told(&["fault", "stall", "disk0", "--for", "600s"]);
-    client.send(Ask::Read, 1, 0, 4096, &[]).unwrap();
-    wait_until(
-        || server.status()["disks"][0]["in_flight"] == 1,
-        || "the request does not reach the drive".to_owned(),
-    );
+    let _client = server.stalled_read();
     server.signal("TERM");
     // It takes no clients any more.
     wait_until(

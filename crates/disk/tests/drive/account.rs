@@ -43,6 +43,18 @@ struct Account {
 }
 
 impl Account {
+    /// Waits until the drive has room for one more command.
+    fn make_room(&mut self, drive_and_now: (&mut Drive, &mut Time), depth: usize) {
+        let catch_up = |drive: &mut Drive, now, account: &mut Account| account.catch_up(drive, now);
+        make_room(
+            drive_and_now,
+            depth,
+            self,
+            |account| &mut account.in_flight,
+            catch_up,
+        );
+    }
+
     fn submit(&mut self, drive: &mut Drive, now: Time, command: Command) {
         self.catch_up(drive, now);
         let mut flight = Flight {
@@ -321,13 +333,7 @@ proptest! {
         let mut account = Account::default();
         let mut now = Time::ZERO;
         for ((tag, &(kind, start, len, fua, pause)), between) in (0..).zip(&commands).zip(&between) {
-            make_room(
-                (&mut drive, &mut now),
-                depth,
-                &mut account,
-                |account| &mut account.in_flight,
-                |drive, now, account| account.catch_up(drive, now),
-            );
+            account.make_room((&mut drive, &mut now), depth);
             match *between {
                 Between::Trouble(Trouble::Inject(fault)) => account.inject(&mut drive, now, fault),
                 Between::Unreadable(extent, retries) => {
@@ -353,13 +359,7 @@ proptest! {
         }
         account.catch_up(&mut drive, now);
         for tag in 0..2 {
-            make_room(
-                (&mut drive, &mut now),
-                depth,
-                &mut account,
-                |account| &mut account.in_flight,
-                |drive, now, account| account.catch_up(drive, now),
-            );
+            account.make_room((&mut drive, &mut now), depth);
             account.submit(&mut drive, now, command(tag, Op::Flush, 0, 0));
         }
         account.pass(&mut drive, now + ms(1_000));
