@@ -9,6 +9,8 @@ mod by_name;
 pub mod clock;
 pub mod columns;
 pub mod commands;
+#[cfg(test)]
+mod damage;
 pub mod drives;
 pub mod execute;
 pub mod fault;

@@ -533,6 +533,7 @@ fn pace(section: &mut Section<'_>) -> Result<Pace, TreeError> {
 mod tests {
     use super::super::{DEFAULT, cells};
     use super::*;
+    use crate::damage::damaged;
     use proptest::prelude::*;
 
     const RANDOM: &str = include_str!("../../../../experiments/random-4k.toml");
@@ -788,17 +789,8 @@ mod tests {
             let _ = read(&text);
         }
 
-        /// A scenario with a piece replaced by another piece: mostly still TOML, so that it gets far.
         #[test]
-        fn no_damage_makes_it_panic(
-            of in proptest::sample::select(vec![DEFAULT, RANDOM]),
-            start in 0.0..1.0,
-            len in 0_usize..12,
-            piece in "[\"\\[\\]{}=,.a-z0-9 \n-]{0,12}",
-        ) {
-            let start = (start * of.len() as f64) as usize;
-            let end = (start + len).min(of.len());
-            let text = format!("{}{piece}{}", &of[..start], &of[end..]);
+        fn no_damage_makes_it_panic(text in damaged(&[DEFAULT, RANDOM])) {
             if let Ok(scenario) = read(&text) {
                 prop_assert_eq!(read(&scenario.to_toml()), Ok(scenario));
             }

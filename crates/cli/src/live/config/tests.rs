@@ -1,6 +1,7 @@
 //! Tests of the configuration as a text.
 
 use super::*;
+use crate::damage::damaged;
 use proptest::prelude::*;
 
 /// Every key there is.
@@ -469,15 +470,8 @@ fn what_takes_a_restart() {
 }
 
 proptest! {
-    /// The configuration with a piece replaced by another: mostly still TOML, so that it gets far.
     #[test]
-    fn no_damage_makes_it_panic(
-        start in 0.0..1.0_f64,
-        len in 0_usize..12,
-        piece in "[\"\\[\\]{}=,.a-z0-9 \n:-]{0,12}",
-    ) {
-        let start = (start * FULL.len() as f64) as usize;
-        let end = (start + len).min(FULL.len());
-        let _ = Config::parse("c", &format!("{}{piece}{}", &FULL[..start], &FULL[end..]));
+    fn no_damage_makes_it_panic(text in damaged(&[FULL])) {
+        let _ = Config::parse("c", &text);
     }
 }
