@@ -1,7 +1,7 @@
 //! The least time in which an arm can have brought sectors under its head.
 //!
-//! The arm is on one track at a time, and a sector passes under the head only while it is there. So
-//! of all orders, with every wait and every detour, none takes less than
+//! The arm is on one track at a time, and a sector passes under the head only while the arm is there.
+//! So no order takes less than the following sum, whatever its waits and detours:
 //!
 //! ```text
 //! what the wanted sectors take to pass
@@ -10,10 +10,10 @@
 //!   + the shortest movements that join all these tracks
 //! ```
 //!
-//! since a head that stays on a track passes over the gaps, and one that leaves and comes back has
-//! moved once more. Waiting for the first sector of a track costs nothing here, and tracks that
-//! follow each other are joined by the movement alone, not by the skew: a head that lands in the
-//! middle of a track that is wanted as a whole is at the same place one turn later.
+//! A head that stays on a track passes over the gaps, and one that leaves and comes back has moved
+//! once more. Waiting for the first sector of a track costs nothing here. Tracks that follow each other
+//! are joined by the movement alone, not by the skew: a head that lands in the middle of a track that
+//! is wanted as a whole is at the same place one turn later.
 
 use crate::moves::Moves;
 use crate::spans::Spans;

@@ -1,15 +1,15 @@
 //! The least time that a disk needs for given work, whatever the scheduler.
 //!
-//! A [`Bound`] is no schedule: it is the longest of three times, each of which every run takes,
-//! however it orders, merges and waits:
+//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least each of
+//! them, however it orders, merges and waits:
 //!
-//! - *arm*: what the sectors that must come from the medium, or reach it, take to pass under the
+//! - *arm*: the time in which all sectors that must come from the medium, or reach it, pass under the
 //!   head, and the shortest movements between their tracks;
-//! - *command*: what the commands take of drive and bus;
-//! - *chain*: what a process does one thing after the other, computing and thinking included, over
-//!   the barriers at which processes meet.
+//! - *command*: the time that the commands take of drive and bus;
+//! - *chain*: the time for what a process does one thing after the other, computing and thinking
+//!   included, over the barriers at which processes meet.
 //!
-//! All are of the drive as it is modelled at its quickest: noise is taken at its least. The design
+//! All three are of the modelled drive at its quickest: noise is taken at its least. The design
 //! note (`docs/design/2026-11-22-bound.md`) says why each is a bound, and how tight they are.
 
 mod arm;
@@ -125,13 +125,13 @@ impl Bound {
         longest.unwrap_or(Term::Arm)
     }
 
-    /// The time if processes take turns of `slice` at the disk as long as two have something left,
-    /// and each turn ends with a change to another one's sectors; `None` where it is not programs
-    /// that work, or their sectors lie among each other.
+    /// The time if processes take turns of `slice` at the disk as long as two of them have something
+    /// left, and each turn ends with a change to another one's sectors. Returns `None` if the work is
+    /// not that of programs, or if their sectors lie among each other.
     ///
-    /// This is no bound of a run with such a scheduler: a turn may last longer, by the request that
-    /// is under way when the slice is over, and the next one may be of the same process. It says what
-    /// changes cost.
+    /// This is no bound of a run with such a scheduler. A turn may last longer, by the request that
+    /// is under way when the slice is over, and the next turn may be of the same process. The time says
+    /// what changes cost.
     pub fn with_slices(&self, slice: Nanos) -> Option<Nanos> {
         let turns = self.turns?;
         if slice.is_zero() {

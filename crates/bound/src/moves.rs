@@ -5,9 +5,9 @@ use headtime_disk::profile::{NoiseSpec, Profile};
 
 /// Least times of movements by distance in cylinders, in nanoseconds, whatever is on the way.
 ///
-/// They rise with the distance, and no way over places in between is shorter: so the sum over
-/// neighbours, of places in order of their cylinders, is the least that a path through all of them
-/// takes (the minimum spanning tree of points on a line).
+/// They rise with the distance, and no way over places in between is shorter. Hence, with places in
+/// order of their cylinders, the sum over neighbours is the least that a path through all of them takes
+/// (the minimum spanning tree of points on a line).
 ///
 /// Distances from 512 cylinders on are taken in classes, 512 in each doubling, which makes a time up
 /// to 0.2 % too short.

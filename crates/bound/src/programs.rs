@@ -1,18 +1,18 @@
 //! What programs need of a disk, read from their steps.
 //!
 //! The steps of a process depend on nothing but itself, so they can be gone through without a disk.
-//! What is counted is needed in every run:
+//! Everything counted here is needed in every run:
 //!
-//! - a page that is read, or changed in part, and that nobody has made before, comes from the disk;
-//!   a block of metadata likewise;
-//! - who touches such a page, and alone uses its file, sleeps until a command for it is done, and
-//!   that was sent when this process came so near to the page that a window of readahead may reach
-//!   it: no sooner than two windows ahead, or in the same call;
-//! - a direct call takes the command, or the commands, that it makes;
-//! - pages of calls are copied, and processes think and meet.
+//! - A page comes from the disk if it is read, or changed in part, and nobody has made it before. So
+//!   does a block of metadata.
+//! - A process that touches such a page, and alone uses its file, sleeps until a command for the page
+//!   is done. The command was sent when a window of readahead could first reach the page: no sooner
+//!   than two windows ahead of it, or in the same call.
+//! - A direct call takes the command, or the commands, that it makes.
+//! - Pages of calls are copied, and processes think and meet.
 //!
-//! Pages that leave memory are not read again here, workers of a pool are always free, and what is
-//! written through the page cache is never written to the disk.
+//! Three things are left out: pages that leave memory are not read again, workers of a pool are always
+//! free, and what is written through the page cache is never written to the disk.
 
 use crate::STEPS_MAX;
 use crate::chain::{Chain, Link};

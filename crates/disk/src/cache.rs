@@ -3,8 +3,8 @@
 //! A segment holds one run of consecutive sectors. Reads push sectors into it from the medium, and
 //! go on doing so after the command is done (read-ahead); writes push them in from the bus. Which
 //! segment a command gets, and what counts as a hit, follows the DiskSim 4.0 manual (section on the
-//! disk module) and the behaviour of its disk cache: an exact order of preference, ties going to the
-//! segment that has gone unused for longest.
+//! disk module) and the behaviour of its disk cache. The order of preference is exact, and of equal
+//! segments the one that has gone unused for longest is taken.
 //!
 //! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
 

@@ -1,10 +1,10 @@
 //! Written data that are not on the medium yet, where the buffer keeps them by what they are and not
 //! by segment.
 //!
-//! What has been written is kept in *runs*, ordered by address, which neither overlap nor touch: a
-//! write that meets others becomes one run with them, and so is written with them in one pass of the
-//! arm. A run is as old as the oldest of its sectors. What the arm is writing has left its run; it is
-//! kept until it is on the medium, and nothing joins it.
+//! Written data are kept in *runs*, ordered by address, which neither overlap nor touch. A write that
+//! meets others becomes one run with them, so that one pass of the arm writes all of it. A run is as old
+//! as the oldest of its sectors. Data that the arm is writing have left their run. They are kept until
+//! they are on the medium, and nothing joins them.
 //!
 //! Nothing is allocated once as much has been dirty as ever is.
 

@@ -1,10 +1,10 @@
 //! Lists of requests by age.
 //!
 //! The links are in the slots of whoever keeps the requests; a list has only its ends. A request
-//! usually arrives at the moment it is inserted and goes to the end at once. One that was held back
-//! goes where its arrival puts it, which may be in front of any number of others: when a search for
-//! the place gets long, the list sorts its ages into a map besides, and keeps that until it is short
-//! again, or as many requests have left as there are and nobody has looked.
+//! usually arrives at the moment it is inserted and goes to the end at once. A request that was held
+//! back goes where its arrival puts it, which may be in front of any number of others. When the search
+//! for that place gets long, the list also sorts its ages into a map. It gives the map up when the list
+//! is short again, or when as many requests have left as there are and nobody has looked.
 
 use crate::Tag;
 use crate::sorted_map::SortedMap;

@@ -1,8 +1,8 @@
 //! An ordered map that allocates nothing once it has been as large as it gets.
 //!
-//! Entries are kept sorted by key in chunks of a bounded size: with few entries there is one chunk,
-//! so an operation is a binary search and a short memory move; with many, a second binary search over
-//! the chunks' first keys comes before it. Chunks that fall empty are kept for reuse.
+//! Entries are kept sorted by key in chunks of a bounded size. With few entries there is one chunk,
+//! and an operation is a binary search and a short memory move. With many, a second binary search comes
+//! before that, over the chunks' first keys. Chunks that fall empty are kept for reuse.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
 //! Messages of a server: to people on standard error, to the service manager over its socket, and that
 //! it is ready, on standard output.
 //!
-//! None of them may keep a server from serving, or end it: what they go to may be full, gone, or not be
-//! read. (SIGPIPE is ignored in every program of Rust's, so that a reader who has gone is an error of a
-//! write.)
+//! A message must neither keep a server from serving nor end it, even if its destination is full or
+//! gone, or if nobody reads it. (Every Rust program ignores SIGPIPE, so a write to a reader who has gone
+//! is an error.)
 
 mod lines;
 mod outbox;

@@ -1,16 +1,16 @@
 //! What the arm does next, and for how long reads that follow each other may keep it.
 //!
-//! Firmware that looks at positions does not send the arm away from reads that it comes to by going
-//! on: what the buffer has is sent at once, and what comes under the head next is read first,
-//! through holes too. A *stream*, several reads of which have continued each other while others were
-//! in the drive, keeps the arm even while its next read has not come, as far as is read ahead.
+//! Firmware that looks at positions does not send the arm away from reads that the arm comes to by
+//! going on. Data in the buffer are sent at once, and what comes under the head next is read first,
+//! through holes too. A *stream* is several reads that have continued each other while other commands
+//! were in the drive. It keeps the arm until its next read comes, as far as the drive reads ahead.
 //!
 //! That ends when another command has been kept waiting for [`QueueSpec::stream_cap`]. Then all
-//! commands that have waited for half of it go first, in order of arrival (those that one of them
-//! makes the arm come to along with it), before the arm goes on with a stream, the same or another.
+//! commands that have waited for half of it go first, in order of arrival, and with each of them those
+//! that the arm comes to on the way. After that the arm goes on with a stream, the same or another.
 //!
-//! Writes that wait for the arm are written in one go as well; for that their data are fetched while
-//! the arm is at work, as far as the part of the buffer for written data holds them.
+//! Writes that wait for the arm are written in one go as well. Their data are fetched while the arm is
+//! at work, as far as the part of the buffer for written data holds them.
 //!
 //! A drive with a single command has nothing to choose, and does none of this.
 //!

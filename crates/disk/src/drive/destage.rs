@@ -1,18 +1,25 @@
 //! What is written from the buffer when no command waits for it, and in which order.
 //!
-//! Firmware that keeps dirty data in runs (`Destage::Sweep`) goes over the disk with them: what
-//! begins where the arm has just written comes first, at no cost, also if it came meanwhile; else the
-//! run that is soonest under the head of those ahead, and of those that lie just behind. A run that has
-//! waited for longer than [`CacheSpec::destage_age`] goes first, and the sweep goes on from there.
+//! Firmware that keeps dirty data in runs (`Destage::Sweep`) sweeps over the disk with them. A run that
+//! begins where the arm has just written comes first, at no cost, also if it came meanwhile. Otherwise
+//! the next is the run that is soonest under the head, of those ahead and of those just behind. A run
+//! that has waited for longer than [`CacheSpec::destage_age`] goes first, and the sweep goes on from
+//! there.
 //!
-//! Reads go before: runs are written while no command waits, if the drive has been quiet for a while, or
-//! has read nothing for a turn and may hold no more than twice as much; or for a write that waits for room, a flush, or a read that
-//! cannot be served before, each in turn with the reads that have come before it; or for their age. Where reads that
-//! follow each other have kept writes or runs of that age waiting up to the cap, an eighth of it is the
-//! runs'.
+//! Reads go before runs. Runs are written
 //!
-//! What a run lacks of the medium's sectors at its ends is read, where the buffer does not have it, when
-//! the head is soonest there. That is complete then; the arm does not wait for it to come round again.
+//! - while no command waits, if the drive has been quiet for a while, or if it has read nothing for a
+//!   turn and may hold no more than twice as much;
+//! - for a write that waits for room, a flush, or a read that cannot be served before, each in turn with
+//!   the reads that have come before it;
+//! - for their age.
+//!
+//! Reads that follow each other may keep writes, or runs of that age, waiting up to the cap. An eighth
+//! of the cap then belongs to the runs.
+//!
+//! A run may lack part of the medium's sectors at its ends. Where the buffer does not have that part, it
+//! is read when the head is soonest there. The run is complete then; the arm does not wait for its
+//! sectors to come round again.
 //!
 //! [`CacheSpec::destage_age`]: crate::profile::CacheSpec::destage_age
 

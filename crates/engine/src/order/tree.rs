@@ -1,20 +1,24 @@
 //! Any number of live requests that overlap, and who waits for whom among them.
 //!
 //! An extent is cut into pieces, each of a power of two of sectors and aligned to its size: at most two
-//! of each size. Such ranges are either one within the other or apart, so they are a binary tree, of
-//! which only those nodes exist that a piece is at, or where two branches part. Another request's
+//! of each size. Two such ranges are either one within the other or apart, so they form a binary tree.
+//! Only those nodes exist at which there is a piece, or at which two branches part. Another request's
 //! extent overlaps a piece exactly if one of that request's pieces is at the same node, below it, or
 //! above it.
 //!
-//! Requests come in order, and each waits for what came before. So it need not remember for whom: it
-//! is enough that it waits, at the node of each of its pieces, until nobody who came before it is
-//! there or below, and at each node above, until nobody who came before it is there. At each node those
-//! who wait stand in a queue in the order in which they came; when the first request there is gone,
-//! those at the front are let pass who came no later than what is the first now.
+//! Requests come in order, and each waits for those that came before. It need not remember for which.
+//! It waits in two kinds of places:
+//!
+//! - at the node of each of its pieces, until no earlier request is there or below;
+//! - at each node above, until no earlier request is there.
+//!
+//! At each node the waiting requests stand in a queue in the order in which they came. When the first
+//! request there is gone, those at the front of the queue pass that came no later than the one that is
+//! first now.
 //!
 //! A request of `s` sectors has less than `2 log2 s` pieces, and above them are no more than 64 nodes of
-//! each of two branches. That, and nothing else, is what it costs to enter and to leave, apart from
-//! letting those pass who wait, which happens to each as often as it stood in a queue.
+//! each of two branches. To enter and to leave costs that, and nothing else but letting the waiting
+//! requests pass. Each of these passes as often as it stood in a queue.
 
 use headtime_sched::Tag;
 use headtime_units::Extent;

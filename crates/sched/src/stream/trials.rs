@@ -1,16 +1,16 @@
 //! Whether to wait for streams at all: learned by trying.
 //!
-//! What waiting costs and gains cannot be told from the waits alone. Where the disk leaves a reader, that
-//! reader's next window grows meanwhile and saves a seek; where it stays, the others' windows grow. So both
-//! are done in turn, and what serves more sectors in the same time is kept. The other is tried again from
-//! time to time: the more it loses, the more rarely.
+//! The waits alone do not tell what waiting costs and gains. If the disk leaves a reader, that reader's
+//! next window grows meanwhile and saves a seek. If the disk stays, the others' windows grow. So a trial
+//! does both in turn and keeps the one that serves more sectors in the same time. The other is tried again
+//! from time to time: the more it loses, the more rarely.
 //!
-//! A trial goes on until the two differ by more than chance explains, in turns that grow. Chance is judged by
-//! how rounds of one kind differ among themselves: a round ends when what was queued at its beginning has
-//! been served, so that each has something of everybody.
+//! A trial goes on until the two differ by more than chance explains, in turns that grow. It judges chance by
+//! how rounds of one kind differ among themselves. A round ends when what was queued at its beginning has
+//! been served, so that each round has something of everybody.
 //!
-//! Time counts while anything is queued or in the drive, and of a while in which nobody asks for anything
-//! its beginning: readers that all think at once have been kept waiting before.
+//! Time counts while anything is queued or in the drive. Of a time in which nobody asks for anything, only
+//! the beginning counts: readers that all think at once have been kept waiting before.
 
 use headtime_units::{Nanos, Sectors, Time};
 
