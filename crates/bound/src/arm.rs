@@ -22,8 +22,8 @@ use headtime_disk::profile::{Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics, Run};
 use headtime_units::{Lba, Nanos, Track};
 
-/// What of the wanted sectors need not pass under the head after all, since the buffer still has it at
-/// the end.
+/// The part of the wanted sectors that need not pass under the head after all, since the buffer
+/// still has it at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     /// So many sectors at most.
@@ -108,8 +108,8 @@ impl<'a> Arm<'a> {
         self.moves.least(between)
     }
 
-    /// The least time for all sectors of `wanted`, but for what is hidden; with the way from where
-    /// the arm rests at first if it begins there.
+    /// The least time for all sectors of `wanted` but the hidden ones. If the arm begins
+    /// `from_rest`, the way from there is part of it.
     pub fn least(&self, wanted: &Spans, from_rest: bool, hidden: Hidden) -> Nanos {
         let hides = hidden.sectors > 0;
         let mut tour = Tour::new(self.profile.geometry.cylinders);
@@ -247,9 +247,9 @@ impl<'a> Arm<'a> {
 
     /// The most that is saved by what is hidden.
     ///
-    /// Sectors save what they take to pass. A track of which nothing is left saves one movement,
-    /// since the one that replaces two is no shorter than the longer of them; a track of which
-    /// something is left may save one gap.
+    /// A sector saves the time that it takes to pass. A track of which nothing is left saves one
+    /// movement: the movement that replaces two is no shorter than the longer of them. A track of
+    /// which something is left may save one gap.
     fn saved(&self, tour: &Tour, extremes: &Extremes, hidden: Hidden) -> u64 {
         let slot = self.turn().div_ceil(extremes.slots) + 1;
         // A stretch has a part of at most two tracks, and all of the others that it is on.

@@ -65,9 +65,9 @@ struct Walker {
 
 /// When each process can have ended at the earliest.
 ///
-/// `fetch` says what a fetch of a resource takes at least; nothing for one that others use too, who
-/// may have fetched it before. `members` are how many processes each meeting is of. A meeting that
-/// not exactly so many processes come to joins whoever comes first, and is left out.
+/// `fetch` says what a fetch of a resource takes at least. It takes nothing if others use the
+/// resource too, who may have fetched it before. `members` says how many processes each meeting
+/// has. If not exactly as many come, the meeting joins whoever comes first, and is left out.
 pub(crate) fn ends(chains: &[Chain], members: &[u32], fetch: impl Fn(u32) -> Nanos) -> Vec<Time> {
     let mut who = vec![Vec::new(); members.len()];
     for (process, chain) in chains.iter().enumerate() {

@@ -172,8 +172,8 @@ impl Commands {
 impl Load {
     /// The least time in which a drive that holds `depth` commands at once can answer them all.
     ///
-    /// Data of different commands share the bus, whatever the depth. Of a command's other time, that
-    /// of `depth` commands can go by at once.
+    /// Data of different commands share the bus, whatever the depth. The other time of up to
+    /// `depth` commands can go by at once.
     pub fn least(&self, floors: &Floors, depth: u32) -> Nanos {
         let bus =
             floors.read_sector * self.reads.sectors + floors.write_sector * self.writes.sectors;
@@ -192,8 +192,8 @@ impl Load {
         all.max(bus + ends)
     }
 
-    /// What passes besides the work of the arm: what goes by of all commands where the arm works for
-    /// one at a time and for nothing else; elsewhere what goes by of the first.
+    /// The time that passes besides the work of the arm. Where the arm works for one command at a
+    /// time and for nothing else, it is that of all commands. Elsewhere it is that of the first.
     pub fn beside_arm(&self, floors: &Floors, depth: u32) -> Nanos {
         let writes = self.writes.count == 0 || floors.writes_wait;
         if depth > 1 || !floors.idle_between || !writes {

@@ -49,8 +49,8 @@ pub struct Machine<'a> {
 /// The most requests of which a bound is computed, which takes some 100 bytes for each.
 pub const REQUESTS_MAX: usize = 1 << 23;
 
-/// The most steps of programs, and pages that they touch, of which a bound is computed, which takes up
-/// to 40 bytes for each; files may have eight times as many pages.
+/// The most steps of programs, and pages that they touch, of which a bound is computed. Each takes
+/// up to 40 bytes. Files may have eight times as many pages.
 pub const STEPS_MAX: u64 = 1 << 25;
 
 /// What takes the least time that there is.
@@ -145,8 +145,9 @@ impl Bound {
         Some(self.time().max(arm))
     }
 
-    /// The most that the rates of all programs, each over its own time, sum up to, in bytes per
-    /// second, if program `number` moves so many bytes as `bytes` says. `None` without programs.
+    /// The most that the rates of all programs can sum up to, each over its own time, in bytes per
+    /// second. `bytes` says how many bytes a program moves, by its number. Returns `None` without
+    /// programs.
     pub fn sum_of_rates(&self, bytes: impl Fn(u32) -> u64) -> Option<f64> {
         if self.programs.is_empty() {
             return None;
@@ -178,8 +179,8 @@ impl Bound {
 }
 
 impl Machine<'_> {
-    /// The least time in which the programs of a host can have ended, all of which must end. `None` if
-    /// they do more than is gone through here: [`STEPS_MAX`].
+    /// The least time in which all programs of a host can have ended. All of them must end. Returns
+    /// `None` if they have more than [`STEPS_MAX`] steps.
     ///
     /// # Panics
     ///
@@ -243,8 +244,8 @@ impl Machine<'_> {
         Some(bound)
     }
 
-    /// The least time in which a replay or made-up processes can have come to their end, given anew.
-    /// `None` if they ask for more than is kept here: [`REQUESTS_MAX`].
+    /// The least time in which a replay or made-up processes can have come to their end. The source
+    /// must be given anew. Returns `None` if it has more than [`REQUESTS_MAX`] requests.
     pub fn source(&self, source: &mut dyn Source) -> Option<Bound> {
         let floors = Floors::new(self.profile);
         let (end, asked) = source::drain(source, |op, len| floors.command(op, len))?;
@@ -301,8 +302,8 @@ impl Machine<'_> {
         least + beside
     }
 
-    /// What may still be dirty in the buffer when the last command completes, of `sectors` that were
-    /// written by commands for up to `longest`.
+    /// What may still be dirty in the buffer when the last command completes, of `sectors` written
+    /// by commands of up to `longest` sectors.
     fn unwritten(&self, sectors: u64, longest: u64) -> Hidden {
         let cache = &self.profile.cache;
         let segments = u64::from(cache.write_segments);

@@ -72,8 +72,9 @@ struct Data {
     size: u64,
     room: u64,
     user: User,
-    /// For each stretch of pages the mark in the chain where the process that uses the file first
-    /// touched one of them, or asked for one in a longer call; [`NEVER`] if it did not.
+    /// For each stretch of pages, the mark in the chain where the process that uses the file first
+    /// touched one of them, or asked for one in a longer call. It is [`NEVER`] if the process did
+    /// neither.
     asked: Vec<u32>,
     /// The mark that was last waited from.
     since: Option<u32>,
@@ -138,7 +139,8 @@ struct Walk<'a> {
     needs: Needs,
 }
 
-/// Goes through all steps of all processes, each of which must end. `None` if they are too many.
+/// Goes through all steps of all processes, each of which must end. Returns `None` if they are too
+/// many.
 pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) -> Option<Needed> {
     let processes = std::mem::take(&mut plan.processes);
     let mut base = 0;

@@ -30,11 +30,11 @@ impl Asked {
     }
 }
 
-/// When a source can have come to its end at the earliest, if each request takes at least `least`
-/// and any number of them goes by at once; and all its requests. `None` if they are too many.
+/// The earliest end of a source, if each request takes at least `least` and any number of them goes
+/// by at once; and all its requests. Returns `None` if these are too many.
 ///
-/// That is a bound for sources whose requests come no later when others complete sooner, and are
-/// the same then, as all replays and made-up processes are.
+/// That is a bound if requests come no later when others complete sooner, and are the same then. So
+/// it is with all replays and made-up processes.
 pub(crate) fn drain(
     source: &mut dyn Source,
     least: impl Fn(Op, Sectors) -> Nanos,

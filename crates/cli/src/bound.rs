@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// Whether runs of a scenario have a bound that is the same under every scheduler.
 ///
-/// Not if they are cut off by time or by a number of requests of all processes together, or not
-/// measured from the start: what they do then depends on who is served. Nor where requests come at
-/// their times whatever the disk does: how long that takes says nothing of the scheduler.
+/// They have none if they are cut off by time, or by a number of requests of all processes
+/// together, or if they are not measured from the start. What they do then depends on who is
+/// served. They have none either if requests come at their times whatever the disk does. How long
+/// that takes says nothing of the scheduler.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.duration.is_none() && scenario.warm_up.is_zero();
     whole

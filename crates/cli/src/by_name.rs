@@ -117,7 +117,7 @@ impl Sums {
     }
 }
 
-/// The mean of the repeats of what was got in their time; nothing if none got any.
+/// The mean over the repeats of what each got in its time. Returns `None` if none got any.
 fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
     let there: Vec<&Got> = repeats.iter().filter_map(|(got, _)| *got).collect();
     if there.is_empty() {

@@ -104,8 +104,8 @@ pub enum Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The rows of a run: the whole, then what has a name and its origins where there are several.
-    /// Who alone is of a name has no row beside that.
+    /// The rows of a run: the whole, then the names and the origins where there are several. An
+    /// origin that is alone of its name has no row beside the name's.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
         let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);

@@ -95,7 +95,7 @@ impl Dirty {
         self.writing.into_iter().chain(runs)
     }
 
-    /// The run that the first sector at or behind `lba` which waits to be written is in.
+    /// The run of the first dirty sector at or behind `lba`.
     pub fn at_or_behind(&self, lba: u64) -> Option<Run> {
         let before = self.runs.last_before(&lba).map(|(_, run)| run);
         let here = before.filter(|run| run.end > lba);
@@ -176,8 +176,8 @@ impl Dirty {
         self.runs.len() + usize::from(self.writing.is_some()) < self.most || meets()
     }
 
-    /// Adds a write that there is room for and of which nothing is being written. `target` says where
-    /// a sector is.
+    /// Adds a write. There must be room for it, and the arm must be writing nothing of it. `target`
+    /// says where a sector is.
     pub fn insert(&mut self, extent: Extent, now: Time, target: impl FnOnce(u64) -> Target) {
         debug_assert!(!self.is_writing(extent), "{extent} is being written");
         let (mut start, mut end) = (extent.start.get(), extent.end().get());
@@ -257,12 +257,13 @@ impl Dirty {
         (first || last && whole(run.start)) && (last || long || whole(run.end))
     }
 
-    /// The arm sets out to write what begins at `start`, at most `most` sectors of it: what comes
-    /// with them, and whether that is complete. What is left is as old as `now`: it follows at once if
-    /// nothing else is nearer.
+    /// The arm sets out to write the run that begins at `start`, at most `most` sectors of it.
+    /// Returns what comes with them, and whether that is complete. The rest of the run is as old as
+    /// `now`, and follows at once if nothing else is nearer.
     ///
-    /// A long run is divided between two of the medium's sectors, also in front of a last one that it
-    /// has only in part, unless `all` is asked for: the rest of that may still come.
+    /// A long run is divided between two of the medium's sectors. Unless `all` is asked for, it is
+    /// also divided in front of a last sector that it has only in part: the rest of that sector may
+    /// still come.
     pub fn begin(
         &mut self,
         start: u64,

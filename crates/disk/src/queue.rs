@@ -71,8 +71,8 @@ pub(crate) struct Reach {
     pub next: Lba,
     /// The arm goes on up to here.
     pub limit: Lba,
-    /// From here on, sectors in front of the first are in the buffer when the head has been all
-    /// around the track; `start` if none will be.
+    /// Sectors from here to the first are in the buffer once the head has been all around the
+    /// track. It is `start` if none will be.
     pub around: Lba,
 }
 
@@ -103,7 +103,8 @@ impl Reach {
             && extent.end() <= self.next
     }
 
-    /// Whether the data of a command are all in the buffer when the head has been around the track.
+    /// Returns true if the buffer has all data of a command once the head has been around the
+    /// track.
     fn takes_up(&self, waiting: &Waiting) -> bool {
         let extent = waiting.extent;
         !waiting.fua
@@ -186,7 +187,7 @@ impl Queue {
         &self.waiting[place]
     }
 
-    /// The buffer has come to hold sectors: reads that wait for some of them find their data there.
+    /// The buffer has come to hold sectors. Reads that wait for some of them find their data there.
     pub fn note_held(&mut self, extent: Extent) {
         for waiting in &mut self.waiting {
             let within =
@@ -364,9 +365,8 @@ impl Queue {
         }
     }
 
-    /// Estimated positioning time of a destage that begins at `target`, as [`Queue::rate`]
-    /// estimates it for a command; for comparison with one. If it is `best` or more, it may be too
-    /// low.
+    /// Estimated positioning time of a destage that begins at `target`. It can be compared with
+    /// what [`Queue::rate`] estimates for a command. If it is `best` or more, it may be too low.
     pub fn estimate(
         &self,
         mechanics: &Mechanics,

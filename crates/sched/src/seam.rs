@@ -42,11 +42,12 @@ impl Partners {
 ///
 /// # Merging
 ///
-/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]), and
-/// says beforehand what it would veto at any rate ([`Elevator::merge_key`], [`Elevator::partners`]), so
-/// that of thousands that touch only those are asked about that have a chance. It is told of the outcome: [`Elevator::merged`] when a queued request grew, at either end, and
-/// [`Elevator::fused`] when growing closed the gap to its neighbour. `fused` is always followed by a
-/// `merged` with the final extent of the one that was kept.
+/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]). It says
+/// beforehand what it would veto in any case ([`Elevator::merge_key`], [`Elevator::partners`]), so that
+/// of thousands of requests that touch it is asked only about those that have a chance. It is told of
+/// the outcome: [`Elevator::merged`] when a queued request grew, at either end, and [`Elevator::fused`]
+/// when growing closed the gap to its neighbour. `fused` is always followed by a `merged` with the
+/// final extent of the one that was kept.
 pub trait Elevator {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);

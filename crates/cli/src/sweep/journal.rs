@@ -226,7 +226,7 @@ struct Found {
 }
 
 impl Found {
-    /// Nothing if there is not even a whole first line: then there was never another.
+    /// Returns `None` if there is not even a whole first line. Then there was never another.
     fn read(content: &[u8], path: &Path) -> Result<Option<Found>, Fault> {
         let mut lines = content
             .split_inclusive(|byte| *byte == b'\n')

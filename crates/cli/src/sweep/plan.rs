@@ -184,9 +184,9 @@ fn describe(axes: &[Axis], choice: &[usize]) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Finds out where each key stands while others vary: where the scenario has it, given or by
-/// default, which becomes a step if it is none; where the scenario has nothing, at the first step,
-/// which is put into it.
+/// Finds out where each key stands while others vary. It stands where the scenario has it, given or
+/// by default; that value becomes a step if it is none. If the scenario has nothing, it stands at
+/// the first step, which is put into the scenario.
 fn settle(axes: &mut [Axis], base: &mut Table, place: &Place) -> Result<(), TreeError> {
     for axis in &*axes {
         let given: Vec<_> = axis.keys.iter().map(|key| base.at(key)).collect();

@@ -75,7 +75,7 @@ struct Coming {
 }
 
 impl Drive {
-    /// Whether there is something to choose: several commands are in the drive, and it looks at where
+    /// Returns true if the drive has a choice: several commands are in it, and it looks at where
     /// they are.
     pub(super) fn is_choosing(&self) -> bool {
         self.queue.is_by_position() && self.in_flight() - self.finished.len() > 1
@@ -311,9 +311,9 @@ impl Drive {
         })
     }
 
-    /// Until when the arm goes on reading ahead, if it does, although no command that waits begins in
-    /// what comes next: for a stream, or until the head has been around a track of which another
-    /// command wants the beginning.
+    /// Until when the arm goes on reading ahead, if it does, although no waiting command begins in
+    /// what comes next. It does so for a stream, or until the head has been around a track of which
+    /// another command wants the beginning.
     fn goes_on_alone(&self, rated: &Rated, now: Time) -> Option<Time> {
         if self.is_streaming() {
             return Some(self.ahead_ends(now));

@@ -98,8 +98,8 @@ impl Drive {
         quiet.min(full).min(self.turn_of_runs(&oldest))
     }
 
-    /// When runs go before reads for the age of the oldest: for an eighth of the cap on a stream, once
-    /// in that.
+    /// From when on runs go before reads, for the age of the oldest. They do for an eighth of the
+    /// cap on a stream, once in each cap.
     fn turn_of_runs(&self, oldest: &Run) -> Time {
         let cap = self.profile.queue.stream_cap;
         let last = self.going.destage_until;
@@ -149,7 +149,7 @@ impl Drive {
         best.1
     }
 
-    /// What is destaged for a command that a stream has kept waiting: runs for a while.
+    /// What to destage for a command that a stream has kept waiting: runs, for a while.
     pub(super) fn destage_overdue(&mut self, now: Time) -> Option<What> {
         let what = self.next_destage(now)?;
         if self.cache.spec().keeps_runs() && self.going.destage_until <= now {
@@ -240,7 +240,9 @@ impl Drive {
         }
     }
 
-    /// What of a run is written in one pass, and the rest of the medium's sectors at its ends is there.
+    /// Returns true if the rest of one of the medium's sectors has to be read before the run can be
+    /// written. Of a long run that is the first sector; what lies behind its last whole one can
+    /// wait.
     fn needs_rest(&self, run: &Run) -> bool {
         if !self.cache.runs().is_ragged(run) {
             return false;
@@ -292,8 +294,8 @@ impl Drive {
         });
     }
 
-    /// What is to be written of a run, and which sectors are for that. `None` if something has to be
-    /// read first: the arm has then set out to read it.
+    /// What is to be written of a run, and the sectors that the arm writes for that. Returns `None`
+    /// if something has to be read first. The arm has then set out to read it.
     fn begin_run(&mut self, start: u64, depart: Time, now: Time) -> Option<(Extent, Extent)> {
         let size = u64::from(self.cache.spec().segment_sectors);
         let run = self.cache.runs().get(start).expect("a run begins there");
@@ -326,8 +328,8 @@ impl Drive {
         Some((extent, media))
     }
 
-    /// Puts the data of a write into the runs. False if there is no room for them, or the arm is writing
-    /// what was there before.
+    /// Puts the data of a write into the runs. Returns false if there is no room for them, or if
+    /// the arm is writing what was there before.
     pub(super) fn keep_in_runs(&mut self, extent: Extent, now: Time) -> bool {
         let runs = self.cache.runs();
         if runs.is_writing(extent) || !runs.has_room(extent) {

@@ -10,22 +10,22 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 /// How long to hold the disk at a stretch when the end is an event rather than a time.
 pub(crate) const FAR: Nanos = Nanos::from_secs(1);
 
-/// Knows something of requests to come: which new request the disk should have waited for, and
+/// Knows something of requests to come: for which new request the disk should have waited, and
 /// whether to wait.
 ///
 /// The *tail* is the request handed out last. `pending` gives the address of what the elevator
 /// would serve behind the tail; it is asked only when needed.
 pub trait Foresight {
-    /// A request arrives. Says whether it is the one that the tail may be held for, rather than what
-    /// came before and was, if anything.
+    /// A request arrives. Returns true if the disk may be held behind the tail for this request; it
+    /// then replaces any request that came earlier and was held for.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
     /// Whether [`Foresight::arrived`] would say yes to `request`.
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// A request is handed out and is the tail from now on, the head having been at `head`. Returns
-    /// the number of the run that it belongs to: as long as this stays the same, the disk serves
-    /// one stream.
+    /// A request is handed out while the head is at `head`, and is the tail from now on. Returns
+    /// the number of the run that it belongs to. As long as this number stays the same, the disk
+    /// serves one stream.
     fn handed_out(
         &mut self,
         now: Time,
@@ -37,9 +37,9 @@ pub trait Foresight {
     /// A request that was handed out is over.
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
 
-    /// Until when the disk should be held behind the tail rather than serve `next`, for all that is
-    /// known at `now`; `None` not to hold it. `next` is what was awaited, if that `came`, else the
-    /// elevator's candidate.
+    /// Until when the disk should be held behind the tail rather than serve `next`, as far as is
+    /// known at `now`. Returns `None` if it should not be held. `next` is the request that was
+    /// awaited, if that `came`, or else the elevator's candidate.
     fn hold(&mut self, now: Time, next: &Request, came: bool) -> Option<Time>;
 
     /// The queued request that goes right behind the tail, wherever the elevator has it.
@@ -163,11 +163,11 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         now < self.slice_end()
     }
 
-    /// Whether a new request may become part of one that waits in the elevator, which it `continues`
-    /// or not.
+    /// Returns true if a new request may become part of one that waits in the elevator. `continues`
+    /// says whether it goes on where that one ends.
     ///
-    /// What the disk waits for would wait there, inside another request. But nothing is nearer than
-    /// what it continues, unless the tail ends there too.
+    /// A request that the disk waits for would wait there, inside another one. But nothing is
+    /// nearer than the request that it continues, unless the tail ends there too.
     fn may_wait_within(&self, new: &Request, continues: bool) -> bool {
         let now = self.now.max(new.arrival);
         let pending = pending(&self.elevator, now, self.head);
@@ -176,7 +176,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         continues || !(self.may_bypass(now) && awaits())
     }
 
-    /// What is held joins those that wait in the elevator.
+    /// The held request joins those that wait in the elevator.
     fn give_back(&mut self, now: Time) {
         if let Some(held) = self.held.take() {
             self.members[held.tag.index()].place = Place::Elevator;
@@ -198,7 +198,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         Dispatch::Request(request)
     }
 
-    /// The elevator's choice goes, and what is held joins those that wait in the elevator.
+    /// The elevator's choice goes, and the held request joins those that wait in the elevator.
     fn let_go(&mut self, now: Time) -> Dispatch {
         let request = self.elevator.take(now, self.head);
         let request = request.expect("it was peeked at");
@@ -206,7 +206,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.hand_out(now, request, Place::Gone)
     }
 
-    /// What is next; to hold the disk only if that is allowed.
+    /// What is next. Holds the disk only if `may_hold`.
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
         let slice_end = self.slice_end();

@@ -34,9 +34,9 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
-    /// Works out the deadline. A request that comes in the last part of the limit cannot satisfy the
-    /// inequality wherever it is: it takes at least `least` itself. With a timer that ticks, the time ends
-    /// when that fires.
+    /// Works out the deadline. A request takes at least `least` itself. So one that comes in the
+    /// last part of the limit cannot satisfy the inequality, wherever it is. With a timer that
+    /// ticks, the time ends when the timer fires.
     fn schedule(&mut self, least: Nanos, hz: Option<Hz>) {
         self.deadline = match (self.limit, hz) {
             (Some(limit), Some(hz)) if self.since < Time::NEVER => {
@@ -64,8 +64,8 @@ pub(crate) struct Parents {
     all: Vec<Parent>,
 }
 
-/// The most requests that may have a child. Those in the drive are among them, and a drive takes 256
-/// at most; beyond, what has the nearest deadline goes.
+/// The most requests that may have a child. Those in the drive are among them, and a drive takes
+/// 256 at most. If there are more, the one with the nearest deadline goes.
 pub(crate) const PARENTS_MAX: usize = 256;
 
 impl Parents {
@@ -117,8 +117,9 @@ impl Parents {
 
     /// The limit of a tail that is not done, if the elevator would serve what is at `pending`.
     ///
-    /// With nothing pending, what comes next is either the stream going on or somebody else, and the
-    /// one who is nearer can no longer be waited for: only what can hardly be near by chance counts.
+    /// If nothing is pending, the next request is either one of the stream or somebody else's, and
+    /// the nearer of the two can no longer be waited for. So only a request counts that can hardly
+    /// be near by chance.
     pub fn limit_in_flight(&self, from: Lba, pending: Option<Lba>) -> Nanos {
         match pending {
             Some(to) => self.service(from, to),
@@ -178,9 +179,9 @@ impl Parents {
         }
     }
 
-    /// The nearest of those whose child a request is that comes at `start` now; `limit` is that of
-    /// the tail while it has none. Of two that are as near, the one with the longer stream, then the
-    /// later one.
+    /// The nearest of the possible parents of a request that comes at `start` now. `limit` stands
+    /// for the tail's while it has none. Of two that are as near, the one with the longer stream is
+    /// taken, then the later one.
     pub fn nearest(
         &self,
         now: Time,
@@ -209,7 +210,8 @@ impl Parents {
         nearest.map(|(_, at)| at)
     }
 
-    /// What came at `start` is what the child of each that was alone has to be nearer than.
+    /// A request came at `start`. The child of each parent that was alone has to be nearer than
+    /// that request.
     pub fn no_longer_alone(&mut self, start: Lba) {
         let Parents {
             curve,
@@ -230,7 +232,8 @@ impl Parents {
         }
     }
 
-    /// A stream that is longer than it need be gets more time once, and has to earn that again.
+    /// Gives a stream that is longer than it need be more time once. The stream has to earn that
+    /// again.
     fn second_chance(&self, parent: &mut Parent) -> bool {
         const ONE: u128 = 1_000_000;
         let more = ONE + u128::from(self.tolerance.0);
