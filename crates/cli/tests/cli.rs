@@ -33,9 +33,9 @@ mod sweep;
 mod sweep_resume;
 #[path = "cli/sweep_wrong.rs"]
 mod sweep_wrong;
-#[path = "cli/sweeps_shipped.rs"]
-mod sweeps_shipped;
 #[path = "cli/sweeps.rs"]
 mod sweeps;
+#[path = "cli/sweeps_shipped.rs"]
+mod sweeps_shipped;
 #[path = "cli/traces.rs"]
 mod traces;
