@@ -11,7 +11,7 @@ const DRIVES: [(&str, &str, f64, f64); 5] = [
     ("cheetah9LP", "cheetah9lp", 0.108, 0.0874),
     ("atlas10k", "atlas10k", 0.268, 0.0769),
     ("barracuda", "barracuda-st32171w", 0.348, 0.2165),
-    ("hp_c2247a", "hp-c2247a", 0.093, 0.0912),
+    ("hp_c2247a", "hp-c2247a", 0.093, 0.0906),
 ];
 
 /// How much of DiskSim's demerit is accepted. The model is below it on every drive; this is the
