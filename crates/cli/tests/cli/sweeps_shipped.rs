@@ -1,7 +1,7 @@
 //! The sweeps of `experiments/`: they run, the page says how many runs they are, and what is claimed holds on a part of them.
 
 use super::common::{data, run, scratch, stdout};
-use super::sweep::{at, wholes};
+use super::sweeps::{at, wholes};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
