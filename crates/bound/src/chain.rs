@@ -161,6 +161,14 @@ mod tests {
             .collect()
     }
 
+    /// A program may compute after each of millions of steps; only what it waits for takes memory.
+    #[test]
+    fn what_is_spent_without_a_wait_between_is_one_link() {
+        let computes = chain(&[spend(5), spend(0), spend(7), Link::Fetch(4), spend(1)]);
+        assert_eq!(computes.links.len(), 3);
+        assert_eq!(nanos(&[computes], &[]), [53]);
+    }
+
     #[test]
     fn who_meets_waits_for_the_last() {
         let fast = chain(&[spend(5), Link::Meet(0), spend(5), Link::Meet(0), spend(1)]);
