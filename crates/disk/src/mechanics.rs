@@ -33,6 +33,7 @@ mod walk;
 use crate::profile::Profile;
 use headtime_sched::Op;
 use headtime_units::{Angle, Nanos, SignedNanos, Time, Track};
+use seek::LeastTimes;
 pub use seek::SeekTimes;
 pub(crate) use seek::evaluate as evaluate_seek;
 pub use walk::{Access, Step, Walk, prefix_available};
@@ -44,6 +45,8 @@ pub struct Mechanics {
     /// 2^64 / turn, rounded down.
     turns_per_nano: u64,
     read: SeekTimes,
+    /// See [`Mechanics::seek_at_least`].
+    least: LeastTimes,
     /// Equal to `read` unless the profile has a curve of its own for writes.
     write: Option<SeekTimes>,
     head_switch: Nanos,
@@ -75,18 +78,23 @@ impl Mechanics {
         let cylinders = profile.geometry.cylinders;
         let turn = profile.rotation.turn();
         let read = SeekTimes::new(&profile.seek.read, cylinders);
+        let write = profile
+            .seek
+            .write
+            .as_ref()
+            .map(|curve| SeekTimes::new(curve, cylinders));
+        let write_settle = profile.seek.write_settle;
+        // A write that settles sooner than a read is there sooner.
+        let soonest = |read: Nanos, write: Nanos| read.min(write).min(write_settle.after(write));
         Mechanics {
             turn,
             turns_per_nano: u64::MAX / turn.as_nanos(),
             least_positioning: read.time(1) * 2 / 3,
+            least: read.least_with(write.as_ref().unwrap_or(&read), soonest),
             read,
-            write: profile
-                .seek
-                .write
-                .as_ref()
-                .map(|curve| SeekTimes::new(curve, cylinders)),
+            write,
             head_switch: profile.seek.head_switch,
-            write_settle: profile.seek.write_settle,
+            write_settle,
             zero_latency_read: profile.access.zero_latency_read,
             zero_latency_write: profile.access.zero_latency_write,
         }
@@ -142,13 +150,7 @@ impl Mechanics {
     ///
     /// Measured seek times may dip, so that [`Mechanics::seek`] itself is no such bound.
     pub fn seek_at_least(&self, distance: u32) -> Nanos {
-        let read = self.read.at_least(distance);
-        let write = self
-            .write
-            .as_ref()
-            .map_or(read, |write| write.at_least(distance));
-        // A write that settles sooner than a read is there sooner.
-        read.min(write).min(self.write_settle.after(write))
+        self.least.time(distance)
     }
 
     /// Time to move the heads from one track to another, settled and ready to transfer. Zero if the

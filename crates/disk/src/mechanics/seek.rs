@@ -16,9 +16,14 @@ const KNOT_BITS: u32 = 9;
 pub struct SeekTimes {
     dense: Vec<u32>,
     knots: Vec<u32>,
-    /// For each distance class the shortest seek at least as far: per entry of `dense` and `knots`.
-    dense_at_least: Vec<u32>,
-    knots_at_least: Vec<u32>,
+    least: LeastTimes,
+}
+
+/// For each entry of [`SeekTimes`], a bound of it and of all behind.
+#[derive(Clone, Debug)]
+pub(super) struct LeastTimes {
+    dense: Vec<u32>,
+    knots: Vec<u32>,
 }
 
 impl SeekTimes {
@@ -50,12 +55,14 @@ impl SeekTimes {
             bounds
         };
         let knots_at_least = from_right(&knots);
-        let dense_at_least = from_right(&dense);
+        let least = LeastTimes {
+            dense: from_right(&dense),
+            knots: knots_at_least,
+        };
         SeekTimes {
             dense,
             knots,
-            dense_at_least,
-            knots_at_least,
+            least,
         }
     }
 
@@ -81,9 +88,40 @@ impl SeekTimes {
     ///
     /// If the drive has no two cylinders so far apart.
     pub fn at_least(&self, distance: u32) -> Nanos {
-        let time = match self.dense_at_least.get(distance as usize) {
+        self.least.time(distance)
+    }
+
+    /// For each distance what `least` makes of the bounds of these times and of others, of a drive with
+    /// as many cylinders. It is no more than either.
+    pub(super) fn least_with(
+        &self,
+        other: &SeekTimes,
+        least: impl Fn(Nanos, Nanos) -> Nanos,
+    ) -> LeastTimes {
+        let nanos = |time: &u32| Nanos::from_nanos(u64::from(*time));
+        let of = |one: &[u32], other: &[u32]| -> Vec<u32> {
+            let pairs = one.iter().zip(other);
+            let least = pairs.map(|(one, other)| least(nanos(one), nanos(other)));
+            least.map(|time| time.as_nanos() as u32).collect()
+        };
+        LeastTimes {
+            dense: of(&self.least.dense, &other.least.dense),
+            knots: of(&self.least.knots, &other.least.knots),
+        }
+    }
+}
+
+impl LeastTimes {
+    /// The bound for a distance.
+    ///
+    /// # Panics
+    ///
+    /// If the drive has no two cylinders so far apart.
+    #[inline]
+    pub(super) fn time(&self, distance: u32) -> Nanos {
+        let time = match self.dense.get(distance as usize) {
             Some(&time) => time,
-            None => self.knots_at_least[knot_of(distance).0],
+            None => self.knots[knot_of(distance).0],
         };
         Nanos::from_nanos(u64::from(time))
     }
