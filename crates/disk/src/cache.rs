@@ -8,9 +8,12 @@
 //!
 //! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
 
+mod order;
+
 use crate::dirty::Dirty;
 use crate::profile::{CacheSpec, ReadAhead, RequestedData, WriteBack};
 use headtime_units::{Extent, Lba};
+use order::Order;
 
 /// A segment, by its place in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,10 +128,41 @@ pub(crate) enum WriteLookup {
     Full,
 }
 
+/// Where a read that has to do with a segment can begin: from `low` on, up to `span` sectors behind.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    low: u64,
+    span: u64,
+}
+
+impl Reach {
+    /// What a segment holds, where it ends, and where a read would go on with those that follow each
+    /// other.
+    fn of(segment: &Segment) -> Reach {
+        let (mut low, mut high) = (segment.start, segment.end);
+        if segment.in_row > 0 {
+            (low, high) = (low.min(segment.asked), high.max(segment.asked));
+        }
+        Reach {
+            low,
+            span: high - low,
+        }
+    }
+
+    fn has(&self, start: u64) -> bool {
+        start.wrapping_sub(self.low) <= self.span
+    }
+}
+
 /// All segments of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     segments: Vec<Segment>,
+    /// One for each of them.
+    reaches: Vec<Reach>,
+    order: Order,
+    /// How many are empty.
+    empty: u32,
     spec: CacheSpec,
     ahead_min: u64,
     ahead_max: u64,
@@ -172,6 +206,9 @@ impl Cache {
         let ahead_max = u64::from(spec.read_ahead_max);
         Cache {
             clock: segments.len() as u64 - 1,
+            reaches: segments.iter().map(Reach::of).collect(),
+            order: Order::new(spec.segments),
+            empty: spec.segments,
             segments,
             spec: *spec,
             ahead_min,
@@ -200,9 +237,30 @@ impl Cache {
         &self.segments[id.index()]
     }
 
-    /// A segment, to change.
-    pub fn get_mut(&mut self, id: SegmentId) -> &mut Segment {
+    fn get_mut(&mut self, id: SegmentId) -> &mut Segment {
         &mut self.segments[id.index()]
+    }
+
+    /// A command needs the segment.
+    pub fn add_user(&mut self, id: SegmentId) {
+        self.get_mut(id).users += 1;
+    }
+
+    /// It has completed.
+    pub fn drop_user(&mut self, id: SegmentId) {
+        self.get_mut(id).users -= 1;
+    }
+
+    fn set_state(&mut self, id: SegmentId, state: State) {
+        let segment = &mut self.segments[id.index()];
+        self.empty += u32::from(state == State::Empty);
+        self.empty -= u32::from(segment.state == State::Empty);
+        segment.state = state;
+    }
+
+    /// Sectors of a segment, or of a row of reads, are others now.
+    fn changed(&mut self, id: SegmentId) {
+        self.reaches[id.index()] = Reach::of(&self.segments[id.index()]);
     }
 
     /// How many segments hold data that is not on the medium.
@@ -288,7 +346,8 @@ impl Cache {
         segment.ahead_max = 0;
         segment.asked = 0;
         segment.in_row = 0;
-        segment.state = State::Lent;
+        self.set_state(id, State::Lent);
+        self.changed(id);
         self.lent.push(id);
         self.touch(id, true);
     }
@@ -302,12 +361,13 @@ impl Cache {
         let mut kept = written.len.get() <= size && keep;
         while self.lent.len() as u64 > self.runs.sectors().div_ceil(size) {
             let Some(id) = self.lent.pop() else { return };
-            let segment = &mut self.segments[id.index()];
-            segment.state = State::Empty;
+            self.set_state(id, State::Empty);
             if std::mem::take(&mut kept) {
-                segment.state = State::Clean;
+                self.set_state(id, State::Clean);
+                let segment = self.get_mut(id);
                 segment.start = written.start.get();
                 segment.end = written.end().get();
+                self.changed(id);
             }
         }
     }
@@ -368,8 +428,101 @@ impl Cache {
         self.find_read_in_row(extent).0
     }
 
+    /// Whether any segment has to do with a read: it may have the first sector or come to it next, or
+    /// reads in a row go on there. Of those that are dirty, and of one for writes, nothing is said.
+    fn is_near(&self, extent: Extent) -> bool {
+        let start = extent.start.get();
+        // All of them, without a branch for each.
+        self.reaches
+            .iter()
+            .fold(false, |any, reach| any | reach.has(start))
+    }
+
+    /// Whether a read may find all its data in segments.
+    pub fn may_serve(&self, extent: Extent) -> bool {
+        self.dirty > 0 || self.spec.dedicated_write_segment || self.is_near(extent)
+    }
+
+    /// The segment to read into when none has the first sector and none is dirty.
+    fn find_unused(&self) -> Option<SegmentId> {
+        let oldest_first = || {
+            let ids = self.order.iter();
+            ids.map(|id| (id, &self.segments[id.index()]))
+        };
+        if self.empty > 0 {
+            let mut empty = oldest_first().filter(|(_, s)| s.state == State::Empty);
+            return empty.next().map(|(id, _)| id);
+        }
+        let mut filled_ahead = None;
+        for (id, segment) in oldest_first().filter(|(_, s)| s.users == 0) {
+            match segment.state {
+                State::Clean => return Some(id),
+                State::Reading => filled_ahead = filled_ahead.or(Some(id)),
+                _ => {}
+            }
+        }
+        filled_ahead
+    }
+
     /// The same, with how many reads in a row this one goes on with if it needs a new segment.
     pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
+        let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
+            true => None,
+            false => self.find_clean_read(extent),
+        };
+        let Some(found) = found else {
+            return self.find_read_in_all(extent);
+        };
+        debug_assert_eq!(found, self.find_read_in_all(extent));
+        found
+    }
+
+    /// The same where no segment is dirty, from those alone that have to do with the read; `None` if
+    /// that does not tell.
+    fn find_clean_read(&self, extent: Extent) -> Option<(ReadLookup, u16)> {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut in_row = 0;
+        let mut best = (0_u8, u64::MAX);
+        let mut best_index = 0;
+        for (index, reach) in self.reaches.iter().enumerate() {
+            if !reach.has(start) {
+                continue;
+            }
+            let s = &self.segments[index];
+            if s.asked == start {
+                in_row = in_row.max(s.in_row);
+            }
+            if s.state == State::Empty || !s.has_first(extent) {
+                if s.state == State::Reading && s.end == start && self.spec.almost_read_hits {
+                    return None;
+                }
+                continue;
+            }
+            let whole = match s.state {
+                State::Reading if self.spec.enabled => 9,
+                State::Clean
+                    if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
+                {
+                    8
+                }
+                _ => return None,
+            };
+            let value = if s.end >= end { whole } else { whole - 4 };
+            if value > best.0 || (value == best.0 && s.used < best.1) {
+                best = (value, s.used);
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        let found = match best.0 {
+            0 => ReadLookup::Miss(self.find_unused()),
+            8.. => ReadLookup::Whole(id),
+            _ => ReadLookup::Partial(id),
+        };
+        Some((found, in_row))
+    }
+
+    fn find_read_in_all(&self, extent: Extent) -> (ReadLookup, u16) {
         let (start, end) = (extent.start.get(), extent.end().get());
         let mut in_row = 0;
         let mut best = 0_u8;
@@ -526,11 +679,13 @@ impl Cache {
         if segment.used != self.clock {
             self.clock += 1;
             segment.used = self.clock;
+            self.order.make_newest(id);
         }
     }
 
-    /// Empties a segment and begins reading into it at `start`.
-    pub fn begin_read(&mut self, id: SegmentId, start: u64) {
+    /// Empties a segment and begins reading into it at `start`, `in_row` reads having followed each
+    /// other before.
+    pub fn begin_read(&mut self, id: SegmentId, start: u64, in_row: u16) {
         let segment = &mut self.segments[id.index()];
         debug_assert!(!segment.is_dirty(), "dirty data would be lost");
         segment.start = start;
@@ -538,17 +693,29 @@ impl Cache {
         segment.ahead_min = 0;
         segment.ahead_max = 0;
         segment.asked = 0;
-        segment.in_row = 0;
-        segment.state = State::Reading;
+        segment.in_row = in_row;
+        self.set_state(id, State::Reading);
+        self.changed(id);
+    }
+
+    /// Goes on reading into a segment.
+    pub fn resume_read(&mut self, id: SegmentId) {
+        self.set_state(id, State::Reading);
+    }
+
+    /// Nothing that a segment holds can be used.
+    pub fn drop_all(&mut self, id: SegmentId) {
+        let segment = self.get_mut(id);
+        segment.start = segment.end;
+        self.changed(id);
+        self.end_read(id);
     }
 
     /// Whether a segment may have all of a read; [`Cache::find_read`] says whether it has.
     pub fn may_hold(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
-        // All of them, without a branch for each.
-        self.segments
-            .iter()
-            .fold(false, |any, s| any | (start >= s.start) & (end <= s.end))
+        let holds = |s: &Segment| start >= s.start && end <= s.end;
+        self.is_near(extent) && self.segments.iter().any(holds)
     }
 
     /// Notes that a read of the segment asks for `extent`; `counts` if others are in the drive.
@@ -561,6 +728,7 @@ impl Cache {
             segment.in_row = segment.in_row.saturating_add(1);
         }
         segment.asked = segment.asked.max(end);
+        self.changed(id);
     }
 
     /// Notes that a read of `extent` uses the segment, and how far reading goes on behind it.
@@ -616,18 +784,15 @@ impl Cache {
         let segment = &mut self.segments[id.index()];
         segment.end = segment.end.max(end);
         segment.start = segment.start.max(segment.end.saturating_sub(size));
+        self.changed(id);
     }
 
     /// Ends reading into a segment, complete or not.
     pub fn end_read(&mut self, id: SegmentId) {
-        let enabled = self.spec.enabled;
-        let segment = &mut self.segments[id.index()];
+        let segment = self.get(id);
         if segment.state == State::Reading {
-            segment.state = if enabled && segment.start < segment.end {
-                State::Clean
-            } else {
-                State::Empty
-            };
+            let kept = self.spec.enabled && segment.start < segment.end;
+            self.set_state(id, if kept { State::Clean } else { State::Empty });
         }
     }
 
@@ -647,7 +812,8 @@ impl Cache {
         segment.ahead_max = 0;
         segment.asked = 0;
         segment.in_row = 0;
-        segment.state = State::Dirty;
+        self.set_state(id, State::Dirty);
+        self.changed(id);
         self.dirty += 1;
         debug_assert!(self.dirty <= self.spec.write_segments);
     }
@@ -668,12 +834,13 @@ impl Cache {
         // Clean sectors at the front make room; dirty ones never do.
         let front = segment.end.saturating_sub(size).min(segment.dirty_start);
         segment.start = segment.start.max(front);
+        self.changed(id);
     }
 
     /// The arm sets out to write what is dirty in a segment.
     pub fn begin_destage(&mut self, id: SegmentId) {
         debug_assert!(self.get(id).is_dirty());
-        self.get_mut(id).state = State::Writing;
+        self.set_state(id, State::Writing);
     }
 
     /// What was dirty up to `written` is on the medium.
@@ -683,10 +850,10 @@ impl Cache {
         debug_assert_eq!(segment.state, State::Writing);
         segment.dirty_start = written;
         if segment.dirty_start >= segment.dirty_end {
-            segment.state = if keep { State::Clean } else { State::Empty };
+            self.set_state(id, if keep { State::Clean } else { State::Empty });
             self.dirty -= 1;
         } else {
-            segment.state = State::Dirty;
+            self.set_state(id, State::Dirty);
         }
     }
 
@@ -719,7 +886,10 @@ impl Cache {
                 continue;
             }
             match segment.state {
-                State::Clean => segment.state = State::Empty,
+                State::Clean => {
+                    segment.state = State::Empty;
+                    self.empty += 1;
+                }
                 State::Reading => segment.start = segment.end,
                 State::Dirty | State::Writing => {
                     let front = extent.end().get().min(segment.dirty_start);
@@ -727,6 +897,7 @@ impl Cache {
                 }
                 State::Empty | State::Lent => {}
             }
+            self.reaches[index] = Reach::of(segment);
         }
     }
 
@@ -745,6 +916,7 @@ impl Cache {
                 .min(front.max(segment.start.saturating_sub(size)));
             segment.end = segment.end.max(segment.start);
         }
+        self.changed(id);
     }
 
     /// Drops requested data behind which a command has completed, if the drive does not keep it; but
@@ -758,6 +930,7 @@ impl Cache {
                 false => segment.end,
             };
             segment.start = segment.start.max(extent.end().get().min(until));
+            self.changed(id);
         }
     }
 }

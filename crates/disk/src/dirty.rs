@@ -42,8 +42,8 @@ impl Run {
 pub(crate) struct Dirty {
     /// By their first sectors.
     runs: SortedMap<u64, Run>,
-    /// The first sectors by age.
-    ages: SortedMap<u64, u64>,
+    /// The first sectors by age, with when the oldest sector of the run came.
+    ages: SortedMap<u64, (u64, Time)>,
     /// The next to come is given this.
     stamp: u64,
     /// Sectors of all runs, and of what is being written.
@@ -97,9 +97,12 @@ impl Dirty {
 
     /// The run of the first dirty sector at or behind `lba`.
     pub fn at_or_behind(&self, lba: u64) -> Option<Run> {
-        let before = self.runs.last_before(&lba).map(|(_, run)| run);
-        let here = before.filter(|run| run.end > lba);
-        here.or_else(|| self.begins_at_or_behind(lba))
+        if self.runs.is_empty() {
+            return None;
+        }
+        let (mut down, mut up) = self.runs.around(&lba);
+        let here = down.next().filter(|(_, run)| run.end > lba);
+        here.or_else(|| up.next()).map(|(_, run)| run)
     }
 
     /// The first run that begins at `lba` or behind.
@@ -107,10 +110,17 @@ impl Dirty {
         self.runs.first_at_or_after(&lba).map(|(_, run)| run)
     }
 
-    /// The runs that begin before `lba`, downward, and the others, upward.
-    pub fn around(&self, lba: u64) -> (impl Iterator<Item = Run>, impl Iterator<Item = Run>) {
+    /// Where the runs are that begin before `lba`, downward, and the others, upward.
+    pub fn around(
+        &self,
+        lba: u64,
+    ) -> (
+        impl Iterator<Item = (u64, Target)>,
+        impl Iterator<Item = (u64, Target)>,
+    ) {
+        let place = |(start, run): (u64, Run)| (start, run.target);
         let (down, up) = self.runs.around(&lba);
-        (down.map(|(_, run)| run), up.map(|(_, run)| run))
+        (down.map(place), up.map(place))
     }
 
     /// The run that begins at `lba`.
@@ -120,8 +130,13 @@ impl Dirty {
 
     /// The oldest run.
     pub fn oldest(&self) -> Option<Run> {
-        let (_, start) = self.ages.first()?;
+        let (_, (start, _)) = self.ages.first()?;
         self.runs.get(&start)
+    }
+
+    /// When its oldest sector came.
+    pub fn oldest_since(&self) -> Option<Time> {
+        self.ages.first().map(|(_, (_, since))| since)
     }
 
     /// A run with sectors of `extent`.
@@ -222,7 +237,7 @@ impl Dirty {
     fn put(&mut self, run: Run) {
         self.sectors += run.end - run.start;
         let before = self.runs.insert(run.start, run);
-        let other = self.ages.insert(run.stamp, run.start);
+        let other = self.ages.insert(run.stamp, (run.start, run.since));
         debug_assert!(before.is_none() && other.is_none(), "{run:?} twice");
     }
 
@@ -452,6 +467,7 @@ mod tests {
                 prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
                 prop_assert!(runs.iter().all(|run| run.target == target(run.start)));
                 prop_assert_eq!(dirty.ages.len(), runs.len());
+                prop_assert_eq!(dirty.oldest_since(), dirty.oldest().map(|run| run.since));
                 if let Some(oldest) = dirty.oldest() {
                     prop_assert!(runs.iter().all(|run| run.since >= oldest.since));
                 }

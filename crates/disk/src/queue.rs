@@ -375,18 +375,27 @@ impl Queue {
         target: Target,
         best: Nanos,
     ) -> Nanos {
-        let margin = match self.policy {
+        self.estimate_from(mechanics, from, mechanics.phase_at(now), target, best)
+    }
+
+    /// The same when the platter is at `phase`.
+    pub fn estimate_from(
+        &self,
+        mechanics: &Mechanics,
+        from: Track,
+        phase: Nanos,
+        target: Target,
+        best: Nanos,
+    ) -> Nanos {
+        self.positioning(mechanics, from, phase, target, self.margin(), best)
+    }
+
+    /// What is added to each estimated movement.
+    pub fn margin(&self) -> Nanos {
+        match self.policy {
             FirmwarePolicy::Fifo => Nanos::ZERO,
             FirmwarePolicy::Sptf { margin, .. } => margin,
-        };
-        self.positioning(
-            mechanics,
-            from,
-            mechanics.phase_at(now),
-            target,
-            margin,
-            best,
-        )
+        }
     }
 
     /// Estimated time to the first sector of `target` for an arm free to leave `from` when the platter

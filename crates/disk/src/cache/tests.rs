@@ -25,7 +25,7 @@ fn read(cache: &mut Cache, start: u64, end: u64) -> SegmentId {
     let ReadLookup::Miss(Some(id)) = cache.find_read(Extent::at(start, 1)) else {
         panic!("no miss at {start}")
     };
-    cache.begin_read(id, start);
+    cache.begin_read(id, start, 0);
     cache.touch(id, false);
     cache.read_to(id, end);
     cache.end_read(id);
@@ -231,10 +231,90 @@ fn what_is_just_being_read_is_a_hit_if_the_drive_says_so() {
     for almost in [false, true] {
         let mut cache = cache(|spec| spec.almost_read_hits = almost);
         let id = read(&mut cache, 100, 100);
-        cache.begin_read(id, 100);
+        cache.begin_read(id, 100, 0);
         cache.extend_ahead(id, Extent::at(100, 10), no_track);
         cache.read_to(id, 130);
         let hit = cache.find_read(Extent::at(130, 4)) == ReadLookup::Partial(id);
         assert_eq!(hit, almost);
     }
+}
+
+/// Whatever has happened to the segments, those near a read tell what all of them do.
+#[test]
+fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
+    type Change = fn(&mut CacheSpec);
+    let changes: [Change; 5] = [
+        |_| (),
+        |spec| spec.read_hits_on_write_data = false,
+        |spec| spec.almost_read_hits = true,
+        |spec| spec.requested_data = RequestedData::Dropped,
+        |spec| spec.enabled = false,
+    ];
+    let mut kinds = [0_u32; 3];
+    for (seed, change) in (1_u64..).zip(changes) {
+        let mut cache = cache(change);
+        let mut state = seed;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let extent = Extent::at(draw(400), 1 + draw(60));
+            let id = SegmentId(draw(4) as u32);
+            let segment = *cache.get(id);
+            let clean = !segment.is_dirty() && segment.state != State::Lent;
+            match draw(12) {
+                0..3 if clean => {
+                    cache.begin_read(id, extent.start.get(), draw(3) as u16);
+                    cache.touch(id, false);
+                }
+                3 if segment.state == State::Reading => {
+                    cache.read_to(id, segment.end + extent.len.get());
+                }
+                4 if segment.state == State::Reading => cache.read_before(id, extent.start.get()),
+                5 => cache.end_read(id),
+                6 => cache.note_asked(id, extent, draw(4) > 0),
+                7 if segment.users < 2 => cache.add_user(id),
+                8 if segment.users > 0 => {
+                    cache.drop_user(id);
+                    cache.completed_read(id, extent);
+                }
+                9 if draw(8) == 0 => cache.invalidate(extent, None),
+                10 if clean && draw(8) == 0 => cache.drop_all(id),
+                11 if draw(20) == 0 => {
+                    if let WriteLookup::Fresh(id) = cache.find_write(extent) {
+                        cache.begin_write(id, extent);
+                        cache.touch(id, true);
+                        cache.overwrite(extent, Some(id));
+                    }
+                }
+                11 => {
+                    if let Some(id) = cache.oldest_dirty() {
+                        cache.begin_destage(id);
+                        cache.end_destage(id, cache.get(id).dirty_end);
+                    }
+                }
+                _ => {}
+            }
+            let empty = cache.segments.iter().filter(|s| s.state == State::Empty);
+            assert_eq!(cache.empty as usize, empty.count());
+            let stamps = cache.order.iter().map(|id| cache.get(id).used);
+            assert!(stamps.is_sorted());
+            let asked = Extent::at(draw(420), 1 + draw(30));
+            let all = cache.find_read_in_all(asked);
+            assert_eq!(cache.find_read_in_row(asked), all);
+            if cache.dirty() == 0 {
+                let kind = match all.0 {
+                    ReadLookup::Miss(_) => 0,
+                    ReadLookup::Partial(_) => 1,
+                    _ => 2,
+                };
+                kinds[kind] += 1;
+                assert!(kind == 0 || cache.may_serve(asked));
+            }
+        }
+    }
+    assert!(kinds.iter().all(|count| *count > 500), "{kinds:?}");
 }

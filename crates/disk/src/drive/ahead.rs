@@ -2,10 +2,12 @@
 
 use super::Drive;
 use crate::cache::SegmentId;
+use crate::layout::Layout;
 use crate::ledger::Part;
+use crate::mechanics::{Mechanics, Step};
 use crate::profile::ReadAhead;
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Time, Track};
+use headtime_units::{Extent, Lba, Sectors, Time, Track};
 
 /// The arm goes on reading behind a request.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,81 @@ pub(super) struct Ahead {
     pub around: Option<(Time, Lba)>,
     /// Only that is left to do.
     pub reached: bool,
+    pub known: Known,
+}
+
+/// What has been worked out already, and up to which limit it holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// Where it was at a time.
+    at: Option<(Time, Lba, Progress)>,
+    /// When it comes to the limit: the same however far it has come.
+    ends: Option<(Lba, Time)>,
+    /// The step that follows from where it was last known to be.
+    step: Option<(Lba, Step)>,
+}
+
+impl Ahead {
+    /// Works it out up to `now`, if it ends at `limit`: its state then, and the sector behind those that
+    /// have come in.
+    fn follow(
+        &mut self,
+        mechanics: &Mechanics,
+        layout: &Layout,
+        limit: Lba,
+        now: Time,
+    ) -> (Progress, Lba) {
+        while self.next < limit {
+            let (track, at) = (self.track, self.at);
+            let first = || {
+                let extent = Extent::new(self.next, limit - self.next);
+                let mut walk = mechanics.walk(layout, track, at, extent, Op::Read, false);
+                walk.next().map(|step| (limit, step))
+            };
+            if self.known.step.is_none_or(|(until, _)| until != limit) {
+                self.known.step = first();
+            } else {
+                debug_assert_eq!(self.known.step, first());
+            }
+            let Some((_, step)) = &self.known.step else {
+                break;
+            };
+            let (begin, end) = (step.transfer_begin(), step.end());
+            if now >= end {
+                self.track = step.run.track;
+                self.over = step.run.track;
+                self.at = end;
+                self.next = step.extent().end();
+                self.known.step = None;
+                continue;
+            }
+            if now >= begin {
+                self.over = step.run.track;
+                let passed = (now - begin).as_nanos();
+                let mut done = (passed * u64::from(step.run.len) / step.transfer.as_nanos()) as u32;
+                // Slots begin at whole nanoseconds, so that the division may be off by one.
+                while step.sectors_end(done) > now {
+                    done -= 1;
+                }
+                let mut end = step.sectors_end(done + 1);
+                while end <= now {
+                    done += 1;
+                    end = step.sectors_end(done + 1);
+                }
+                let read = step.run.start + Sectors::new(u64::from(done));
+                return (Progress::Reading(end), read);
+            }
+            let landed = step.begin + step.seek + step.switch;
+            let progress = if now < landed {
+                Progress::Moving(landed)
+            } else {
+                self.over = step.run.track;
+                Progress::Rotating(begin)
+            };
+            return (progress, self.next);
+        }
+        (Progress::Finished(self.at), self.next)
+    }
 }
 
 /// How far reading ahead has come.
@@ -68,56 +145,6 @@ impl Drive {
         Lba::new(self.cache.get(ahead.segment).ahead_max).min(ahead.stop)
     }
 
-    /// Works out reading ahead up to `now`: its state then, and the sectors that have come in.
-    fn ahead_at(&self, ahead: &mut Ahead, now: Time) -> (Progress, Lba) {
-        let limit = self.ahead_limit(ahead);
-        if ahead.next >= limit {
-            return (Progress::Finished(ahead.at), ahead.next);
-        }
-        let extent = Extent::new(ahead.next, limit - ahead.next);
-        let (track, at) = (ahead.track, ahead.at);
-        for step in self
-            .mechanics
-            .walk(&self.layout, track, at, extent, Op::Read, false)
-        {
-            let end = step.end();
-            if now >= end {
-                ahead.track = step.run.track;
-                ahead.over = step.run.track;
-                ahead.at = end;
-                ahead.next = step.extent().end();
-                continue;
-            }
-            if now >= step.transfer_begin() {
-                ahead.over = step.run.track;
-                let span = step.transfer.as_nanos();
-                let passed = (now - step.transfer_begin()).as_nanos();
-                let mut done = (passed * u64::from(step.run.len) / span) as u32;
-                // Slots begin at whole nanoseconds, so that the division may be off by one.
-                while step.sectors_end(done) > now {
-                    done -= 1;
-                }
-                while step.sectors_end(done + 1) <= now {
-                    done += 1;
-                }
-                let read = step.run.start + headtime_units::Sectors::new(u64::from(done));
-                return (Progress::Reading(step.sectors_end(done + 1)), read);
-            }
-            let way = self
-                .mechanics
-                .reposition(ahead.track, step.run.track, Op::Read);
-            let landed = step.begin + way.total();
-            let progress = if now < landed {
-                Progress::Moving(landed)
-            } else {
-                ahead.over = step.run.track;
-                Progress::Rotating(step.transfer_begin())
-            };
-            return (progress, ahead.next);
-        }
-        (Progress::Finished(ahead.at), ahead.next)
-    }
-
     /// Brings the buffer up to date with what was read ahead by `now`.
     ///
     /// Reading ahead that has come to its end is over: the segment is clean.
@@ -134,12 +161,18 @@ impl Drive {
 
     /// Follows the arm up to `now`: what has come in is in the buffer.
     fn follow_ahead(&mut self, now: Time) -> Option<Progress> {
-        let mut ahead = self.ahead?;
+        let limit = self.ahead_limit(self.ahead.as_ref()?);
+        let ahead = self.ahead.as_mut()?;
         if now < ahead.at {
             // The command behind which it begins is not done reading.
             return Some(Progress::Reading(ahead.at));
         }
-        let (mut progress, read) = self.ahead_at(&mut ahead, now);
+        if let Some((at, until, progress)) = ahead.known.at
+            && (at, until) == (now, limit)
+        {
+            return Some(progress);
+        }
+        let (mut progress, read) = ahead.follow(&self.mechanics, &self.layout, limit, now);
         self.cache.read_to(ahead.segment, read.get());
         if let Some((at, first)) = ahead.around {
             if now >= at {
@@ -156,14 +189,41 @@ impl Drive {
                 };
             }
         }
-        self.ahead = Some(ahead);
+        ahead.known.at = Some((now, limit, progress));
         Some(progress)
+    }
+
+    /// When reading ahead ends by itself.
+    pub(super) fn ahead_ends(&mut self, now: Time) -> Time {
+        let Some(ahead) = &self.ahead else { return now };
+        let limit = self.ahead_limit(ahead);
+        if ahead.next >= limit {
+            return now;
+        }
+        if let Some((until, ends)) = ahead.known.ends
+            && until == limit
+        {
+            return ends;
+        }
+        let rest = Extent::new(ahead.next, limit - ahead.next);
+        let ends = self
+            .mechanics
+            .walk(&self.layout, ahead.track, ahead.at, rest, Op::Read, false)
+            .last()
+            .map_or(now, |step| step.end());
+        if let Some(ahead) = &mut self.ahead {
+            ahead.known.ends = Some((limit, ends));
+        }
+        ends
     }
 
     /// The sector that reading ahead comes to by `until`, not counting those in front of it.
     pub(super) fn ahead_comes_to(&self, until: Time) -> Lba {
         match self.ahead {
-            Some(mut ahead) if ahead.at <= until => self.ahead_at(&mut ahead, until).1,
+            Some(mut ahead) if ahead.at <= until => {
+                let limit = self.ahead_limit(&ahead);
+                ahead.follow(&self.mechanics, &self.layout, limit, until).1
+            }
             Some(ahead) => ahead.next,
             None => Lba::ZERO,
         }
@@ -234,11 +294,18 @@ impl Drive {
 
     /// When reading ahead has come to the least that it must reach, if that is after `now`.
     pub(super) fn ahead_bound_until(&mut self, now: Time) -> Option<Time> {
-        let ahead = self.ahead?;
-        let segment = *self.cache.get(ahead.segment);
-        let least = Lba::new(segment.ahead_min).min(self.ahead_limit(&ahead));
+        let ahead = self.ahead.as_ref()?;
+        let limit = self.ahead_limit(ahead);
+        let least = Lba::new(self.cache.get(ahead.segment).ahead_min).min(limit);
         if ahead.next >= least {
             return None;
+        }
+        if let Some((until, step)) = &ahead.known.step
+            && *until == limit
+            && least <= step.run.end()
+        {
+            let end = step.sectors_end((least - ahead.next).get() as u32);
+            return (end > now).then_some(end);
         }
         let extent = Extent::new(ahead.next, least - ahead.next);
         let walk =

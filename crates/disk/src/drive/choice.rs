@@ -314,7 +314,7 @@ impl Drive {
     /// Until when the arm goes on reading ahead, if it does, although no waiting command begins in
     /// what comes next. It does so for a stream, or until the head has been around a track of which
     /// another command wants the beginning.
-    fn goes_on_alone(&self, rated: &Rated, now: Time) -> Option<Time> {
+    fn goes_on_alone(&mut self, rated: &Rated, now: Time) -> Option<Time> {
         if self.is_streaming() {
             return Some(self.ahead_ends(now));
         }
@@ -324,19 +324,5 @@ impl Drive {
             .other
             .is_some_and(|(_, time)| time < at.saturating_since(now));
         (!sooner && now < at).then_some(at)
-    }
-
-    /// When reading ahead ends by itself.
-    pub(super) fn ahead_ends(&self, now: Time) -> Time {
-        let Some(ahead) = self.ahead else { return now };
-        let limit = self.ahead_limit(&ahead);
-        if ahead.next >= limit {
-            return now;
-        }
-        let rest = Extent::new(ahead.next, limit - ahead.next);
-        self.mechanics
-            .walk(&self.layout, ahead.track, ahead.at, rest, Op::Read, false)
-            .last()
-            .map_or(now, |step| step.end())
     }
 }

@@ -30,7 +30,7 @@ use crate::ledger::Part;
 use crate::profile::FirmwarePolicy;
 use crate::queue::Target;
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
 /// So many runs ahead, and half as many behind, are compared at most.
 const WINDOW: usize = 64;
@@ -48,6 +48,19 @@ pub(super) enum What {
     Segment(SegmentId),
     /// From the beginning of the run that begins there.
     Run(u64),
+}
+
+/// The run that is soonest under the head, of those looked at.
+struct Soonest {
+    /// Where the arm and the platter are.
+    from: Track,
+    phase: Nanos,
+    /// Cylinders that a run farther on may be nearer.
+    slack: u32,
+    /// What is added to each movement.
+    margin: Nanos,
+    time: Nanos,
+    start: Option<u64>,
 }
 
 impl Drive {
@@ -77,44 +90,46 @@ impl Drive {
         before.then_some(what)
     }
 
-    /// When an idle drive begins to destage.
-    pub(super) fn quiet_from(&self) -> Time {
+    /// When an idle drive begins to destage, if that is by `until`; else some time after that.
+    pub(super) fn quiet_from(&mut self, until: Time) -> Time {
         let delay = self.cache.spec().destage_delay;
         let quiet = self.idle_since.saturating_add(delay);
         let runs = self.cache.runs();
-        let Some(oldest) = runs.oldest() else {
+        let Some(oldest) = runs.oldest_since() else {
             return quiet;
         };
         if self.now < self.going.destage_until {
             return self.now;
         }
+        let quiet = quiet.min(self.turn_of_runs(oldest));
+        if !runs.is_half_full() {
+            return quiet;
+        }
         // A turn without a read is enough then; it ends what it reads ahead.
         let unread = self.read_last.0.saturating_add(self.turn());
-        let full = match self.ahead {
-            _ if !runs.is_half_full() => Time::NEVER,
-            Some(ahead) if !ahead.reached => unread.max(self.ahead_ends(self.now)),
-            _ => unread,
-        };
-        quiet.min(full).min(self.turn_of_runs(&oldest))
+        if unread >= quiet || unread > until || self.ahead.is_none_or(|ahead| ahead.reached) {
+            return quiet.min(unread);
+        }
+        quiet.min(unread.max(self.ahead_ends(self.now)))
     }
 
-    /// From when on runs go before reads, for the age of the oldest. They do for an eighth of the
-    /// cap on a stream, once in each cap.
-    fn turn_of_runs(&self, oldest: &Run) -> Time {
+    /// From when on runs go before reads, for the age of the oldest, which came at `oldest`. They do
+    /// for an eighth of the cap on a stream, once in each cap.
+    fn turn_of_runs(&self, oldest: Time) -> Time {
         let cap = self.profile.queue.stream_cap;
         let last = self.going.destage_until;
         let again = last.saturating_add(cap - cap / TURN_PART);
-        let aged = oldest.since.saturating_add(self.cache.spec().destage_age);
+        let aged = oldest.saturating_add(self.cache.spec().destage_age);
         aged.max(if last == Time::ZERO { last } else { again })
     }
 
     /// What goes before reads, if it is the runs' turn.
     pub(super) fn destage_due(&mut self, now: Time) -> Option<What> {
-        let oldest = self.cache.runs().oldest()?;
+        let oldest = self.cache.runs().oldest_since()?;
         if now < self.going.destage_until {
             return self.next_destage(now);
         }
-        let due = self.turn_of_runs(&oldest) <= now;
+        let due = self.turn_of_runs(oldest) <= now;
         due.then(|| self.destage_overdue(now)).flatten()
     }
 
@@ -162,9 +177,8 @@ impl Drive {
     /// The run to write next.
     fn next_run(&self, now: Time) -> Option<Run> {
         let runs = self.cache.runs();
-        let oldest = runs.oldest()?;
-        if self.is_aged(&oldest, now) {
-            return Some(oldest);
+        if self.is_aged(runs.oldest_since()?, now) {
+            return runs.oldest();
         }
         let (at, next) = self.write_last;
         if at == now
@@ -181,10 +195,10 @@ impl Drive {
         self.soonest_run(from, now)
     }
 
-    /// Whether a run goes first for its age.
-    fn is_aged(&self, run: &Run, now: Time) -> bool {
+    /// Whether a run of that time goes first for its age.
+    fn is_aged(&self, since: Time, now: Time) -> bool {
         let age = self.cache.spec().destage_age;
-        now >= run.since.saturating_add(age) && now >= self.aged.saturating_add(age / AGED_PART)
+        now >= since.saturating_add(age) && now >= self.aged.saturating_add(age / AGED_PART)
     }
 
     /// Where the arm is, as an address.
@@ -198,46 +212,52 @@ impl Drive {
     /// Of the runs ahead of `from`, and of those behind that are as near, the one that is soonest under
     /// the head.
     fn soonest_run(&self, from: u64, now: Time) -> Option<Run> {
-        let mut best: (Nanos, Option<Run>) = (Nanos::MAX, None);
+        let mut soonest = Soonest {
+            from: self.arm_track(),
+            phase: self.mechanics.phase_at(now),
+            // Addresses within a group run back and forth.
+            slack: self.layout.group_cylinders(),
+            margin: self.queue.margin(),
+            time: Nanos::MAX,
+            start: None,
+        };
         let (down, up) = self.cache.runs().around(from);
-        for run in up.take(WINDOW) {
-            if self.is_farther(&run, best.0) {
+        for (start, target) in up.take(WINDOW) {
+            if !self.consider(start, &target, &mut soonest) {
                 break;
             }
-            self.consider(run, now, &mut best);
         }
-        for run in down.take(WINDOW / 2) {
-            if self.is_farther(&run, best.0) {
+        for (start, target) in down.take(WINDOW / 2) {
+            if !self.consider(start, &target, &mut soonest) {
                 break;
             }
-            self.consider(run, now, &mut best);
         }
-        best.1
+        self.cache.runs().get(soonest.start?)
     }
 
-    /// Whether the way alone to a run, and to any behind it, takes `best` or more.
-    fn is_farther(&self, run: &Run, best: Nanos) -> bool {
-        let (from, to) = (self.arm_track().cylinder.0, run.target.track.cylinder.0);
-        // Addresses within a group run back and forth.
-        let distance = from
-            .abs_diff(to)
-            .saturating_sub(self.layout.group_cylinders());
-        self.mechanics.seek_at_least(distance) >= best
-    }
-
-    fn consider(&self, run: Run, now: Time, best: &mut (Nanos, Option<Run>)) {
-        let from = self.arm_track();
-        let time = if run.target.track == from {
+    /// Takes a run if it is sooner under the head than those before. False if the way alone to it, and to
+    /// any behind it, takes as long as theirs.
+    fn consider(&self, start: u64, target: &Target, soonest: &mut Soonest) -> bool {
+        let from = soonest.from;
+        let distance = from.cylinder.distance(target.track.cylinder);
+        let distance = distance.saturating_sub(soonest.slack);
+        if distance > 0 {
+            let least = self.mechanics.seek_at_least(distance) + soonest.margin;
+            if least >= soonest.time {
+                return false;
+            }
+        }
+        let time = if target.track == from {
             // Without a movement nothing has to be added that it may take longer.
-            let phase = self.mechanics.phase_at(now);
-            self.mechanics.wait(phase, run.target.phase)
+            self.mechanics.wait(soonest.phase, target.phase)
         } else {
             self.queue
-                .estimate(&self.mechanics, from, now, run.target, best.0)
+                .estimate_from(&self.mechanics, from, soonest.phase, *target, soonest.time)
         };
-        if time < best.0 {
-            *best = (time, Some(run));
+        if time < soonest.time {
+            (soonest.time, soonest.start) = (time, Some(start));
         }
+        true
     }
 
     /// Returns true if the rest of one of the medium's sectors has to be read before the run can be
@@ -299,7 +319,7 @@ impl Drive {
     fn begin_run(&mut self, start: u64, depart: Time, now: Time) -> Option<(Extent, Extent)> {
         let size = u64::from(self.cache.spec().segment_sectors);
         let run = self.cache.runs().get(start).expect("a run begins there");
-        if self.is_aged(&run, now) {
+        if self.is_aged(run.since, now) {
             self.aged = now;
         }
         if self.needs_rest(&run) {

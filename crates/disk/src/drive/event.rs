@@ -27,7 +27,7 @@ impl Drive {
     /// Lets everything happen that happens by `now`.
     pub(super) fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went backwards");
-        while let Some((at, event)) = self.upcoming().filter(|&(at, _)| at <= now) {
+        while let Some((at, event)) = self.upcoming(now).filter(|&(at, _)| at <= now) {
             self.now = at;
             match event {
                 Event::Written => self.written(at),
@@ -44,20 +44,21 @@ impl Drive {
         self.now = now;
     }
 
-    /// What happens next, and when; of things at the same time, the first of [`Event`].
-    fn upcoming(&self) -> Option<(Time, Event)> {
+    /// What happens next, and when, if that is by `until`; of things at the same time, the first of
+    /// [`Event`].
+    fn upcoming(&mut self, until: Time) -> Option<(Time, Event)> {
         let mut next = (Time::NEVER, Event::Idle);
         if let Some(&(at, _)) = self.planned.last() {
             next = (at, Event::Completed);
         }
         if let Some(writing) = &self.writing {
-            let until = self.parts.front().map_or(writing.until, |&(at, _)| at);
-            next = next.min((until, Event::Written));
+            let written = self.parts.front().map_or(writing.until, |&(at, _)| at);
+            next = next.min((written, Event::Written));
         }
         if self.has_work() {
             next = next.min((self.arm_free.max(self.now), Event::ArmFree));
         } else if self.queue.is_empty() && self.writing.is_none() && !self.cache.is_clean() {
-            let quiet = self.quiet_from();
+            let quiet = self.quiet_from(until);
             next = next.min((quiet.max(self.arm_free).max(self.now), Event::Idle));
         }
         (next.0 < Time::NEVER).then_some(next)
@@ -99,8 +100,7 @@ impl Drive {
         let (segment, extent) = (slot.segment.take(), slot.command.extent);
         let is_read = slot.command.op.is_read();
         if let Some(id) = segment {
-            let segment = self.cache.get_mut(id);
-            segment.users -= 1;
+            self.cache.drop_user(id);
             if is_read {
                 self.cache.completed_read(id, extent);
             }

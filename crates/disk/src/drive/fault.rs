@@ -70,6 +70,9 @@ impl Faults {
 
     /// The first sector of `extent` that cannot be read, and for how many turns that is tried.
     pub fn unreadable(&self, extent: Extent) -> Option<(MediumError, u32)> {
+        if self.unreadable.is_empty() {
+            return None;
+        }
         let (start, end) = (extent.start, extent.end());
         let before = self.unreadable.range(..=start).next_back();
         let before = before.filter(|(_, bad)| start < bad.end);
@@ -86,6 +89,9 @@ impl Faults {
 
     /// Where in `extent` sectors begin that can be read up to its end.
     pub fn readable_from(&self, extent: Extent) -> Lba {
+        if self.unreadable.is_empty() {
+            return extent.start;
+        }
         let last = self.unreadable.range(..extent.end()).next_back();
         last.map_or(extent.start, |(_, bad)| {
             bad.end.clamp(extent.start, extent.end())

@@ -1,6 +1,6 @@
 //! Reads: from the buffer, from the medium, or from both.
 
-use super::ahead::{Ahead, Leave};
+use super::ahead::{Ahead, Known, Leave};
 use super::bus::{Link, Start, send};
 use super::destage::What;
 use super::media::Motion;
@@ -129,6 +129,9 @@ impl Drive {
         }
         self.bring_ahead(now);
         let extent = slot.command.extent;
+        if !self.cache.may_serve(extent) && !self.cache.runs().overlaps(extent) {
+            return false;
+        }
         let id = match self.find_read(&slot).0 {
             ReadLookup::Dirty => None,
             ReadLookup::Whole(id) if !self.is_being_filled(id, now) => Some(id),
@@ -165,7 +168,7 @@ impl Drive {
 
     fn use_segment(&mut self, index: u16, id: SegmentId) {
         self.cache.touch(id, false);
-        self.cache.get_mut(id).users += 1;
+        self.cache.add_user(id);
         self.slot(index).segment = Some(id);
     }
 
@@ -244,8 +247,7 @@ impl Drive {
         let choosing = self.is_choosing();
         if let Some(id) = found.segment {
             if found.hit == Hit::Miss && !goes_on {
-                self.cache.begin_read(id, extent.start.get());
-                self.cache.get_mut(id).in_row = in_row;
+                self.cache.begin_read(id, extent.start.get(), in_row);
             }
             self.cache.note_asked(id, extent, choosing);
             self.use_segment(index, id);
@@ -310,9 +312,7 @@ impl Drive {
         if let Some(id) = found.segment {
             if bad.is_some() {
                 self.ahead = None;
-                let segment = self.cache.get_mut(id);
-                segment.start = segment.end;
-                self.cache.end_read(id);
+                self.cache.drop_all(id);
             } else if let Some(motion) = &motion {
                 self.read_on(id, extent, &found, motion);
             } else if self.ahead.is_none() {
@@ -336,6 +336,7 @@ impl Drive {
                 if ahead.reached {
                     ahead.at = now;
                     ahead.reached = false;
+                    ahead.known = Known::default();
                 }
                 true
             }
@@ -471,7 +472,7 @@ impl Drive {
 
     /// Begins to read ahead behind a request that took the arm to the medium.
     fn read_on(&mut self, id: SegmentId, extent: Extent, found: &Found, motion: &Motion) {
-        self.cache.get_mut(id).state = State::Reading;
+        self.cache.resume_read(id);
         self.cache.read_to(id, extent.end().get());
         let around = match found.hit {
             Hit::Miss => self.keep_free_sectors(id, extent, motion),
@@ -492,6 +493,7 @@ impl Drive {
                 stop,
                 around,
                 reached: false,
+                known: Known::default(),
             });
         } else {
             self.end_read(id);
@@ -514,7 +516,7 @@ impl Drive {
             _ => self.readable_until(next, self.ahead_stop(next)),
         };
         if next < stop {
-            self.cache.get_mut(id).state = State::Reading;
+            self.cache.resume_read(id);
             self.ahead = Some(Ahead {
                 segment: id,
                 track: self.track,
@@ -524,6 +526,7 @@ impl Drive {
                 stop,
                 around: None,
                 reached: false,
+                known: Known::default(),
             });
         }
     }

@@ -398,6 +398,11 @@ proptest! {
             let extent = Extent::at(first as u64, (last + 1 - first) as u64);
             prop_assert_eq!(layout.track_extent_of(lba), extent);
             prop_assert_eq!(layout.track_extent(home), Some(extent));
+            if let Some(whole) = layout.whole_track(lba) {
+                prop_assert_eq!(whole, layout.run(extent.start));
+                let slots = u64::from(per_track);
+                prop_assert_eq!((u64::from(whole.len), extent.len.get()), (slots, slots));
+            }
             let same = |at: &usize| match spec.layout.order {
                 Order::SurfaceSerpentine { .. } => unmoved.places[*at].0 == home,
                 _ => unmoved.places[*at].0.cylinder == home.cylinder,
@@ -443,6 +448,31 @@ fn check_round_trip(layout: &Layout, lba: Lba) {
     assert!(zone.extent.contains(lba));
     assert!(zone.first_cylinder <= place.track.cylinder);
     assert!(place.track.cylinder <= zone.last_cylinder);
+}
+
+/// Without slips all tracks but those at the ends of zones are whole, with spares among them none is said to be.
+#[test]
+fn tracks_are_whole_where_nothing_is_slipped_on_shipped_drives() {
+    let names = profile::shipped().iter().map(|drive| drive.name);
+    for (layout, name) in shipped_layouts().iter().zip(names) {
+        let capacity = layout.capacity().get();
+        let lbas = (0..1_000).map(|n| Lba::new(capacity / 1_000 * n));
+        let whole = lbas.filter(|lba| {
+            let run = layout.whole_track(*lba);
+            run.is_some_and(|run| {
+                let extent = layout.track_extent_of(*lba);
+                assert_eq!(run, layout.run(extent.start), "{name}");
+                assert_eq!(run.end(), extent.end(), "{name}");
+                run.len == run.sectors_per_track
+            })
+        });
+        let count = whole.count();
+        match name {
+            "wd5000aaks" | "exos-x18" => assert!(count > 950, "{name}: {count}"),
+            "barracuda-st32171w" => assert_eq!(count, 0),
+            _ => {}
+        }
+    }
 }
 
 /// The corners of the shipped drives: ends of zones, of tracks near them, and around every slip.

@@ -509,6 +509,7 @@ impl ZoneMap {
         (place, room)
     }
 
+    #[inline]
     pub(super) fn run(&self, address: u64) -> Run {
         let (place, room) = self.place(address);
         let (ordinal, slot) = self.by_track.divide(place);
