@@ -6,7 +6,7 @@ use super::tree::TreeError;
 use super::{Group, Pace, Programs, Replay, Scenario, Workload};
 use headtime_host::layout::Written;
 use headtime_units::{Bytes, Nanos, Time};
-use headtime_workload::{First, Pacing};
+use headtime_workload::{First, Pacing, TimeDistribution};
 use std::fmt::{Display, Write};
 
 pub(super) fn write(scenario: &Scenario) -> String {
@@ -204,6 +204,11 @@ impl Keys for Text {
         Ok(())
     }
 
+    fn times(&mut self, key: &'static str, value: &mut TimeDistribution) -> Result<(), TreeError> {
+        self.line(key, quoted(value));
+        Ok(())
+    }
+
     fn written(&mut self, key: &'static str, value: &mut Written) -> Result<(), TreeError> {
         self.line(key, quoted(value.name()));
         Ok(())
@@ -306,7 +311,7 @@ mod tests {
             dirty_limit = 40
             [[program]]
             benchmark = 'par-read'
-            think = '200us'
+            think = 'lognormal(900us..5.4ms)'
             scale = 0.25
             [[program]]
             name = 'search'

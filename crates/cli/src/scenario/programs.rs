@@ -2,11 +2,13 @@
 //! for writing.
 
 use super::names;
+use super::read;
 use super::tree::{Section, TreeError};
 use headtime_host::HostSpec;
 use headtime_host::layout::Written;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_units::{Bytes, Nanos};
+use headtime_workload::TimeDistribution;
 
 /// Programs, and the host they run on.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +35,7 @@ pub(super) trait Keys {
     fn flag(&mut self, key: &'static str, value: &mut bool) -> Result<(), TreeError>;
     fn size(&mut self, key: &'static str, value: &mut Bytes) -> Result<(), TreeError>;
     fn duration(&mut self, key: &'static str, value: &mut Nanos) -> Result<(), TreeError>;
+    fn times(&mut self, key: &'static str, value: &mut TimeDistribution) -> Result<(), TreeError>;
     fn written(&mut self, key: &'static str, value: &mut Written) -> Result<(), TreeError>;
 }
 
@@ -61,6 +64,11 @@ impl Keys for Section<'_> {
 
     fn duration(&mut self, key: &'static str, value: &mut Nanos) -> Result<(), TreeError> {
         *value = Section::duration(self, key)?.unwrap_or(*value);
+        Ok(())
+    }
+
+    fn times(&mut self, key: &'static str, value: &mut TimeDistribution) -> Result<(), TreeError> {
+        *value = read::times(self, key)?.unwrap_or(*value);
         Ok(())
     }
 
@@ -108,7 +116,7 @@ pub(super) fn program_keys(
             keys.size("file", &mut spec.file)?;
             keys.size("read", &mut spec.read)?;
             keys.size("gap", &mut spec.gap)?;
-            keys.duration("think", &mut spec.think)?;
+            keys.times("think", &mut spec.think)?;
             keys.duration("slack", &mut spec.slack)?;
             (&mut spec.start, &mut spec.scale)
         }

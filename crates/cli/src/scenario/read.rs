@@ -13,8 +13,8 @@ use headtime_engine::Plug;
 use headtime_sched::{Class, Flags, Spec};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{
-    ArrivalEvent, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed,
-    TimeDistribution, TimeUnit,
+    ArrivalEvent, DistributionError, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution,
+    Speed, TimeDistribution, TimeUnit,
 };
 
 /// Any whole number that TOML can hold.
@@ -335,15 +335,22 @@ fn group(mut section: Section<'_>, names: &[Option<String>]) -> Result<Group, Tr
     })
 }
 
-fn pacing(section: &mut Section<'_>) -> Result<Pacing, TreeError> {
-    let time = |text: &str| {
-        text.parse::<TimeDistribution>()
-            .map_err(|error| error.to_string())
-    };
+/// A duration or a distribution of durations.
+pub(super) fn times(
+    section: &mut Section<'_>,
+    key: &'static str,
+) -> Result<Option<TimeDistribution>, TreeError> {
     let expected = "a duration or a distribution of durations, such as \"30ms\"";
-    let think = section.parse("think", expected, time)?;
+    section.parse(key, expected, |text| {
+        text.parse()
+            .map_err(|error: DistributionError| error.to_string())
+    })
+}
+
+fn pacing(section: &mut Section<'_>) -> Result<Pacing, TreeError> {
+    let think = times(section, "think")?;
     let outstanding = section.integer("outstanding", 1..=65_535)?;
-    match section.parse("gap", expected, time)? {
+    match times(section, "gap")? {
         Some(gap) => {
             for (key, given) in [
                 ("think", think.is_some()),
@@ -731,6 +738,18 @@ mod tests {
                 "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
                 "[[program]]\nbenchmark = \"par-read\"\nthinks = \"1ms\"",
                 "did you mean `think`?",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nbenchmark = \"par-read\"\nthink = \"lognormal(5.4ms)\"",
+                "program[0].think: \"lognormal(5.4ms)\": `lognormal(5.4ms)` is no distribution: the two \
+                 ends are not separated by ..; allowed are 30ms, uniform(10ms..50ms), exponential(30ms) and \
+                 lognormal(900us..5.4ms)",
+            ),
+            (
+                "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
+                "[[program]]\nbenchmark = \"par-read\"\nthink = 5",
+                "program[0].think: is the number 5, but should be a duration or a distribution of durations",
             ),
             (
                 "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",

@@ -225,7 +225,7 @@ impl BenchmarkSpec {
         program: u32,
     ) -> Result<u32, BenchmarkError> {
         match (self, &laid.0) {
-            (BenchmarkSpec::ParRead(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::ParRead(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             (BenchmarkSpec::Grep(spec), Lay::Grep(laid)) => spec.add(laid, builder, program),
             (BenchmarkSpec::PostMark(spec), Lay::PostMark(laid)) => {
                 spec.add(laid, builder, program)

@@ -3,6 +3,10 @@
 use super::{BenchmarkError, Site, scaled};
 use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Nanos, Time};
+use headtime_workload::{Random, TimeDistribution};
+
+/// Tells the random numbers of thinking from those of other things.
+const PURPOSE: u64 = 64;
 
 /// `par-read`: processes that each read a file from beginning to end, call by call.
 ///
@@ -25,8 +29,9 @@ pub struct ParReadSpec {
     /// Where on the disk the first file begins; default 0.
     pub start: Bytes,
     /// Time that passes between two calls of a process; default 0. What is read in advance is not
-    /// waited for, so less of it shows at the disk the more a call finds in memory.
-    pub think: Nanos,
+    /// waited for, so less of it shows at the disk the more a call finds in memory. Each process draws
+    /// its own.
+    pub think: TimeDistribution,
     /// How late the kernel ends a sleep, where thinking is sleeping; default 0. Linux since 2.6.28 gives a
     /// timer 50 us of slack and sets it for the end of that, unless another one is due meanwhile. It is
     /// added to each `think` that is not 0.
@@ -44,7 +49,7 @@ impl Default for ParReadSpec {
             read: Bytes(4096),
             gap: Bytes(50_000_000_000),
             start: Bytes(0),
-            think: Nanos::ZERO,
+            think: TimeDistribution::Constant(Nanos::ZERO),
             slack: Nanos::ZERO,
             scale: 1.0,
         }
@@ -53,12 +58,17 @@ impl Default for ParReadSpec {
 
 impl ParReadSpec {
     /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last.
+    /// number behind the last. The seed fixes how long each thinks.
     ///
     /// # Errors
     ///
     /// If a number is out of range or the files do not fit on the disk.
-    pub fn add(&self, builder: &mut HostBuilder, program: u32) -> Result<u32, BenchmarkError> {
+    pub fn add(
+        &self,
+        builder: &mut HostBuilder,
+        seed: u64,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
         let site = Site::new("par-read", builder.disk());
         site.check_count("processes", self.processes)?;
         site.check_size("file", self.file)?;
@@ -67,10 +77,9 @@ impl ParReadSpec {
         site.check_distance("start", self.start)?;
         site.check_scale(self.scale)?;
         let size = scaled(self.file, self.scale);
-        let think = match self.think.is_zero() {
-            true => Nanos::ZERO,
-            false => self.think.saturating_add(self.slack),
-        };
+        if let Some(allowed) = self.think.problem() {
+            site.check(false, "think", self.think, allowed)?;
+        }
         for number in 0..self.processes {
             let place = self.start.0 + u64::from(number) * (self.file.0 + self.gap.0);
             let file = builder
@@ -78,7 +87,16 @@ impl ParReadSpec {
                 .map_err(|error| site.host(error))?;
             builder.add_process(ProcessSpec {
                 program: program + number,
-                behaviour: Box::new(Sequential::new(file, size, self.read.0, think)),
+                behaviour: Box::new(Sequential {
+                    file,
+                    size,
+                    read: self.read.0,
+                    think: self.think,
+                    slack: self.slack,
+                    random: Random::keyed(seed, u64::from(program + number), PURPOSE),
+                    offset: 0,
+                    thinks: false,
+                }),
                 served_by: None,
                 start: Time::ZERO,
             });
@@ -88,26 +106,16 @@ impl ParReadSpec {
 }
 
 /// Reads a file from beginning to end in calls of one size, thinking between them.
-pub(super) struct Sequential {
+struct Sequential {
     file: FileId,
     size: u64,
     read: u64,
-    think: Nanos,
+    think: TimeDistribution,
+    slack: Nanos,
+    random: Random,
     offset: u64,
+    /// Whether it thinks before the next call.
     thinks: bool,
-}
-
-impl Sequential {
-    pub(super) fn new(file: FileId, size: u64, read: u64, think: Nanos) -> Sequential {
-        Sequential {
-            file,
-            size,
-            read,
-            think,
-            offset: 0,
-            thinks: false,
-        }
-    }
 }
 
 impl Behaviour for Sequential {
@@ -115,9 +123,12 @@ impl Behaviour for Sequential {
         if self.offset >= self.size {
             return Step::Exit;
         }
-        if self.thinks && !self.think.is_zero() {
+        if self.thinks {
             self.thinks = false;
-            return Step::Think(self.think);
+            let think = self.think.draw(&mut self.random);
+            if !think.is_zero() {
+                return Step::Think(think.saturating_add(self.slack));
+            }
         }
         let offset = self.offset;
         let len = self.read.min(self.size - offset);

@@ -5,7 +5,7 @@ use crate::layout::Written;
 use crate::{DiskSize, HostSpec, Step};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
-use headtime_workload::Source;
+use headtime_workload::{Source, TimeDistribution};
 
 /// 500 GB in sectors of 512 bytes.
 const DISK: DiskSize = DiskSize {
@@ -60,7 +60,7 @@ fn read(file: u32, offset: u64, len: u64) -> Step {
 fn par_read_reads_files_from_beginning_to_end() {
     let think = Nanos::from_micros(7);
     let spec = ParReadSpec {
-        think,
+        think: TimeDistribution::Constant(think),
         ..ParReadSpec::default()
     };
     let mut builder = built(&BenchmarkSpec::ParRead(spec), 1);
@@ -98,7 +98,7 @@ fn par_read_that_sleeps_comes_late_by_the_slack_of_timers() {
         let spec = ParReadSpec {
             processes: 1,
             file: Bytes(12_288),
-            think: Nanos::from_micros(think),
+            think: TimeDistribution::Constant(Nanos::from_micros(think)),
             slack: Nanos::from_micros(slack),
             ..ParReadSpec::default()
         };
@@ -113,6 +113,50 @@ fn par_read_that_sleeps_comes_late_by_the_slack_of_timers() {
     assert_eq!(thinks(200, 0), [200, 200]);
     // Who does not sleep sets no timer.
     assert_eq!(thinks(0, 50), []);
+}
+
+#[test]
+fn par_read_that_thinks_at_random_draws_for_each_process_its_own_and_the_slack_on_top() {
+    let thinks = |seed, slack| {
+        let spec = ParReadSpec {
+            processes: 2,
+            file: Bytes(4096 * 10_001),
+            think: "lognormal(900us..5.4ms)".parse().expect("a distribution"),
+            slack: Nanos::from_micros(slack),
+            ..ParReadSpec::default()
+        };
+        let all = steps(&mut built(&BenchmarkSpec::ParRead(spec), seed));
+        let of = |(_, steps): &(u32, Vec<Step>)| {
+            let spans = steps.iter().filter_map(|step| match step {
+                Step::Think(span) => Some(*span),
+                _ => None,
+            });
+            spans.collect::<Vec<Nanos>>()
+        };
+        all.iter().map(of).collect::<Vec<_>>()
+    };
+    let one = thinks(1, 0);
+    assert_eq!(one, thinks(1, 0));
+    assert_ne!(one, thinks(2, 0));
+    assert_ne!(one[0], one[1]);
+    for spans in &one {
+        assert_eq!(spans.len(), 10_000);
+        // Five standard errors of the share: 2.5 % and 1.5 %.
+        let below = |us| {
+            let below = spans.iter().filter(|span| **span < Nanos::from_micros(us));
+            below.count()
+        };
+        assert!(below(900).abs_diff(5_000) < 250, "{}", below(900));
+        assert!(below(5_400).abs_diff(9_000) < 150, "{}", below(5_400));
+    }
+    let late = thinks(1, 50);
+    let slack = Nanos::from_micros(50);
+    assert!(
+        one[0]
+            .iter()
+            .zip(&late[0])
+            .all(|(span, late)| *span + slack == *late)
+    );
 }
 
 #[test]
@@ -690,6 +734,16 @@ fn numbers_out_of_range_are_named() {
     assert_eq!(
         par_read(|spec| spec.scale = 0.0),
         "par-read: scale is 0; allowed is more than 0, at most 1"
+    );
+    let times =
+        |from, to| TimeDistribution::Uniform(Nanos::from_micros(from), Nanos::from_micros(to));
+    let spec = ParReadSpec {
+        think: times(2, 1),
+        ..ParReadSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::ParRead(spec)),
+        "par-read: think is uniform(2us..1us); allowed is two ends of which the first is not the larger"
     );
     assert_eq!(
         par_read(|spec| spec.processes = 0),

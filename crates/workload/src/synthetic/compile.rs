@@ -38,8 +38,14 @@ impl Draw {
     }
 }
 
+/// What nine of ten standard normal numbers are below.
+const NINE_OF_TEN: f64 = 1.281_551_565_544_600_4;
+/// The longest time that a lognormal distribution gives: that of any duration in a file.
+const LOGNORMAL_MOST: f64 = 3650.0 * 86_400.0 * 1e9;
+
 impl TimeDistribution {
-    pub(super) fn draw(self, stream: &mut Random) -> Nanos {
+    /// The next time.
+    pub fn draw(self, stream: &mut Random) -> Nanos {
         match self {
             TimeDistribution::Constant(span) => span,
             TimeDistribution::Uniform(from, to) => {
@@ -49,19 +55,38 @@ impl TimeDistribution {
             TimeDistribution::Exponential(mean) => {
                 Nanos::from_nanos((mean.as_nanos() as f64 * stream.exponential() + 0.5) as u64)
             }
+            TimeDistribution::Lognormal(median, most) => {
+                let (median, most) = (median.as_nanos() as f64, most.as_nanos() as f64);
+                let spread = libm::log(most / median) / NINE_OF_TEN;
+                let time = median * libm::exp(spread * stream.normal());
+                Nanos::from_nanos((time + 0.5).min(LOGNORMAL_MOST) as u64)
+            }
         }
     }
 
-    fn is_always_zero(self) -> bool {
+    /// Whether no time ever passes.
+    pub fn is_always_zero(self) -> bool {
         match self {
             TimeDistribution::Constant(span)
             | TimeDistribution::Uniform(_, span)
-            | TimeDistribution::Exponential(span) => span.is_zero(),
+            | TimeDistribution::Exponential(span)
+            | TimeDistribution::Lognormal(_, span) => span.is_zero(),
         }
     }
 
-    fn is_in_order(self) -> bool {
-        !matches!(self, TimeDistribution::Uniform(from, to) if from > to)
+    /// What is allowed in place of this, if this is no distribution.
+    pub fn problem(self) -> Option<&'static str> {
+        match self {
+            TimeDistribution::Uniform(from, to) | TimeDistribution::Lognormal(from, to)
+                if from > to =>
+            {
+                Some("two ends of which the first is not the larger")
+            }
+            TimeDistribution::Lognormal(median, _) if median.is_zero() => {
+                Some("a median of more than no time")
+            }
+            _ => None,
+        }
     }
 }
 
@@ -141,10 +166,10 @@ impl Check {
                 ("gap", gap)
             }
         };
-        if !time.is_in_order() {
-            return Err(self.error(key, time, "two ends of which the first is not the larger"));
+        match time.problem() {
+            Some(allowed) => Err(self.error(key, time, allowed)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn area(&self, spec: &ProcessSpec) -> Result<Area, SpecError> {

@@ -90,7 +90,7 @@ pub enum First {
 
 /// A distribution of durations.
 ///
-/// As text: `30ms`, `uniform(10ms..50ms)`, `exponential(30ms)`.
+/// As text: `30ms`, `uniform(10ms..50ms)`, `exponential(30ms)`, `lognormal(900us..5.4ms)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeDistribution {
     /// Always the same.
@@ -99,6 +99,9 @@ pub enum TimeDistribution {
     Uniform(Nanos, Nanos),
     /// Exponential with this mean, cut off at 36.8 times the mean.
     Exponential(Nanos),
+    /// Lognormal: half of the times are below the first, one in ten is above the second. Mostly short,
+    /// now and then very long; cut off at 3650 days.
+    Lognormal(Nanos, Nanos),
 }
 
 /// A distribution of sizes. What is drawn is a multiple of a step that is given beside it.
@@ -217,6 +220,7 @@ enum Parts<T> {
     Constant(T),
     Uniform(T, T),
     Exponential(T),
+    Lognormal(T, T),
 }
 
 fn parts<T>(text: &str, allowed: &'static str) -> Result<Parts<T>, DistributionError>
@@ -239,7 +243,7 @@ where
             .strip_prefix('(')?
             .strip_suffix(')')
     };
-    if let Some(inside) = inside("uniform") {
+    let two = |inside: &str| {
         let (from, to) = inside
             .split_once("..")
             .ok_or_else(|| error("the two ends are not separated by ..".to_owned()))?;
@@ -247,7 +251,14 @@ where
         if from > to {
             return Err(error("the first end is larger than the second".to_owned()));
         }
+        Ok((from, to))
+    };
+    if let Some(inside) = inside("uniform") {
+        let (from, to) = two(inside)?;
         Ok(Parts::Uniform(from, to))
+    } else if let Some(inside) = inside("lognormal") {
+        let (median, most) = two(inside)?;
+        Ok(Parts::Lognormal(median, most))
     } else if let Some(inside) = inside("exponential") {
         Ok(Parts::Exponential(value(inside)?))
     } else {
@@ -259,13 +270,21 @@ impl FromStr for TimeDistribution {
     type Err = DistributionError;
 
     fn from_str(text: &str) -> Result<TimeDistribution, DistributionError> {
-        Ok(
-            match parts(text, "30ms, uniform(10ms..50ms) and exponential(30ms)")? {
-                Parts::Constant(value) => TimeDistribution::Constant(value),
-                Parts::Uniform(from, to) => TimeDistribution::Uniform(from, to),
-                Parts::Exponential(mean) => TimeDistribution::Exponential(mean),
-            },
-        )
+        let allowed = "30ms, uniform(10ms..50ms), exponential(30ms) and lognormal(900us..5.4ms)";
+        let times = match parts(text, allowed)? {
+            Parts::Constant(value) => TimeDistribution::Constant(value),
+            Parts::Uniform(from, to) => TimeDistribution::Uniform(from, to),
+            Parts::Exponential(mean) => TimeDistribution::Exponential(mean),
+            Parts::Lognormal(median, most) => TimeDistribution::Lognormal(median, most),
+        };
+        match times.problem() {
+            None => Ok(times),
+            Some(problem) => Err(DistributionError {
+                found: text.to_owned(),
+                problem: format!("it needs {problem}"),
+                allowed,
+            }),
+        }
     }
 }
 
@@ -273,13 +292,19 @@ impl FromStr for SizeDistribution {
     type Err = DistributionError;
 
     fn from_str(text: &str) -> Result<SizeDistribution, DistributionError> {
-        Ok(
-            match parts(text, "4KiB, uniform(4KiB..128KiB) and exponential(8KiB)")? {
-                Parts::Constant(value) => SizeDistribution::Constant(value),
-                Parts::Uniform(from, to) => SizeDistribution::Uniform(from, to),
-                Parts::Exponential(mean) => SizeDistribution::Exponential(mean),
-            },
-        )
+        let allowed = "4KiB, uniform(4KiB..128KiB) and exponential(8KiB)";
+        Ok(match parts(text, allowed)? {
+            Parts::Constant(value) => SizeDistribution::Constant(value),
+            Parts::Uniform(from, to) => SizeDistribution::Uniform(from, to),
+            Parts::Exponential(mean) => SizeDistribution::Exponential(mean),
+            Parts::Lognormal(..) => {
+                return Err(DistributionError {
+                    found: text.to_owned(),
+                    problem: "lognormal is for times".to_owned(),
+                    allowed,
+                });
+            }
+        })
     }
 }
 
@@ -289,6 +314,7 @@ impl fmt::Display for TimeDistribution {
             TimeDistribution::Constant(value) => write!(f, "{value}"),
             TimeDistribution::Uniform(from, to) => write!(f, "uniform({from}..{to})"),
             TimeDistribution::Exponential(mean) => write!(f, "exponential({mean})"),
+            TimeDistribution::Lognormal(median, most) => write!(f, "lognormal({median}..{most})"),
         }
     }
 }
@@ -309,7 +335,12 @@ mod tests {
 
     #[test]
     fn distributions_as_text() {
-        for text in ["30ms", "uniform(10ms..50ms)", "exponential(1.5s)"] {
+        for text in [
+            "30ms",
+            "uniform(10ms..50ms)",
+            "exponential(1.5s)",
+            "lognormal(900us..5.4ms)",
+        ] {
             assert_eq!(text.parse::<TimeDistribution>().unwrap().to_string(), text);
         }
         for text in ["4KiB", "uniform(4KiB..128KiB)", "exponential(8KiB)"] {
@@ -321,7 +352,27 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "`uniform(50ms..10ms)` is no distribution: the first end is larger than the second; \
-             allowed are 30ms, uniform(10ms..50ms) and exponential(30ms)"
+             allowed are 30ms, uniform(10ms..50ms), exponential(30ms) and lognormal(900us..5.4ms)"
+        );
+        let problem = |text: &str| text.parse::<TimeDistribution>().unwrap_err().problem;
+        assert_eq!(
+            problem("lognormal(5.4ms..900us)"),
+            "the first end is larger than the second"
+        );
+        assert_eq!(
+            problem("lognormal(0ms..5.4ms)"),
+            "it needs a median of more than no time"
+        );
+        assert_eq!(
+            problem("lognormal(900us)"),
+            "the two ends are not separated by .."
+        );
+        assert_eq!(
+            "lognormal(4KiB..8KiB)"
+                .parse::<SizeDistribution>()
+                .unwrap_err()
+                .problem,
+            "lognormal is for times"
         );
         assert_eq!(
             "30".parse::<TimeDistribution>().unwrap_err().problem,

@@ -158,6 +158,29 @@ fn a_closed_process_thinks_and_keeps_its_number_outstanding() {
 }
 
 #[test]
+fn lognormal_times_have_the_median_and_the_ninetieth_percentile_that_are_given() {
+    let ms = |millis: u64| Nanos::from_millis(millis);
+    for (median, most) in [(1, 6), (3, 3), (2, 2_000)] {
+        let times = TimeDistribution::Lognormal(ms(median), ms(most));
+        let mut stream = Random::keyed(7, median, most);
+        let drawn: Vec<Nanos> = (0..20_000).map(|_| times.draw(&mut stream)).collect();
+        let above = |limit| drawn.iter().filter(|time| **time > limit).count();
+        if median == most {
+            assert!(drawn.iter().all(|time| *time == ms(3)));
+            continue;
+        }
+        // Five standard errors of a share of half and of a tenth among 20,000.
+        assert!(above(ms(median)).abs_diff(10_000) < 354);
+        assert!(above(ms(most)).abs_diff(2_000) < 212);
+    }
+    // However wide, no time is longer than what may stand in a file.
+    let wide = TimeDistribution::Lognormal(Nanos::from_nanos(1), ms(315_360_000_000));
+    let mut stream = Random::keyed(7, 0, 0);
+    let longest = (0..20_000).map(|_| wide.draw(&mut stream)).max();
+    assert_eq!(longest, Some(ms(315_360_000_000)));
+}
+
+#[test]
 fn an_open_process_does_not_wait() {
     let mut source = source(&one(ProcessSpec {
         pacing: Pacing::Open {
