@@ -591,7 +591,7 @@ fn no_figure_is_tuned() {
             match &mut plain {
                 // What figures 4 and 7 vary.
                 BenchmarkSpec::ParRead(spec) => {
-                    spec.think = headtime_units::Nanos::ZERO;
+                    spec.think = headtime_host::workload::ParReadSpec::default().think;
                     if variant.name.contains("timer slack") {
                         spec.slack = headtime_units::Nanos::ZERO;
                     }
