@@ -50,7 +50,7 @@ fn par_read_of_the_paper() {
     let layout = Layout::new(&profile);
     let mut programs = builder(&profile);
     ParReadSpec::default()
-        .add(&mut programs, 1)
+        .add(&mut programs, 1, 1)
         .expect("it fits");
     let bound = machine(&profile, &layout).programs(programs).expect("few");
     assert_eq!(bound.binds(), Term::Arm);

@@ -10,6 +10,7 @@ use headtime_host::{
 };
 use headtime_sched::Op;
 use headtime_units::{Bytes, Extent, Lba, Nanos, Time};
+use headtime_workload::TimeDistribution;
 
 /// What a process does, in terms of its files.
 #[derive(Clone, Copy, Debug)]
@@ -287,6 +288,11 @@ fn no_benchmark_is_faster_than_its_bound() {
         let kind = random.below(6);
         let scale = *random.pick(&[0.002, 0.01]);
         let think = Nanos::from_micros(*random.pick(&[0, 100, 1000]));
+        let think = match random.below(3) {
+            0 => TimeDistribution::Exponential(think),
+            1 if think > Nanos::ZERO => TimeDistribution::Lognormal(think, think + think + think),
+            _ => TimeDistribution::Constant(think),
+        };
         let direct = random.chance(50);
         let build = || {
             let geometry = &world.profile.geometry;
