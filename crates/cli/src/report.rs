@@ -326,7 +326,7 @@ pub struct Bound {
 }
 
 /// What one origin got.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct OriginRun {
     /// The process; 0 if not known.
     pub process: u32,

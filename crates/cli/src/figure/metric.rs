@@ -77,6 +77,15 @@ fn time(run: &Run) -> Option<f64> {
     (end > start).then_some(end - start)
 }
 
+/// How far the throughput of an origin is from the mean of all, in % of that; nothing of fewer than two.
+fn share_off(run: &Run) -> Option<f64> {
+    let rates = run.per_origin.iter().map(|origin| origin.throughput_mb_s);
+    let mean = rates.clone().sum::<f64>() / run.per_origin.len() as f64;
+    let off = rates.map(|rate| 100.0 * (rate - mean).abs() / mean);
+    let most = off.reduce(f64::max)?;
+    (run.per_origin.len() > 1 && mean > 0.0).then_some(most)
+}
+
 /// All that can be measured.
 pub const METRICS: &[Metric] = &[
     Metric {
@@ -99,6 +108,13 @@ pub const METRICS: &[Metric] = &[
         more_is_better: true,
         help: "Jain's index of the origins' throughputs",
         of: |run| Some(run.fairness),
+    },
+    Metric {
+        name: "share_off_max",
+        unit: "%",
+        more_is_better: false,
+        help: "how far the throughput of an origin is from the mean of all, at most",
+        of: share_off,
     },
     Metric {
         name: "response_mean_ms",
@@ -268,6 +284,28 @@ mod tests {
         assert_eq!(metric.of(&run), Some(0.0));
         run.head_time = of(5.0);
         assert_eq!(metric.of(&run), Some(50.0));
+    }
+
+    #[test]
+    fn shares_are_off_the_mean_by_the_one_that_is_farthest_from_it() {
+        let mut run = Run::default();
+        let metric = Metric::by_name("share_off_max").unwrap();
+        assert_eq!(metric.of(&run), None, "nobody");
+        let mut add = |rate: f64| {
+            run.per_origin.push(crate::report::OriginRun {
+                throughput_mb_s: rate,
+                ..Default::default()
+            });
+            metric.of(&run)
+        };
+        assert_eq!(add(8.0), None, "alone");
+        assert_eq!(add(12.0), Some(20.0));
+        assert_eq!(add(4.0), Some(50.0));
+        let nothing = Run {
+            per_origin: vec![crate::report::OriginRun::default(); 2],
+            ..Run::default()
+        };
+        assert_eq!(metric.of(&nothing), None, "nobody got anything");
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-fig5",
     "stream-fig7",
     "stream-readahead",
+    "stream-think",
     "datasheets",
 ];
 
