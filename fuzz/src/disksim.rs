@@ -2,7 +2,7 @@
 
 use crate::parts::{Draw, split};
 use crate::profile;
-use headtime_disk::disksim::{import_text, parse_str};
+use headtime_disksim::{import_text, parse_str};
 
 /// The first part of an input is the file to import, the others are files that it may name.
 pub fn check(bytes: &[u8]) {

@@ -4,7 +4,7 @@
 mod shake;
 
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::clock::Clock;
+use headtime_linux::clock::Clock;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::nbd::check::{Action, Refusal, check};
 use headtime_serve::nbd::handshake::{Choice, Handshake, HandshakeError, Offer, Step};

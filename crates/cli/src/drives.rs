@@ -1,8 +1,8 @@
 //! Drives by name or by file.
 
 use crate::fault::Fault;
-use headtime_disk::disksim::{self, ImportError};
 use headtime_disk::profile::{self, Profile};
+use headtime_disksim::ImportError;
 use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn is_disksim(path: &Path) -> bool {
 ///
 /// If a file cannot be read, or says what cannot be imported.
 pub fn import(path: &Path) -> Result<(Profile, Findings), Fault> {
-    let import = disksim::import(path).map_err(|error| match error {
+    let import = headtime_disksim::import(path).map_err(|error| match error {
         ImportError::Read { .. } => Fault::File(error.to_string()),
         _ => Fault::input(error),
     })?;

@@ -1,7 +1,7 @@
 //! What goes wrong in a command, and what its exit code is.
 
 use crate::scenario::tree::{Place, TreeError};
-use headtime_serve::shown::one_line;
+use headtime_linux::shown::one_line;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;

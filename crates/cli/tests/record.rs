@@ -1,11 +1,8 @@
 //! `headtime trace record` on a loop device, from the command line to a replay. Takes root, tracefs and
 //! losetup; says so and passes where one of them is missing.
 
-#[path = "../../serve/tests/common/recording.rs"]
-mod recording;
-
-use recording::folder::Folder;
-use recording::{Loop, instances};
+use headtime_testkit::Folder;
+use headtime_testkit::recorded::{Loop, instances};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

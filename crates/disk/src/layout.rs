@@ -27,8 +27,9 @@ mod zones;
 
 use crate::profile::{MapSpec, Profile, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Sectors, Track};
+pub(crate) use tracks::Misfit;
 use tracks::TrackMap;
-pub(crate) use tracks::{Misfit, fitted};
+pub use tracks::{Fitted, fitted};
 use zone::ZoneMap;
 use zones::Zones;
 
@@ -198,14 +199,14 @@ impl Layout {
         Layout::tracks(spec, map, capacity).map(|tracks| tracks.capacity())
     }
 
-    /// Addresses that a zone has room for.
-    pub(crate) fn zone_capacity(spec: &Spec, zone: &Zone) -> u64 {
+    /// Addresses that a zone of `spec` has room for.
+    pub fn zone_capacity(spec: &Spec, zone: &Zone) -> u64 {
         zone::capacity(spec, zone)
     }
 
-    /// Whether a place, counted as slips are, is a spare that nothing uses, before any remap; for
-    /// checks.
-    pub(crate) fn zone_spares(spec: &Spec, zone: &Zone) -> impl Fn(u64) -> bool + use<> {
+    /// Returns a function that says whether a place of `zone`, counted as slips are, is a spare that no
+    /// slip uses. Remaps are not looked at.
+    pub fn zone_spares(spec: &Spec, zone: &Zone) -> impl Fn(u64) -> bool + use<> {
         let zone = ZoneMap::new(spec, zone, 0);
         move |place| zone.is_spare(place)
     }

@@ -4,10 +4,8 @@
 //! can fail. [`Layout`] says where each sector is, [`Mechanics`] how long the arm and the platter
 //! take to reach it. Both are pure: time and the state of the arm are arguments.
 //!
-//! What is not here: a clock, I/O (but for [`disksim::import`], which reads parameter files), and
-//! any knowledge of who asks.
+//! What is not here: a clock, I/O, and any knowledge of who asks.
 
-pub mod disksim;
 pub mod layout;
 pub mod mechanics;
 mod positioning;

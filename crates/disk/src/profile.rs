@@ -830,43 +830,47 @@ impl NoiseSpec {
     }
 }
 
-/// The plain durations of an [`OverheadSpec`] under the names that the text form gives them.
-pub(crate) fn overhead_fields(overhead: &OverheadSpec) -> [(&'static str, Nanos); 18] {
-    [
-        ("per_command", overhead.per_command),
-        ("read_hit_after_read", overhead.read_hit_after_read),
-        ("read_hit_after_write", overhead.read_hit_after_write),
-        ("read_miss_after_read", overhead.read_miss_after_read),
-        ("read_miss_after_write", overhead.read_miss_after_write),
-        ("write_hit_after_read", overhead.write_hit_after_read),
-        ("write_hit_after_write", overhead.write_hit_after_write),
-        ("write_miss_after_read", overhead.write_miss_after_read),
-        ("write_miss_after_write", overhead.write_miss_after_write),
-        ("read_completion", overhead.read_completion),
-        ("write_completion", overhead.write_completion),
-        ("data_preparation", overhead.data_preparation),
-        ("first_reselect", overhead.first_reselect),
-        ("other_reselect", overhead.other_reselect),
-        (
-            "read_disconnect_after_read",
-            overhead.read_disconnect_after_read,
-        ),
-        (
-            "read_disconnect_after_write",
-            overhead.read_disconnect_after_write,
-        ),
-        ("write_disconnect", overhead.write_disconnect),
-        ("minimum_seek_delay", overhead.minimum_seek_delay),
-    ]
+impl OverheadSpec {
+    /// The plain durations, under the names that a profile's text gives them.
+    pub fn durations(&self) -> [(&'static str, Nanos); 18] {
+        [
+            ("per_command", self.per_command),
+            ("read_hit_after_read", self.read_hit_after_read),
+            ("read_hit_after_write", self.read_hit_after_write),
+            ("read_miss_after_read", self.read_miss_after_read),
+            ("read_miss_after_write", self.read_miss_after_write),
+            ("write_hit_after_read", self.write_hit_after_read),
+            ("write_hit_after_write", self.write_hit_after_write),
+            ("write_miss_after_read", self.write_miss_after_read),
+            ("write_miss_after_write", self.write_miss_after_write),
+            ("read_completion", self.read_completion),
+            ("write_completion", self.write_completion),
+            ("data_preparation", self.data_preparation),
+            ("first_reselect", self.first_reselect),
+            ("other_reselect", self.other_reselect),
+            (
+                "read_disconnect_after_read",
+                self.read_disconnect_after_read,
+            ),
+            (
+                "read_disconnect_after_write",
+                self.read_disconnect_after_write,
+            ),
+            ("write_disconnect", self.write_disconnect),
+            ("minimum_seek_delay", self.minimum_seek_delay),
+        ]
+    }
 }
 
-/// The same for an [`EarlyDisconnect`].
-pub(crate) fn early_fields(early: &EarlyDisconnect) -> [(&'static str, Nanos); 5] {
-    [
-        ("command", early.command),
-        ("first_disconnect", early.first_disconnect),
-        ("between", early.between),
-        ("second_disconnect", early.second_disconnect),
-        ("seek_delay", early.seek_delay),
-    ]
+impl EarlyDisconnect {
+    /// The durations, under the names that a profile's text gives them.
+    pub fn durations(&self) -> [(&'static str, Nanos); 5] {
+        [
+            ("command", self.command),
+            ("first_disconnect", self.first_disconnect),
+            ("between", self.between),
+            ("second_disconnect", self.second_disconnect),
+            ("seek_delay", self.seek_delay),
+        ]
+    }
 }

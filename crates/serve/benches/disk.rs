@@ -7,8 +7,8 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
-use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::estimate::HeadTimeEstimate;
 use headtime_serve::null::Null;

@@ -7,8 +7,8 @@
 
 use crossbeam_queue::ArrayQueue;
 use headtime_disk::profile::by_name;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
-use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::metrics::LATE;

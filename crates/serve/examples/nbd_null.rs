@@ -5,8 +5,8 @@
 //! cargo run --release --example nbd_null -- --socket PATH [--size-gib 1] [--depth 32]
 //! ```
 
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::nbd::{Limits, Listen, Server};
 use headtime_serve::null::Null;

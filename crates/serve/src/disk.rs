@@ -5,13 +5,13 @@ mod thread;
 
 use crate::backing::{Lost, Made};
 use crate::buffer::Pool;
-use crate::clock::Clock;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_disk::profile::Profile;
 use headtime_engine::{Config, ConfigError};
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Op, Scheduler};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;

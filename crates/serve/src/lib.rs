@@ -14,42 +14,30 @@
 //! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
 //!   [`faulty`] makes one go wrong.
 //! - [`backing`]: the files behind them, made, locked, watched and removed.
-//! - [`nbd`], `fuse` (a feature): front ends.
-//! - [`metrics`], [`http`], [`record`]: what a person watches it with; [`estimate`]:
-//!   where the arm's time goes if the device does not tell.
-//! - [`listen`]: the sockets of all that listens. [`clock`], [`sys`]: the machine. [`shown`]: text from
-//!   elsewhere in messages.
+//! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
+//! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
+//!   device does not tell.
+//! - [`listen`]: the sockets of all that listens.
 //!
-//! What is not here: policies, the disk model, arguments and configuration files, printing.
+//! What is not here: policies, the disk model, arguments and configuration files, printing; what Linux
+//! is asked (`headtime-linux`).
 //!
 //! # Threads
 //!
-//! One for each disk, which alone touches its engine and device; one for NBD and HTTP; one for FUSE.
+//! One for each disk, which alone touches its engine and device; one for NBD and HTTP; one for FUSE, if that is in use.
 //! Between them stand bounded queues: when one is full, its front end stops reading from its client.
 
 pub mod backing;
 pub mod buffer;
-pub mod clock;
 pub mod device;
 pub mod disk;
 pub mod emulated;
 pub mod estimate;
 pub mod faulty;
 pub mod file;
-#[cfg(feature = "fuse")]
-pub mod fuse;
 pub mod http;
 pub mod listen;
-pub mod loopdev;
 pub mod metrics;
-pub mod mounts;
 pub mod nbd;
 pub mod null;
-pub mod record;
 pub mod request;
-pub mod shown;
-pub mod sys;
-
-#[cfg(test)]
-#[path = "../tests/common/folder.rs"]
-mod folder;

@@ -4,14 +4,11 @@
 //! Allocations of the whole process are counted, so this is one test in a process of its own.
 
 mod common;
-#[path = "common/folder.rs"]
-mod folder;
 
 use common::Inbox;
-use folder::Folder;
 use headtime_disk::profile::by_name;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
-use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -20,6 +17,7 @@ use headtime_serve::nbd::wire::{self, REQUEST_BYTES, Request, command, option};
 use headtime_serve::nbd::{Limits, Listen, Server};
 use headtime_serve::null::Null;
 use headtime_serve::request::{Data, Submission};
+use headtime_testkit::Folder;
 use headtime_units::{Extent, Lba, Nanos, Sectors};
 use std::convert::Infallible;
 use std::io::{Read, Write};

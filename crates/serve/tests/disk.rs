@@ -3,19 +3,16 @@
 #[path = "common/asking.rs"]
 mod asking;
 mod common;
-#[path = "common/folder.rs"]
-mod folder;
 
 use asking::{now, submit};
 use common::Inbox;
-use folder::Folder;
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::{Config, Engine, log};
+use headtime_linux::clock::Clock;
 use headtime_sched::{
     Class, Flags, NoPositioning, Noop, Op, Origin, Request, Scheduler, Spec, Tag, WorkConserving,
 };
-use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Control, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{
     BuildScheduler, Disk, NotCleared, Options, Refused, StartError, Stopped,
@@ -25,6 +22,7 @@ use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_testkit::Folder;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::io;

@@ -4,16 +4,13 @@
 #[path = "common/asking.rs"]
 mod asking;
 mod common;
-#[path = "common/folder.rs"]
-mod folder;
 
 use asking::{now, submit};
 use common::Inbox;
-use folder::Folder;
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
-use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Control, ControlError, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, NotCleared, Options, Refused};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -21,6 +18,7 @@ use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Kind, Submission};
+use headtime_testkit::Folder;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};

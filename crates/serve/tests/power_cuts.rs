@@ -7,8 +7,8 @@ mod common;
 
 use common::Inbox;
 use headtime_disk::profile::by_name;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Spec};
-use headtime_serve::clock::Clock;
 use headtime_serve::device::{Control, Device};
 use headtime_serve::disk::{Disk, Options, Refused};
 use headtime_serve::emulated::{self, StoreSpec};

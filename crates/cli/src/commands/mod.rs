@@ -20,7 +20,7 @@ use crate::drives::{self, Findings};
 use crate::fault::Fault;
 use crate::output::Terminal;
 use headtime_disk::Profile;
-use headtime_serve::shown::one_line;
+use headtime_linux::shown::one_line;
 use std::io::Write;
 
 /// Where a command writes to.

@@ -9,7 +9,7 @@ use crate::prepare::{changed, with_firmware};
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::Config as EngineConfig;
 use headtime_engine::log::LogSettings;
-use headtime_serve::clock::Clock;
+use headtime_linux::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{self, Disk, Export, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};

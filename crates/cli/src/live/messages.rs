@@ -10,8 +10,8 @@ mod outbox;
 
 use super::config::{LogConfig, LogFormat};
 use crate::fault::Fault;
-use headtime_serve::shown::one_line;
-use headtime_serve::sys;
+use headtime_linux::shown::one_line;
+use headtime_linux::sys;
 use headtime_units::Nanos;
 use lines::Lines;
 use outbox::{BOUNDS, Outbox};

@@ -3,7 +3,7 @@
 //! The tree comes from TOML; `--set key=value` puts further values into it. A [`Section`] takes
 //! typed values out of a table.
 
-use headtime_serve::shown::one_line;
+use headtime_linux::shown::one_line;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ mod flat;
 mod tests;
 
 use super::{Run, Slot, ZoneInfo, fraction, slot_angle};
-use crate::profile::{MapRemap, MapSpec, SpareTrack};
+use crate::profile::{MapRemap, MapSpec, ProfileError, SpareTrack};
 pub(crate) use flat::Misfit;
 use flat::{Flat, flatten, step_of};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
@@ -431,21 +431,28 @@ impl TrackMap {
     }
 }
 
-/// A map without what does not fit, and what that was.
-pub(crate) struct Fitted {
-    pub(crate) map: MapSpec,
+/// A map without what does not fit, and how much that was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// The map.
+    pub map: MapSpec,
     /// Cylinders that the map reaches.
-    pub(crate) cylinders: u32,
+    pub cylinders: u32,
     /// Addresses that it has room for.
-    pub(crate) room: u64,
-    /// Slips and remaps that were left out.
-    pub(crate) slips: usize,
-    pub(crate) remaps: usize,
+    pub room: u64,
+    /// Slips that were left out.
+    pub slips: usize,
+    /// Remaps that were left out.
+    pub remaps: usize,
 }
 
 /// The same map without slips and remaps that do not fit, and with no more spare tracks than it needs.
 /// `offered` are the addresses that the drive offers, where there is room for so many.
-pub(crate) fn fitted(map: &MapSpec, heads: u16, offered: u64) -> Result<Fitted, Misfit> {
+///
+/// # Errors
+///
+/// If the tracks themselves do not fit together.
+pub fn fitted(map: &MapSpec, heads: u16, offered: u64) -> Result<Fitted, ProfileError> {
     const CYLINDERS: u32 = 1 << 24;
     let bare = MapSpec {
         groups: map.groups.clone(),

@@ -635,11 +635,11 @@ fn cache(spec: &Spec) -> Check {
 }
 
 fn times(spec: &Spec) -> Check {
-    for (name, value) in super::overhead_fields(&spec.overhead) {
+    for (name, value) in spec.overhead.durations() {
         time(&format!("overhead.{name}"), value)?;
     }
     if let Some(early) = &spec.overhead.early_write_disconnect {
-        for (name, value) in super::early_fields(early) {
+        for (name, value) in early.durations() {
             time(&format!("overhead.early_write_disconnect.{name}"), value)?;
         }
     }

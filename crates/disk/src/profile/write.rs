@@ -6,7 +6,6 @@ use super::words::{
 };
 use super::{
     Destage, FirmwarePolicy, MapRemap, MapSpec, Part, SeekCurve, Skew, SpareTrack, Spec, Zone,
-    early_fields, overhead_fields,
 };
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
@@ -366,12 +365,12 @@ fn cache(out: &mut Out, spec: &Spec) {
 
 fn rest(out: &mut Out, spec: &Spec) {
     out.section("overhead");
-    for (key, time) in overhead_fields(&spec.overhead) {
+    for (key, time) in spec.overhead.durations() {
         out.time(key, time);
     }
     if let Some(early) = &spec.overhead.early_write_disconnect {
         out.section("overhead.early_write_disconnect");
-        for (key, time) in early_fields(early) {
+        for (key, time) in early.durations() {
             out.time(key, time);
         }
     }

@@ -1,7 +1,7 @@
 //! Names and files, one at a time; servers that race for them are in the tests of what opens them.
 
 use super::*;
-use crate::folder::Folder;
+use headtime_testkit::Folder;
 use rustix::fs::{AtFlags, CWD, linkat, unlinkat};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

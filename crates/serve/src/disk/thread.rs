@@ -12,12 +12,12 @@ mod timeouts;
 
 use super::log::Log;
 use super::{Cause, Options, Shared, StartError};
-use crate::clock::{Clock, timespec};
 use crate::device::{Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
+use headtime_linux::clock::{Clock, timespec};
 use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use latch::{Latch, Mark};

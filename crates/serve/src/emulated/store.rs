@@ -237,7 +237,7 @@ impl Allocation for Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
+    use headtime_testkit::Folder;
     use std::path::Path;
 
     fn both(bytes: u64, file_bytes: u64, test: impl Fn(&Store)) {

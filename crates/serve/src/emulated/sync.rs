@@ -2,7 +2,7 @@
 //! model time meanwhile.
 
 use super::store::Store;
-use crate::clock::{Clock, timespec};
+use headtime_linux::clock::{Clock, timespec};
 use headtime_units::{Nanos, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;

@@ -277,9 +277,9 @@ fn sectors_of_another_size_are_converted() {
 
 #[test]
 fn a_disk_estimates_if_a_drive_is_believed_and_the_device_does_not_know() {
-    use crate::clock::Clock;
     use crate::disk::{Disk, Options};
     use crate::null::Null;
+    use headtime_linux::clock::Clock;
     use headtime_sched::{Noop, WorkConserving};
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

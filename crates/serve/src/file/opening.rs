@@ -424,7 +424,7 @@ pub(super) fn again(file: &OwnedFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
+    use headtime_testkit::Folder;
     use std::os::unix::fs::MetadataExt;
     use std::sync::Barrier;
 

@@ -1,8 +1,8 @@
 //! Who else uses a file or a block device: what is mounted, swapped to, held by another driver,
 //! partitioned or behind a loop device is not to be written to from here.
 
-use crate::mounts::{self, Mount};
-use crate::shown::one_line;
+use headtime_linux::mounts::{self, Mount};
+use headtime_linux::shown::one_line;
 use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
 use std::fmt;
 use std::fs;

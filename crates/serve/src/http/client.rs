@@ -76,7 +76,7 @@ fn parse(answer: &[u8]) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
+    use headtime_testkit::Folder;
     use std::os::unix::net::UnixListener;
 
     #[test]

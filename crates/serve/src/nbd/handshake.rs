@@ -8,7 +8,7 @@ use super::wire::{
     put_option_reply, reply, u16_at, u32_at, u64_at,
 };
 use crate::buffer::BUFFER_BYTES_MAX;
-use crate::shown::Shown;
+use headtime_linux::shown::Shown;
 use std::sync::Arc;
 
 /// Data of an option are read up to this length; longer ones are skipped and refused.

@@ -1,7 +1,7 @@
 //! What tests of disks share.
 
 use crossbeam_queue::ArrayQueue;
-use headtime_serve::clock::Clock;
+use headtime_linux::clock::Clock;
 use headtime_serve::request::{Completer, Completion};
 use headtime_units::{Nanos, Time};
 use std::sync::Arc;

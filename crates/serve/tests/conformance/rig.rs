@@ -2,15 +2,13 @@
 
 #[path = "../common/exclusion.rs"]
 mod exclusion;
-#[path = "../common/folder.rs"]
-mod folder;
 
-pub use folder::Folder;
+pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
+use headtime_linux::clock::Clock;
 use headtime_sched::{Flags, Op, Request, Tag};
 use headtime_serve::buffer::Pool;
-use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Device, Done, Part};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Time};
@@ -137,7 +135,7 @@ impl Rig {
         self.device.kick();
         let fd = self.device.ready_fd();
         let fd = fd.expect("a device that lets one wait says where");
-        let timeout = headtime_serve::clock::timespec(Nanos::from_millis(100));
+        let timeout = headtime_linux::clock::timespec(Nanos::from_millis(100));
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         poll(&mut fds, Some(&timeout)).expect("polls");
     }

@@ -3,10 +3,8 @@
 
 #[path = "../common/exclusion.rs"]
 mod exclusion;
-#[path = "../common/folder.rs"]
-mod folder;
 
-pub use folder::Folder;
+pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
 use headtime_disk::profile::{Profile, by_name};

@@ -3,10 +3,10 @@
 use crate::asking::submit;
 use crate::common::Inbox;
 use headtime_engine::Config;
+use headtime_linux::clock::{Clock, timespec};
 use headtime_sched::{
     Class, Flags, Knowledge, NoPositioning, Op, Origin, Scheduler, ServiceCurve, Spec,
 };
-use headtime_serve::clock::{Clock, timespec};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildScheduler, Disk, Options};
 use headtime_serve::file;

@@ -1,7 +1,7 @@
 //! A device in memory that does what a test wants.
 
+use headtime_linux::clock::Clock;
 use headtime_sched::{Flags, Op, Request, Tag};
-use headtime_serve::clock::Clock;
 use headtime_serve::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
 use headtime_serve::request::{Data, Failure, Kind};
 use headtime_units::{Extent, Lba, Sectors, Time};

@@ -1,13 +1,10 @@
 //! A server in a thread of its own.
 
-#[path = "../common/folder.rs"]
-mod folder;
-
-pub use folder::Folder;
+pub use headtime_testkit::Folder;
 
 use crate::device::{Memory, MemoryDevice, wait_until};
+use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::clock::Clock;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::nbd::{Counts, Limits, Listen, Server};
 use std::convert::Infallible;

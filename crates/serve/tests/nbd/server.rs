@@ -3,8 +3,8 @@
 use crate::client::{Client, PATIENCE, unix};
 use crate::device::{SECTOR, wait_until};
 use crate::fixture::{Fixture, Folder, Setup};
+use headtime_linux::clock::Clock;
 use headtime_serve::buffer::ALIGNMENT;
-use headtime_serve::clock::Clock;
 use headtime_serve::listen;
 use headtime_serve::nbd::wire::command;
 use headtime_serve::nbd::{BindError, Limits, Listen, Server};

@@ -3,8 +3,8 @@
 use super::super::Context;
 use crate::args::Detach;
 use crate::fault::Fault;
-use headtime_serve::loopdev::{self, LoopDevice, User};
-use headtime_serve::mounts::{self, Held};
+use headtime_attach::loopdev::{self, LoopDevice, User};
+use headtime_linux::mounts::{self, Held};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;

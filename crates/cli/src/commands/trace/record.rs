@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use headtime_serve::record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
+use headtime_record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
 use headtime_workload::WriteError;
 use std::io::Write;
 use std::path::Path;

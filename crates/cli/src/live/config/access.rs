@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::scenario::tree::{Place, Section, TreeError, Value};
+use headtime_linux::sys;
 use headtime_serve::listen::Access;
-use headtime_serve::sys;
 use std::fmt;
 
 /// Who may connect to unix sockets.

@@ -6,7 +6,7 @@
 //! beyond it are dropped and counted. Where lines are missing, one says how many.
 
 use crossbeam_queue::ArrayQueue;
-use headtime_serve::clock::Clock;
+use headtime_linux::clock::Clock;
 use headtime_units::{Nanos, Time};
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

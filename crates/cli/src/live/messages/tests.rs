@@ -7,7 +7,7 @@
 )]
 
 use super::*;
-use headtime_serve::clock::Clock;
+use headtime_linux::clock::Clock;
 use headtime_units::Time;
 use serde_json::Value;
 use std::io::pipe;

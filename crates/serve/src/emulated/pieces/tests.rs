@@ -1,7 +1,7 @@
 //! Stores of one file and of several, found, made, half made, and raced for.
 
 use super::*;
-use crate::folder::Folder;
+use headtime_testkit::Folder;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Barrier;

@@ -1,0 +1,301 @@
+//! A disk as a file, through the kernel's FUSE: any program can use it, a loop device can make a
+//! block device of it, and no module of our own is needed.
+//!
+//! [`mount`] puts a directory somewhere with a file for each export, as long as its disk. What is
+//! read and written there goes around the page cache to the disk, so that the requests are those
+//! of the program (or of the file system on the loop device), with as many in flight.
+//!
+//! | system call | request |
+//! |---|---|
+//! | `read` | read; what begins or ends within a sector is rounded out; past the end, short |
+//! | `write` | write; flagged FUA if `O_SYNC` or `O_DSYNC`; past the end `ENOSPC` |
+//! | `write` of part of a sector | read, write; atomic against whatever else comes through the mount |
+//! | `fsync`, `fdatasync` | flush |
+//! | `fallocate` with `PUNCH_HOLE` | discard, if the disk reads zeroes from what it has forgotten; else zeroes are written; `EOPNOTSUPP` if it cannot discard |
+//! | `fallocate` with `ZERO_RANGE` | zeroes are written |
+//! | `lseek` with `SEEK_DATA`, `SEEK_HOLE` | none: what the device has allocated |
+//! | `close` | none |
+//! | opening with `O_TRUNC` | none, as with a block device |
+//!
+//! Unaligned writes are served, unlike with `O_DIRECT` on a block device, as every program gets
+//! direct I/O here and few know: `cp` into a disk of 4096-byte sectors ends with one.
+//!
+//! The kernel splits what is larger than 1 MiB. It sends at most 128 requests at a time that nobody
+//! waits for in a system call (asynchronous and read-ahead ones).
+//!
+//! # Threads
+//!
+//! One reads requests from the kernel and hands them to the disks; each disk's thread answers. One
+//! more does writes of parts of sectors. If a disk's queue is full, the reading thread waits, and
+//! requests stay with the kernel; those for other disks of the same mount too.
+//!
+//! # The end
+//!
+//! [`Mounted::unmount`] is refused while files are open. If the server dies, what is in flight fails
+//! and the mount is dead (`ENOTCONN`) until somebody unmounts it: [`headtime_linux::mounts::unmount`].
+//! Requests are not interrupted: a program that is killed ends when its request does.
+
+mod filesystem;
+mod slow;
+mod submit;
+mod table;
+
+use filesystem::Files;
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use headtime_linux::mounts;
+use headtime_serve::disk::Export;
+use rustix::time::{ClockId, clock_gettime};
+use slow::Slow;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use table::Table;
+use tokio::sync::Notify;
+
+/// The largest request: the kernel's limit, as it takes 256 pages at a time.
+pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
+
+/// Requests that the kernel sends without anybody waiting for them in a system call. Its default
+/// of 12 would keep a queue of 32 from filling; more than this no disk has.
+pub const MAX_BACKGROUND: u16 = 128;
+
+/// How to mount.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether requests tell the disk which process they come from. On a loop device that is one
+    /// of the kernel's workers, which are not processes to be told apart.
+    pub processes: bool,
+    /// Whether users other than the one who mounts may look in; the files are still only his.
+    /// Needs `user_allow_other` in `fuse.conf` unless he is root.
+    pub allow_other: bool,
+    /// Requests with the disks at a time. The next one waits, and with it all that come after it.
+    /// 0 counts as 1.
+    pub requests: u32,
+}
+
+impl Default for Options {
+    /// Processes are told, others are kept out, 1024 requests: more can come only of more threads
+    /// that each wait for one, as those that nobody waits for are at most [`MAX_BACKGROUND`].
+    fn default() -> Options {
+        Options {
+            processes: true,
+            allow_other: false,
+            requests: 1024,
+        }
+    }
+}
+
+/// Why it cannot be mounted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// A name does not do for a file.
+    #[error(
+        "export {0:?} cannot be a file: a name is 1 to 255 bytes, without '/' and NUL, not '.' or '..'"
+    )]
+    Name(String),
+    /// Two exports have one name.
+    #[error("two exports are called {0:?}")]
+    Twice(String),
+    /// Something is mounted there already.
+    #[error("{0} is a mount point already")]
+    Mounted(PathBuf),
+    /// What is mounted there has lost its server.
+    #[error("{0} is a dead mount, whose server has gone; `headtime detach` clears it away")]
+    Dead(PathBuf),
+    /// The machine refuses.
+    #[error("{mountpoint}: cannot mount: {error}")]
+    Machine {
+        /// Where.
+        mountpoint: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Whether the mount has ended.
+#[derive(Debug, Default)]
+struct Gone {
+    is: AtomicBool,
+    notify: Notify,
+}
+
+impl Gone {
+    fn set(&self) {
+        self.is.store(true, Ordering::SeqCst);
+        self.notify.notify_waiters();
+    }
+}
+
+/// A mount. Unmounts when dropped, as [`Mounted::end`] does.
+#[derive(Debug)]
+pub struct Mounted {
+    mountpoint: PathBuf,
+    session: Option<BackgroundSession>,
+    gone: Arc<Gone>,
+}
+
+/// Mounts a directory with a file for each export. `mountpoint` is a directory.
+///
+/// # Errors
+///
+/// If a name will not do, something is mounted there, or the machine refuses: without root that
+/// takes `fusermount3`.
+pub fn mount(
+    mountpoint: &Path,
+    exports: Vec<Export>,
+    options: &Options,
+) -> Result<Mounted, MountError> {
+    let mut names = BTreeSet::new();
+    for Export { name, .. } in &exports {
+        let fits = (1..=255).contains(&name.len()) && !name.contains(['/', '\0']);
+        if !fits || name == "." || name == ".." {
+            return Err(MountError::Name(name.clone()));
+        }
+        if !names.insert(name) {
+            return Err(MountError::Twice(name.clone()));
+        }
+    }
+    let machine = |error| MountError::Machine {
+        mountpoint: mountpoint.to_owned(),
+        error,
+    };
+    let mountpoint = match mountpoint.canonicalize() {
+        Ok(path) => path,
+        Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {
+            return Err(MountError::Dead(mountpoint.to_owned()));
+        }
+        Err(error) => return Err(machine(error)),
+    };
+    match mounts::at(&mountpoint).map_err(machine)? {
+        None => {}
+        // Its directory may be known to the kernel still.
+        Some(mount) if mount.server().is_some_and(|server| !server.lives()) => {
+            return Err(MountError::Dead(mountpoint));
+        }
+        Some(_) => return Err(MountError::Mounted(mountpoint)),
+    }
+    if !mountpoint.is_dir() {
+        return Err(machine(io::Error::from_raw_os_error(libc::ENOTDIR)));
+    }
+    let since_1970 = clock_gettime(ClockId::Realtime);
+    let gone = Arc::new(Gone::default());
+    let files = Files {
+        exports: exports.into_iter().map(Arc::new).collect(),
+        table: Arc::new(Table::new(options.requests.max(1))),
+        slow: Slow::start().map_err(machine)?,
+        processes: options.processes,
+        owner: (
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        ),
+        made: Duration::new(
+            since_1970.tv_sec.max(0) as u64,
+            since_1970.tv_nsec.clamp(0, 999_999_999) as u32,
+        ),
+        gone: Arc::clone(&gone),
+    };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(mounts::source().map_err(machine)?),
+        MountOption::Subtype(mounts::SUBTYPE.to_owned()),
+        MountOption::DefaultPermissions,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::NoExec,
+        MountOption::NoAtime,
+    ];
+    if options.allow_other {
+        config.acl = SessionACL::All;
+    }
+    let session = Session::new(files, &mountpoint, &config)
+        .and_then(Session::spawn)
+        .map_err(machine)?;
+    Ok(Mounted {
+        mountpoint,
+        session: Some(session),
+        gone,
+    })
+}
+
+impl Mounted {
+    /// Where, from the root.
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// An export's file.
+    pub fn file(&self, export: &str) -> PathBuf {
+        self.mountpoint.join(export)
+    }
+
+    /// Whether it has been unmounted, by whomever, and no file is open any more.
+    pub fn is_gone(&self) -> bool {
+        self.gone.is.load(Ordering::SeqCst)
+    }
+
+    /// Is ready when that is so.
+    pub fn gone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let gone = Arc::clone(&self.gone);
+        async move {
+            loop {
+                let notified = gone.notify.notified();
+                tokio::pin!(notified);
+                notified.as_mut().enable();
+                if gone.is.load(Ordering::SeqCst) {
+                    return;
+                }
+                notified.await;
+            }
+        }
+    }
+
+    /// Unmounts.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if a file is open or a process has its working directory there; it is then mounted
+    /// still.
+    pub fn unmount(&mut self) -> io::Result<()> {
+        if !self.is_gone() {
+            mounts::unmount(&self.mountpoint, false)?;
+        }
+        // No file is open, so the session ends, and its own handle of the mount finds it gone.
+        let ended = self.session.take().map_or(Ok(()), BackgroundSession::join);
+        match ended {
+            // What the session reads last is that the device is gone, or now and then, at the same
+            // moment, that the connection is.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// Unmounts, whatever is open: nobody finds the directory any more, and who has a file open is
+    /// served as long as the process and the disks live. Returns whether nothing was open.
+    pub fn end(mut self) -> bool {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> bool {
+        if self.unmount().is_ok() {
+            return true;
+        }
+        if let Err(error) = mounts::unmount(&self.mountpoint, true) {
+            tracing::warn!("{}: cannot unmount: {error}", self.mountpoint.display());
+        }
+        // Its handle would unmount by path again, which may be somebody else's by now.
+        std::mem::forget(self.session.take());
+        false
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.session.is_some() {
+            self.finish();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Requests of the kernel that are with a disk, and how each is to be answered.
+
+use crossbeam_queue::ArrayQueue;
+use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
+use headtime_serve::request::{Completer, Completion, Data, Failure, Kind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How to answer a request once the disk is done with it.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// With `len` of the bytes that were read, from `head` on: reads are rounded out to sectors.
+    Data {
+        reply: ReplyData,
+        head: usize,
+        len: usize,
+    },
+    /// With the number of bytes written.
+    Written { reply: ReplyWrite, len: u32 },
+    /// With success.
+    Empty(ReplyEmpty),
+}
+
+impl Answer {
+    /// Answers, if `result` is an error or no data are needed; `data` are those that were read.
+    pub(super) fn give(self, result: Result<(), Failure>, data: Data) {
+        match (self, result) {
+            (Answer::Data { reply, head, len }, Ok(())) => match data {
+                Data::Buffer(buffer) => reply.data(&buffer[head..head + len]),
+                Data::None | Data::Zeroes { .. } => reply.error(Errno::EIO),
+            },
+            (Answer::Written { reply, len }, Ok(())) => reply.written(len),
+            (Answer::Empty(reply), Ok(())) => reply.ok(),
+            (answer, Err(failure)) => answer.fail(errno(&failure)),
+        }
+    }
+
+    /// Answers with an error.
+    pub(super) fn fail(self, error: Errno) {
+        match self {
+            Answer::Data { reply, .. } => reply.error(error),
+            Answer::Written { reply, .. } => reply.error(error),
+            Answer::Empty(reply) => reply.error(error),
+        }
+    }
+}
+
+/// What a program is told of a failure.
+fn errno(failure: &Failure) -> Errno {
+    match failure.kind {
+        Kind::NoSpace => Errno::ENOSPC,
+        Kind::ReadOnly => Errno::EROFS,
+        Kind::TimedOut => Errno::ETIMEDOUT,
+        // Whatever else the device said, a file that cannot be read has an I/O error.
+        _ => Errno::EIO,
+    }
+}
+
+/// The requests that are with the disks. The thread that reads requests from the kernel puts them
+/// in, the disks' threads answer them and take them out.
+#[derive(Debug)]
+pub(super) struct Table {
+    slots: Box<[Mutex<Option<Answer>>]>,
+    free: ArrayQueue<u32>,
+    /// The reading thread waits for a free slot.
+    wanted: AtomicBool,
+    waiting: Mutex<()>,
+    freed: Condvar,
+}
+
+impl Table {
+    /// A table of so many requests at a time.
+    pub(super) fn new(size: u32) -> Table {
+        let free = ArrayQueue::new(size as usize);
+        for slot in 0..size {
+            free.push(slot).expect("there is room for all of them");
+        }
+        Table {
+            slots: (0..size).map(|_| Mutex::new(None)).collect(),
+            free,
+            wanted: AtomicBool::new(false),
+            waiting: Mutex::new(()),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Puts a request in; returns its cookie. Waits while the table is full.
+    pub(super) fn put(&self, answer: Answer) -> u64 {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.wait(),
+        };
+        *lock(&self.slots[slot as usize]) = Some(answer);
+        u64::from(slot)
+    }
+
+    fn wait(&self) -> u32 {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            // Said before it is looked: whoever frees one after this look sees it.
+            self.wanted.store(true, Ordering::SeqCst);
+            if let Some(slot) = self.free.pop() {
+                self.wanted.store(false, Ordering::SeqCst);
+                return slot;
+            }
+            waiting = self
+                .freed
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Completer for Table {
+    fn complete(&self, completion: Completion) {
+        let slot = completion.cookie as u32;
+        let answer = lock(&self.slots[slot as usize])
+            .take()
+            .expect("a request completes once");
+        answer.give(completion.result, completion.data);
+        self.free.push(slot).expect("a slot is given back once");
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.wanted.load(Ordering::SeqCst) {
+            // Taken so that it comes after the look of a thread that then waits.
+            drop(lock(&self.waiting));
+            self.freed.notify_one();
+        }
+    }
+}
+
+/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,335 @@
+//! What is mounted where, and who serves it.
+
+use crate::clock::timespec;
+use crate::shown::one_line;
+use headtime_units::Nanos;
+use rustix::event::{PollFd, PollFlags};
+use rustix::mount::UnmountFlags;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What `fusermount3` adds to the type of a mount of ours.
+pub const SUBTYPE: &str = "headtime";
+
+/// One mount, as the kernel lists it (`/proc/self/mountinfo`, proc(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The number of the device that its files are on: major, minor.
+    pub device: (u32, u32),
+    /// Where.
+    pub mountpoint: PathBuf,
+    /// The type of file system, with subtype.
+    pub kind: String,
+    /// Of what: a device, or what the server has put there.
+    pub source: PathBuf,
+}
+
+impl Mount {
+    /// The process that serves it, if it is one of ours.
+    pub fn server(&self) -> Option<Server> {
+        let source = self.source.to_str()?;
+        let (pid, started) = source.strip_prefix("headtime:")?.split_once('.')?;
+        Some(Server {
+            pid: pid.parse().ok()?,
+            started: started.parse().ok()?,
+        })
+    }
+}
+
+/// A process that serves a mount. It may be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its number.
+    pub pid: i32,
+    /// When it was started, in clock ticks since the machine was: numbers are used again.
+    pub started: u64,
+}
+
+impl Server {
+    /// Whether it lives.
+    pub fn lives(&self) -> bool {
+        started(&self.pid.to_string()).is_ok_and(|(state, started)| {
+            // Z and X: dead, and waiting for its parent to hear of it.
+            started == self.started && state != 'Z' && state != 'X'
+        })
+    }
+}
+
+impl Server {
+    /// Takes hold of it, so that it is this process that is told and waited for, even if its number
+    /// is used again; `None` if it is over.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn hold(&self) -> io::Result<Option<Held>> {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            // Held first, then looked at: what lives now under this number is what is held.
+            Ok(held) => Ok(self.lives().then_some(Held(held))),
+            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A process that is held.
+#[derive(Debug)]
+pub struct Held(OwnedFd);
+
+impl Held {
+    /// Tells it to end (`SIGTERM`).
+    ///
+    /// # Errors
+    ///
+    /// If that is not permitted. No error if it is over.
+    pub fn terminate(&self) -> io::Result<()> {
+        match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for its end, for so long at most; whether it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn wait(&self, at_most: Nanos) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        // A signal to us may cut it short.
+        let ready = rustix::event::poll(&mut fds, Some(&timespec(at_most)))?;
+        Ok(ready > 0)
+    }
+}
+
+/// What a mount of this process is to be called in lists of mounts: it says who serves it, so that
+/// nothing has to be written down elsewhere to find that out.
+///
+/// # Errors
+///
+/// If `/proc` cannot be read.
+pub fn source() -> io::Result<String> {
+    let (_, started) = started("self")?;
+    let pid = rustix::process::getpid().as_raw_nonzero();
+    Ok(format!("headtime:{pid}.{started}"))
+}
+
+/// A process's state, and when it was started: fields 3 and 22 of its line in `/proc`.
+fn started(pid: &str) -> io::Result<(char, u64)> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is its name, in parentheses, with anything in it.
+    let fields = line.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next().and_then(|state| state.chars().next());
+    let started = fields.nth(18).and_then(|ticks| ticks.parse().ok());
+    state
+        .zip(started)
+        .ok_or_else(|| io::Error::other("/proc has another format"))
+}
+
+/// All mounts that this process sees, in the order in which they were made.
+///
+/// # Errors
+///
+/// If `/proc` cannot be read.
+pub fn all() -> io::Result<Vec<Mount>> {
+    Ok(list(&fs::read("/proc/self/mountinfo")?).collect())
+}
+
+/// The mounts in a text as `/proc/self/mountinfo` has it, in its order; lines of another form are
+/// passed over.
+pub fn list(text: &[u8]) -> impl Iterator<Item = Mount> {
+    text.split(|byte| *byte == b'\n').filter_map(parse)
+}
+
+/// What is mounted at a path, which has to be from the root and without links; the topmost.
+///
+/// # Errors
+///
+/// As [`all`].
+pub fn at(mountpoint: &Path) -> io::Result<Option<Mount>> {
+    let mut all = all()?;
+    all.retain(|mount| mount.mountpoint == mountpoint);
+    Ok(all.pop())
+}
+
+fn parse(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let device = std::str::from_utf8(fields.nth(2)?).ok()?;
+    let (major, minor) = device.split_once(':')?;
+    let mountpoint = unescape(fields.nth(1)?);
+    // Any number of optional fields, up to a dash.
+    fields.find(|field| *field == b"-")?;
+    let kind = fields.next()?;
+    Some(Mount {
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        mountpoint,
+        kind: String::from_utf8_lossy(kind).into_owned(),
+        source: unescape(fields.next()?),
+    })
+}
+
+/// Undoes the kernel's way of writing blanks in these fields, and in those of `/proc/swaps`: a
+/// backslash and three octal digits.
+pub fn unescape(field: &[u8]) -> PathBuf {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *byte == b'\\');
+        let code = digits.and_then(|digits| {
+            let text = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(text, 8).ok()
+        });
+        match code {
+            Some(code) => {
+                plain.push(code);
+                rest = &after[3..];
+            }
+            None => {
+                plain.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(plain))
+}
+
+/// Makes a path one from the root without links, without asking what is mounted at its end: that
+/// may be dead or slow.
+///
+/// # Errors
+///
+/// If its directory is not there.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => {
+            let whole = parent.canonicalize()?.join(name);
+            // A link's target is asked for itself.
+            match fs::read_link(&whole) {
+                Ok(_) => whole.canonicalize(),
+                Err(_) => Ok(whole),
+            }
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Unmounts what is at a path. If `lazily`, at once, whatever is open: it goes when that is closed.
+///
+/// Without root it takes `fusermount3`, and a FUSE mount of one's own.
+///
+/// # Errors
+///
+/// `EBUSY` if something is in use, `EINVAL` if nothing is mounted there, and whatever else the kernel
+/// says.
+pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
+    let mut flags = UnmountFlags::NOFOLLOW;
+    if lazily {
+        flags |= UnmountFlags::DETACH;
+    }
+    match rustix::mount::unmount(mountpoint, flags) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let how = if lazily { "-uz" } else { "-u" };
+    let output = Command::new("fusermount3")
+        .arg(how)
+        .arg("--")
+        .arg(mountpoint)
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match said.contains("busy") {
+        true => Err(rustix::io::Errno::BUSY.into()),
+        false => Err(io::Error::other(one_line(&said))),
+    }
+}
+
+/// Whether a path is at or below another.
+pub fn below(path: &Path, above: &Path) -> bool {
+    // By bytes: the kernel's text of a path may end in a remark that is no component.
+    let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || above.ends_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernel() {
+        let line = b"36 35 0:98 /mnt1 /a\\040b\\134c rw,noatime master:1 shared:2 - fuse.headtime headtime:77.123456 rw";
+        let mount = parse(line).expect("well formed");
+        assert_eq!(mount.device, (0, 98));
+        assert_eq!(mount.mountpoint, Path::new("/a b\\c"));
+        assert_eq!(mount.kind, "fuse.headtime");
+        let server = Server {
+            pid: 77,
+            started: 123_456,
+        };
+        assert_eq!(mount.server(), Some(server));
+        assert_eq!(parse(b"36 35 0:98 / / rw"), None);
+        assert_eq!(parse(b""), None);
+        let other = b"1 2 8:1 / / rw - ext4 /dev/sda1 rw";
+        assert_eq!(parse(other).expect("well formed").server(), None);
+    }
+
+    #[test]
+    fn octal_digits() {
+        for (text, path) in [
+            ("/a\\040b\\134c", "/a b\\c"),
+            ("/a\\04", "/a\\04"),
+            ("a\\9\\134b\\", "a\\9\\b\\"),
+            ("\\", "\\"),
+            ("/\\777", "/\\777"),
+        ] {
+            assert_eq!(unescape(text.as_bytes()), Path::new(path), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_process_lives_and_an_earlier_one_of_its_number_does_not() {
+        let mount = Mount {
+            device: (0, 1),
+            mountpoint: PathBuf::from("/"),
+            kind: "fuse".to_owned(),
+            source: PathBuf::from(source().expect("/proc")),
+        };
+        let server = mount.server().expect("one of ours");
+        assert!(server.lives());
+        let earlier = Server {
+            started: server.started - 1,
+            ..server
+        };
+        assert!(!earlier.lives());
+        assert!(earlier.hold().expect("the kernel allows it").is_none());
+        let held = server.hold().expect("the kernel allows it");
+        let ended = held.expect("lives").wait(Nanos::from_millis(1));
+        assert!(!ended.expect("waits"));
+    }
+
+    #[test]
+    fn a_path_below_another() {
+        let below = |path: &str, above: &str| below(Path::new(path), Path::new(above));
+        assert!(below("/mnt/a/disk0", "/mnt/a"));
+        assert!(below("/mnt/a", "/mnt/a"));
+        assert!(below("/x", "/"));
+        assert!(!below("/mnt/ab", "/mnt/a"));
+        assert!(!below("/mnt", "/mnt/a"));
+    }
+}
