@@ -60,12 +60,8 @@ fn one(spec: &Spec) {
     let without = spec.build(None::<NoPositioning>);
     assert_eq!(
         without.is_err(),
-        spec.needs_positioning() || needs_curve(spec)
+        spec.needs().positioning || spec.needs().curve
     );
     let elevator = spec.build_elevator(knowledge());
     assert_eq!(elevator.is_err(), spec.info().waits);
-}
-
-fn needs_curve(spec: &Spec) -> bool {
-    spec.info().needs_curve || spec.inner().is_some_and(needs_curve)
 }

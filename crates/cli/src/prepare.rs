@@ -141,9 +141,9 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         }
         let text = profile.to_toml();
         hash.text(&text);
-        let (positions, needs_curve) = (scenario.needs_positions(), scenario.needs_curve());
+        let needs = scenario.needs();
         let believed = match &scenario.belief {
-            Some(name) if positions || needs_curve => {
+            Some(name) if needs.positioning || needs.curve => {
                 let (believed, _) = stock.profile(name)?;
                 let text = believed.to_toml();
                 hash.text(&text);
@@ -155,9 +155,11 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let (believed, believed_text) = believed
             .as_ref()
             .map_or((&profile, &text), |(believed, text)| (believed, text));
-        let belief = positions.then(|| stock.belief(believed, believed_text));
+        let belief = needs
+            .positioning
+            .then(|| stock.belief(believed, believed_text));
         let curve = match &scenario.curve {
-            _ if !needs_curve => None,
+            _ if !needs.curve => None,
             Some(file) => {
                 let (curve, text) = curve_file(file, &profile)?;
                 hash.text(&text);

@@ -40,7 +40,7 @@
 //!
 //! Anywhere but in a simulation: nobody tells of a live disk, and then it only never decides ahead.
 
-use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::stream::frame::{Anticipating, FAR, Foresight};
 use crate::{Elevator, Foretold, Op, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
@@ -55,7 +55,11 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     source: "FAST'11, the inequality of section 2.1",
     avoid: "the disk is real: nobody knows what comes",
     options: &OPTIONS,
-    needs_curve: true,
+    needs: Needs {
+        curve: true,
+        foresight: true,
+        ..Needs::NOTHING
+    },
     inner: Some("deadline"),
     waits: true,
     ..PolicyInfo::PLAIN

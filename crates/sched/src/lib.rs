@@ -65,7 +65,9 @@ pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
 pub use noop::Noop;
-pub use policy::{Built, Knowledge, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Value};
+pub use policy::{
+    Built, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Value,
+};
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};

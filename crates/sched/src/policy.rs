@@ -141,6 +141,36 @@ pub struct NumberInfo {
     pub help: &'static str,
 }
 
+/// What a policy must know. Without the first two it cannot be built; without the last it can, and
+/// gains nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Where sectors are: a [`Positioning`](crate::Positioning), the belief about the disk.
+    pub positioning: bool,
+    /// How long a request takes by its distance: a [`ServiceCurve`].
+    pub curve: bool,
+    /// What comes next: [`Scheduler::foretold`], which only a simulation can tell.
+    pub foresight: bool,
+}
+
+impl Needs {
+    /// The requests alone.
+    pub const NOTHING: Needs = Needs {
+        positioning: false,
+        curve: false,
+        foresight: false,
+    };
+
+    /// What either of two needs.
+    pub const fn with(self, other: Needs) -> Needs {
+        Needs {
+            positioning: self.positioning || other.positioning,
+            curve: self.curve || other.curve,
+            foresight: self.foresight || other.foresight,
+        }
+    }
+}
+
 /// What is known of a policy before one is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
@@ -160,10 +190,8 @@ pub struct PolicyInfo {
     pub avoid: &'static str,
     /// Its tunables.
     pub options: &'static [OptionInfo],
-    /// Whether it can be built only with a [`Positioning`](crate::Positioning).
-    pub needs_positioning: bool,
-    /// Whether it can be built only with a [`ServiceCurve`].
-    pub needs_curve: bool,
+    /// What it must know; not what the elevator in it must, see [`Spec::needs`](crate::Spec::needs).
+    pub needs: Needs,
     /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
     pub inner: Option<&'static str>,
     /// Whether it may wait although requests are queued, and so cannot be wrapped itself.
@@ -182,8 +210,7 @@ impl PolicyInfo {
         source: "",
         avoid: "",
         options: &[],
-        needs_positioning: false,
-        needs_curve: false,
+        needs: Needs::NOTHING,
         inner: None,
         waits: false,
     };

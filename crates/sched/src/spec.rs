@@ -8,7 +8,7 @@
 //! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
 //! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
 
-use crate::policy::{Built, Knowledge, OptionInfo, Options, Parts, PolicyInfo, Value};
+use crate::policy::{Built, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Value};
 use crate::registry::{Table, policies};
 use crate::{Elevator, Positioning, Scheduler, WorkConserving};
 use alloc::boxed::Box;
@@ -261,9 +261,10 @@ impl Spec {
             .map(move |option| (option, options.value(option.key)))
     }
 
-    /// Whether it, or what it wraps, can be built only with a [`Positioning`].
-    pub fn needs_positioning(&self) -> bool {
-        self.info.needs_positioning || self.inner().is_some_and(Spec::needs_positioning)
+    /// What it and the elevators in it must know.
+    pub fn needs(&self) -> Needs {
+        let inner = self.inner().map_or(Needs::NOTHING, Spec::needs);
+        self.info.needs.with(inner)
     }
 
     /// Builds the scheduler; one that never waits is driven by [`WorkConserving`].
@@ -311,12 +312,12 @@ impl Spec {
     where
         P: Positioning + Clone + 'static,
     {
-        if self.info.needs_positioning && knowledge.positioning.is_none() {
+        if self.info.needs.positioning && knowledge.positioning.is_none() {
             return Err(self.error(SpecErrorKind::NeedsPositioning {
                 policy: self.info.name,
             }));
         }
-        if self.info.needs_curve && knowledge.curve.is_none() {
+        if self.info.needs.curve && knowledge.curve.is_none() {
             return Err(self.error(SpecErrorKind::NeedsCurve {
                 policy: self.info.name,
             }));

@@ -58,7 +58,7 @@
 mod oldest;
 
 use self::oldest::Oldest;
-use crate::policy::{Built, NumberInfo, OptionInfo, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, NumberInfo, OptionInfo, Parts, PolicyInfo};
 use crate::{Candidate, Elevator, Entry, ListId, Op, Positioning, Request, Requests, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
@@ -82,7 +82,10 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
         "milliseconds of positioning that a request gains per millisecond waited; higher shortens \
          the longest waits and costs throughput, up to first come first served; 0 is plain SPTF",
     )],
-    needs_positioning: true,
+    needs: Needs {
+        positioning: true,
+        ..Needs::NOTHING
+    },
     ..PolicyInfo::PLAIN
 };
 

@@ -108,7 +108,7 @@ use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
 use self::trials::Trials;
 use crate::jiffies::Hz;
-use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{Elevator, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -122,7 +122,10 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     source: "FAST'11, Stream Scheduling, sections 2.1 and 3.2",
     avoid: "requests do not depend on each other",
     options: &StreamConfig::OPTIONS,
-    needs_curve: true,
+    needs: Needs {
+        curve: true,
+        ..Needs::NOTHING
+    },
     inner: Some("deadline"),
     waits: true,
     ..PolicyInfo::PLAIN

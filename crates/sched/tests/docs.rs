@@ -62,7 +62,7 @@ fn page() -> String {
 
 fn section(info: &PolicyInfo) -> String {
     let mut text = format!("\n## {}\n\n", info.title());
-    let needs = match (info.needs_positioning, info.needs_curve) {
+    let needs = match (info.needs.positioning, info.needs.curve) {
         (true, _) => " Needs a drive profile to know where sectors are.",
         (_, true) => " Needs a curve of service times.",
         _ => "",

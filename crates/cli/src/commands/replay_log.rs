@@ -45,7 +45,7 @@ impl Known {
         let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
         let positioning = match &self.model {
             Some(Ok(model)) => Some(Arc::clone(model)),
-            Some(Err(problem)) if spec.needs_positioning() => return Err(problem.clone()),
+            Some(Err(problem)) if spec.needs().positioning => return Err(problem.clone()),
             Some(Err(_)) | None => None,
         };
         let knowledge = Knowledge {
@@ -53,22 +53,18 @@ impl Known {
             curve: self.curve.clone(),
             handed_out_max: Some(self.config.handed_out_max()),
         };
-        if self.curve.is_none() && needs_curve(&spec) {
+        if self.curve.is_none() && spec.needs().curve {
             return Err(format!(
                 "{spec} asks for service times, and the log has no `curve`"
             ));
         }
-        if self.model.is_none() && spec.needs_positioning() {
+        if self.model.is_none() && spec.needs().positioning {
             return Err(format!(
                 "{spec} asks for positions, and the log has no `belief`"
             ));
         }
         spec.build(knowledge).map_err(|error| error.to_string())
     }
-}
-
-fn needs_curve(spec: &Spec) -> bool {
-    spec.info().needs_curve || spec.inner().is_some_and(needs_curve)
 }
 
 fn believed(belief: &str) -> Result<Profile, String> {

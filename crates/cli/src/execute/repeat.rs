@@ -56,9 +56,6 @@ pub struct Made {
     pub(super) bound: Option<Known>,
 }
 
-/// The policy that is told of requests before they come.
-const FORETOLD: &str = "clairvoyant";
-
 /// Makes one repeat of one run of a scenario.
 ///
 /// # Errors
@@ -114,7 +111,7 @@ pub fn make(
         }
     };
     let mut setup = Setup::new(drive, config, scheduler, load.source());
-    setup.tell_ahead = cell.scheduler.info().name == FORETOLD;
+    setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.warm_up;
     setup.limit = scenario.duration;
     setup.record_spans = keep.is_some();

@@ -81,13 +81,13 @@ impl Known {
     /// If it needs to know the drive and does not.
     pub fn build(&self, spec: &Spec) -> Result<BuildScheduler, String> {
         let positioning = match &self.belief {
-            Some(belief) if spec.needs_positioning() => Some(Arc::clone(
+            Some(belief) if spec.needs().positioning => Some(Arc::clone(
                 self.model.get_or_init(|| Arc::new(Model::new(belief))),
             )),
             _ => None,
         };
-        let curve = needs_curve(spec).then(|| self.curve()).flatten();
-        let missing = match (spec.needs_positioning(), needs_curve(spec)) {
+        let curve = spec.needs().curve.then(|| self.curve()).flatten();
+        let missing = match (spec.needs().positioning, spec.needs().curve) {
             (true, _) if positioning.is_none() => Some("belief = \"DRIVE or FILE\""),
             (_, true) if curve.is_none() => Some("belief = \"DRIVE or FILE\" or curve = \"FILE\""),
             _ => None,
@@ -111,10 +111,6 @@ impl Known {
                 .expect("what was built once is built again")
         }))
     }
-}
-
-fn needs_curve(spec: &Spec) -> bool {
-    spec.info().needs_curve || spec.inner().is_some_and(needs_curve)
 }
 
 /// A fault in a file that a key names: which key is said too.

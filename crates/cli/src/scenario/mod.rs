@@ -13,7 +13,7 @@ pub mod tree;
 
 use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_engine::Plug;
-use headtime_sched::Spec;
+use headtime_sched::{Needs, Spec};
 use headtime_units::{Bytes, Nanos, nearest};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
 use tree::{Node, Place, Table, TreeError};
@@ -250,16 +250,9 @@ impl Scenario {
         canonical::write(self)
     }
 
-    /// Whether a scheduler is compared that knows positions.
-    pub fn needs_positions(&self) -> bool {
-        self.schedulers.iter().any(Spec::needs_positioning)
-    }
-
-    /// Whether a scheduler is compared that needs a service-time curve.
-    pub fn needs_curve(&self) -> bool {
-        fn needs(spec: &Spec) -> bool {
-            spec.info().needs_curve || spec.inner().is_some_and(needs)
-        }
-        self.schedulers.iter().any(needs)
+    /// What the schedulers that are compared must know.
+    pub fn needs(&self) -> Needs {
+        let needs = self.schedulers.iter().map(Spec::needs);
+        needs.fold(Needs::NOTHING, Needs::with)
     }
 }

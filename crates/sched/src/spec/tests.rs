@@ -168,7 +168,7 @@ fn a_policy_that_needs_positions_says_so() {
         Ok(_) => panic!("{text} was built without positions"),
         Err(error) => error.to_string(),
     };
-    assert!(spec("sptf").needs_positioning() && !spec("sstf").needs_positioning());
+    assert!(spec("sptf").needs().positioning && !spec("sstf").needs().positioning);
     assert_eq!(
         refused("sptf-sw60"),
         "scheduler \"sptf-sw60\": sptf-sw decides by where sectors are and needs a drive \
@@ -229,7 +229,7 @@ mod wrapping {
             assert_eq!(spec.to_string(), written);
             assert_eq!(read(written), Ok(spec));
         }
-        assert!(read("stream(fair(sptf))").unwrap().needs_positioning());
+        assert!(read("stream(fair(sptf))").unwrap().needs().positioning);
     }
 
     #[test]

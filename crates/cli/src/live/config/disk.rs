@@ -158,9 +158,6 @@ const KEYS: [&str; 11] = [
     "firmware",
 ];
 
-/// The policy that is told of requests before they come.
-const FORETOLD: &str = "clairvoyant";
-
 /// Reads a scheduler that can be had live. The error does not repeat the text.
 pub fn scheduler(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| {
@@ -168,7 +165,7 @@ pub fn scheduler(text: &str) -> Result<Spec, String> {
         let text = format!("scheduler \"{text}\": ");
         said.strip_prefix(&text).unwrap_or(&said).to_owned()
     })?;
-    if spec.info().name == FORETOLD {
+    if spec.needs().foresight {
         return Err("is told of requests before they come, which only a simulation can".to_owned());
     }
     Ok(spec)
