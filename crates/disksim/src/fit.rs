@@ -121,6 +121,8 @@ fn fitting_remaps(spec: &Spec, zone: &Zone) -> Vec<(u64, u64)> {
         return zone.remaps.clone();
     }
     let is_spare = Layout::zone_spares(spec, zone);
+    // A spare place with a defect of its own cannot take what is moved.
+    let defects: BTreeSet<u64> = zone.remaps.iter().map(|pair| pair.0).collect();
     let mut taken = BTreeSet::new();
     let mut last = None;
     let fits = |&(from, to): &(u64, u64)| {
@@ -128,6 +130,7 @@ fn fitting_remaps(spec: &Spec, zone: &Zone) -> Vec<(u64, u64)> {
             && to < places
             && last != Some(from)
             && !taken.contains(&to)
+            && !defects.contains(&to)
             && zone.slips.binary_search(&from).is_err()
             && is_spare(to);
         if fits {

@@ -408,7 +408,15 @@ fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
     let mut targets: Vec<u64> = zone.remaps.iter().map(|&(_, to)| to).collect();
     targets.sort_unstable();
     let ascending = zone.remaps.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if !ascending || targets.windows(2).any(|pair| pair[0] == pair[1]) {
+    let is_moved = |place: &u64| {
+        zone.remaps
+            .binary_search_by_key(place, |pair| pair.0)
+            .is_ok()
+    };
+    if !ascending
+        || targets.windows(2).any(|pair| pair[0] == pair[1])
+        || targets.iter().any(is_moved)
+    {
         return Err(ProfileError::conflict(
             key,
             "pairs [from, to] are listed in ascending order of from, and no place occurs twice",

@@ -315,6 +315,12 @@ fn errors_say_what_is_allowed() {
             "layout.zones[0].remaps: [200, 201] is not allowed; allowed is a move to a spare place",
         ),
         (
+            "remaps = [[200, 383]]",
+            "remaps = [[200, 383], [383, 382]]",
+            "layout.zones[0].remaps: pairs [from, to] are listed in ascending order of from, and no place \
+             occurs twice",
+        ),
+        (
             "track_skew = 7",
             "track_skew = \"7\"",
             "layout.zones[0].track_skew: is the string \"7\", but should be a number of sectors, or a \
