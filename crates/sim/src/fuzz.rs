@@ -30,6 +30,8 @@ pub struct Fuzzed {
     pub requests: u64,
     /// What was measured.
     pub report: Report,
+    /// The log of the run.
+    pub log: String,
 }
 
 /// What a run showed that must not be.
@@ -127,6 +129,7 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
         drawn: plan.drawn,
         requests: plan.requests.len() as u64,
         report,
+        log,
     })
 }
 

@@ -73,6 +73,9 @@ pub struct Fuzz {
     /// How many seeds, one after the other
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
+    /// Write the log of each run into this folder, as SEED.log
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
 }
 
 /// Repeat what a log tells, and compare every decision

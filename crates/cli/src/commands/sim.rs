@@ -83,6 +83,10 @@ pub(super) fn fuzz(args: &Fuzz, context: &mut Context<'_>) -> Result<(), Fault> 
     for seed in args.seed..=last {
         match fuzz::one(seed) {
             Ok(run) => {
+                if let Some(folder) = &args.logs {
+                    let file = folder.join(format!("{seed}.log"));
+                    fs::write(&file, &run.log).map_err(|error| Fault::writing(&file, &error))?;
+                }
                 let (requests, drawn) = (run.requests, run.drawn);
                 context.print(&format!("seed {seed}: ok, {requests} requests: {drawn}\n"))?;
             }
