@@ -3,99 +3,15 @@
 #[cfg(test)]
 mod tests;
 
+use crate::config::{Config, ConfigError};
 use crate::merge::{End, Likeness, Touching, alike};
 use crate::order::Order;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{
     Backlog, Class, Dispatch, Flags, Foretold, Op, Origin, Partners, Request, Scheduler, Tag,
 };
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
-
-/// What the engine may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Requests in the drive at once, 1 to 256.
-    pub depth: u32,
-    /// Whether requests that touch become one.
-    pub merge: bool,
-    /// The most sectors of a merged request; 1024 of 512 bytes are Linux's 512 KiB of the SATA era.
-    /// A single request may be larger.
-    pub merge_sectors_max: Sectors,
-    /// Whether the driver asks for one request more than the drive has room for and commits to it,
-    /// as the request function of Linux 2.6 did. It leaves the scheduler one step early.
-    pub commit_ahead: bool,
-    /// Whether requests that come to an empty queue are held back for a moment so that others can
-    /// join them, as the block layer of Linux 2.6 did.
-    pub plug: Option<Plug>,
-    /// Whether the scheduler sees all requests as one process's, as a storage target or a drive
-    /// does, which is told nothing of who asks but through which export. What is reported keeps the
-    /// true origins.
-    pub hide_origins: bool,
-}
-
-impl Config {
-    /// How many requests a scheduler can have handed out that have not come back.
-    pub fn handed_out_max(&self) -> u64 {
-        u64::from(self.depth) + u64::from(self.commit_ahead)
-    }
-
-    /// What the scheduler sees of who asks.
-    fn seen(&self, origin: Origin) -> Origin {
-        match self.hide_origins {
-            true => Origin {
-                export: origin.export,
-                ..Origin::default()
-            },
-            false => origin,
-        }
-    }
-}
-
-/// When a plugged queue opens: holding back begins with a request that finds nothing queued,
-/// whether or not the drive is busy, and ends with whatever comes first of these two, of
-/// [`Event::Unplugged`], of a completion, and of a request flagged [`Flags::SYNC`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plug {
-    /// So many requests are queued; 1 means that nothing is held back.
-    pub requests: u32,
-    /// So much time has passed.
-    pub timeout: Nanos,
-}
-
-impl Plug {
-    /// That of Linux 2.6 with 250 ticks a second: four requests, one tick (3 ms rounded up).
-    pub const LINUX_2_6: Plug = Plug {
-        requests: 4,
-        timeout: Nanos::from_millis(4),
-    };
-}
-
-impl Default for Config {
-    /// Depth 1, merging up to 1024 sectors, nothing committed ahead, no plug, origins seen.
-    fn default() -> Config {
-        Config {
-            depth: 1,
-            merge: true,
-            merge_sectors_max: Sectors::new(1024),
-            commit_ahead: false,
-            plug: None,
-            hide_origins: false,
-        }
-    }
-}
-
-/// Why a configuration is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The depth is out of range.
-    #[error("depth {0} is out of range; allowed is 1 to 256")]
-    Depth(u32),
-    /// Merging is on, and no merged request could be as large as one sector.
-    #[error("merge_sectors_max is 0; allowed is 1 and more, or merging off")]
-    MergeSectorsMax,
-}
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,11 +24,11 @@
 pub mod audit;
 pub mod log;
 
+mod config;
 mod engine;
 mod merge;
 mod order;
 mod slots;
 
-pub use engine::{
-    Arrival, Command, Config, ConfigError, Engine, Event, Finished, Outcome, Plug, Stats,
-};
+pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
+pub use engine::{Arrival, Command, Engine, Event, Finished, Outcome, Stats};

@@ -2,9 +2,11 @@
 //! plain rule, and the engine keeps its promises.
 
 use super::*;
+use crate::Plug;
 use crate::audit::Audit;
 use crate::order::Order;
 use headtime_sched::{Deadline, DeadlineConfig, Noop, WorkConserving};
+use headtime_units::Nanos;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

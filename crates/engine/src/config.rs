@@ -1,0 +1,313 @@
+//! What an engine may do: [`Config`] in an engine's own units, and [`EngineSpec`] as people write it.
+//!
+//! An option stands here, where the engine acts on it, and in `docs/scenario.md`; nowhere else.
+//! Scenarios, the server's configuration, logs and reports all read and write [`EngineSpec`] by its
+//! derived `serde` implementations.
+
+use headtime_sched::Origin;
+use headtime_units::{Bytes, Nanos, Sectors};
+
+/// What the engine may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Requests in the drive at once, 1 to 256.
+    pub depth: u32,
+    /// Whether requests that touch become one.
+    pub merge: bool,
+    /// The most sectors of a merged request; 1024 of 512 bytes are Linux's 512 KiB of the SATA era.
+    /// A single request may be larger.
+    pub merge_sectors_max: Sectors,
+    /// Whether the driver asks for one request more than the drive has room for and commits to it,
+    /// as the request function of Linux 2.6 did. It leaves the scheduler one step early.
+    pub commit_ahead: bool,
+    /// Whether requests that come to an empty queue are held back for a moment so that others can
+    /// join them, as the block layer of Linux 2.6 did.
+    pub plug: Option<Plug>,
+    /// Whether the scheduler sees all requests as one process's, as a storage target or a drive
+    /// does, which is told nothing of who asks but through which export. What is reported keeps the
+    /// true origins.
+    pub hide_origins: bool,
+}
+
+impl Config {
+    /// How many requests a scheduler can have handed out that have not come back.
+    pub fn handed_out_max(&self) -> u64 {
+        u64::from(self.depth) + u64::from(self.commit_ahead)
+    }
+
+    /// What the scheduler sees of who asks.
+    pub(crate) fn seen(&self, origin: Origin) -> Origin {
+        match self.hide_origins {
+            true => Origin {
+                export: origin.export,
+                ..Origin::default()
+            },
+            false => origin,
+        }
+    }
+}
+
+impl Default for Config {
+    /// That of an [`EngineSpec`] where nothing is said, on sectors of 512 bytes.
+    fn default() -> Config {
+        EngineSpec::default().config(512)
+    }
+}
+
+/// When a plugged queue opens: holding back begins with a request that finds nothing queued,
+/// whether or not the drive is busy, and ends with whatever comes first of these two, of
+/// [`Event::Unplugged`](crate::Event::Unplugged), of a completion, and of a request flagged
+/// [`Flags::SYNC`](headtime_sched::Flags::SYNC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plug {
+    /// So many requests are queued; 1 means that nothing is held back.
+    pub requests: u32,
+    /// So much time has passed.
+    pub timeout: Nanos,
+}
+
+impl Plug {
+    /// That of Linux 2.6 with 250 ticks a second: four requests, one tick (3 ms rounded up).
+    pub const LINUX_2_6: Plug = Plug {
+        requests: 4,
+        timeout: Nanos::from_millis(4),
+    };
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The depth is out of range.
+    #[error("depth {0} is out of range; allowed is 1 to 256")]
+    Depth(u32),
+    /// Merging is on, and no merged request could be as large as one sector.
+    #[error("merge_sectors_max is 0; allowed is 1 and more, or merging off")]
+    MergeSectorsMax,
+}
+
+/// The options of an engine as people write them: one key for each field.
+///
+/// The fields stand in the order in which lists of them vary, the first slowest, and in which
+/// reports have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+pub struct EngineSpec {
+    /// As [`Config::depth`].
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "read::depth"))]
+    pub depth: u32,
+    /// As [`Config::merge`].
+    pub merge: bool,
+    /// The most that a merged request may ask for: a multiple of 512 bytes, up to
+    /// [`EngineSpec::MERGE_MAX`].
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "read::merge_max"))]
+    pub merge_max: Bytes,
+    /// As [`Config::commit_ahead`].
+    pub commit_ahead: bool,
+    /// Whether there is a [`Config::plug`].
+    pub plug: bool,
+    /// As [`Plug::requests`]; none where there is no plug.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "read::plug_requests"
+        )
+    )]
+    pub plug_requests: Option<u32>,
+    /// As [`Plug::timeout`]; none where there is no plug.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "read::plug_timeout"
+        )
+    )]
+    pub plug_timeout: Option<Nanos>,
+    /// As [`Config::hide_origins`].
+    pub hide_processes: bool,
+}
+
+/// What is wrong with the value of a key beside those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct KeyError {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong, and what is allowed.
+    pub problem: &'static str,
+}
+
+impl Default for EngineSpec {
+    /// Depth 1, merging up to 512 KiB, nothing committed ahead, no plug, origins seen.
+    fn default() -> EngineSpec {
+        EngineSpec {
+            depth: 1,
+            merge: true,
+            merge_max: Bytes(512 << 10),
+            commit_ahead: false,
+            plug: false,
+            plug_requests: None,
+            plug_timeout: None,
+            hide_processes: false,
+        }
+    }
+}
+
+impl EngineSpec {
+    /// The largest [`EngineSpec::merge_max`].
+    pub const MERGE_MAX: Bytes = Bytes(1 << 30);
+
+    /// The block layer of Linux 2.6, on which the host's programs ran: it plugs and commits ahead.
+    pub fn linux_2_6() -> EngineSpec {
+        EngineSpec {
+            commit_ahead: true,
+            plug: true,
+            ..EngineSpec::default()
+        }
+    }
+
+    /// The same with the plug's numbers, whether or not they were given.
+    ///
+    /// # Errors
+    ///
+    /// If a number of the plug is given, and there is no plug.
+    pub fn complete(mut self) -> Result<EngineSpec, KeyError> {
+        if self.plug {
+            self.plug_requests.get_or_insert(Plug::LINUX_2_6.requests);
+            self.plug_timeout.get_or_insert(Plug::LINUX_2_6.timeout);
+        }
+        let given = [
+            ("plug_requests", self.plug_requests.is_some()),
+            ("plug_timeout", self.plug_timeout.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given && !self.plug) {
+            None => Ok(self),
+            Some((key, _)) => Err(KeyError {
+                key,
+                problem: "is for plug = true",
+            }),
+        }
+    }
+
+    /// The options of an engine above a drive whose sectors have so many bytes.
+    pub fn config(&self, sector_bytes: u32) -> Config {
+        let plug = Plug {
+            requests: self.plug_requests.unwrap_or(Plug::LINUX_2_6.requests),
+            timeout: self.plug_timeout.unwrap_or(Plug::LINUX_2_6.timeout),
+        };
+        Config {
+            depth: self.depth,
+            merge: self.merge,
+            merge_sectors_max: Sectors::new((self.merge_max.0 / u64::from(sector_bytes)).max(1)),
+            commit_ahead: self.commit_ahead,
+            plug: self.plug.then_some(plug),
+            hide_origins: self.hide_processes,
+        }
+    }
+}
+
+/// Values within their ranges.
+#[cfg(feature = "serde")]
+mod read {
+    use super::{Bytes, EngineSpec, Nanos};
+    use serde::Deserialize;
+    use serde::de::{Deserializer, Error};
+    use std::ops::RangeInclusive;
+
+    fn within<'de, D: Deserializer<'de>>(
+        from: D,
+        allowed: RangeInclusive<u32>,
+    ) -> Result<u32, D::Error> {
+        let number = i64::deserialize(from)?;
+        let found = u32::try_from(number).ok();
+        found
+            .filter(|found| allowed.contains(found))
+            .ok_or_else(|| {
+                let (low, high) = (allowed.start(), allowed.end());
+                D::Error::custom(format_args!(
+                    "{number} is out of range; allowed is {low} to {high}"
+                ))
+            })
+    }
+
+    pub(super) fn depth<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        within(from, 1..=256)
+    }
+
+    pub(super) fn plug_requests<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u32>, D::Error> {
+        within(from, 1..=65_535).map(Some)
+    }
+
+    pub(super) fn plug_timeout<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Nanos>, D::Error> {
+        match Nanos::deserialize(from)? {
+            Nanos::ZERO => Err(D::Error::custom("allowed is more than 0s")),
+            timeout => Ok(Some(timeout)),
+        }
+    }
+
+    pub(super) fn merge_max<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        let size = Bytes::deserialize(from)?;
+        match size.0 > 0 && size.0.is_multiple_of(512) && size <= EngineSpec::MERGE_MAX {
+            true => Ok(size),
+            false => Err(D::Error::custom(
+                "allowed is a multiple of 512B, up to 1GiB",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_plug_without_one_are_refused() {
+        let given = |requests, timeout| EngineSpec {
+            plug_requests: requests,
+            plug_timeout: timeout,
+            ..EngineSpec::default()
+        };
+        let refused = |spec: EngineSpec| spec.complete().unwrap_err().to_string();
+        let timeout = Some(Nanos::from_millis(1));
+        assert_eq!(
+            refused(given(Some(4), timeout)),
+            "plug_requests: is for plug = true"
+        );
+        assert_eq!(
+            refused(given(None, timeout)),
+            "plug_timeout: is for plug = true"
+        );
+        let spec = EngineSpec::linux_2_6().complete().unwrap();
+        assert_eq!((spec.plug_requests, spec.config(512).plug), {
+            let plug = Plug::LINUX_2_6;
+            (Some(plug.requests), Some(plug))
+        });
+        let spec = EngineSpec {
+            plug: true,
+            ..given(None, timeout)
+        };
+        let plug = spec.complete().unwrap().config(512).plug;
+        assert_eq!(plug.map(|plug| Some(plug.timeout)), Some(timeout));
+    }
+
+    /// Sectors may be larger than what is allowed for a merged request.
+    #[test]
+    fn a_merged_request_has_at_least_a_sector() {
+        let with = |bytes| EngineSpec {
+            merge_max: Bytes(bytes),
+            ..EngineSpec::default()
+        };
+        let most = |bytes, sector_bytes| with(bytes).config(sector_bytes).merge_sectors_max.get();
+        assert_eq!(most(512 << 10, 512), 1024);
+        assert_eq!((most(6144, 4096), most(512, 4096)), (1, 1));
+    }
+}
