@@ -45,10 +45,15 @@ pub struct Setup<'a> {
     pub tell_ahead: bool,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
+    /// Receives each command of the engine when it is given.
+    pub observer: Option<Observer<'a>>,
     /// Called now and then with the time simulated and the requests finished, for progress. Says
     /// whether to go on.
     pub progress: Option<Watch<'a>>,
 }
+
+/// Receives the time and the command. It sees what the run does and cannot change it.
+pub type Observer<'a> = &'a mut dyn FnMut(Time, &Command);
 
 /// Who watches a run.
 pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
@@ -87,6 +92,7 @@ impl<'a> Setup<'a> {
             log_settings: Vec::new(),
             tell_ahead: false,
             log: None,
+            observer: None,
             progress: None,
         }
     }
@@ -236,6 +242,7 @@ struct World<'a> {
     deadlines: VecDeque<(Time, Tag)>,
     audit: Option<Audit>,
     log: Option<Log<'a>>,
+    observer: Option<Observer<'a>>,
     progress: Option<Watch<'a>>,
     capacity: Sectors,
     measured: Measured,
@@ -286,6 +293,7 @@ impl<'a> World<'a> {
             deadlines: VecDeque::new(),
             audit: setup.audit.then(Audit::new),
             log: setup.log.map(|sink| Log::new(sink, &setup.log_settings)),
+            observer: setup.observer,
             progress: setup.progress,
             warm_head_time: None,
             now: Time::ZERO,
@@ -484,6 +492,9 @@ impl<'a> World<'a> {
         while let Some(command) = self.engine.poll(now) {
             if let Some(log) = &mut self.log {
                 log::write_decision(&mut log.text, now, &(&command).into());
+            }
+            if let Some(observer) = &mut self.observer {
+                observer(now, &command);
             }
             if let Some(audit) = &mut self.audit {
                 audit

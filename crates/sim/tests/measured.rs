@@ -3,7 +3,8 @@
 use headtime_disk::Part;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
-use headtime_engine::{Config, Plug};
+use headtime_engine::log::{self, Decision, Record};
+use headtime_engine::{Command, Config, Plug};
 use headtime_sched::{Flags, Scheduler, Spec, WaitStats};
 use headtime_sim::{Report, RunError, Setup, Swap, run};
 use headtime_units::{Bytes, Nanos, Time};
@@ -170,6 +171,39 @@ fn a_run_that_is_watched_ends_when_the_watcher_says_so() {
     let error = run(setup).expect_err("broken off");
     assert!(seen.is_sorted() && seen[0].1 > 0, "{seen:?}");
     assert_eq!(error, RunError::BrokenOff { at: seen[2].0 });
+}
+
+/// The observer of a run and its log see the same commands, in the same order.
+#[test]
+fn an_observer_sees_each_command_that_the_log_has() {
+    let process = ProcessSpec {
+        read_share: 0.5,
+        count: Some(200),
+        ..reader(4, (0, 1))
+    };
+    let workload = SyntheticSpec::alike(1, 3, &process);
+    let profile = drive();
+    let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
+    let (mut text, mut seen) = (String::new(), Vec::new());
+    let mut write = |piece: &str| text.push_str(piece);
+    let mut observe = |now: Time, command: &Command| seen.push((now, Decision::from(command)));
+    let drive = Drive::new(&profile, 1);
+    let mut setup = Setup::new(drive, Config::default(), build("deadline"), &mut source);
+    setup.log = Some(&mut write);
+    setup.observer = Some(&mut observe);
+    run(setup).expect("runs");
+    let logged = log::read(&text).map(|record| record.expect("reads back").1);
+    let logged: Vec<(Time, Decision)> = logged
+        .filter_map(|record| match record {
+            Record::Decision(now, decision) => Some((now, decision)),
+            _ => None,
+        })
+        .collect();
+    let finished = logged
+        .iter()
+        .filter(|(_, decision)| matches!(decision, Decision::Finish { .. }));
+    assert_eq!(finished.count(), 600);
+    assert_eq!(seen, logged);
 }
 
 /// Reads, writes and the rest of an origin are what it has in all, and those of all origins what the run

@@ -1,10 +1,8 @@
 //! What is kept of a run beside its figures: the movements of the head and the times of requests.
 
 use headtime_disk::{Part, Span};
-use headtime_engine::Event;
-use headtime_engine::log::{self, Decision, Record};
+use headtime_engine::Finished;
 use headtime_units::Time;
-use std::collections::BTreeMap;
 
 /// Which of the head's movements are kept for a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +37,16 @@ pub struct Sample {
     pub done: f64,
 }
 
+impl Sample {
+    pub(super) fn of(now: Time, done: &Finished) -> Sample {
+        Sample {
+            arrived: done.request.arrival.as_secs_f64(),
+            issued: done.issued.as_secs_f64(),
+            done: now.as_secs_f64(),
+        }
+    }
+}
+
 /// The spans that a plot may need, in its units.
 pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32) -> Vec<Mark> {
     let (from, to) = match keep {
@@ -70,36 +78,4 @@ pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32)
         marks.push(mark);
     }
     marks
-}
-
-/// The requests of a log that are done, in the order in which they were.
-pub(super) fn samples(tape: &str) -> Vec<Sample> {
-    let mut arrived: BTreeMap<u64, Time> = BTreeMap::new();
-    let mut issued: BTreeMap<u32, Time> = BTreeMap::new();
-    let mut latest = None;
-    let mut samples = Vec::new();
-    for record in log::read(tape) {
-        let (_, record) = record.expect("what the engine writes it reads");
-        match record {
-            Record::Event(now, Event::Arrived(new)) => {
-                arrived.insert(new.id, now);
-            }
-            Record::Decision(now, Decision::Issue { tag, .. }) => {
-                issued.insert(tag.0, now);
-            }
-            // All requests that this one was made of are done next.
-            Record::Event(_, Event::Completed { tag, .. }) => latest = issued.remove(&tag.0),
-            Record::Decision(now, Decision::Finish { id, .. }) => {
-                if let (Some(arrived), Some(issued)) = (arrived.remove(&id), latest) {
-                    samples.push(Sample {
-                        arrived: arrived.as_secs_f64(),
-                        issued: issued.as_secs_f64(),
-                        done: now.as_secs_f64(),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-    samples
 }

@@ -14,8 +14,8 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::Config;
 use headtime_engine::log::LogSettings;
+use headtime_engine::{Command, Config};
 use headtime_host::ProgramOutcome;
 use headtime_sched::{Knowledge, Scheduler};
 use headtime_sim::{RunError, Setup};
@@ -98,16 +98,18 @@ pub fn make(
     };
     let mut log_error = None;
     let logs = log.is_some();
-    let mut tape = String::new();
     let mut write = |piece: &str| {
-        if record {
-            tape.push_str(piece);
-        }
         if let Some(output) = log.as_deref_mut()
             && log_error.is_none()
             && let Err(error) = output.write_all(piece.as_bytes())
         {
             log_error = Some(Fault::writing(output.path(), &error));
+        }
+    };
+    let mut samples = Vec::new();
+    let mut sample = |now, command: &Command| {
+        if let Command::Finish(done) = command {
+            samples.push(Sample::of(now, done));
         }
     };
     let mut setup = Setup::new(drive, config, scheduler, load.source());
@@ -118,7 +120,8 @@ pub fn make(
     if logs {
         setup.log_settings = log_settings(prepared, cell, &profile, config, seed)?;
     }
-    setup.log = (logs || record).then_some(&mut write);
+    setup.log = logs.then_some(&mut write);
+    setup.observer = record.then_some(&mut sample);
     setup.progress = (progress.is_shown() || stop.is_some()).then_some(&mut note);
     let mut report = headtime_sim::run(setup).map_err(|error| match error {
         RunError::BrokenOff { .. } => Fault::Interrupted,
@@ -170,7 +173,7 @@ pub fn make(
     Ok(Made {
         report,
         marks,
-        samples: kept::samples(&tape),
+        samples,
         programs,
         bound,
     })
