@@ -8,7 +8,7 @@
 //!
 //! # The loop
 //!
-//! A simulator and a live server drive it alike:
+//! A simulator and a live server drive it alike, with [`Core`] around it:
 //!
 //! ```text
 //! loop {
@@ -25,10 +25,15 @@ pub mod audit;
 pub mod log;
 
 mod config;
+mod core;
 mod engine;
 mod merge;
 mod order;
 mod slots;
+mod timeouts;
+mod volume;
 
+pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Order, Seen, World};
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::{Arrival, Command, Engine, Event, Finished, Outcome, Stats};
+pub use volume::Member;

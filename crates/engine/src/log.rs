@@ -43,6 +43,7 @@
 mod read;
 mod replay;
 mod settings;
+mod writer;
 
 use crate::{Command, Event, Outcome};
 use headtime_sched::{Op, Tag};
@@ -52,6 +53,7 @@ use std::fmt::Write as _;
 pub use read::{LINE_MAX, Reader, read};
 pub use replay::{Replay, ReplayError, Replayed, replay};
 pub use settings::{LogSettings, Setting, SettingsError};
+pub use writer::{Sink, Writer};
 
 /// The version that this code writes. It reads this one and those before.
 pub const VERSION: u32 = 2;

@@ -1,11 +1,15 @@
-//! The loop of the simulated world.
+//! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to whatever comes next.
 
 use crate::Measured;
 use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
-use headtime_engine::audit::{Audit, Violation};
-use headtime_engine::{Arrival, Command, Config, ConfigError, Engine, Event, Outcome, Stats, log};
-use headtime_sched::{Flags, Op, Request, Scheduler, Tag, WaitStats};
+use headtime_engine::audit::Violation;
+use headtime_engine::log::Writer;
+use headtime_engine::{
+    Arrival, Asked, Broken, Config, ConfigError, Core, Done, Engine, Finished, GaveUp, Member,
+    Order, Outcome, Seen, Stats, World,
+};
+use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, Tag, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -45,15 +49,15 @@ pub struct Setup<'a> {
     pub tell_ahead: bool,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
-    /// Receives each command of the engine when it is given.
+    /// Receives every event, command and swap, in the order of the log.
     pub observer: Option<Observer<'a>>,
     /// Called now and then with the time simulated and the requests finished, for progress. Says
     /// whether to go on.
     pub progress: Option<Watch<'a>>,
 }
 
-/// Receives the time and the command. It sees what the run does and cannot change it.
-pub type Observer<'a> = &'a mut dyn FnMut(Time, &Command);
+/// Receives the time, whose engine it was, and what passed through it. Changes nothing in the run.
+pub type Observer<'a> = &'a mut dyn FnMut(Time, Member, Seen<'_>);
 
 /// Who watches a run.
 pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
@@ -215,142 +219,122 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 /// Runs a workload on a drive under a scheduler until the source has ended and everything is
 /// finished, or until the limit.
 ///
-/// Of things that happen at the same time, faults come first, then completions, arrivals, and the
-/// end of waiting. Whoever is woken by a completion asks again after the next dispatch, as in Linux,
-/// where the queue runs before the reader does.
+/// Of things that happen at the same time, faults come first, then swaps; the rest in the order of [`Core`].
 ///
 /// # Errors
 ///
 /// If the configuration is out of range, at the first request that leaves the disk or is too long, if
 /// the run has no end that can be come to, and if a bug shows.
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
-    World::new(setup)?.run()
+    let (depth, takes) = (setup.engine.depth, setup.drive.depth());
+    let engine = Engine::new(setup.engine, setup.scheduler)?;
+    if depth > takes {
+        return Err(RunError::Depth {
+            depth,
+            drive: takes,
+        });
+    }
+    let log = setup.log.map(|sink| Writer::new(&setup.log_settings, sink));
+    let mut core = Core::new(engine, log).with_timeout(setup.timeout);
+    if setup.audit {
+        core.audit();
+    }
+    let mut drive = setup.drive;
+    drive.record_spans(Time::ZERO, setup.record_spans);
+    setup.source.tell_ahead(setup.tell_ahead);
+    let warm = Time::ZERO + setup.warm_up;
+    let world = Simulated {
+        capacity: drive.capacity(),
+        measured: Measured::new(warm, drive.profile().geometry.sector_bytes),
+        drive,
+        source: setup.source,
+        unfinished: 0,
+        unfinished_max: setup.unfinished_max,
+        faults: setup.faults.into(),
+        swaps: setup.swaps.into(),
+        tell_ahead: setup.tell_ahead,
+        finished_now: (Time::ZERO, 0),
+        observer: setup.observer,
+    };
+    let stop = setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit);
+    world.run(core, warm, stop, setup.progress)
 }
 
-struct World<'a> {
+struct Simulated<'a> {
     drive: Drive,
-    engine: Engine,
+    capacity: Sectors,
     source: &'a mut dyn Source,
-    warm: Time,
-    stop: Time,
-    unfinished_max: u64,
+    tell_ahead: bool,
     faults: VecDeque<(Time, Fault)>,
     swaps: VecDeque<Swap>,
-    timeout: Option<Nanos>,
-    tell_ahead: bool,
-    /// Commands in the drive by the time at which to give up on them, if there is a timeout.
-    deadlines: VecDeque<(Time, Tag)>,
-    audit: Option<Audit>,
-    log: Option<Log<'a>>,
-    observer: Option<Observer<'a>>,
-    progress: Option<Watch<'a>>,
-    capacity: Sectors,
+    unfinished: u64,
+    unfinished_max: u64,
     measured: Measured,
-    /// The account of the arm at the end of the warm-up.
-    warm_head_time: Option<HeadTime>,
-    now: Time,
-    events: u64,
     /// Reads and writes that have finished at this time.
-    finished_now: u64,
-    /// Of schedulers that were swapped out.
-    waits: WaitStats,
+    finished_now: (Time, u64),
+    observer: Option<Observer<'a>>,
 }
 
-/// When the two who ask most often are to be asked next.
-#[derive(Clone, Copy)]
-struct Due {
-    drive: Option<Time>,
-    source: Option<Time>,
-}
-
-impl<'a> World<'a> {
-    fn new(setup: Setup<'a>) -> Result<World<'a>, RunError> {
-        let mut drive = setup.drive;
-        let (depth, takes) = (setup.engine.depth, drive.depth());
-        let engine = Engine::new(setup.engine, setup.scheduler)?;
-        if depth > takes {
-            return Err(RunError::Depth {
-                depth,
-                drive: takes,
-            });
-        }
-        drive.record_spans(Time::ZERO, setup.record_spans);
-        setup.source.tell_ahead(setup.tell_ahead);
-        let warm = Time::ZERO + setup.warm_up;
-        Ok(World {
-            capacity: drive.capacity(),
-            measured: Measured::new(warm, drive.profile().geometry.sector_bytes),
-            drive,
-            engine,
-            source: setup.source,
-            warm,
-            stop: setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit),
-            unfinished_max: setup.unfinished_max,
-            faults: setup.faults.into(),
-            swaps: setup.swaps.into(),
-            timeout: setup.timeout,
-            tell_ahead: setup.tell_ahead,
-            deadlines: VecDeque::new(),
-            audit: setup.audit.then(Audit::new),
-            log: setup.log.map(|sink| Log::new(sink, &setup.log_settings)),
-            observer: setup.observer,
-            progress: setup.progress,
-            warm_head_time: None,
-            now: Time::ZERO,
-            events: 0,
-            finished_now: 0,
-            waits: WaitStats::default(),
-        })
-    }
-
-    fn run(mut self) -> Result<Report, RunError> {
+impl Simulated<'_> {
+    fn run(
+        mut self,
+        mut core: Core<&mut dyn FnMut(&str)>,
+        warm: Time,
+        stop: Time,
+        mut progress: Option<Watch<'_>>,
+    ) -> Result<Report, RunError> {
+        let mut events = 0_u64;
+        // The account of the arm at the end of the warm-up.
+        let mut warm_head_time = None;
         loop {
-            let mut due = self.due();
-            let Some(next) = self.next(due).filter(|next| *next <= self.stop) else {
+            let mut due = core.due(&self);
+            let now = core.now();
+            let Some(next) = due.at().filter(|next| *next <= stop) else {
                 break;
             };
             if next > Time::LATEST {
-                return Err(RunError::TooLate { at: self.now });
+                return Err(RunError::TooLate { at: now });
             }
             // A source may name a time that has passed: it then asks at once.
-            if next > self.now {
-                self.now = next;
-                self.finished_now = 0;
+            let now = next.max(now);
+            if warm_head_time.is_none() && now >= warm {
+                warm_head_time = Some(self.drive.head_time(warm));
+                due = core.due(&self);
             }
-            if self.warm_head_time.is_none() && self.now >= self.warm {
-                self.warm_head_time = Some(self.drive.head_time(self.warm));
-                due = self.due();
+            events += 1;
+            if events.is_multiple_of(PROGRESS_EVENTS)
+                && let Some(progress) = &mut progress
+                && progress(now, core.engine().stats().finished).is_break()
+            {
+                return Err(RunError::BrokenOff { at: now });
             }
-            self.step(due)?;
+            core.step(&mut self, &due, now)?;
         }
-        let stats = *self.engine.stats();
-        let mut waits = self.waits;
-        waits += self.engine.scheduler().waits();
-        let unfinished = stats.arrived - stats.finished;
-        let over = self.engine.is_idle() && self.source.done();
-        if !over && self.stop == Time::NEVER {
+        let engine = core.engine();
+        let stats = *engine.stats();
+        let mut waits = core.waits_before();
+        waits += engine.scheduler().waits();
+        let over = engine.is_idle() && self.source.done();
+        if !over && stop == Time::NEVER {
             return Err(RunError::Stuck {
-                at: self.now,
-                unfinished,
+                at: core.now(),
+                unfinished: self.unfinished,
             });
-        }
-        if let Some(log) = &mut self.log {
-            log::write_end(&mut log.text);
-            log.flush();
         }
         // A limit cuts off what is not over before.
         let (end, until) = match over {
-            true => (self.now, self.measured.until),
-            false => (self.stop, self.stop),
+            true => (core.now(), self.measured.until),
+            false => (stop, stop),
         };
-        let until = until.max(self.warm.min(end));
+        let until = until.max(warm.min(end));
         // The last request may finish within the warm-up, or nothing happen after it.
-        let before = self
-            .warm_head_time
-            .unwrap_or_else(|| self.drive.head_time(self.warm.min(end)));
+        let before = warm_head_time.unwrap_or_else(|| self.drive.head_time(warm.min(end)));
         let head_time = self.drive.head_time(end).since(&before);
-        self.measured
-            .close(until, self.engine.unfinished().map(|(_, request)| request));
+        let unfinished = engine.unfinished().map(|(_, request)| request);
+        self.measured.close(until, unfinished);
+        if let Some(log) = core.take_log() {
+            log.finish();
+        }
         Ok(Report {
             head_time,
             engine: stats,
@@ -362,174 +346,7 @@ impl<'a> World<'a> {
         })
     }
 
-    fn due(&self) -> Due {
-        Due {
-            drive: self.drive.next_event(),
-            source: self.source.next_arrival(),
-        }
-    }
-
-    /// When the next thing happens, if anything does.
-    fn next(&self, due: Due) -> Option<Time> {
-        let mut next = due.drive.unwrap_or(Time::NEVER);
-        for at in [
-            self.engine.next_wakeup(),
-            self.faults.front().map(|(at, _)| *at),
-            self.swaps.front().map(|swap| swap.at),
-            self.deadlines.front().map(|(at, _)| *at),
-        ] {
-            next = next.min(at.unwrap_or(Time::NEVER));
-        }
-        match due.source {
-            // Whoever thinks for so long that it leaves 64 bits has not ended.
-            Some(at) => Some(next.min(at)),
-            None => Some(next).filter(|next| *next < Time::NEVER),
-        }
-    }
-
-    fn step(&mut self, due: Due) -> Result<(), RunError> {
-        let now = self.now;
-        self.events += 1;
-        if self.events.is_multiple_of(PROGRESS_EVENTS)
-            && let Some(progress) = &mut self.progress
-            && progress(now, self.engine.stats().finished).is_break()
-        {
-            return Err(RunError::BrokenOff { at: now });
-        }
-        if self.faults.front().is_some_and(|(at, _)| *at <= now) {
-            if let Some((_, fault)) = self.faults.pop_front() {
-                self.drive.inject(now, fault);
-            }
-            return Ok(());
-        }
-        if self.swaps.front().is_some_and(|swap| swap.at <= now) {
-            if let Some(swap) = self.swaps.pop_front() {
-                if let Some(log) = &mut self.log {
-                    log::write_swap(&mut log.text, now, &swap.text);
-                }
-                self.waits += self.engine.replace_scheduler(now, swap.scheduler).waits();
-            }
-            return self.commands();
-        }
-        let event = if due.drive.is_some_and(|at| at <= now) {
-            match self.drive.poll(now) {
-                Some(done) => {
-                    let outcome = match done.result {
-                        Ok(()) => Outcome::Done,
-                        Err(_) => Outcome::MediumError,
-                    };
-                    Event::Completed {
-                        tag: Tag(done.tag),
-                        outcome,
-                    }
-                }
-                None => return Ok(()),
-            }
-        } else if let Some((at, tag)) = self.deadlines.front().copied()
-            && at <= now
-        {
-            self.deadlines.pop_front();
-            if !self.drive.abort(now, tag.0) {
-                // Just begun: it will complete.
-                return Ok(());
-            }
-            Event::Completed {
-                tag,
-                outcome: Outcome::TimedOut,
-            }
-        } else if due.source.is_some_and(|at| at <= now) {
-            match self.source.poll(now) {
-                Some(new) => Event::Arrived(self.arrival(&new)?),
-                None if self.source.unplug() => Event::Unplugged,
-                None => return Ok(()),
-            }
-        } else {
-            Event::Woke
-        };
-        if let Event::Completed { tag, .. } = event {
-            self.deadlines.retain(|(_, other)| *other != tag);
-        }
-        self.handle(event)?;
-        self.commands()
-    }
-
-    fn handle(&mut self, event: Event) -> Result<(), RunError> {
-        let now = self.now;
-        if let Some(log) = &mut self.log {
-            log::write_event(&mut log.text, now, &event);
-        }
-        if let Some(audit) = &mut self.audit {
-            audit
-                .event(&event)
-                .map_err(|violation| RunError::Violation { at: now, violation })?;
-        }
-        self.engine.handle(now, event);
-        Ok(())
-    }
-
-    /// Passes on what has become certain, to a scheduler that is told of it.
-    #[inline]
-    fn foretell(&mut self) -> Result<(), RunError> {
-        match self.tell_ahead {
-            true => self.foretell_all(),
-            false => Ok(()),
-        }
-    }
-
-    fn foretell_all(&mut self) -> Result<(), RunError> {
-        while let Some(request) = self.source.foretell() {
-            // No run goes so far, and no log could be read that had it.
-            if request.at <= Time::LATEST {
-                self.handle(Event::Foretold(request))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn commands(&mut self) -> Result<(), RunError> {
-        let now = self.now;
-        self.foretell()?;
-        while let Some(command) = self.engine.poll(now) {
-            if let Some(log) = &mut self.log {
-                log::write_decision(&mut log.text, now, &(&command).into());
-            }
-            if let Some(observer) = &mut self.observer {
-                observer(now, &command);
-            }
-            if let Some(audit) = &mut self.audit {
-                audit
-                    .command(&self.engine, &command)
-                    .map_err(|violation| RunError::Violation { at: now, violation })?;
-            }
-            match command {
-                Command::Issue(request) => {
-                    self.drive.submit(now, drive_command(&request));
-                    if let Some(timeout) = self.timeout {
-                        let deadline = now.saturating_add(timeout);
-                        self.deadlines.push_back((deadline, request.tag));
-                    }
-                }
-                Command::Finish(done) => {
-                    let moves = matches!(done.request.op, Op::Read | Op::Write);
-                    self.finished_now += u64::from(moves);
-                    if self.finished_now > FINISHED_AT_ONCE_MAX {
-                        let finished = self.finished_now;
-                        return Err(RunError::Standstill { at: now, finished });
-                    }
-                    self.measured.finished(now, &done);
-                    self.source.completed(now, done.id);
-                    self.foretell()?;
-                }
-            }
-        }
-        self.drive.note_pending(now, self.engine.backlog());
-        if let Some(log) = &mut self.log {
-            log.flush_if_full();
-        }
-        Ok(())
-    }
-
-    fn arrival(&self, new: &NewRequest) -> Result<Arrival, RunError> {
+    fn arrival(&mut self, now: Time, new: &NewRequest) -> Result<Arrival, RunError> {
         let NewRequest {
             cookie,
             op,
@@ -555,12 +372,13 @@ impl<'a> World<'a> {
         if moves && extent.len > Sectors::REQUEST_MAX {
             return Err(RunError::TooLong { cookie, extent });
         }
-        let stats = self.engine.stats();
-        let unfinished = stats.arrived - stats.finished;
-        if unfinished >= self.unfinished_max {
-            let at = self.now;
-            return Err(RunError::Overload { at, unfinished });
+        if self.unfinished >= self.unfinished_max {
+            return Err(RunError::Overload {
+                at: now,
+                unfinished: self.unfinished,
+            });
         }
+        self.unfinished += 1;
         Ok(Arrival {
             id: cookie,
             op,
@@ -572,42 +390,132 @@ impl<'a> World<'a> {
     }
 }
 
-fn drive_command(request: &Request) -> drive::Command {
-    drive::Command {
-        tag: request.tag.0,
-        op: request.op,
-        extent: request.extent,
-        fua: request.flags.has(Flags::FUA),
+impl World for Simulated<'_> {
+    type Error = RunError;
+
+    #[inline]
+    fn next_order(&self) -> Option<Time> {
+        let fault = self.faults.front().map(|(at, _)| *at);
+        let swap = self.swaps.front().map(|swap| swap.at);
+        fault.into_iter().chain(swap).min()
+    }
+
+    fn order(&mut self, now: Time) -> Option<Order> {
+        if self.faults.front().is_some_and(|(at, _)| *at <= now) {
+            let (_, fault) = self.faults.pop_front()?;
+            self.drive.inject(now, fault);
+            return None;
+        }
+        let swap = self.swaps.pop_front()?;
+        Some(Order::Swap {
+            member: Member::default(),
+            text: swap.text,
+            scheduler: swap.scheduler,
+        })
+    }
+
+    #[inline]
+    fn next_device(&self) -> Option<Time> {
+        self.drive.next_event()
+    }
+
+    #[inline]
+    fn completed(&mut self, now: Time) -> Option<Done> {
+        let done = self.drive.poll(now)?;
+        Some(Done {
+            member: Member::default(),
+            tag: Tag(done.tag),
+            at: now,
+            outcome: match done.result {
+                Ok(()) => Outcome::Done,
+                Err(_) => Outcome::MediumError,
+            },
+        })
+    }
+
+    #[inline]
+    fn next_arrival(&self) -> Option<Time> {
+        self.source.next_arrival()
+    }
+
+    #[inline]
+    fn arrived(&mut self, now: Time) -> Result<Option<Asked>, RunError> {
+        Ok(match self.source.poll(now) {
+            Some(new) => Some(Asked::Request(self.arrival(now, &new)?)),
+            None => self.source.unplug().then_some(Asked::Unplugged),
+        })
+    }
+
+    #[inline]
+    fn foretell(&mut self) -> Option<Foretold> {
+        if !self.tell_ahead {
+            return None;
+        }
+        // No run goes further, and no log could be read that had more.
+        std::iter::from_fn(|| self.source.foretell()).find(|request| request.at <= Time::LATEST)
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, _member: Member, request: &Request, _engine: &Engine) -> bool {
+        let command = drive::Command {
+            tag: request.tag.0,
+            op: request.op,
+            extent: request.extent,
+            fua: request.flags.has(Flags::FUA),
+        };
+        self.drive.submit(now, command);
+        true
+    }
+
+    fn give_up(
+        &mut self,
+        now: Time,
+        _member: Member,
+        tag: Tag,
+        _promises: u32,
+        _engine: &Engine,
+    ) -> GaveUp {
+        match self.drive.abort(now, tag.0) {
+            true => GaveUp::Yes,
+            false => GaveUp::Completes,
+        }
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Time, done: &Finished) -> Result<(), RunError> {
+        self.unfinished -= 1;
+        let (at, finished) = &mut self.finished_now;
+        if *at < now {
+            (*at, *finished) = (now, 0);
+        }
+        *finished += u64::from(matches!(done.request.op, Op::Read | Op::Write));
+        if *finished > FINISHED_AT_ONCE_MAX {
+            return Err(RunError::Standstill {
+                at: now,
+                finished: *finished,
+            });
+        }
+        self.measured.finished(now, done);
+        self.source.completed(now, done.id);
+        Ok(())
+    }
+
+    #[inline]
+    fn backlog(&mut self, now: Time, _member: Member, backlog: Backlog) {
+        self.drive.note_pending(now, backlog);
+    }
+
+    #[inline]
+    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer(now, member, seen);
+        }
     }
 }
 
-/// The log on its way out.
-struct Log<'a> {
-    text: String,
-    sink: &'a mut dyn FnMut(&str),
-}
-
-impl<'a> Log<'a> {
-    /// Handed on in pieces of about this size.
-    const PIECE: usize = 1 << 16;
-
-    fn new(sink: &'a mut dyn FnMut(&str), settings: &[(String, String)]) -> Log<'a> {
-        let mut text = String::with_capacity(Log::PIECE + 4096);
-        log::write_header(&mut text);
-        for (key, value) in settings {
-            log::write_setting(&mut text, key, value);
-        }
-        Log { text, sink }
-    }
-
-    fn flush_if_full(&mut self) {
-        if self.text.len() >= Log::PIECE {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        (self.sink)(&self.text);
-        self.text.clear();
+impl From<Broken> for RunError {
+    fn from(broken: Broken) -> RunError {
+        let Broken { at, violation } = broken;
+        RunError::Violation { at, violation }
     }
 }

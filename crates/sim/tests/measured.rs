@@ -4,7 +4,7 @@ use headtime_disk::Part;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
 use headtime_engine::log::{self, Decision, Record};
-use headtime_engine::{Command, Config, Plug};
+use headtime_engine::{Config, Member, Plug, Seen};
 use headtime_sched::{Flags, Scheduler, Spec, WaitStats};
 use headtime_sim::{Report, RunError, Setup, Swap, run};
 use headtime_units::{Bytes, Nanos, Time};
@@ -173,9 +173,9 @@ fn a_run_that_is_watched_ends_when_the_watcher_says_so() {
     assert_eq!(error, RunError::BrokenOff { at: seen[2].0 });
 }
 
-/// The observer of a run and its log see the same commands, in the same order.
+/// The observer of a run and its log see the same, in the same order.
 #[test]
-fn an_observer_sees_each_command_that_the_log_has() {
+fn an_observer_sees_each_event_command_and_swap_that_the_log_has() {
     let process = ProcessSpec {
         read_share: 0.5,
         count: Some(200),
@@ -186,23 +186,36 @@ fn an_observer_sees_each_command_that_the_log_has() {
     let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
     let (mut text, mut seen) = (String::new(), Vec::new());
     let mut write = |piece: &str| text.push_str(piece);
-    let mut observe = |now: Time, command: &Command| seen.push((now, Decision::from(command)));
+    let mut observe = |now: Time, _: Member, what: Seen<'_>| {
+        seen.push(match what {
+            Seen::Event(event) => Record::Event(now, *event),
+            Seen::Command(command) => Record::Decision(now, command.into()),
+            Seen::Swapped(text) => Record::Swapped(now, text.to_owned()),
+        });
+    };
     let drive = Drive::new(&profile, 1);
     let mut setup = Setup::new(drive, Config::default(), build("deadline"), &mut source);
     setup.log = Some(&mut write);
     setup.observer = Some(&mut observe);
+    setup.swaps.push(Swap {
+        at: Time::ZERO + Nanos::from_secs(1),
+        text: "cfq".to_owned(),
+        scheduler: build("cfq"),
+    });
     run(setup).expect("runs");
-    let logged = log::read(&text).map(|record| record.expect("reads back").1);
-    let logged: Vec<(Time, Decision)> = logged
-        .filter_map(|record| match record {
-            Record::Decision(now, decision) => Some((now, decision)),
-            _ => None,
-        })
+    let logged: Vec<Record> = log::read(&text)
+        .map(|record| record.expect("reads back").1)
+        .filter(|record| !matches!(record, Record::Setting { .. }))
         .collect();
     let finished = logged
         .iter()
-        .filter(|(_, decision)| matches!(decision, Decision::Finish { .. }));
+        .filter(|record| matches!(record, Record::Decision(_, Decision::Finish { .. })));
     assert_eq!(finished.count(), 600);
+    assert!(
+        logged
+            .iter()
+            .any(|record| matches!(record, Record::Swapped(..)))
+    );
     assert_eq!(seen, logged);
 }
 

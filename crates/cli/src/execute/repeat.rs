@@ -15,7 +15,7 @@ use headtime_bound::Machine;
 use headtime_disk::Drive;
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::log::LogSettings;
-use headtime_engine::{Command, Config};
+use headtime_engine::{Command, Config, Member, Seen};
 use headtime_host::ProgramOutcome;
 use headtime_sched::{Knowledge, Scheduler};
 use headtime_sim::{RunError, Setup};
@@ -107,8 +107,8 @@ pub fn make(
         }
     };
     let mut samples = Vec::new();
-    let mut sample = |now, command: &Command| {
-        if let Command::Finish(done) = command {
+    let mut sample = |now, _: Member, seen: Seen<'_>| {
+        if let Seen::Command(Command::Finish(done)) = seen {
             samples.push(Sample::of(now, done));
         }
     };

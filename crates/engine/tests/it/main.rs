@@ -1,5 +1,6 @@
 //! Tests of the engine from outside.
 
+mod core;
 mod crowded;
 mod merging;
 mod order;

@@ -1,0 +1,96 @@
+//! A log on its way out, in pieces.
+
+use super::{write_decision, write_end, write_event, write_header, write_setting, write_swap};
+use crate::{Command, Event};
+use headtime_units::Time;
+
+/// Where a log goes.
+pub trait Sink {
+    /// Takes a piece of the log, which is not empty, and leaves an empty string with room for the next one.
+    fn take(&mut self, piece: &mut String);
+}
+
+impl<F: FnMut(&str) + ?Sized> Sink for &mut F {
+    fn take(&mut self, piece: &mut String) {
+        self(piece);
+        piece.clear();
+    }
+}
+
+/// Writes the log of a run into pieces and hands them to a [`Sink`].
+#[derive(Debug)]
+pub struct Writer<S> {
+    text: String,
+    /// Bytes of the header that are still here.
+    header: usize,
+    sink: S,
+}
+
+impl<S: Sink> Writer<S> {
+    /// The size at which a piece is handed on.
+    pub const PIECE: usize = 1 << 16;
+
+    /// A log with these settings and no events.
+    pub fn new(settings: &[(String, String)], sink: S) -> Writer<S> {
+        let mut text = Self::piece();
+        write_header(&mut text);
+        for (key, value) in settings {
+            write_setting(&mut text, key, value);
+        }
+        Writer {
+            header: text.len(),
+            text,
+            sink,
+        }
+    }
+
+    /// An empty piece with room for all that is written before it is handed on.
+    pub fn piece() -> String {
+        String::with_capacity(Self::PIECE + 4096)
+    }
+
+    /// Writes an event.
+    #[inline]
+    pub fn event(&mut self, now: Time, event: &Event) {
+        write_event(&mut self.text, now, event);
+    }
+
+    /// Writes what the engine decided.
+    #[inline]
+    pub fn command(&mut self, now: Time, command: &Command) {
+        write_decision(&mut self.text, now, &command.into());
+    }
+
+    /// Writes that the scheduler was swapped for the one of this text.
+    pub fn swap(&mut self, now: Time, scheduler: &str) {
+        write_swap(&mut self.text, now, scheduler);
+    }
+
+    /// Whether anything but the header waits to be handed on.
+    pub fn has_news(&self) -> bool {
+        self.text.len() > self.header
+    }
+
+    /// Hands on what was written if it is a piece.
+    #[inline]
+    pub fn flush_if_full(&mut self) {
+        if self.text.len() >= Self::PIECE {
+            self.flush();
+        }
+    }
+
+    /// Hands on what was written.
+    pub fn flush(&mut self) {
+        self.header = 0;
+        if !self.text.is_empty() {
+            self.sink.take(&mut self.text);
+        }
+    }
+
+    /// Writes that the log is complete, and returns the sink, which has all of it.
+    pub fn finish(mut self) -> S {
+        write_end(&mut self.text);
+        self.flush();
+        self.sink
+    }
+}
