@@ -2,7 +2,7 @@
 //! error.
 
 use crate::parts::split;
-use headtime_cli::prepare::{changed, synthetic};
+use headtime_cli::prepare::synthetic;
 use headtime_cli::scenario::tree::{Place, Table};
 use headtime_cli::scenario::{Programs, Scenario, Workload};
 use headtime_disk::profile::by_name;
@@ -12,6 +12,7 @@ use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{DiskSize, HostBuilder};
 use headtime_sched::{Foretold, Knowledge, ServiceCurve};
 use headtime_sim::{RunError, Setup, run};
+use headtime_stack::changed;
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source, Synthetic};
 use std::sync::{Arc, LazyLock};

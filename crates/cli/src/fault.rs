@@ -2,6 +2,7 @@
 
 use crate::scenario::tree::{Place, TreeError};
 use headtime_linux::shown::one_line;
+use headtime_stack::StackError;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -110,6 +111,15 @@ impl Fault {
 /// A file's name on one line: a configuration may hold it, or a trace.
 pub(crate) fn name(path: &Path) -> String {
     one_line(&path.to_string_lossy())
+}
+
+impl From<StackError> for Fault {
+    fn from(error: StackError) -> Fault {
+        match error {
+            StackError::Input(text) => Fault::Input(text),
+            StackError::File(text) => Fault::File(text),
+        }
+    }
 }
 
 /// What is wrong on the command line is a usage fault, what is wrong in a file is not.

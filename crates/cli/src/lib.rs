@@ -11,11 +11,11 @@ pub mod columns;
 pub mod commands;
 #[cfg(test)]
 mod damage;
-pub mod drives;
 pub mod execute;
 pub mod fault;
 pub mod figure;
 pub mod files;
+mod hash;
 pub mod live;
 pub mod output;
 pub mod plot;

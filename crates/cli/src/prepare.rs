@@ -1,17 +1,15 @@
 //! From a scenario to what its runs need: drives with their changes, the trace on each of them.
 
 use crate::fault::Fault;
-use crate::scenario::{Firmware, Group, Replay, Scenario, Workload};
+use crate::hash::{Hash, hash_of};
+use crate::scenario::{Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
-use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
-use headtime_disk::{Layout, Model};
-use headtime_probe::Learned;
-use headtime_sched::ServiceCurve;
-use headtime_units::Nanos;
+use headtime_disk::Layout;
+use headtime_disk::profile::{Profile, Spec};
+use headtime_stack::{Firmware, Known, changed, curve_file, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,10 +37,8 @@ pub struct DriveSet {
     pub profile: Profile,
     /// Where its sectors are.
     pub layout: Arc<Layout>,
-    /// What position-aware schedulers believe; only if there are such.
-    pub belief: Option<Arc<Model>>,
-    /// What schedulers that need it believe of service times; only if there are such.
-    pub curve: Option<Arc<ServiceCurve>>,
+    /// What schedulers know of the drive.
+    pub known: Known,
     /// The trace on the drive, if the workload is one.
     pub script: Option<Arc<Script>>,
 }
@@ -54,50 +50,8 @@ impl DriveSet {
     ///
     /// If the profile does not allow that.
     pub fn with_firmware(&self, firmware: Firmware) -> Result<Profile, Fault> {
-        with_firmware(&self.profile, firmware)
+        Ok(with_firmware(&self.profile, firmware)?)
     }
-}
-
-/// A profile with the order of the firmware changed.
-///
-/// # Errors
-///
-/// If the profile does not allow that.
-pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, Fault> {
-    let policy = match (firmware, profile.queue.policy) {
-        (Firmware::Profile, _) => return Ok(profile.clone()),
-        (Firmware::Fifo, _) => FirmwarePolicy::Fifo,
-        (Firmware::Sptf, given @ FirmwarePolicy::Sptf { .. }) => given,
-        (Firmware::Sptf, FirmwarePolicy::Fifo) => FirmwarePolicy::Sptf {
-            margin: Nanos::ZERO,
-            age_cap: None,
-        },
-    };
-    profile
-        .with(|spec| spec.queue.policy = policy)
-        .map_err(Fault::input)
-}
-
-/// A curve from a file, and its text for a hash.
-fn curve_file(file: &str, profile: &Profile) -> Result<(ServiceCurve, String), Fault> {
-    let path = Path::new(file);
-    let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-    let learned = Learned::from_toml(file, &text).map_err(Fault::input)?;
-    let (of, here) = (learned.origin().sector_bytes, profile.geometry.sector_bytes);
-    if of != here {
-        let name = &profile.name;
-        return Err(Fault::Input(format!(
-            "{file}: distances are in sectors of {of} bytes; those of {name} have {here}"
-        )));
-    }
-    let (of, here) = (learned.origin().capacity, profile.geometry.capacity);
-    if of != here {
-        let (name, drive) = (&profile.name, &learned.origin().drive);
-        return Err(Fault::Input(format!(
-            "{file}: learned from {drive}, which has {of} sectors; {name} has {here}"
-        )));
-    }
-    Ok((learned.curve(), learned.to_toml()))
 }
 
 /// Reads what a scenario names. What `stock` has is not made again.
@@ -155,19 +109,21 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let (believed, believed_text) = believed
             .as_ref()
             .map_or((&profile, &text), |(believed, text)| (believed, text));
-        let belief = needs
-            .positioning
-            .then(|| stock.belief(believed, believed_text));
-        let curve = match &scenario.curve {
-            _ if !needs.curve => None,
-            Some(file) => {
-                let (curve, text) = curve_file(file, &profile)?;
-                hash.text(&text);
-                sources.push((file.clone(), hash_of(&text)));
-                Some(Arc::new(curve))
-            }
-            None => Some(stock.curve(believed, believed_text)),
-        };
+        let mut known = Known::learning(Some(believed.clone()));
+        if needs.positioning {
+            known = known.with_model(stock.belief(believed, believed_text));
+        }
+        if needs.curve {
+            known = known.with_curve(match &scenario.curve {
+                Some(file) => {
+                    let (curve, text) = curve_file(file, Some(&profile))?;
+                    hash.text(&text);
+                    sources.push((file.clone(), hash_of(&text)));
+                    Arc::new(curve)
+                }
+                None => stock.curve(believed, believed_text),
+            });
+        }
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
@@ -181,8 +137,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         set.push(DriveSet {
             profile,
             layout,
-            belief,
-            curve,
+            known,
             script,
         });
     }
@@ -202,78 +157,6 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         sources,
         scenario,
     })
-}
-
-/// The profile with other values for some of its keys, and without its noise if that is not wanted.
-///
-/// # Errors
-///
-/// If there is no such key, or what comes of it is no drive.
-pub fn changed(
-    profile: &Profile,
-    overrides: &toml::Table,
-    noise: bool,
-    name: &str,
-) -> Result<Profile, Fault> {
-    let mut profile = profile.clone();
-    if !overrides.is_empty() {
-        let text = profile.to_toml();
-        let mut table: toml::Table = text
-            .parse()
-            .map_err(|error| Fault::Input(format!("{name}: its own text is not TOML: {error}")))?;
-        merge(&mut table, overrides);
-        without_what_is_off(&mut table, overrides);
-        let file = format!("{name} with drive.override");
-        profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
-            // The line would be one of a text that nobody sees.
-            error.line = None;
-            Fault::input(error)
-        })?;
-    }
-    if !noise {
-        profile = profile
-            .with(|spec: &mut Spec| spec.noise = NoiseSpec::default())
-            .map_err(Fault::input)?;
-    }
-    Ok(profile)
-}
-
-/// Puts `over` into `table`, table by table.
-fn merge(table: &mut toml::Table, over: &toml::Table) {
-    for (key, value) in over {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
-            _ => {
-                table.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-/// Switching the buffer or reading ahead off takes with it what means nothing then, unless that is
-/// overridden too: whoever asks for it nevertheless is told that it does not fit.
-fn without_what_is_off(profile: &mut toml::Table, over: &toml::Table) {
-    let (Some(toml::Value::Table(cache)), Some(toml::Value::Table(over))) =
-        (profile.get_mut("cache"), over.get("cache"))
-    else {
-        return;
-    };
-    let off = toml::Value::from("off");
-    let mut clear = |key: &str, value: toml::Value| {
-        if !over.contains_key(key) {
-            cache.insert(key.to_owned(), value);
-        }
-    };
-    let disabled = over.get("enabled") == Some(&toml::Value::from(false));
-    if disabled {
-        clear("read_ahead", off.clone());
-        clear("write_back", off.clone());
-        clear("read_free_sectors", false.into());
-    }
-    if disabled || over.get("read_ahead") == Some(&off) {
-        clear("read_ahead_min", 0.into());
-        clear("read_ahead_max", 0.into());
-    }
 }
 
 /// Reads a trace as a scenario wants it.
@@ -468,61 +351,6 @@ fn portable(scenario: &Scenario) -> Scenario {
     portable
 }
 
-/// The hash of one text.
-pub fn hash_of(text: &str) -> String {
-    let mut hash = Hash::default();
-    hash.text(text);
-    hash.finish()
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): short, and the same everywhere.
-#[derive(Debug)]
-pub(crate) struct Hash(u64);
-
-impl Default for Hash {
-    fn default() -> Hash {
-        Hash(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hash {
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    /// A text and its end.
-    pub(crate) fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-        self.bytes(&[0]);
-    }
-
-    /// The requests of a trace.
-    pub(crate) fn trace(&mut self, trace: &Trace) {
-        for request in &trace.requests {
-            // One step for eight bytes: a trace may have millions of requests.
-            for word in [
-                request.arrival.map_or(u64::MAX, |time| time.as_nanos()),
-                request.completion.map_or(u64::MAX, |time| time.as_nanos()),
-                u64::from(request.device) << 32 | u64::from(request.process.unwrap_or(0)),
-                request.extent.start.get(),
-                request.extent.len.get() << 16
-                    | (request.op as u64) << 8
-                    | u64::from(request.flags.bits()),
-            ] {
-                self.0 = (self.0 ^ word)
-                    .wrapping_mul(0x0000_0100_0000_01b3)
-                    .rotate_left(23);
-            }
-        }
-    }
-
-    pub(crate) fn finish(self) -> String {
-        format!("{:016x}", self.0)
-    }
-}
-
 /// Made-up programs, at most so many requests of all together, with a seed.
 pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> SyntheticSpec {
     let mut processes = Vec::new();
@@ -537,43 +365,5 @@ pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> Syntheti
         seed,
         count: requests,
         processes,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drives;
-
-    #[test]
-    fn a_buffer_switched_off_takes_what_needs_it_along() {
-        let changed = |over: &str| {
-            let drive = drives::open("wd5000aaks").unwrap();
-            changed(&drive, &over.parse().unwrap(), true, "wd5000aaks")
-        };
-        let plain = changed("").unwrap().cache;
-        assert!(plain.enabled && plain.read_ahead_max > 0);
-        let off = changed("cache.enabled = false").unwrap().cache;
-        assert!(!off.enabled && !off.read_free_sectors);
-        assert_eq!((off.read_ahead_min, off.read_ahead_max), (0, 0));
-        let no_ahead = changed("cache.read_ahead = \"off\"").unwrap();
-        assert!(no_ahead.cache.enabled);
-        assert_eq!(no_ahead.cache.read_ahead_max, 0);
-        // What is asked for is not dropped silently.
-        let fault = changed("cache = { enabled = false, write_back = \"full\" }").unwrap_err();
-        assert!(
-            fault
-                .to_string()
-                .contains("cache.write_back: needs cache.enabled = true"),
-            "{fault}"
-        );
-    }
-
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        let mut hash = Hash::default();
-        hash.bytes(b"foobar");
-        // Test vector of the draft.
-        assert_eq!(hash.finish(), "85944171f73967e8");
     }
 }

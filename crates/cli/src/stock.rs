@@ -4,9 +4,8 @@
 //! Files are read once. Everything else is found by what it is made of, never by who asked for it, so
 //! that a result does not depend on what was there before.
 
-use crate::drives::{self, Findings};
 use crate::fault::Fault;
-use crate::prepare::Hash;
+use crate::hash::Hash;
 use crate::scenario::Replay;
 use headtime_bound::Bound;
 use headtime_disk::profile::Profile;
@@ -15,6 +14,8 @@ use headtime_host::DiskSize;
 use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
 use headtime_probe::curve_of;
 use headtime_sched::ServiceCurve;
+use headtime_stack::PROBE_SEED;
+use headtime_stack::drives::{self, Findings};
 use headtime_workload::{Script, Trace};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,22 +106,19 @@ impl Default for Stock {
 }
 
 impl Stock {
-    /// Fixes where a drive is probed: what is learned of it has nothing to do with what is run.
-    const SEED: u64 = 1;
-
     /// The profile that a text names, and what is to be said of it if it had to be imported.
     ///
     /// # Errors
     ///
     /// As [`drives::open`].
     pub fn profile(&self, name: &str) -> Result<(Profile, Findings), Fault> {
-        let open = || drives::open_with_findings(name);
+        let open = || Ok(drives::open_with_findings(name)?);
         self.profiles.get(name.to_owned(), open)
     }
 
     /// The curve that is learned of a drive; `text` is its profile as text.
     pub fn curve(&self, profile: &Profile, text: &str) -> Arc<ServiceCurve> {
-        let learn = || Arc::new(curve_of(profile, Stock::SEED));
+        let learn = || Arc::new(curve_of(profile, PROBE_SEED));
         self.curves.get(text.to_owned(), learn)
     }
 

@@ -1,8 +1,8 @@
 //! `headtime trace`
 
 use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
-use crate::scenario::Firmware;
 use clap::{Args, Subcommand, ValueEnum};
+use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::{ArrivalEvent, Fit, Format, Speed, TimeUnit};
 use std::path::PathBuf;

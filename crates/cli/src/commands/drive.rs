@@ -4,7 +4,6 @@ mod curve;
 
 use super::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
-use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, Column, table};
@@ -12,6 +11,7 @@ use crate::report::round;
 use headtime_disk::profile::{self, FirmwarePolicy, Profile};
 use headtime_disk::{Mechanics, validate as compare};
 use headtime_sched::Op;
+use headtime_stack::drives;
 use headtime_units::{Bytes, Nanos};
 use serde::Serialize;
 use std::fs;

@@ -16,11 +16,11 @@ mod sweep;
 mod trace;
 
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
-use crate::drives::{self, Findings};
 use crate::fault::Fault;
 use crate::output::Terminal;
 use headtime_disk::Profile;
 use headtime_linux::shown::one_line;
+use headtime_stack::drives::{self, Findings};
 use std::io::Write;
 
 /// Where a command writes to.

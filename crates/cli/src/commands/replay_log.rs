@@ -3,18 +3,16 @@
 use super::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
-use headtime_disk::Model;
-use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::log::{
     Decision, LogError, LogSettings, Reader, Record, Replay, ReplayError, Replayed, write_decision,
 };
 use headtime_engine::{Config, Engine};
-use headtime_sched::{Knowledge, Scheduler, ServiceCurve, Spec};
+use headtime_sched::{Scheduler, Spec};
+use headtime_stack::{Known, Unknown};
 use headtime_units::Time;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::sync::Arc;
 
 /// How many lines before a difference are shown.
 const BEFORE: usize = 5;
@@ -29,48 +27,18 @@ pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<
     replay(BufReader::with_capacity(1 << 17, file), &name, context)
 }
 
-/// What the schedulers of a log know.
-struct Known {
-    curve: Option<Arc<ServiceCurve>>,
-    /// The drive by which positions are predicted; what is wrong with it matters to a scheduler that
-    /// asks for it.
-    model: Option<Result<Arc<Model>, String>>,
-    /// As the engine was.
-    config: Config,
-}
-
-impl Known {
-    /// Builds a scheduler from its text.
-    fn build(&self, text: &str) -> Result<Box<dyn Scheduler>, String> {
-        let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
-        let positioning = match &self.model {
-            Some(Ok(model)) => Some(Arc::clone(model)),
-            Some(Err(problem)) if spec.needs().positioning => return Err(problem.clone()),
-            Some(Err(_)) | None => None,
+/// Builds a scheduler of a log from its text.
+fn build(text: &str, known: &Known, config: &Config) -> Result<Box<dyn Scheduler>, String> {
+    let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
+    let knowledge = known.knowledge(&spec, config).map_err(|unknown| {
+        let setting = match &unknown {
+            Unknown::Positions(_) => "positions, and the log has no `belief`",
+            Unknown::Curve(_) => "service times, and the log has no `curve`",
+            Unknown::Belief(problem) => return problem.clone(),
         };
-        let knowledge = Knowledge {
-            positioning,
-            curve: self.curve.clone(),
-            handed_out_max: Some(self.config.handed_out_max()),
-        };
-        if self.curve.is_none() && spec.needs().curve {
-            return Err(format!(
-                "{spec} asks for service times, and the log has no `curve`"
-            ));
-        }
-        if self.model.is_none() && spec.needs().positioning {
-            return Err(format!(
-                "{spec} asks for positions, and the log has no `belief`"
-            ));
-        }
-        spec.build(knowledge).map_err(|error| error.to_string())
-    }
-}
-
-fn believed(belief: &str) -> Result<Profile, String> {
-    let reference: Result<Reference, _> = belief.parse();
-    let profile = reference.and_then(|reference| reference.profile());
-    profile.map_err(|error| format!("the setting `belief`: {error}"))
+        format!("{spec} asks for {setting}")
+    })?;
+    spec.build(knowledge).map_err(|error| error.to_string())
 }
 
 /// Reads a log, repeats it, and says how that went.
@@ -83,16 +51,11 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     let settings = reader.settings().map_err(fault)?;
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
     let settings = LogSettings::from_settings(&settings).map_err(|error| bad(&error))?;
-    let model = |belief: &String| believed(belief).map(|profile| Arc::new(Model::new(&profile)));
-    let known = Known {
-        curve: settings.curve.clone().map(Arc::new),
-        model: settings.belief.as_ref().map(model),
-        config: settings.config,
-    };
-    let scheduler = known
-        .build(&settings.scheduler)
-        .map_err(|problem| bad(&problem))?;
-    let mut engine = Engine::new(settings.config, scheduler).map_err(|error| bad(&error))?;
+    let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
+    let config = settings.config;
+    let build = |text: &str| build(text, &known, &config);
+    let scheduler = build(&settings.scheduler).map_err(|problem| bad(&problem))?;
+    let mut engine = Engine::new(config, scheduler).map_err(|error| bad(&error))?;
     let mut replay = Replay::new(&mut engine);
     let mut before: VecDeque<String> = VecDeque::with_capacity(BEFORE + 1);
     let mut ended = false;
@@ -101,14 +64,14 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
             ended |= key == "end";
         }
         let mut unbuilt = None;
-        let build = |text: &str| match known.build(text) {
+        let swapped = |text: &str| match build(text) {
             Ok(scheduler) => Some(scheduler),
             Err(problem) => {
                 unbuilt = Some(problem);
                 None
             }
         };
-        match replay.record(line, record, build) {
+        match replay.record(line, record, swapped) {
             Ok(()) => {}
             Err(ReplayError::Differs {
                 line,

@@ -118,7 +118,7 @@ fn check(
             disk.name,
             one_line(&prepared.backend()),
             disk.scheduler,
-            prepared.depth,
+            prepared.engine.depth,
         );
         for export in &disk.exports {
             let class = crate::scenario::class_name(export.class);

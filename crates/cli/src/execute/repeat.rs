@@ -4,12 +4,11 @@ use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, disk, least, load};
 use super::seed::{self, mix};
 use crate::bound::{self, Known};
-use crate::drives;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
-use crate::scenario::{Cell, Firmware, Scenario, Workload};
+use crate::scenario::{Cell, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
@@ -17,8 +16,9 @@ use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::log::LogSettings;
 use headtime_engine::{Command, Config, Member, Seen};
 use headtime_host::ProgramOutcome;
-use headtime_sched::{Knowledge, Scheduler};
+use headtime_sched::Scheduler;
 use headtime_sim::{RunError, Setup};
+use headtime_stack::Firmware;
 use headtime_units::{Sectors, Time};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -189,13 +189,14 @@ fn log_settings(
 ) -> Result<Vec<(String, String)>, Fault> {
     let mut settings = LogSettings::new(config, &cell.scheduler.to_string());
     let set = &prepared.drives[cell.drive];
-    settings.curve = set.curve.as_deref().cloned();
-    if set.belief.is_some() {
-        let believed = match &prepared.scenario.belief {
-            Some(name) => drives::open(name)?,
-            None => set.profile.clone(),
-        };
-        settings.belief = Some(Reference::of(&believed).to_string());
+    // Of all schedulers of the scenario, so that the log does not depend on which is run.
+    let needs = prepared.scenario.needs();
+    if needs.curve {
+        settings.curve = set.known.curve().as_deref().cloned();
+    }
+    if needs.positioning {
+        let belief = set.known.belief().map(Reference::of);
+        settings.belief = belief.map(|belief| belief.to_string());
     }
     let others: [(&str, &dyn ToString); 6] = [
         ("version", &env!("CARGO_PKG_VERSION")),
@@ -244,10 +245,7 @@ fn engine(scenario: &Scenario, cell: &Cell, sector_bytes: u32) -> Config {
 }
 
 fn scheduler(set: &DriveSet, cell: &Cell, config: Config) -> Result<Box<dyn Scheduler>, Fault> {
-    let knowledge = Knowledge {
-        positioning: set.belief.clone(),
-        curve: set.curve.clone(),
-        handed_out_max: Some(config.handed_out_max()),
-    };
+    let known = set.known.knowledge(&cell.scheduler, &config);
+    let knowledge = known.map_err(Fault::input)?;
     cell.scheduler.build(knowledge).map_err(Fault::input)
 }

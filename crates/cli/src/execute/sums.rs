@@ -9,10 +9,11 @@ use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
     WaitCounts, oldest_ms, round,
 };
-use crate::scenario::{Cell, Firmware, Pace, Workload};
+use crate::scenario::{Cell, Pace, Workload};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Distribution, Got};
+use headtime_stack::Firmware;
 use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 

@@ -9,9 +9,9 @@ pub use access::{AccessConfig, GroupConfig};
 pub use disk::scheduler;
 
 use crate::fault::Fault;
-use crate::scenario::Firmware;
 use crate::scenario::tree::{Place, Section, Table, TreeError};
 use headtime_sched::{Class, Spec};
+use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos};
 use seen::Seen;
 use std::collections::BTreeMap;

@@ -1,21 +1,21 @@
 //! From a configuration to disks that run.
 
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
-use super::known::{Known, fault_at};
+use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
-use crate::drives;
 use crate::fault::Fault;
-use crate::prepare::{changed, with_firmware};
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::Config as EngineConfig;
 use headtime_engine::log::LogSettings;
+use headtime_engine::{Config as EngineConfig, EngineSpec};
 use headtime_linux::clock::Clock;
+use headtime_sched::Spec;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{self, Disk, Export, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
+use headtime_stack::{Known, changed, drives, with_firmware};
 use headtime_units::{Bytes, Sectors};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ pub struct Prepared {
     pub known: Arc<Known>,
     /// The drive that is emulated.
     pub profile: Option<Profile>,
-    /// Commands in the device at a time.
-    pub depth: u32,
+    /// What its engine may do.
+    pub engine: EngineSpec,
 }
 
 /// A disk that runs.
@@ -83,27 +83,33 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
         return Err(config.error("depth", problem));
     }
-    let known = Known::new(config, profile.as_ref(), depth)?;
+    let known = known(config, profile.as_ref())?;
+    let engine = EngineSpec {
+        depth,
+        merge: config.merge,
+        merge_max: config.merge_max,
+        hide_processes: config.hide_processes,
+        ..EngineSpec::default()
+    };
     // What is wrong shows before anything is opened.
-    let _ = known
-        .build(&config.scheduler)
+    let _ = build(&known, &config.scheduler, &on_usual_sectors(&engine))
         .map_err(|problem| config.error("scheduler", problem))?;
     Ok(Prepared {
         config: config.clone(),
         known: Arc::new(known),
         profile,
-        depth,
+        engine,
     })
 }
 
 /// The drive that is emulated.
 fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
     let name = &emulated.profile;
-    let profile = drives::open(name).map_err(|fault| fault_at(config, "emulate", fault))?;
+    let profile = drives::open(name).map_err(|fault| error_at(config, "emulate", fault))?;
     let profile = changed(&profile, &emulated.overrides, emulated.noise, name)
-        .map_err(|fault| fault_at(config, "override", fault))?;
+        .map_err(|fault| error_at(config, "override", fault))?;
     let profile = with_firmware(&profile, emulated.firmware)
-        .map_err(|fault| fault_at(config, "firmware", fault))?;
+        .map_err(|fault| error_at(config, "firmware", fault))?;
     let sector_bytes = profile.geometry.sector_bytes;
     let capacity = profile.geometry.capacity.bytes(sector_bytes);
     if let Some(Bytes(size)) = emulated.size {
@@ -181,7 +187,7 @@ impl Prepared {
                 options.force = *force || forced;
                 options.size = size.map(|size| size.0);
                 options.create = self.config.create;
-                options.depth = self.depth;
+                options.depth = self.engine.depth;
                 Some(options)
             }
             _ => None,
@@ -190,19 +196,13 @@ impl Prepared {
 
     fn options(&self, how: &How, log: Option<LogFile>) -> Result<Options, Fault> {
         let config = &self.config;
-        let build = self
-            .known
-            .build(&config.scheduler)
+        let engine = on_usual_sectors(&self.engine);
+        let build = build(&self.known, &config.scheduler, &engine)
             .map_err(|problem| config.error("scheduler", problem))?;
         let scheduler = (config.scheduler.to_string(), build);
         let mut options = Options::new(&config.name, how.clock, scheduler);
-        options.engine = EngineConfig {
-            depth: self.depth,
-            merge: config.merge,
-            hide_origins: config.hide_processes,
-            ..EngineConfig::default()
-        };
-        options.merge_bytes_max = Some(config.merge_max.0);
+        options.engine = engine;
+        options.merge_bytes_max = Some(self.engine.merge_max.0);
         options.timeout = config.timeout;
         // A device that knows where its arm is does not need it.
         options.estimate = self.known.belief().cloned();
@@ -243,7 +243,7 @@ impl Prepared {
         let started = match &self.config.backend {
             Backend::Null { size } => {
                 let sectors = Sectors::new(size.0 / NULL_SECTOR_BYTES);
-                let depth = self.depth;
+                let depth = self.engine.depth;
                 Disk::start(options, move || {
                     Ok::<_, StartError>(Box::new(Null::new(sectors, depth)) as Box<dyn Device>)
                 })
@@ -384,12 +384,29 @@ pub fn stop(running: &[Running]) -> Result<(), Fault> {
     }
 }
 
-/// What builds a disk's schedulers from their texts while it runs.
-pub fn parser(known: &Arc<Known>) -> Arc<headtime_serve::http::ParseScheduler> {
-    let known = Arc::clone(known);
-    Arc::new(move |text: &str| {
-        let spec = super::config::scheduler(text)?;
-        let build: disk::BuildScheduler = known.build(&spec)?;
-        Ok((spec.to_string(), build))
-    })
+/// What an engine may do, above a device that is not open yet. Its thread brings the size of a
+/// merged request to the device's sectors.
+fn on_usual_sectors(engine: &EngineSpec) -> EngineConfig {
+    engine.config(NULL_SECTOR_BYTES as u32)
+}
+
+impl Prepared {
+    /// How another scheduler of the disk is made.
+    ///
+    /// # Errors
+    ///
+    /// If it needs to know the drive and does not.
+    pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
+        build(&self.known, scheduler, &on_usual_sectors(&self.engine))
+    }
+
+    /// What builds its schedulers from their texts while it runs.
+    pub fn parser(&self) -> Arc<headtime_serve::http::ParseScheduler> {
+        let (known, engine) = (Arc::clone(&self.known), on_usual_sectors(&self.engine));
+        Arc::new(move |text: &str| {
+            let spec = super::config::scheduler(text)?;
+            let build: disk::BuildScheduler = build(&known, &spec, &engine)?;
+            Ok((spec.to_string(), build))
+        })
+    }
 }

@@ -284,7 +284,7 @@ fn watched(running: &Running) -> Watched {
         backend: running.prepared.backend(),
         exports: exports.collect(),
         faults: running.prepared.config.faults,
-        parse_scheduler: disks::parser(&running.prepared.known),
+        parse_scheduler: running.prepared.parser(),
     }
 }
 
@@ -453,7 +453,6 @@ fn changes(
             true => {
                 let build = running
                     .prepared
-                    .known
                     .build(&new.scheduler)
                     .map_err(|problem| new.error("scheduler", problem))?;
                 Some((new.scheduler.to_string(), build))

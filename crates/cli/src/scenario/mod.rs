@@ -11,10 +11,10 @@ mod runs;
 mod section;
 pub mod tree;
 
-use headtime_disk::profile::{FirmwarePolicy, Profile};
 use headtime_engine::Plug;
 use headtime_sched::{Needs, Spec};
-use headtime_units::{Bytes, Nanos, nearest};
+use headtime_stack::Firmware;
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
 use tree::{Node, Place, Table, TreeError};
 
@@ -128,51 +128,6 @@ pub enum Pace {
     Closed(u32),
     /// Each process after its think time.
     ClosedPerProcess,
-}
-
-/// In what order the drive serves the commands it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Firmware {
-    /// As its profile says.
-    Profile,
-    /// First come, first served.
-    Fifo,
-    /// Shortest positioning time first; margin and cap on age as the profile says, if it does.
-    Sptf,
-}
-
-impl Firmware {
-    /// All, as text.
-    pub const NAMES: [&'static str; 3] = ["profile", "fifo", "sptf"];
-
-    /// As text.
-    pub const fn name(self) -> &'static str {
-        Firmware::NAMES[self as usize]
-    }
-
-    /// The order that a profile says.
-    pub fn of(profile: &Profile) -> Firmware {
-        match profile.queue.policy {
-            FirmwarePolicy::Fifo => Firmware::Fifo,
-            FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
-        }
-    }
-}
-
-impl std::str::FromStr for Firmware {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Firmware, String> {
-        [Firmware::Profile, Firmware::Fifo, Firmware::Sptf]
-            .into_iter()
-            .find(|firmware| firmware.name() == text)
-            .ok_or_else(|| {
-                let guess = nearest(text, Firmware::NAMES)
-                    .map(|guess| format!("; did you mean `{guess}`?"))
-                    .unwrap_or_default();
-                format!("no firmware order is called `{text}`{guess} (profile, fifo, sptf)")
-            })
-    }
 }
 
 /// The most processes of a scenario.

@@ -5,12 +5,13 @@ use super::programs;
 use super::runs;
 use super::tree::{Node, Place, Section, Table, TreeError, Value};
 use super::{
-    Firmware, Group, MERGE_MAX, OUTSTANDING_MAX, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX,
-    Reading, Replay, Scenario, Workload,
+    Group, MERGE_MAX, OUTSTANDING_MAX, PROCESSES_MAX, Pace, REPEATS_MAX, RUNS_MAX, Reading, Replay,
+    Scenario, Workload,
 };
 use headtime_disk::profile::shipped;
 use headtime_engine::Plug;
 use headtime_sched::{Class, Flags, Spec};
+use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{
     ArrivalEvent, DistributionError, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution,

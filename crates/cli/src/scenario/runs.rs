@@ -1,7 +1,8 @@
 //! The matrix: one run for each combination of what is compared.
 
-use super::{Firmware, Scenario};
+use super::Scenario;
 use headtime_sched::Spec;
+use headtime_stack::Firmware;
 
 /// One combination of what is compared.
 #[derive(Clone, Debug, PartialEq)]

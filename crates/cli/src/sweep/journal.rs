@@ -9,7 +9,7 @@ use super::results::{Measured, Outcome};
 use crate::clock::Clock;
 use crate::columns::{Field, of_sweep};
 use crate::fault::Fault;
-use crate::prepare::hash_of;
+use crate::hash::hash_of;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -524,7 +524,7 @@ fn what_comes_with_the_program_is_whole() {
                 .iter()
                 .flat_map(|variant| &variant.scenario.drives);
             for drive in drives {
-                headtime_cli::drives::open(drive).unwrap();
+                headtime_stack::drives::open(drive).unwrap();
             }
             let known = baseline.of(shipped.id, scale);
             for point in &figure.points {
@@ -551,10 +551,11 @@ fn what_comes_with_the_program_is_whole() {
 /// purpose.
 #[test]
 fn no_figure_is_tuned() {
-    use headtime_cli::scenario::{Firmware, Workload};
+    use headtime_cli::scenario::Workload;
     use headtime_engine::Plug;
     use headtime_host::HostSpec;
     use headtime_host::workload::BenchmarkSpec;
+    use headtime_stack::Firmware;
 
     let mut seen = 0;
     for shipped in SHIPPED {

@@ -354,7 +354,7 @@ fn a_curve_comes_from_a_file_or_is_learned() {
         json(&args)
     };
     let learned = run(&[]);
-    let profile = headtime_cli::drives::open("wd5000aaks").unwrap();
+    let profile = headtime_stack::drives::open("wd5000aaks").unwrap();
     let mut probe = headtime_probe::Modelled::new(&profile, 1);
     let options = headtime_probe::CurveOptions {
         seed: 1,

@@ -2,9 +2,10 @@
 
 use super::seen::{Seen, in_use_once, once};
 use super::{Backend, DiskConfig, Emulated, ExportConfig, Places};
+use crate::scenario::MERGE_MAX;
 use crate::scenario::tree::{Section, Table, TreeError};
-use crate::scenario::{Firmware, MERGE_MAX};
 use headtime_sched::{Class, Spec};
+use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos, ParseUnitError};
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Drives by name or by file.
 
-use crate::fault::Fault;
+use crate::StackError;
 use headtime_disk::profile::{self, Profile};
 use headtime_disksim::ImportError;
 use headtime_units::nearest;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// # Errors
 ///
 /// If there is no such drive or file, and if the file does not hold a profile.
-pub fn open(text: &str) -> Result<Profile, Fault> {
+pub fn open(text: &str) -> Result<Profile, StackError> {
     open_with_findings(text).map(|(profile, _)| profile)
 }
 
@@ -31,7 +31,7 @@ pub struct Findings {
 /// # Errors
 ///
 /// As [`open`].
-pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), Fault> {
+pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), StackError> {
     let found_none = |profile| (profile, Findings::default());
     if let Some(profile) = profile::by_name(text) {
         return Ok(found_none(profile));
@@ -39,17 +39,18 @@ pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), Fault> {
     let path = Path::new(text);
     let is_file = text.contains(['/', '\\']) || path.extension().is_some() || path.exists();
     if !is_file {
-        return Err(Fault::Input(unknown(text)));
+        return Err(StackError::Input(unknown(text)));
     }
     if is_disksim(path) {
         return import(path);
     }
-    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
-    let content = String::from_utf8(content)
-        .map_err(|_| Fault::Input(format!("{text}: is not text in UTF-8; a profile is TOML")))?;
+    let content = fs::read(path).map_err(|error| StackError::reading(path, &error))?;
+    let content = String::from_utf8(content).map_err(|_| {
+        StackError::Input(format!("{text}: is not text in UTF-8; a profile is TOML"))
+    })?;
     Profile::from_toml(text, &content)
         .map(found_none)
-        .map_err(Fault::input)
+        .map_err(StackError::input)
 }
 
 fn unknown(text: &str) -> String {
@@ -77,10 +78,10 @@ fn is_disksim(path: &Path) -> bool {
 /// # Errors
 ///
 /// If a file cannot be read, or says what cannot be imported.
-pub fn import(path: &Path) -> Result<(Profile, Findings), Fault> {
+pub fn import(path: &Path) -> Result<(Profile, Findings), StackError> {
     let import = headtime_disksim::import(path).map_err(|error| match error {
-        ImportError::Read { .. } => Fault::File(error.to_string()),
-        _ => Fault::input(error),
+        ImportError::Read { .. } => StackError::File(error.to_string()),
+        _ => StackError::input(error),
     })?;
     let findings = Findings {
         warnings: import.warnings,
@@ -96,9 +97,9 @@ mod tests {
     #[test]
     fn names_come_before_files() {
         assert_eq!(open("atlas10k").unwrap().name, "atlas10k");
-        let fault = open("atlas10").unwrap_err();
-        assert_eq!(fault.exit_code(), 3);
-        let text = fault.to_string();
+        let error = open("atlas10").unwrap_err();
+        assert!(matches!(error, StackError::Input(_)));
+        let text = error.to_string();
         assert!(
             text.starts_with("no drive is called `atlas10`; did you mean `atlas10k`? There are "),
             "{text}"
@@ -108,7 +109,8 @@ mod tests {
             text.starts_with("no drive is called `foo`. There are "),
             "{text}"
         );
-        assert_eq!(open("missing.toml").unwrap_err().exit_code(), 4);
-        assert_eq!(open("missing.parv").unwrap_err().exit_code(), 4);
+        for missing in ["missing.toml", "missing.parv"] {
+            assert!(matches!(open(missing), Err(StackError::File(_))));
+        }
     }
 }

@@ -1,0 +1,18 @@
+//! The stack below whoever asks for sectors: engine, scheduler, drive, and what the scheduler
+//! believes of the drive.
+//!
+//! Each part is described by a struct whose fields are the keys that people write
+//! ([`Simulated`], [`Believed`], and the engine's [`EngineSpec`](headtime_engine::EngineSpec)), and is
+//! built from that description here. `sim run`, `sweep`, `serve` and `sim replay-log` differ only in
+//! where the description comes from: a scenario, a server's configuration, a log.
+//!
+//! The crate reads the files that a description names. It writes none.
+
+mod believed;
+pub mod drives;
+mod error;
+mod simulated;
+
+pub use believed::{Believed, Known, PROBE_SEED, Unknown, curve_file};
+pub use error::StackError;
+pub use simulated::{Firmware, Simulated, changed, with_firmware};

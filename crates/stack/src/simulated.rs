@@ -1,0 +1,198 @@
+//! A simulated drive: a profile, and what a description changes of it.
+
+use crate::StackError;
+use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
+use headtime_units::{Nanos, nearest};
+use serde::{Deserialize, Serialize};
+
+/// What is changed of the profile of a simulated drive. A real device has none of these keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Simulated {
+    /// In what order the drive serves the commands it holds.
+    pub firmware: Firmware,
+    /// Whether the noise of the profile is on.
+    pub noise: bool,
+    /// Keys of the profile that are replaced.
+    #[serde(rename = "override", skip_serializing_if = "toml::Table::is_empty")]
+    pub overrides: toml::Table,
+}
+
+impl Default for Simulated {
+    /// The drive as its profile says.
+    fn default() -> Simulated {
+        Simulated {
+            firmware: Firmware::Profile,
+            noise: true,
+            overrides: toml::Table::new(),
+        }
+    }
+}
+
+/// In what order the drive serves the commands it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Firmware {
+    /// As its profile says.
+    Profile,
+    /// First come, first served.
+    Fifo,
+    /// Shortest positioning time first; margin and cap on age as the profile says, if it does.
+    Sptf,
+}
+
+impl Firmware {
+    /// All, as text.
+    pub const NAMES: [&'static str; 3] = ["profile", "fifo", "sptf"];
+
+    /// As text.
+    pub const fn name(self) -> &'static str {
+        Firmware::NAMES[self as usize]
+    }
+
+    /// The order that a profile says.
+    pub fn of(profile: &Profile) -> Firmware {
+        match profile.queue.policy {
+            FirmwarePolicy::Fifo => Firmware::Fifo,
+            FirmwarePolicy::Sptf { .. } => Firmware::Sptf,
+        }
+    }
+}
+
+impl std::str::FromStr for Firmware {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Firmware, String> {
+        [Firmware::Profile, Firmware::Fifo, Firmware::Sptf]
+            .into_iter()
+            .find(|firmware| firmware.name() == text)
+            .ok_or_else(|| {
+                let guess = nearest(text, Firmware::NAMES)
+                    .map(|guess| format!("; did you mean `{guess}`?"))
+                    .unwrap_or_default();
+                format!("no firmware order is called `{text}`{guess} (profile, fifo, sptf)")
+            })
+    }
+}
+
+/// A profile with the order of the firmware changed.
+///
+/// # Errors
+///
+/// If the profile does not allow that.
+pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, StackError> {
+    let policy = match (firmware, profile.queue.policy) {
+        (Firmware::Profile, _) => return Ok(profile.clone()),
+        (Firmware::Fifo, _) => FirmwarePolicy::Fifo,
+        (Firmware::Sptf, given @ FirmwarePolicy::Sptf { .. }) => given,
+        (Firmware::Sptf, FirmwarePolicy::Fifo) => FirmwarePolicy::Sptf {
+            margin: Nanos::ZERO,
+            age_cap: None,
+        },
+    };
+    profile
+        .with(|spec| spec.queue.policy = policy)
+        .map_err(StackError::input)
+}
+
+/// The profile with other values for some of its keys, and without its noise if that is not wanted.
+///
+/// # Errors
+///
+/// If there is no such key, or what comes of it is no drive.
+pub fn changed(
+    profile: &Profile,
+    overrides: &toml::Table,
+    noise: bool,
+    name: &str,
+) -> Result<Profile, StackError> {
+    let mut profile = profile.clone();
+    if !overrides.is_empty() {
+        let text = profile.to_toml();
+        let mut table: toml::Table = text.parse().map_err(|error| {
+            StackError::Input(format!("{name}: its own text is not TOML: {error}"))
+        })?;
+        merge(&mut table, overrides);
+        without_what_is_off(&mut table, overrides);
+        let file = format!("{name} with drive.override");
+        profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
+            // The line would be one of a text that nobody sees.
+            error.line = None;
+            StackError::input(error)
+        })?;
+    }
+    if !noise {
+        profile = profile
+            .with(|spec: &mut Spec| spec.noise = NoiseSpec::default())
+            .map_err(StackError::input)?;
+    }
+    Ok(profile)
+}
+
+/// Puts `over` into `table`, table by table.
+fn merge(table: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Switching the buffer or reading ahead off takes with it what means nothing then, unless that is
+/// overridden too: whoever asks for it nevertheless is told that it does not fit.
+fn without_what_is_off(profile: &mut toml::Table, over: &toml::Table) {
+    let (Some(toml::Value::Table(cache)), Some(toml::Value::Table(over))) =
+        (profile.get_mut("cache"), over.get("cache"))
+    else {
+        return;
+    };
+    let off = toml::Value::from("off");
+    let mut clear = |key: &str, value: toml::Value| {
+        if !over.contains_key(key) {
+            cache.insert(key.to_owned(), value);
+        }
+    };
+    let disabled = over.get("enabled") == Some(&toml::Value::from(false));
+    if disabled {
+        clear("read_ahead", off.clone());
+        clear("write_back", off.clone());
+        clear("read_free_sectors", false.into());
+    }
+    if disabled || over.get("read_ahead") == Some(&off) {
+        clear("read_ahead_min", 0.into());
+        clear("read_ahead_max", 0.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drives;
+
+    #[test]
+    fn a_buffer_switched_off_takes_what_needs_it_along() {
+        let changed = |over: &str| {
+            let drive = drives::open("wd5000aaks").unwrap();
+            changed(&drive, &over.parse().unwrap(), true, "wd5000aaks")
+        };
+        let plain = changed("").unwrap().cache;
+        assert!(plain.enabled && plain.read_ahead_max > 0);
+        let off = changed("cache.enabled = false").unwrap().cache;
+        assert!(!off.enabled && !off.read_free_sectors);
+        assert_eq!((off.read_ahead_min, off.read_ahead_max), (0, 0));
+        let no_ahead = changed("cache.read_ahead = \"off\"").unwrap();
+        assert!(no_ahead.cache.enabled);
+        assert_eq!(no_ahead.cache.read_ahead_max, 0);
+        // What is asked for is not dropped silently.
+        let fault = changed("cache = { enabled = false, write_back = \"full\" }").unwrap_err();
+        assert!(
+            fault
+                .to_string()
+                .contains("cache.write_back: needs cache.enabled = true"),
+            "{fault}"
+        );
+    }
+}
