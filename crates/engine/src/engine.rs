@@ -506,13 +506,13 @@ impl<S: Scheduler> Engine<S> {
         merged.arrival = merged.arrival.min(new.arrival);
         let fused = self.try_fuse(kept, back.is_some());
         let grown = self.slots[kept].merged;
-        let (extent, scheduler) = (grown.extent, &self.scheduler);
+        let scheduler = &self.scheduler;
         self.touching.insert(&grown, || scheduler.merge_key(&grown));
         if let Some(gone) = fused {
             self.queued -= 1;
             self.scheduler.fused(kept, gone);
         }
-        self.scheduler.merged(kept, extent, grown.arrival);
+        self.scheduler.merged(&grown);
         true
     }
 

@@ -100,7 +100,7 @@ use crate::waits::Waits;
 use crate::{Dispatch, Entry, Hz, Jiffies, ListId, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use contexts::{ContextId, Contexts};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Lba, Nanos, Sectors, Time};
 
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
     name: "anticipatory",
@@ -648,6 +648,12 @@ impl Scheduler for Anticipatory {
         }
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        // Linux hands out everything at once when it is forced. Here a flush sits out the wait, which
+        // `antic_expire` bounds.
+        self.dispatch(now)
+    }
+
     fn completed(&mut self, now: Time, request: &Request) {
         // What another scheduler handed out, before this one took over, says nothing.
         let ours = self.in_drive.get_mut(request.tag.index());
@@ -680,22 +686,35 @@ impl Scheduler for Anticipatory {
         true
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+    fn merged(&mut self, grown: &Request) {
         // What continues the sweep stays the same request even if another is cheaper now.
-        self.sorted.merged(queued, extent, arrival);
+        self.sorted.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         let request = *self.sorted.requests().get(gone);
         let kind = Kind::of(&request);
         self.sorted.fused(kept, gone);
-        self.contexts.fused(&request);
+        self.contexts.left(&request);
         if self.came == Some(gone) {
             self.came = Some(kept);
         }
         if self.next[kind] == Some(gone) {
             self.next[kind] = self.successor(kind, request.extent.start);
         }
+    }
+
+    /// A wait goes on: a process that is waited for has nothing queued, so this request is not the one.
+    /// If a request ended a wait when it came, that wait stays ended.
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let request = self.sorted.remove(tag);
+        let kind = Kind::of(&request);
+        self.contexts.left(&request);
+        self.came = self.came.filter(|came| *came != tag);
+        if self.next[kind] == Some(tag) {
+            self.next[kind] = self.successor(kind, request.extent.start);
+        }
+        request
     }
 
     fn overtake_max(&self) -> Option<usize> {

@@ -633,6 +633,12 @@ impl Scheduler for Cfq {
         Dispatch::Request(self.hand_out(jiffies, id))
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        // Linux hands out everything at once when it is forced. Here a flush sits out the wait, which
+        // `slice_idle` bounds.
+        self.dispatch(now)
+    }
+
     fn completed(&mut self, now: Time, request: &Request) {
         self.run_timer(now, false);
         // What another scheduler handed out before this one took over is not counted.
@@ -674,17 +680,18 @@ impl Scheduler for Cfq {
         }
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        let id = self.pool.owner(queued).queue;
+    fn merged(&mut self, grown: &Request) {
+        let (tag, start) = (grown.tag, grown.extent.start);
+        let id = self.pool.owner(tag).queue;
         let fifo = &mut self.queues[id].fifo;
-        let old = self.pool.grow(fifo, queued, extent, arrival);
-        if old.start != extent.start {
+        let old = self.pool.grow(fifo, grown);
+        if old.start != start {
             let queue = &mut self.queues[id];
-            let there = queue.by_lba.remove(&mut self.ties, old.start, queued);
-            assert!(there, "the index lost request {}", queued.0);
-            queue.by_lba.insert(&mut self.ties, extent.start, queued);
+            let there = queue.by_lba.remove(&mut self.ties, old.start, tag);
+            assert!(there, "the index lost request {}", tag.0);
+            queue.by_lba.insert(&mut self.ties, start, tag);
             let next = queue.next;
-            let next = self.better(next, queued);
+            let next = self.better(next, tag);
             self.set_next(id, Some(next));
         }
     }
@@ -695,6 +702,24 @@ impl Scheduler for Cfq {
         let gone = self.pool.fuse(&mut queue.fifo, kept, gone);
         self.contexts.end(owner.context);
         self.left(owner.queue, &gone, false);
+    }
+
+    /// The disk is kept free for a queue, not for a request. So a wait goes on to the end of its timer,
+    /// or is over if the request that came was one that ends it. A turn is over if the queue that has it
+    /// has nothing left and is not waited for.
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let owner = self.pool.owner(tag);
+        let queue = &mut self.queues[owner.queue];
+        let request = self.pool.withdraw(&mut queue.fifo, tag);
+        self.contexts.end(owner.context);
+        self.left(owner.queue, &request, false);
+        if let Some(slice) = &mut self.slice
+            && self.queues[slice.queue].is_empty()
+        {
+            // What came during the wait is gone.
+            slice.must_dispatch = false;
+        }
+        request
     }
 
     fn overtake_max(&self) -> Option<usize> {

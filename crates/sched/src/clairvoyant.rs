@@ -206,7 +206,11 @@ impl Foresight for Foreknowledge {
     }
 
     fn fused(&mut self, _: Tag, gone: Tag) {
-        self.came = self.came.filter(|(tag, _)| *tag != gone);
+        self.withdrawn(gone);
+    }
+
+    fn withdrawn(&mut self, tag: Tag) {
+        self.came = self.came.filter(|(came, _)| *came != tag);
     }
 
     fn foretold(&mut self, now: Time, request: &Foretold) {
@@ -229,7 +233,7 @@ mod tests {
     use super::*;
     use crate::stream::tests::{World, curve};
     use crate::tests::{at, read};
-    use crate::{Noop, Origin, Scheduler};
+    use crate::{Dispatch, Noop, Origin, Scheduler};
     use headtime_units::Extent;
 
     fn world(slice_ms: u64) -> World<Clairvoyant<Noop>> {
@@ -277,6 +281,24 @@ mod tests {
         let mut world = world(124);
         world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
         assert_eq!(world.through(&[(2, 8, 6)]), "0@0 1@1 2@11");
+    }
+
+    #[test]
+    fn what_came_and_is_withdrawn_is_not_waited_for_again() {
+        let mut world = world(124);
+        world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
+        world.tell_at = std::vec![(at(1), std::vec![told(8, 6)])];
+        world.run(at(5));
+        let mut sched = world.sched;
+        assert_eq!(sched.dispatch(at(5)), Dispatch::IdleUntil(at(6)));
+        sched.insert(at(6), read(2, 8, 6));
+        assert_eq!(sched.withdraw(Tag(2)), read(2, 8, 6));
+        assert_eq!(
+            sched.dispatch(at(6)),
+            Dispatch::Request(read(1, 500_000, 0))
+        );
+        let waits = sched.waits();
+        assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 0, 1));
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
 use crate::{Candidate, Elevator, ListId, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Lba, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -141,8 +141,8 @@ impl Elevator for Clook {
         request
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.sorted.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.sorted.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -168,7 +168,7 @@ impl Elevator for Clook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{at, order, read};
+    use crate::tests::{at, grown, order, read};
 
     #[test]
     fn arrivals_ahead_join_an_open_sweep_and_wait_for_a_closed_batch() {
@@ -198,7 +198,7 @@ mod tests {
         // Held back, so that it waits for the batch although it is the older one.
         sched.insert(at(9), read(1, 108, 5));
         sched.fused(Tag(1), Tag(0));
-        sched.merged(Tag(1), Extent::at(100, 16), at(5));
+        sched.merged(&grown(read(1, 108, 5), 100, 16));
         assert_eq!(order(&mut sched, at(9)), [100]);
     }
 

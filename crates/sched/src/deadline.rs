@@ -56,7 +56,7 @@ use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::sorted::Sorted;
 use crate::{Candidate, Elevator, ListId, Op, Partners, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -333,9 +333,9 @@ impl Elevator for Deadline {
         self.config.partners(is_queued, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+    fn merged(&mut self, grown: &Request) {
         // The continuation stays the same request even if another is nearer now.
-        self.sorted.merged(queued, extent, arrival);
+        self.sorted.merged(grown);
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {
@@ -375,7 +375,8 @@ impl BoundsWaits for Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{at, insert_all, order, read, write};
+    use crate::tests::{at, grown, insert_all, order, read, write};
+    use headtime_units::Extent;
     use std::vec;
 
     fn deadline(config: DeadlineConfig) -> Deadline {
@@ -508,7 +509,7 @@ mod tests {
         assert_eq!(sched.take(at(5), Lba::ZERO).unwrap().tag, Tag(0));
         // 208 is the continuation and becomes part of 216.
         sched.fused(Tag(3), Tag(1));
-        sched.merged(Tag(3), Extent::at(208, 16), at(1));
+        sched.merged(&grown(read(3, 216, 1), 208, 16));
         let next = sched.peek(at(5), Lba::ZERO).unwrap().request;
         assert_eq!((next.tag, next.arrival), (Tag(3), at(1)));
         assert_eq!(order(&mut sched, at(5)), [208, 400]);

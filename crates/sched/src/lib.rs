@@ -14,6 +14,7 @@
 //! insert ──► merged / fused ──► dispatch = Dispatch(r) ──► dispatched(r) ──► completed(r)
 //!                                        = IdleUntil(t): asked again at t or on the next insert
 //!                                        = Empty: nothing is queued
+//!        └► withdraw: the request moves elsewhere, and is neither dispatched nor completed here
 //! ```
 //!
 //! `now` never goes backwards from one call to the next.
@@ -104,6 +105,12 @@ mod tests {
             op: Op::Write,
             ..read(tag, lba, ms)
         }
+    }
+
+    /// A request that has grown to so many sectors from `lba` on.
+    pub fn grown(request: Request, lba: u64, sectors: u64) -> Request {
+        let extent = Extent::at(lba, sectors);
+        Request { extent, ..request }
     }
 
     /// Inserts a read per address, all at time 0, with tags from 0.

@@ -44,7 +44,7 @@ use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
 use crate::{Candidate, Class, Elevator, ListId, Partners, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 const AGING_DEFAULT: Nanos = Nanos::from_secs(10);
 
@@ -269,8 +269,8 @@ impl Elevator for MqDeadline {
         self.sorted.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.sorted.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.sorted.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

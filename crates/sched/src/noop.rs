@@ -28,7 +28,7 @@
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Candidate, Elevator, ListId, Partners, Request, Requests, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Lba, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -102,8 +102,8 @@ impl Elevator for Noop {
         self.requests.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.requests.grow(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.requests.grow(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -126,7 +126,7 @@ impl Elevator for Noop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{at, read};
+    use crate::tests::{at, grown, read};
 
     #[test]
     fn only_neighbours_in_the_order_of_arrival_fuse() {
@@ -134,7 +134,7 @@ mod tests {
         for (tag, lba) in [(0, 100), (1, 116), (2, 500)] {
             sched.insert(at(0), read(tag, lba, 0));
         }
-        sched.merged(Tag(0), Extent::at(100, 16), at(0));
+        sched.merged(&grown(read(0, 100, 0), 100, 16));
         assert!(sched.may_merge(Tag(0), &read(1, 116, 0)));
         assert!(sched.may_merge(Tag(1), &read(0, 100, 0)));
         assert!(!sched.may_merge(Tag(0), &read(2, 500, 0)));

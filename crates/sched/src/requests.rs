@@ -199,17 +199,18 @@ impl Requests {
         )
     }
 
-    /// Changes what a queued request asks for, and returns what it asked for before. If its new part
-    /// came earlier, it takes the place in its list that this arrival gives it.
+    /// A queued request has grown to `grown`. Returns its extent before. If its new part came earlier,
+    /// the request takes the place in its list that this arrival gives it.
     ///
     /// # Panics
     ///
     /// If it is not queued.
-    pub fn grow(&mut self, tag: Tag, extent: Extent, arrival: Time) -> Extent {
+    pub fn grow(&mut self, grown: &Request) -> Extent {
+        let (tag, arrival) = (grown.tag, grown.arrival);
         self.get(tag);
         let slot = self.slots[tag.index()].request.as_mut();
         let request = slot.expect("looked up above");
-        let old = core::mem::replace(&mut request.extent, extent);
+        let old = core::mem::replace(&mut request.extent, grown.extent);
         if arrival < request.arrival {
             request.arrival = arrival;
             let list = self.slots[tag.index()].list;
@@ -350,9 +351,9 @@ mod tests {
                         let (_, age, grown) = &mut model[which];
                         let old = grown.extent;
                         grown.extent.len += headtime_units::Sectors::new(8);
-                        let arrival = grown.arrival.min(Time::from_nanos(arrival));
-                        (grown.arrival, age.arrival) = (arrival, arrival);
-                        prop_assert_eq!(requests.grow(grown.tag, grown.extent, arrival), old);
+                        grown.arrival = grown.arrival.min(Time::from_nanos(arrival));
+                        age.arrival = grown.arrival;
+                        prop_assert_eq!(requests.grow(grown), old);
                     }
                     Step::Fuse(kept, gone) if model.len() > 1 => {
                         let kept = kept % model.len();

@@ -60,7 +60,8 @@ pub trait Elevator {
     /// inserted, merged or removed in between.
     fn take(&mut self, now: Time, head: Lba) -> Option<Request>;
 
-    /// Removes a queued request, which somebody serves past the elevator, and returns it.
+    /// Removes a queued request and returns it. Somebody else serves it: a scheduler that lets it go
+    /// past its elevator, or another lane.
     ///
     /// # Panics
     ///
@@ -89,10 +90,10 @@ pub trait Elevator {
         Partners::Any
     }
 
-    /// Notes that the queued request `queued` now has this extent, and the arrival of its oldest part:
-    /// its own, or an earlier one, if what joined it had been held back. Whatever counts from its
-    /// arrival counts from that one.
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
+    /// A queued request has grown: it is `grown` now. Its arrival is that of its oldest part, which may
+    /// be earlier than before if what joined it had been held back. Whatever counts from the arrival of
+    /// the request counts from this one. Tag, operation, flags, origin and class stay as they were.
+    fn merged(&mut self, grown: &Request);
 
     /// Notes that the queued request `gone` became part of the queued request `kept`. Of the two,
     /// the earlier place in any order of arrival counts.
@@ -115,8 +116,8 @@ pub trait Elevator {
 pub enum Dispatch {
     /// Hand this request to the drive now.
     Request(Request),
-    /// Requests are queued or expected, but waiting should pay: ask again at this time or on the
-    /// next insert or completion, whichever comes first. Always later than the `now` passed in.
+    /// Requests are queued or expected, but waiting should pay. Ask again at this time, or earlier if
+    /// a request is inserted, withdrawn or completed. Always later than the `now` passed in.
     IdleUntil(Time),
     /// Nothing is queued and nothing is expected.
     Empty,
@@ -146,12 +147,11 @@ pub trait Scheduler {
     /// Chooses the next step; called whenever the drive has room.
     fn dispatch(&mut self, now: Time) -> Dispatch;
 
-    /// As [`Scheduler::dispatch`], called in its place while a flush waits for all that is queued: who
-    /// asks now is let in behind the flush, so that to wait for anybody is in vain. (Linux 2.6 forces
-    /// its elevators in front of a barrier.) One that says to wait nevertheless is waited for.
-    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
-        self.dispatch(now)
-    }
+    /// Like [`Scheduler::dispatch`], while a flush waits for all that is queued. New arrivals queue
+    /// behind the flush, so a scheduler should not hold the disk for one of them. (Linux 2.6 forces its
+    /// elevators in front of a barrier.) If it says [`Dispatch::IdleUntil`] nevertheless, the flush
+    /// waits too.
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch;
 
     /// Notes that a request which [`Scheduler::dispatch`] handed out has gone to the drive.
     ///
@@ -178,7 +178,17 @@ pub trait Scheduler {
     }
 
     /// As [`Elevator::merged`].
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time);
+    fn merged(&mut self, grown: &Request);
+
+    /// Removes a queued request, which moves to another lane, and returns it. The scheduler is not told
+    /// of its dispatch and completion. Also in the middle of a wait: a scheduler that waits must be
+    /// asked again, since what it said holds no longer. If it has been waiting for this very request,
+    /// that has come, and the wait is over.
+    ///
+    /// # Panics
+    ///
+    /// If no request of this tag is queued.
+    fn withdraw(&mut self, tag: Tag) -> Request;
 
     /// As [`Elevator::fused`].
     fn fused(&mut self, kept: Tag, gone: Tag);
@@ -186,7 +196,7 @@ pub trait Scheduler {
     /// As [`Elevator::overtake_max`].
     fn overtake_max(&self) -> Option<usize>;
 
-    /// How many requests are queued: inserted, and neither handed out nor fused away.
+    /// How many requests are queued: inserted, and neither handed out nor withdrawn nor fused away.
     fn queued(&self) -> usize;
 
     /// Removes all queued requests, as [`Elevator::drain`], so that another scheduler can take over.
@@ -213,11 +223,14 @@ macro_rules! forward_elevator {
         fn partners(&self, request: &Request, front: bool) -> Partners {
             (**self).partners(request, front)
         }
-        fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-            (**self).merged(queued, extent, arrival);
+        fn merged(&mut self, grown: &Request) {
+            (**self).merged(grown);
         }
         fn fused(&mut self, kept: Tag, gone: Tag) {
             (**self).fused(kept, gone);
+        }
+        fn withdraw(&mut self, tag: Tag) -> Request {
+            (**self).withdraw(tag)
         }
         fn overtake_max(&self) -> Option<usize> {
             (**self).overtake_max()
@@ -243,10 +256,6 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
 
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
         (**self).take(now, head)
-    }
-
-    fn withdraw(&mut self, tag: Tag) -> Request {
-        (**self).withdraw(tag)
     }
 }
 
@@ -314,6 +323,15 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
         }
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        // It never waits.
+        self.dispatch(now)
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.elevator.withdraw(tag)
+    }
+
     fn completed(&mut self, now: Time, request: &Request) {
         self.elevator.completed(now, request);
     }
@@ -330,8 +348,8 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
         self.elevator.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.elevator.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.elevator.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

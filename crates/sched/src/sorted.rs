@@ -2,7 +2,6 @@
 
 use crate::{LbaIndex, ListId, Request, Requests, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Time};
 
 /// Requests in lists by arrival, and in one index by start address per list.
 ///
@@ -50,12 +49,13 @@ impl Sorted {
     }
 
     /// As [`Requests::grow`].
-    pub fn merged(&mut self, tag: Tag, extent: Extent, arrival: Time) {
-        let old = self.requests.grow(tag, extent, arrival);
-        if old.start != extent.start {
+    pub fn merged(&mut self, grown: &Request) {
+        let old = self.requests.grow(grown);
+        let (tag, start) = (grown.tag, grown.extent.start);
+        if old.start != start {
             let index = &mut self.by_lba[usize::from(self.requests.list_of(tag).0)];
             index.remove(old.start, tag);
-            index.insert(extent.start, tag);
+            index.insert(start, tag);
         }
     }
 

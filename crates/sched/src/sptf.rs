@@ -409,13 +409,12 @@ impl<P: Positioning> Elevator for Sptf<P> {
         self.requests.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.by_lba.remove(&self.requests, queued);
-        self.requests.grow(queued, extent, arrival);
-        self.by_lba.insert(&self.requests, queued);
+    fn merged(&mut self, grown: &Request) {
+        self.by_lba.remove(&self.requests, grown.tag);
+        self.requests.grow(grown);
+        self.by_lba.insert(&self.requests, grown.tag);
         // Also if it begins where it did: how long a write's data take is part of some predictions.
-        let op = self.requests.get(queued).op;
-        self.locate(queued, op, extent);
+        self.locate(grown.tag, grown.op, grown.extent);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -30,7 +30,7 @@ use crate::policy::{Built, Parts, PolicyInfo};
 use crate::sorted::Sorted;
 use crate::{Candidate, Elevator, ListId, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Lba, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -104,8 +104,8 @@ impl Elevator for Sstf {
         self.sorted.remove(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.sorted.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.sorted.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

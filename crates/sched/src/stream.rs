@@ -112,7 +112,7 @@ use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{Elevator, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
+use headtime_units::{Lba, Millionths, Nanos, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -589,24 +589,27 @@ impl Foresight for Streams {
         self.follower.filter(|tag| self.waits() && established(tag))
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent) {
-        self.bursts.grown(queued, extent);
+    fn merged(&mut self, grown: &Request) {
+        self.bursts.grown(grown.tag, grown.extent);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        self.bursts.remove(gone);
-        if self.follower == Some(gone) {
-            self.follower = None;
-        }
         let other = self.queued[gone.index()];
-        if let Some(trials) = &mut self.trials {
-            trials.fused(other.turn);
-        }
-        self.queued[gone.index()].is_queued = false;
+        self.withdrawn(gone);
         let member = &mut self.queued[kept.index()];
         if other.size > member.size {
             let turn = member.turn;
             *member = Membership { turn, ..other };
+        }
+    }
+
+    fn withdrawn(&mut self, tag: Tag) {
+        self.bursts.remove(tag);
+        self.follower = self.follower.filter(|follower| *follower != tag);
+        let member = &mut self.queued[tag.index()];
+        member.is_queued = false;
+        if let Some(trials) = &mut self.trials {
+            trials.withdrawn(member.turn);
         }
     }
 

@@ -161,6 +161,10 @@ impl<E: Elevator> Scheduler for Watched<E> {
         decision
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.stream.dispatch_forced(now)
+    }
+
     fn completed(&mut self, now: Time, request: &Request) {
         if self.tail.is_some_and(|(tag, _, _)| tag == request.tag) {
             let candidate = self.stream.elevator().peek(now, self.head);
@@ -181,12 +185,16 @@ impl<E: Elevator> Scheduler for Watched<E> {
         self.stream.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.stream.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.stream.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         self.stream.fused(kept, gone);
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.stream.withdraw(tag)
     }
 
     fn overtake_max(&self) -> Option<usize> {

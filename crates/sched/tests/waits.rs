@@ -251,6 +251,10 @@ impl Scheduler for Watched {
         decision
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.inner.dispatch_forced(now)
+    }
+
     fn dispatched(&mut self, now: Time, request: &Request) {
         self.inner.dispatched(now, request);
     }
@@ -267,8 +271,8 @@ impl Scheduler for Watched {
         self.inner.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.inner.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.inner.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -278,6 +282,13 @@ impl Scheduler for Watched {
             came.push(kept);
         }
         self.inner.fused(kept, gone);
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        if let Some(came) = &mut self.came {
+            came.retain(|came| *came != tag);
+        }
+        self.inner.withdraw(tag)
     }
 
     fn overtake_max(&self) -> Option<usize> {

@@ -75,7 +75,8 @@ pub struct Scenario {
     pub merge: bool,
     /// After how many arrivals the scheduler is drained and another takes over.
     pub swap_after: Option<usize>,
-    /// Whether, and after how many requests, an elevator has one withdrawn that it has not chosen.
+    /// Whether one is withdrawn that the scheduler has not chosen, and at every how many occasions:
+    /// decisions, arrivals, and whatever else happens.
     pub withdraw_every: Option<usize>,
 }
 

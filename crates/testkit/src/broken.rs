@@ -3,7 +3,7 @@
 use headtime_sched::{
     BoundsWaits, Candidate, Dispatch, Elevator, Request, Scheduler, Sstf, Tag, WaitBound,
 };
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 use std::cell::Cell;
 
 /// What is wrong with a [`Broken`] elevator.
@@ -130,18 +130,18 @@ impl Elevator for Broken {
         self.right.withdraw(tag)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
+    fn merged(&mut self, grown: &Request) {
         if self.fault == Fault::IgnoresMerged {
             return;
         }
-        let grown = self.queue.iter_mut().find(|request| request.tag == queued);
-        let grown = grown.expect("only what is queued grows");
+        let old = self.queue.iter_mut().find(|old| old.tag == grown.tag);
+        let old = old.expect("only what is queued grows");
         let arrival = match self.fault {
-            Fault::ForgetsPlace => grown.arrival,
-            _ => arrival,
+            Fault::ForgetsPlace => old.arrival,
+            _ => grown.arrival,
         };
-        (grown.extent, grown.arrival) = (extent, arrival);
-        self.right.merged(queued, extent, arrival);
+        *old = Request { arrival, ..*grown };
+        self.right.merged(old);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -214,14 +214,20 @@ pub enum WaitFault {
     UntilNow,
     /// It says that nothing is queued while it waits.
     SaysEmpty,
+    /// It waits for a request that was withdrawn, until that comes.
+    ForWithdrawn,
+    /// It hands out a request that was withdrawn while it held the disk for it.
+    HandsOutWithdrawn,
 }
 
-/// A scheduler that waits in a wrong way once it has served three requests.
+/// A scheduler that waits in a wrong way: once it has served three requests, or once a request is
+/// withdrawn.
 #[derive(Debug)]
 pub struct BrokenWaiter {
     fault: WaitFault,
     right: Sstf,
     served: usize,
+    withdrawn: Option<Request>,
 }
 
 impl BrokenWaiter {
@@ -231,6 +237,7 @@ impl BrokenWaiter {
             fault,
             right: Sstf::new(),
             served: 0,
+            withdrawn: None,
         }
     }
 }
@@ -241,12 +248,17 @@ impl Scheduler for BrokenWaiter {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        if self.served >= 3 && self.right.queued() > 0 {
-            return match self.fault {
-                WaitFault::Forever => Dispatch::IdleUntil(now + Nanos::from_millis(1)),
-                WaitFault::UntilNow => Dispatch::IdleUntil(now),
-                WaitFault::SaysEmpty => Dispatch::Empty,
-            };
+        let later = Dispatch::IdleUntil(now + Nanos::from_millis(1));
+        let waits = self.served >= 3 && self.right.queued() > 0;
+        match self.fault {
+            WaitFault::Forever if waits => return later,
+            WaitFault::UntilNow if waits => return Dispatch::IdleUntil(now),
+            WaitFault::SaysEmpty if waits => return Dispatch::Empty,
+            WaitFault::ForWithdrawn if self.withdrawn.is_some() => return later,
+            WaitFault::HandsOutWithdrawn if let Some(request) = self.withdrawn.take() => {
+                return Dispatch::Request(request);
+            }
+            _ => {}
         }
         self.served += 1;
         match self.right.take(now, Lba::ZERO) {
@@ -255,12 +267,22 @@ impl Scheduler for BrokenWaiter {
         }
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.dispatch(now)
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let request = self.right.withdraw(tag);
+        self.withdrawn = Some(request);
+        request
+    }
+
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         self.right.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.right.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.right.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

@@ -90,7 +90,7 @@ type Judge = Box<dyn Fn(&Request, usize) -> Option<headtime_sched::WaitBound>>;
 struct InFlight {
     done: Time,
     request: Request,
-    /// The elevator has not handed it out, and is not told of its end.
+    /// The scheduler has not handed it out, and is not told of its end.
     withdrawn: bool,
     tags: Vec<Tag>,
 }
@@ -111,6 +111,8 @@ struct Run<'a, S> {
     idle_until: Option<Time>,
     idle_since: Option<Time>,
     swapped: bool,
+    /// How often it was time to look whether a request is withdrawn.
+    looks: usize,
     served: Vec<Served>,
     promise: Option<Judge>,
     waits: Waits,
@@ -133,6 +135,7 @@ impl<'a, S: Subject> Run<'a, S> {
             idle_until: None,
             idle_since: None,
             swapped: false,
+            looks: 0,
             served: Vec::new(),
             promise: None,
             waits: Waits::default(),
@@ -193,15 +196,15 @@ impl<'a, S: Subject> Run<'a, S> {
                 false => None,
             };
             if let Some(merge) = merge {
-                self.held_tags.push((merge.kept, tag));
+                self.held_tags.push((merge.grown.tag, tag));
                 if let Some(gone) = merge.gone {
                     for (kept, _) in self.held_tags.iter_mut().filter(|(kept, _)| *kept == gone) {
-                        *kept = merge.kept;
+                        *kept = merge.grown.tag;
                     }
-                    self.held_tags.push((merge.kept, gone));
-                    self.subject.fused(merge.kept, gone);
+                    self.held_tags.push((merge.grown.tag, gone));
+                    self.subject.fused(merge.grown.tag, gone);
                 }
-                self.subject.merged(merge.kept, merge.extent, merge.arrival);
+                self.subject.merged(&merge.grown);
             } else {
                 let judge = self.promise.as_ref();
                 let ahead = self.model.ahead_of(request.op);
@@ -248,14 +251,16 @@ impl<'a, S: Subject> Run<'a, S> {
     }
 
     fn dispatch(&mut self) -> Result<(), Violation> {
-        while self.in_flight.len() < self.scenario.depth {
-            if self.idle_until.is_some_and(|until| until > self.now) {
-                break;
-            }
+        loop {
+            // Whether or not there is room, and also in the middle of a wait.
             if let Some(request) = self.withdraw() {
+                self.idle_until = None;
                 self.hand_out(request, true)?;
                 self.conserved()?;
-                continue;
+            }
+            let room = self.in_flight.len() < self.scenario.depth;
+            if !room || self.idle_until.is_some_and(|until| until > self.now) {
+                break;
             }
             let decision = self.ask()?;
             self.idle_until = None;
@@ -287,16 +292,16 @@ impl<'a, S: Subject> Run<'a, S> {
         self.subject.found().map_or(Ok(decision), Err)
     }
 
-    /// A request that is served past the elevator now.
+    /// A request that goes to the disk past the scheduler now.
     fn withdraw(&mut self) -> Option<Request> {
         let every = self.scenario.withdraw_every?;
-        let served = self.served.len();
-        if served % (every + 1) != every {
+        self.looks += 1;
+        if self.looks % (every + 1) != every {
             return None;
         }
-        let place = (served * 7).checked_rem(self.model.len())?;
+        let place = (self.looks * 7).checked_rem(self.model.len())?;
         let tag = self.model.tags().nth(place)?;
-        self.subject.withdraw(tag)
+        Some(self.subject.withdraw(tag))
     }
 
     fn idles(&mut self, until: Time) -> Result<(), Violation> {

@@ -1,7 +1,7 @@
 //! A scheduler that is watched from outside.
 
 use headtime_sched::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
-use headtime_units::{Extent, Time};
+use headtime_units::Time;
 use std::cell::Cell;
 
 /// A scheduler as it is, with a count of how often it was asked whether two requests may be merged.
@@ -64,12 +64,16 @@ impl<S: Scheduler> Scheduler for Counted<S> {
         self.scheduler.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.scheduler.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.scheduler.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         self.scheduler.fused(kept, gone);
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.scheduler.withdraw(tag)
     }
 
     fn overtake_max(&self) -> Option<usize> {

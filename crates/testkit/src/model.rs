@@ -44,10 +44,10 @@ pub(crate) enum Way {
 
 /// What merging a request did.
 pub(crate) struct Merge {
-    pub kept: Tag,
+    /// The queued request that was kept, as it is now.
+    pub grown: Request,
+    /// The queued request that became part of it.
     pub gone: Option<Tag>,
-    pub extent: Extent,
-    pub arrival: Time,
 }
 
 /// What is queued, by tag.
@@ -137,10 +137,8 @@ impl Model {
             self.fuse(kept, gone);
         }
         Some(Merge {
-            kept,
+            grown: self.queued[&kept].request,
             gone,
-            extent: self.queued[&kept].request.extent,
-            arrival: self.queued[&kept].request.arrival,
         })
     }
 

@@ -3,17 +3,12 @@
 use crate::counted::Counted;
 use crate::violation::{Rule, Violation};
 use headtime_sched::{Candidate, Dispatch, Elevator, Partners, Request, Scheduler, Tag};
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Lba, Time};
 
 /// A scheduler under a check, which may find something by itself.
 pub(crate) trait Subject: Scheduler {
     /// What it found when it was last asked for a request.
     fn found(&mut self) -> Option<Violation> {
-        None
-    }
-
-    /// Takes a queued request out of its turn, if that can be asked for.
-    fn withdraw(&mut self, _tag: Tag) -> Option<Request> {
         None
     }
 }
@@ -95,6 +90,18 @@ impl<E: Elevator> Scheduler for Twins<E> {
         }
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.dispatch(now)
+    }
+
+    /// The disk serves the request past the elevator.
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        self.unpeeked.withdraw(tag);
+        let request = self.peeked.withdraw(tag);
+        self.head = request.extent.end();
+        request
+    }
+
     fn completed(&mut self, now: Time, request: &Request) {
         self.peeked.completed(now, request);
         self.unpeeked.completed(now, request);
@@ -118,9 +125,9 @@ impl<E: Elevator> Scheduler for Twins<E> {
         self.peeked.partners(request, front)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.peeked.merged(queued, extent, arrival);
-        self.unpeeked.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.peeked.merged(grown);
+        self.unpeeked.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
@@ -145,12 +152,5 @@ impl<E: Elevator> Scheduler for Twins<E> {
 impl<E: Elevator> Subject for Twins<E> {
     fn found(&mut self) -> Option<Violation> {
         self.found.take()
-    }
-
-    fn withdraw(&mut self, tag: Tag) -> Option<Request> {
-        self.unpeeked.withdraw(tag);
-        let request = self.peeked.withdraw(tag);
-        self.head = request.extent.end();
-        Some(request)
     }
 }

@@ -1,7 +1,7 @@
 //! Policies that try the seam: one that waits, and one that vetoes merges. Not for use.
 
 use headtime_sched::{Candidate, Dispatch, Elevator, ListId, Request, Requests, Scheduler, Tag};
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// How long [`ToyAnticipator`] waits.
 const PATIENCE: Nanos = Nanos::from_millis(2);
@@ -38,6 +38,11 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
         self.elevator.insert(now, request);
     }
 
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.awaited = None;
+        self.dispatch(now)
+    }
+
     fn dispatch(&mut self, now: Time) -> Dispatch {
         let Some(candidate) = self.elevator.peek(now, self.head) else {
             return Dispatch::Empty;
@@ -70,12 +75,21 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
         self.elevator.may_merge(queued, new)
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.elevator.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.elevator.merged(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         self.elevator.fused(kept, gone);
+    }
+
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let request = self.elevator.withdraw(tag);
+        // If it was this one, it has come.
+        self.awaited = self
+            .awaited
+            .filter(|(start, _)| *start != request.extent.start);
+        request
     }
 
     fn overtake_max(&self) -> Option<usize> {
@@ -152,8 +166,8 @@ impl Elevator for ToyFair {
         self.requests.get(queued).origin == new.origin
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        self.requests.grow(queued, extent, arrival);
+    fn merged(&mut self, grown: &Request) {
+        self.requests.grow(grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {

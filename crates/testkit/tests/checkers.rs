@@ -22,6 +22,22 @@ fn runner(cases: u32) -> TestRunner {
     TestRunner::new_with_rng(config, rng)
 }
 
+/// Scenarios in which nothing is withdrawn: a failure shrinks further where leaving out a request does
+/// not change which others are withdrawn.
+fn calm_scenarios() -> impl Strategy<Value = Scenario> {
+    scenarios().prop_map(|scenario| Scenario {
+        withdraw_every: None,
+        ..scenario
+    })
+}
+
+/// What the check finds in scenarios of all kinds, in calm ones if it can.
+fn found_anywhere(
+    check: impl Fn(&Scenario) -> Result<(), Violation> + Copy,
+) -> Option<(Violation, Scenario)> {
+    found(calm_scenarios(), check).or_else(|| found(scenarios(), check))
+}
+
 /// What the check finds in some scenario, shrunk as far as it goes.
 fn found(
     scenarios: impl Strategy<Value = Scenario>,
@@ -59,7 +75,7 @@ fn every_fault_of_an_elevator_is_found() {
     ] {
         let broken = || Broken::new(fault);
         let by_elevator = |scenario: &Scenario| check_elevator(broken, scenario).map(drop);
-        let found = found(scenarios(), by_elevator);
+        let found = found_anywhere(by_elevator);
         let (violation, scenario) = found.unwrap_or_else(|| panic!("{fault:?} passed"));
         assert!(rules.contains(&violation.rule), "{fault:?}: {violation}");
         let arrivals = scenario.arrivals.len();
@@ -83,9 +99,10 @@ fn faults_that_do_not_need_a_peek_are_found_in_a_scheduler() {
         (Fault::DrainsByAddress, &[Rule::Drain]),
         (Fault::DrainsPartly, &[Rule::Drain]),
         (Fault::Shy, &[Rule::Live]),
+        (Fault::KeepsWithdrawn, &[Rule::Conserved]),
     ] {
         let broken = || WorkConserving::new(Broken::new(fault));
-        let found = found(scenarios(), |scenario| check(broken, scenario).map(drop));
+        let found = found_anywhere(|scenario| check(broken, scenario).map(drop));
         let (violation, _) = found.unwrap_or_else(|| panic!("{fault:?} passed"));
         assert!(rules.contains(&violation.rule), "{fault:?}: {violation}");
     }
@@ -105,15 +122,17 @@ fn what_has_no_fault_passes() {
 
 #[test]
 fn every_wrong_wait_is_found() {
-    for fault in [
-        WaitFault::Forever,
-        WaitFault::UntilNow,
-        WaitFault::SaysEmpty,
+    for (fault, rule) in [
+        (WaitFault::Forever, Rule::Live),
+        (WaitFault::UntilNow, Rule::Live),
+        (WaitFault::SaysEmpty, Rule::Live),
+        (WaitFault::ForWithdrawn, Rule::Live),
+        (WaitFault::HandsOutWithdrawn, Rule::Once),
     ] {
         let waits = |scenario: &Scenario| check(|| BrokenWaiter::new(fault), scenario).map(drop);
         let (violation, scenario) =
-            found(scenarios(), waits).unwrap_or_else(|| panic!("{fault:?} passed"));
-        assert_eq!(violation.rule, Rule::Live, "{fault:?}: {violation}");
+            found_anywhere(waits).unwrap_or_else(|| panic!("{fault:?} passed"));
+        assert_eq!(violation.rule, rule, "{fault:?}: {violation}");
         assert!(scenario.arrivals.len() <= 4, "{fault:?}: {scenario:#?}");
     }
 }
@@ -153,13 +172,8 @@ impl headtime_sched::Elevator for Promises {
     fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {
         self.0.withdraw(tag)
     }
-    fn merged(
-        &mut self,
-        queued: headtime_sched::Tag,
-        extent: headtime_units::Extent,
-        arrival: headtime_units::Time,
-    ) {
-        self.0.merged(queued, extent, arrival);
+    fn merged(&mut self, grown: &headtime_sched::Request) {
+        self.0.merged(grown);
     }
     fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
         self.0.fused(kept, gone);
@@ -225,7 +239,12 @@ struct Counts {
     merged: usize,
     fused: usize,
     drained: usize,
+    withdrawn: usize,
+    /// Of those, how many in the middle of a wait.
+    withdrawn_waiting: usize,
     idled: usize,
+    /// Whether it waits now.
+    waits: bool,
     deep: usize,
 }
 
@@ -239,23 +258,29 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
     }
     fn dispatch(&mut self, now: Time) -> Dispatch {
         let dispatch = self.0.dispatch(now);
-        self.1.borrow_mut().idled += usize::from(matches!(dispatch, Dispatch::IdleUntil(_)));
+        let mut counts = self.1.borrow_mut();
+        counts.waits = matches!(dispatch, Dispatch::IdleUntil(_));
+        counts.idled += usize::from(counts.waits);
         dispatch
+    }
+    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.0.dispatch_forced(now)
     }
     fn completed(&mut self, now: Time, request: &headtime_sched::Request) {
         self.0.completed(now, request);
     }
+    fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {
+        let mut counts = self.1.borrow_mut();
+        counts.withdrawn += 1;
+        counts.withdrawn_waiting += usize::from(counts.waits);
+        self.0.withdraw(tag)
+    }
     fn may_merge(&self, queued: headtime_sched::Tag, new: &headtime_sched::Request) -> bool {
         self.0.may_merge(queued, new)
     }
-    fn merged(
-        &mut self,
-        queued: headtime_sched::Tag,
-        extent: headtime_units::Extent,
-        arrival: headtime_units::Time,
-    ) {
+    fn merged(&mut self, grown: &headtime_sched::Request) {
         self.1.borrow_mut().merged += 1;
-        self.0.merged(queued, extent, arrival);
+        self.0.merged(grown);
     }
     fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
         self.1.borrow_mut().fused += 1;
@@ -289,6 +314,12 @@ fn the_scenarios_try_what_there_is_to_try() {
         ("merges", counts.merged, 100),
         ("fusions", counts.fused, 10),
         ("requests drained in flight", counts.drained, 100),
+        ("requests withdrawn", counts.withdrawn, 100),
+        (
+            "requests withdrawn during a wait",
+            counts.withdrawn_waiting,
+            10,
+        ),
         ("waits", counts.idled, 10),
         ("requests queued at once", counts.deep, 20),
     ] {

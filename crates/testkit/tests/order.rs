@@ -139,7 +139,12 @@ fn sptf_predicts_anew_for_what_grows_at_its_back() {
     }
     let first = |sptf: &Sptf<Lengths>| sptf.peek(Time::ZERO, Lba::ZERO).map(|c| c.request.tag);
     assert_eq!(first(&sptf), Some(Tag(0)));
-    sptf.merged(Tag(0), Extent::at(100, 24), Time::ZERO);
+    sptf.merged(&Request::new(
+        Tag(0),
+        Op::Write,
+        Extent::at(100, 24),
+        Time::ZERO,
+    ));
     assert_eq!(first(&sptf), Some(Tag(1)));
 }
 
@@ -433,7 +438,7 @@ proptest! {
                     request.extent.len += Sectors::new(more);
                     let arrival = request.arrival.as_nanos().saturating_sub(1_000 * older_us);
                     request.arrival = Time::from_nanos(arrival);
-                    sptf.merged(request.tag, request.extent, request.arrival);
+                    sptf.merged(request);
                 }
                 Step::Fuse(kept, gone) if queued.len() > 1 => {
                     let kept = kept.index(queued.len());
@@ -445,7 +450,7 @@ proptest! {
                     }
                     request.extent.len += other.extent.len;
                     sptf.fused(request.tag, other.tag);
-                    sptf.merged(request.tag, request.extent, request.arrival);
+                    sptf.merged(request);
                     queued.remove(gone);
                 }
                 Step::Take => {

@@ -177,9 +177,9 @@ impl Contexts {
         self.change(id, |context| context.queued += 1);
     }
 
-    /// Notes that a queued request became part of another.
-    pub fn fused(&mut self, gone: &Request) {
-        self.change(self.of(gone), |context| context.queued -= 1);
+    /// Notes that a request is no longer queued and does not go to the drive.
+    pub fn left(&mut self, request: &Request) {
+        self.change(self.of(request), |context| context.queued -= 1);
     }
 
     /// Notes that a queued request goes to the drive, and says whose it is.

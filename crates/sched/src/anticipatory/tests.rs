@@ -3,8 +3,9 @@
 mod readers;
 
 use super::*;
-use crate::tests::{at, read, write};
+use crate::tests::{at, grown, read, write};
 use crate::{Flags, Op, Origin};
+use headtime_units::Extent;
 use proptest::prelude::*;
 use std::vec;
 
@@ -578,7 +579,7 @@ fn fusing_moves_the_sweep_on_and_frees_the_owner() {
     sched.insert(at(1), of(2, read(2, 216, 1)));
     assert_eq!(sched.next[Kind::Sync], Some(Tag(1)));
     sched.fused(Tag(2), Tag(1));
-    sched.merged(Tag(2), Extent::at(208, 16), at(1));
+    sched.merged(&grown(of(2, read(2, 216, 1)), 208, 16));
     assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
     let owner = sched.contexts.of(&of(1, read(1, 0, 0)));
     assert_eq!(sched.contexts.get(owner).queued, 0);
@@ -635,6 +636,43 @@ fn the_clock_of_a_batch_starts_when_the_drive_is_empty() {
 }
 
 #[test]
+fn a_wait_goes_on_when_others_are_withdrawn_and_stays_ended_when_its_own_request_is() {
+    let mut sched = reader(ticking(1_000), Nanos::from_millis(1));
+    for (process, tag) in [(2, 1), (3, 2)] {
+        let lba = FAR * u64::from(tag);
+        sched.insert(at(100), of(process, read(tag, lba, 100)));
+    }
+    assert_eq!(next(&mut sched, at(100)), Err(Some(at(106))));
+    // What the sweep was to take next leaves.
+    assert_eq!(sched.next[Kind::Sync], Some(Tag(1)));
+    assert_eq!(sched.withdraw(Tag(1)).tag, Tag(1));
+    assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
+    assert_eq!(next(&mut sched, at(101)), Err(Some(at(106))));
+    sched.insert(at(102), of(1, read(3, 1_040, 102)));
+    assert_eq!(sched.withdraw(Tag(3)).tag, Tag(3));
+    let owner = sched.contexts.of(&of(1, read(3, 0, 0)));
+    assert_eq!(sched.contexts.get(owner).queued, 0);
+    assert_eq!(next(&mut sched, at(102)), Ok(2));
+    let waits = sched.waits();
+    assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 0, 1));
+}
+
+#[test]
+fn a_batch_whose_requests_are_all_withdrawn_gives_way() {
+    let mut sched = Anticipatory::new(ticking(1_000));
+    serve(&mut sched, at(0), at(1), read(0, 1_000, 0));
+    sched.insert(at(2), write(1, FAR, 2));
+    assert_eq!(next(&mut sched, at(2)), Ok(1));
+    sched.insert(at(2), write(2, FAR + 8, 2));
+    sched.insert(at(2), read(3, 2_000, 2));
+    sched.withdraw(Tag(2));
+    sched.completed(at(3), &write(1, FAR, 2));
+    assert_eq!(next(&mut sched, at(3)), Ok(3));
+    sched.completed(at(4), &read(3, 2_000, 2));
+    assert_eq!(next(&mut sched, at(4)), Err(None));
+}
+
+#[test]
 fn reads_alone_never_end_their_batch() {
     let mut sched = reader(ticking(1_000), Nanos::ZERO);
     for ms in 1..10 {
@@ -662,6 +700,7 @@ enum Step {
     Complete(usize),
     /// Two queued requests become one.
     Fuse(usize, usize),
+    Withdraw(usize),
     Drain,
 }
 
@@ -673,6 +712,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         60 => Just(Step::Dispatch),
         40 => any::<usize>().prop_map(Step::Complete),
         5 => (any::<usize>(), any::<usize>()).prop_map(|(kept, gone)| Step::Fuse(kept, gone)),
+        5 => any::<usize>().prop_map(Step::Withdraw),
         1 => Just(Step::Drain),
     ];
     prop::collection::vec(step, 0..300)
@@ -699,7 +739,7 @@ impl Anticipatory {
             }
         }
         let waits = matches!(self.waiting, Waiting::Drive | Waiting::Next(_));
-        assert!(!waits || self.anticipated.is_some() && self.queued() > 0);
+        assert!(!waits || self.anticipated.is_some());
         assert!(self.quota > 0);
     }
 }
@@ -745,9 +785,15 @@ proptest! {
                     let other = *sched.sorted.requests().get(Tag(queued[gone]));
                     if kept != queued[gone] && one.op == other.op && one.flags == other.flags {
                         sched.fused(Tag(kept), other.tag);
-                        sched.merged(Tag(kept), one.extent, one.arrival.min(other.arrival));
+                        let arrival = one.arrival.min(other.arrival);
+                        sched.merged(&Request { arrival, ..one });
                         free.push(queued.remove(gone));
                     }
+                }
+                Step::Withdraw(which) if !queued.is_empty() => {
+                    let tag = queued.remove(which % queued.len());
+                    prop_assert_eq!(sched.withdraw(Tag(tag)).tag, Tag(tag));
+                    free.push(tag);
                 }
                 Step::Drain => {
                     prop_assert_eq!(sched.drain().len(), queued.len());

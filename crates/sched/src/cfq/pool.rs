@@ -8,7 +8,7 @@ use super::queue::QueueId;
 use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Time};
+use headtime_units::Extent;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -91,6 +91,11 @@ impl Pool {
         self.leave(fifo, tag, State::HandedOut)
     }
 
+    /// Takes a queued request out of the list of its queue, and forgets it.
+    pub fn withdraw(&mut self, fifo: &mut AgeList, tag: Tag) -> Request {
+        self.leave(fifo, tag, State::Free)
+    }
+
     /// Notes that a request came back from the drive, and says whose it was; `None` if it was not
     /// handed out from here.
     pub fn finish(&mut self, tag: Tag) -> Option<Owner> {
@@ -120,16 +125,17 @@ impl Pool {
         self.slot(tag).owner
     }
 
-    /// Changes what a queued request asks for, and returns what it asked for before. If its new part
-    /// came earlier, its place in the list of its queue is that of this arrival.
+    /// A queued request has grown to `grown`. Returns its extent before. If its new part came earlier,
+    /// the request takes the place in the list of its queue that this arrival gives it.
     ///
     /// # Panics
     ///
     /// If it is not queued.
-    pub fn grow(&mut self, fifo: &mut AgeList, tag: Tag, extent: Extent, arrival: Time) -> Extent {
+    pub fn grow(&mut self, fifo: &mut AgeList, grown: &Request) -> Extent {
+        let (tag, arrival) = (grown.tag, grown.arrival);
         self.slot(tag);
         let request = &mut self.slots[tag.index()].request;
-        let old = core::mem::replace(&mut request.extent, extent);
+        let old = core::mem::replace(&mut request.extent, grown.extent);
         if arrival < request.arrival {
             request.arrival = arrival;
             fifo.unlink(&mut self.slots, tag);

@@ -9,7 +9,7 @@ mod turns;
 mod waits;
 
 use super::*;
-use crate::tests::{at, read, write};
+use crate::tests::{at, grown, read, write};
 use crate::{Class, Flags, Hz, Op, Origin};
 use std::collections::VecDeque;
 use std::vec;

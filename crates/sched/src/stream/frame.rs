@@ -5,7 +5,7 @@ use crate::jiffies::Hz;
 use crate::waits::Waits;
 use crate::{Dispatch, Elevator, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// How long to hold the disk at a stretch when the end is an event rather than a time.
 pub(crate) const FAR: Nanos = Nanos::from_secs(1);
@@ -47,11 +47,14 @@ pub trait Foresight {
         None
     }
 
-    /// The queued request `queued` now has this extent.
-    fn merged(&mut self, _queued: Tag, _extent: Extent) {}
+    /// A queued request has grown: it is `grown` now.
+    fn merged(&mut self, _grown: &Request) {}
 
     /// The queued request `gone` became part of the queued request `kept`.
     fn fused(&mut self, kept: Tag, gone: Tag);
+
+    /// The queued request `tag` has been withdrawn and is served elsewhere.
+    fn withdrawn(&mut self, tag: Tag);
 
     /// Somebody knows of a request that will come.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
@@ -375,17 +378,14 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
     }
 
-    fn merged(&mut self, queued: Tag, extent: Extent, arrival: Time) {
-        let member = &mut self.members[queued.index()];
-        member.end = extent.end();
-        member.arrival = member.arrival.min(arrival);
-        self.foresight.merged(queued, extent);
+    fn merged(&mut self, grown: &Request) {
+        let member = &mut self.members[grown.tag.index()];
+        member.end = grown.extent.end();
+        member.arrival = member.arrival.min(grown.arrival);
+        self.foresight.merged(grown);
         match &mut self.held {
-            Some(held) if held.tag == queued => {
-                held.extent = extent;
-                held.arrival = held.arrival.min(arrival);
-            }
-            _ => self.elevator.merged(queued, extent, arrival),
+            Some(held) if held.tag == grown.tag => *held = *grown,
+            _ => self.elevator.merged(grown),
         }
     }
 
@@ -398,6 +398,19 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         if (other.arrival, other.turn) < (member.arrival, member.turn) {
             (member.arrival, member.turn) = (other.arrival, other.turn);
         }
+    }
+
+    /// If the request is held, it has come: the wait for it is over. A wait for another request goes on.
+    /// What that one has to beat stays what it was, also if the withdrawn request was it.
+    fn withdraw(&mut self, tag: Tag) -> Request {
+        let request = match self.held.take_if(|held| held.tag == tag) {
+            Some(held) => held,
+            None => self.elevator.withdraw(tag),
+        };
+        self.members[tag.index()].place = Place::Gone;
+        self.came = self.came.filter(|came| *came != tag);
+        self.foresight.withdrawn(tag);
+        request
     }
 
     fn overtake_max(&self) -> Option<usize> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::deadline::{Deadline, DeadlineConfig};
-use crate::tests::{at, read};
+use crate::tests::{at, grown, read};
 use crate::{Dispatch, Foretold, Noop, Scheduler};
 use headtime_units::{Extent, Sectors};
 use std::format;
@@ -414,7 +414,7 @@ fn what_is_waited_for_takes_others_in_and_joins_nobody() {
     assert!(sched.may_merge(Tag(14), &read(3, 500_040, 17)));
     assert!(!sched.may_merge(Tag(14), &read(1, 0, 15)));
     assert!(!sched.may_merge(Tag(1), &child));
-    sched.merged(Tag(14), Extent::at(500_032, 16), at(17));
+    sched.merged(&grown(child, 500_032, 16));
     assert_eq!(sched.queued(), 2);
     match sched.dispatch(at(17)) {
         Dispatch::Request(request) => assert_eq!(request.extent, Extent::at(500_032, 16)),
@@ -448,11 +448,11 @@ fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     assert!(!sched.may_merge(Tag(2), &second));
     assert!(sched.may_merge(Tag(14), &second));
     // And so it is once the queued request has grown and does not end there any more.
-    sched.merged(Tag(14), Extent::at(10_032, 16), at(15));
+    sched.merged(&grown(read(14, 10_032, 15), 10_032, 16));
     assert!(!sched.may_merge(Tag(14), &second));
     assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));
     // Where the tail ends, its child goes on, and not what ends there as well.
-    sched.merged(Tag(14), Extent::at(0, 8), at(15));
+    sched.merged(&read(14, 0, 15));
     assert!(!sched.may_merge(Tag(14), &read(3, 8, 17)));
 }
 
@@ -471,6 +471,68 @@ fn what_is_held_is_drained_with_the_rest_in_order_of_arrival() {
     assert_eq!(tags, [1, 14, 2]);
     assert_eq!((sched.queued(), sched.open().count()), (0, 0));
     assert_eq!(sched.dispatch(at(18)), Dispatch::Empty);
+}
+
+#[test]
+fn a_held_request_that_is_withdrawn_has_ended_the_wait() {
+    let mut world = noop(StreamConfig::DEFAULT);
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    let mut sched = world.sched;
+    assert_eq!(sched.dispatch(at(16)), Dispatch::IdleUntil(at(30)));
+    let child = read(14, 500_032, 17);
+    sched.insert(at(17), child);
+    assert_eq!(sched.withdraw(Tag(14)), child);
+    assert_eq!(sched.queued(), 1);
+    // A tag given again is a new request.
+    assert!(sched.may_merge(Tag(1), &read(14, 8, 17)));
+    assert_eq!(sched.dispatch(at(17)), Dispatch::Request(read(1, 0, 15)));
+    let waits = sched.waits();
+    assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 0, 1));
+}
+
+#[test]
+fn a_wait_goes_on_as_it_was_when_what_it_has_to_beat_is_withdrawn() {
+    let mut world = noop(StreamConfig::DEFAULT);
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    let mut sched = world.sched;
+    // As far as the first, so that it is no child.
+    sched.insert(at(16), read(2, 100_000, 16));
+    assert_eq!(sched.withdraw(Tag(1)), read(1, 0, 15));
+    assert_eq!(sched.dispatch(at(16)), Dispatch::IdleUntil(at(30)));
+    sched.insert(at(17), read(14, 500_032, 17));
+    assert_eq!(
+        sched.dispatch(at(17)),
+        Dispatch::Request(read(14, 500_032, 17))
+    );
+    // Nothing is left to hold back.
+    sched.withdraw(Tag(2));
+    assert_eq!(sched.dispatch(at(17)), Dispatch::Empty);
+}
+
+#[test]
+fn a_follower_that_is_withdrawn_is_not_looked_for_in_the_elevator() {
+    let mut world = noop(StreamConfig {
+        threshold: 1,
+        ..StreamConfig::DEFAULT
+    });
+    // Two windows that may not merge, and another request between them.
+    let requests = [read(1, 0, 0), read(2, 90_000, 0), read(3, 8, 0)];
+    world.arrive(at(0), &requests);
+    assert_eq!(world.sched.foresight.follower(), Some(Tag(3)));
+    assert_eq!(world.sched.withdraw(Tag(3)), requests[2]);
+    assert_eq!(world.sched.foresight.follower(), None);
+    world.sched.completed(at(1), &requests[0]);
+    // The second window is no child; one that comes can be.
+    assert!(matches!(
+        world.sched.dispatch(at(1)),
+        Dispatch::IdleUntil(_)
+    ));
 }
 
 #[test]

@@ -210,8 +210,8 @@ impl Trials {
         self.left_queue(turn);
     }
 
-    /// A queued request has become part of another.
-    pub fn fused(&mut self, turn: u64) {
+    /// A request is no longer queued and does not go to the drive from here.
+    pub fn withdrawn(&mut self, turn: u64) {
         self.left_queue(turn);
     }
 

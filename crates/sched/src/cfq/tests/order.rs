@@ -104,10 +104,10 @@ fn merging_keeps_the_sweep_and_the_older_place() {
         sched.insert(at(ms), read(tag, lba, ms));
     }
     // Grows in front and is next; then 216 becomes part of 208, and then that of what follows.
-    sched.merged(Tag(2), Extent::at(50, 358), at(2));
+    sched.merged(&grown(read(2, 400, 2), 50, 358));
     assert_eq!(sched.positions.first().map(|e| e.lba), Some(Lba::new(50)));
     sched.fused(Tag(3), Tag(1));
-    sched.merged(Tag(3), Extent::at(208, 16), at(1));
+    sched.merged(&grown(read(3, 216, 1), 208, 16));
     assert_eq!(sched.queued(), 3);
     let order: Vec<(u32, Time)> = core::iter::from_fn(|| next(&mut sched, at(9)))
         .map(|request| (request.tag.0, request.arrival))

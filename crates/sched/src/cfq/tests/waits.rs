@@ -137,3 +137,48 @@ fn a_request_of_up_to_a_page_does_not_end_a_wait_that_nobody_else_cares_about() 
     assert!(!wait(9, false));
     assert!(!wait(8, true));
 }
+
+#[test]
+fn a_turn_is_over_when_the_request_that_ended_its_wait_is_withdrawn() {
+    let mut sched = fine();
+    sched.insert(at(0), of(0, read(0, 0, 0)));
+    sched.insert(at(0), of(1, read(1, 90_000_000, 0)));
+    serve(&mut sched, 0, at(0), at(10));
+    assert_eq!(idle_until(&mut sched, at(10)), Some(at(18)));
+    sched.insert(at(12), of(0, read(0, 8, 12)));
+    assert_eq!(sched.withdraw(Tag(0)).tag, Tag(0));
+    assert_eq!(sched.queued(), 1);
+    assert_eq!(next(&mut sched, at(12)).map(|r| r.tag), Some(Tag(1)));
+    let waits = sched.waits();
+    assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 0, 1));
+}
+
+#[test]
+fn a_wait_goes_on_when_others_are_withdrawn_and_when_its_own_request_did_not_end_it() {
+    let mut sched = fine();
+    sched.insert(at(0), of(0, read(0, 0, 0)));
+    sched.insert(at(0), of(1, read(1, 90_000_000, 0)));
+    serve(&mut sched, 0, at(0), at(10));
+    assert_eq!(idle_until(&mut sched, at(10)), Some(at(18)));
+    assert_eq!(sched.withdraw(Tag(1)).tag, Tag(1));
+    assert_eq!(sched.dispatch(at(11)), Dispatch::Empty);
+    // A page of its own, with nobody else there: the wait for more of them goes on.
+    sched.insert(at(12), of(0, read(0, 8, 12)));
+    assert_eq!(sched.withdraw(Tag(0)).tag, Tag(0));
+    sched.insert(at(14), of(1, read(1, 90_000_000, 14)));
+    assert_eq!(idle_until(&mut sched, at(14)), Some(at(18)));
+    // And to its end, at which nothing is left that may not be left behind.
+    assert_eq!(next(&mut sched, at(18)).map(|r| r.tag), Some(Tag(1)));
+}
+
+#[test]
+fn a_process_without_requests_may_be_forgotten_after_its_last_one_is_withdrawn() {
+    let mut sched = fine();
+    sched.insert(at(0), of(7, read(0, 0, 0)));
+    let context = sched.contexts.find(7).expect("it has a request");
+    assert_eq!(sched.contexts[context].requests, 1);
+    sched.withdraw(Tag(0));
+    assert_eq!(sched.contexts[context].requests, 0);
+    assert!(sched.rotation.is_empty() && sched.positions.is_empty());
+    assert_eq!(sched.dispatch(at(1)), Dispatch::Empty);
+}

@@ -171,7 +171,7 @@ fn what_became_part_of_another_or_was_taken_away_ends_a_round_all_the_same() {
     let turns: Vec<u64> = (0..3).map(|_| trials.arrived(now)).collect();
     trials.begin(Phase::Kept);
     assert_eq!((trials.queued, trials.left), (3, 3));
-    trials.fused(turns[1]);
+    trials.withdrawn(turns[1]);
     trials.handed_out(now, turns[0]);
     assert_eq!((trials.queued, trials.left), (1, 1));
     trials.cleared();
