@@ -3,7 +3,7 @@
 //! Points and spans are different types: [`Time`] − [`Time`] is a [`Nanos`], [`Lba`] + [`Sectors`]
 //! is an [`Lba`], and a point plus a point does not compile. Everything is an integer; floats
 //! appear only where a profile or a statistic needs them. What every crate that reads names needs is
-//! here too: [`nearest`], for "did you mean".
+//! here too: [`nearest`], for "did you mean", and [`shown`], for text from elsewhere in messages.
 //!
 //! What is not here: a clock. The crate is `no_std` and has no dependencies, so that nothing built
 //! on it can ask what time it is.
@@ -17,6 +17,7 @@ extern crate std;
 mod address;
 mod angle;
 mod nearest;
+pub mod shown;
 mod signed;
 mod text;
 mod time;

@@ -262,13 +262,16 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// Each type that has a text form is that text in files, in quotes.
 #[cfg(feature = "serde")]
 mod serde_impls {
     use super::*;
+    use crate::SignedNanos;
+    use core::marker::PhantomData;
     use serde::de::{Deserializer, Error, Visitor};
     use serde::{Deserialize, Serialize, Serializer};
 
-    struct Text<T>(core::marker::PhantomData<T>, &'static str);
+    struct Text<T>(PhantomData<T>, &'static str);
 
     impl<T: FromStr<Err = ParseUnitError>> Visitor<'_> for Text<T> {
         type Value = T;
@@ -283,35 +286,29 @@ mod serde_impls {
         }
     }
 
-    impl<'de> Deserialize<'de> for Nanos {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
-            from.deserialize_str(Text(
-                core::marker::PhantomData,
-                "a duration with its unit in quotes, such as \"30ms\"",
-            ))
-        }
+    macro_rules! text_form {
+        ($unit:ty, $expected:literal) => {
+            impl<'de> Deserialize<'de> for $unit {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$unit, D::Error> {
+                    from.deserialize_str(Text(PhantomData, $expected))
+                }
+            }
+
+            impl Serialize for $unit {
+                fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                    to.collect_str(self)
+                }
+            }
+        };
     }
 
-    impl<'de> Deserialize<'de> for Bytes {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
-            from.deserialize_str(Text(
-                core::marker::PhantomData,
-                "a size with its unit in quotes, such as \"4KiB\"",
-            ))
-        }
-    }
-
-    impl Serialize for Nanos {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            to.collect_str(self)
-        }
-    }
-
-    impl Serialize for Bytes {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            to.collect_str(self)
-        }
-    }
+    text_form!(Nanos, "a duration with its unit, such as \"30ms\"");
+    text_form!(
+        SignedNanos,
+        "a duration with its unit, such as \"0.8ms\" or \"-0.2ms\""
+    );
+    text_form!(Bytes, "a size with its unit, such as \"4KiB\"");
+    text_form!(Millionths, "a plain number in quotes, such as \"0.03\"");
 }
 
 #[cfg(test)]

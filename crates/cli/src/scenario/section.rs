@@ -1,9 +1,17 @@
 //! Typed values out of a table: what nobody takes is refused at the end.
 
-use super::tree::{Node, Place, Table, TreeError, Value, join, read_value};
+use super::tree::{Node, Place, Table, TreeError, Value};
+use headtime_config::split_list;
 use headtime_units::{Bytes, Nanos, nearest};
 use std::ops::RangeInclusive;
 use std::path::Path;
+
+fn join(path: &str, key: &str) -> String {
+    match path {
+        "" => key.to_owned(),
+        _ => format!("{path}.{key}"),
+    }
+}
 
 /// Takes typed values out of a table.
 pub struct Section<'a> {
@@ -42,7 +50,7 @@ impl<'a> Section<'a> {
     /// A file that a key names: one that stands in a scenario file is looked for beside that, one
     /// that stands on the command line where the command runs.
     pub fn beside(&self, key: &str, file: &str) -> String {
-        let place = self.table.0.get(key).map(|node| &node.place);
+        let place = self.table.get(key).map(|node| &node.place);
         match place {
             Some(Place::Line(scenario, _)) => {
                 let path = Path::new(scenario.as_ref()).with_file_name(file);
@@ -54,11 +62,7 @@ impl<'a> Section<'a> {
 
     /// An error about one of its keys.
     pub fn error(&self, key: &str, problem: impl Into<String>) -> TreeError {
-        let place = self
-            .table
-            .0
-            .get(key)
-            .map_or(&self.place, |node| &node.place);
+        let place = self.table.get(key).map_or(&self.place, |node| &node.place);
         TreeError {
             place: place.clone(),
             key: join(&self.path, key),
@@ -69,12 +73,12 @@ impl<'a> Section<'a> {
     /// The value of a key, which is thereby known.
     pub fn node(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
-        self.table.0.get(key)
+        self.table.get(key)
     }
 
     /// Whether the key is there; does not make it known.
     pub fn has(&self, key: &str) -> bool {
-        self.table.0.contains_key(key)
+        self.table.get(key).is_some()
     }
 
     fn wrong(&self, key: &str, node: &Node, expected: &str) -> TreeError {
@@ -254,7 +258,7 @@ impl<'a> Section<'a> {
         let Some(node) = self.node(key) else {
             return Ok(None);
         };
-        let items = items(node);
+        let items = node.items();
         if items.is_empty() {
             return Err(self.error(key, "is an empty list; give at least one"));
         }
@@ -403,8 +407,8 @@ impl<'a> Section<'a> {
     ///
     /// At the first key that is another, with the one that it resembles.
     pub fn allow(&self, keys: &[&str]) -> Result<(), TreeError> {
-        let given = self.table.0.keys();
-        let Some(unknown) = given.into_iter().find(|key| !keys.contains(&key.as_str())) else {
+        let given = self.table.iter().map(|(key, _)| key);
+        let Some(unknown) = given.into_iter().find(|key| !keys.contains(key)) else {
             return Ok(());
         };
         let mut keys = keys.to_vec();
@@ -427,33 +431,120 @@ impl<'a> Section<'a> {
     }
 }
 
-/// One value or a list of them; a string may itself be a list by comma.
-pub fn items(node: &Node) -> Vec<Node> {
-    match &node.value {
-        Value::List(list) => list.clone(),
-        Value::Text(text) => split_list(text)
-            .map(|item| Node {
-                // `--set engine.depth=1,4` is no TOML; its items are.
-                value: read_value(item, &node.place),
-                place: node.place.clone(),
-            })
-            .collect(),
-        _ => vec![node.clone()],
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The items of a list by comma; commas within parentheses do not count, blanks around an item
-/// are cut, and empty items vanish.
-pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_i32;
-    text.split(move |letter| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
+    fn parse(text: &str) -> Table {
+        Table::parse("s.toml", text).unwrap()
+    }
+
+    fn place() -> Place {
+        Place::BuiltIn
+    }
+
+    #[test]
+    fn values_know_their_lines() {
+        let table = parse("a = 1\n\n[b]\nc = \"3\"\nd = 7\n");
+        let mut top = Section::new(&table, place());
+        assert_eq!(top.integer("a", 0..=9), Ok(Some(1)));
+        let mut b = top.section("b").unwrap().unwrap();
+        assert_eq!(b.text("c"), Ok(Some("3")));
+        let error = b.integer("d", 0..=6).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s.toml:5: b.d: 7 is out of range; allowed is 0 to 6"
+        );
+        let error = b.duration("d").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s.toml:5: b.d: is the number 7, but should be a duration with its unit, such as \"30ms\""
+        );
+        let error = b.duration("c").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s.toml:4: b.c: \"3\": a duration needs its unit: ns, us, ms, s, m, h or d, as in 30ms"
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_a_guess() {
+        let table = parse("[engine]\nmerge = true\ndeph = 4\n");
+        let mut top = Section::new(&table, place());
+        let mut engine = top.section("engine").unwrap().unwrap();
+        engine.flag("merge").unwrap();
+        engine.integer("depth", 1..=256).unwrap();
+        let error = engine.finish().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s.toml:3: engine.deph: unknown key; did you mean `depth`? Allowed here: depth, merge"
+        );
+        top.finish().unwrap();
+        let table = parse("zzz = 4\n");
+        let mut top = Section::new(&table, place());
+        top.text("abc").unwrap();
+        assert_eq!(
+            top.finish().unwrap_err().to_string(),
+            "s.toml:1: zzz: unknown key; allowed here: abc"
+        );
+    }
+
+    #[test]
+    fn options_override_and_name_themselves() {
+        let mut table = parse("[engine]\ndepth = 1\n[[load]]\nn = 1\n[[load]]\nn = 2\n");
+        table
+            .set("--set engine.depth=1,4", "engine.depth", "1,4")
+            .unwrap();
+        table
+            .set("--set drive.profile=atlas10k", "drive.profile", "atlas10k")
+            .unwrap();
+        table.set("--set load.1.n=300", "load.1.n", "300").unwrap();
+        let mut top = Section::new(&table, place());
+        let mut engine = top.section("engine").unwrap().unwrap();
+        assert_eq!(engine.integers("depth", 1..=256), Ok(Some(vec![1, 4])));
+        let mut drive = top.section("drive").unwrap().unwrap();
+        assert_eq!(drive.text("profile"), Ok(Some("atlas10k")));
+        let mut loads = top.sections("load").unwrap().unwrap();
+        let error = loads[1].integer("n", 0..=256).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--set load.1.n=300: load[1].n: 300 is out of range; allowed is 0 to 256"
+        );
+        for (key, problem) in [
+            ("load.5.n", "load: has no entry 5; there are 2, from 0"),
+            ("load.n", "load: is a list of 2; say which, as in load.0"),
+            (
+                "engine.depth.x",
+                "engine.depth: is the string \"1,4\", not a table",
+            ),
+            (
+                "engine..x",
+                "engine..x: not a key; write for example engine.depth=4",
+            ),
+        ] {
+            let error = table.set("--set", key, "1").unwrap_err();
+            assert_eq!(error.to_string(), format!("--set: {problem}"));
         }
-        letter == ',' && depth <= 0
-    })
-    .map(str::trim)
-    .filter(|item| !item.is_empty())
+    }
+
+    #[test]
+    fn files_are_beside_the_scenario_that_names_them() {
+        let mut table = Table::parse("some/where/s.toml", "a = 'x.trace'").unwrap();
+        table.set("--set", "b", "x.trace").unwrap();
+        let top = Section::new(&table, place());
+        assert_eq!(top.beside("a", "x.trace"), "some/where/x.trace");
+        assert_eq!(top.beside("a", "/x.trace"), "/x.trace");
+        assert_eq!(top.beside("b", "x.trace"), "x.trace");
+        let table = Table::parse("s.toml", "a = 'x.trace'").unwrap();
+        assert_eq!(
+            Section::new(&table, place()).beside("a", "x.trace"),
+            "x.trace"
+        );
+    }
+
+    #[test]
+    fn lists_split_outside_parentheses() {
+        let items: Vec<&str> = split_list("noop, stream(a,b):x=1 ,,sstf").collect();
+        assert_eq!(items, ["noop", "stream(a,b):x=1", "sstf"]);
+    }
 }

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::hash::Hash;
 use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
-use crate::scenario::tree::{Node, Place, Table, TreeError, items};
+use crate::scenario::tree::{Node, Place, Table, TreeError};
 use crate::scenario::{Cell, Scenario, alone, cells};
 use crate::stock::Stock;
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ fn settle(axes: &mut [Axis], base: &mut Table, place: &Place) -> Result<(), Tree
     for axis in &*axes {
         let given: Vec<_> = axis.keys.iter().map(|key| base.at(key)).collect();
         let several = axis.keys.iter().zip(&given).find(|(key, node)| {
-            let count = node.map_or(1, |node| items(node).len());
+            let count = node.map_or(1, |node| node.items().len());
             count > 1 && column_of(&base.full_key(key)).is_some()
         });
         if let Some((key, Some(node))) = several {

@@ -3,7 +3,7 @@
 use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, line_of};
 use crate::columns;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value, items};
+use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value};
 use headtime_units::nearest;
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ fn axis(keys: Vec<(String, Node)>) -> Result<Axis, TreeError> {
     let mut values: Vec<Vec<Node>> = Vec::new();
     let mut first: Option<String> = None;
     for (key, node) in keys {
-        let given = items(&node);
+        let given = node.items();
         let named = format!("sweep.{key}");
         if given.is_empty() {
             let problem = "is an empty list; give at least one value";

@@ -1,0 +1,129 @@
+//! Reads configuration from TOML through serde, and writes it.
+//!
+//! A text becomes a tree whose every value knows its line ([`Table::parse`]); options of the command
+//! line put values into the tree ([`Table::set`]); [`read`] makes a value of a type that derives
+//! `Deserialize` out of it. Errors name the file, the line, the key with all its tables, and what is
+//! allowed. [`to_text`] writes a value that derives `Serialize`, in the order of its fields.
+//!
+//! The crate opens no file: it takes and gives text.
+//!
+//! # Reading
+//!
+//! ```
+//! use headtime_config::{Place, Table, read, whole};
+//! use headtime_units::Nanos;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, Debug)]
+//! struct File {
+//!     engine: Engine,
+//! }
+//!
+//! #[derive(Deserialize, Debug)]
+//! struct Engine {
+//!     #[serde(deserialize_with = "whole::<_, u32, 1, 256>")]
+//!     depth: u32,
+//!     timeout: Option<Nanos>,
+//!     #[serde(default)]
+//!     order: Order,
+//! }
+//!
+//! #[derive(Deserialize, Debug, Default, PartialEq)]
+//! #[serde(rename_all = "kebab-case")]
+//! enum Order {
+//!     #[default]
+//!     FirstCome,
+//!     Nearest,
+//! }
+//!
+//! let error = |text: &str| {
+//!     let table = Table::parse("a.toml", text).unwrap();
+//!     read::<File>(&table, &Place::line("a.toml", 1)).unwrap_err().to_string()
+//! };
+//! assert_eq!(
+//!     error("[engine]\ndepht = 4"),
+//!     "a.toml:2: engine.depht: unknown key; did you mean `depth`? Allowed here: depth, order, timeout"
+//! );
+//! assert_eq!(
+//!     error("[engine]\ntimeout = '1s'"),
+//!     "a.toml:1: engine.depth: missing; give a whole number from 1 to 256"
+//! );
+//! assert_eq!(
+//!     error("[engine]\ndepth = 300"),
+//!     "a.toml:2: engine.depth: 300 is out of range; allowed is 1 to 256"
+//! );
+//! assert_eq!(
+//!     error("[engine]\ndepth = 'x'"),
+//!     "a.toml:2: engine.depth: is the string \"x\", but should be a whole number from 1 to 256"
+//! );
+//! assert_eq!(
+//!     error("[engine]\ndepth = 1\norder = 'nearst'"),
+//!     "a.toml:3: engine.order: \"nearst\" is not allowed; did you mean \"nearest\"? Allowed are \
+//!      \"first-come\", \"nearest\""
+//! );
+//!
+//! let mut table = Table::parse("a.toml", "[engine]\ndepth = 4").unwrap();
+//! table.set("--set engine.depth=9", "engine.depth", "9").unwrap();
+//! let file: File = read(&table, &Place::line("a.toml", 1)).unwrap();
+//! assert_eq!(file.engine.depth, 9);
+//! ```
+//!
+//! What the reader does of itself:
+//!
+//! - A struct takes no key but its fields; `deny_unknown_fields` is not needed. A misspelt key is
+//!   named before anything else of its table.
+//! - Do not use `flatten`, `untagged` or serde's `tag`: they copy values aside and lose their places.
+//!   Two structs out of one table are a [`Both`]. A tagged enum is one whose serde name begins with
+//!   `$`, the tag's key behind it (below).
+//! - A list in the text makes a `Vec`; one value or a list makes [`Many`] (by comma, not empty) or
+//!   [`OneOrList`].
+//! - A [`Placed`] value keeps its place, for what shows only later: `depth 64 is more than the drive
+//!   takes`. A `Placed` struct knows the places of its keys as well.
+//! - A [`Table`] can be a field: keys that are free and keep their places.
+//! - Text that something else reads goes through [`parse`], a number in a range through [`whole`] or
+//!   [`number`].
+//!
+//! A tagged enum: the value of `kind` says which variant it is; the other keys are its fields.
+//!
+//! ```
+//! use headtime_config::{Place, Table, read, to_text};
+//! use headtime_units::Nanos;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize, Serialize, Debug, PartialEq)]
+//! #[serde(rename = "$kind", rename_all = "kebab-case")]
+//! enum Gate {
+//!     Fixed { depth: u32 },
+//!     Windows { each: Nanos },
+//! }
+//!
+//! #[derive(Deserialize, Serialize, Debug, PartialEq)]
+//! struct File {
+//!     gate: Gate,
+//! }
+//!
+//! let text = "[gate]\nkind = \"windows\"\neach = \"100ms\"\n";
+//! let table = Table::parse("a.toml", text).unwrap();
+//! let file: File = read(&table, &Place::line("a.toml", 1)).unwrap();
+//! assert_eq!(file.gate, Gate::Windows { each: Nanos::from_millis(100) });
+//! assert_eq!(to_text(&file), format!("\n{text}"));
+//! ```
+//!
+//! # Lists of what is compared
+//!
+//! [`Table::matrix`] makes a tree for each combination of the values of keys that may be lists, before
+//! anything is read.
+
+mod error;
+mod matrix;
+mod read;
+mod tree;
+mod values;
+mod write;
+
+pub use error::{Error, Place};
+pub use matrix::Matrix;
+pub use read::read;
+pub use tree::{Node, Table, Value};
+pub use values::{Both, Many, Number, OneOrList, Placed, Whole, number, parse, split_list, whole};
+pub use write::{Comment, lines, rows, to_text, to_text_with, verbatim};

@@ -1,0 +1,78 @@
+//! A tree for each combination of values.
+
+use crate::{Error, Node, Table};
+
+/// Keys whose values are compared, and all combinations of them; see [`Table::matrix`].
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    base: Table,
+    axes: Vec<(String, Vec<Node>)>,
+}
+
+impl Table {
+    /// The combinations of the values of `keys`, each of which may be a list or a text by comma. A key
+    /// that is not there has no part in them.
+    ///
+    /// # Errors
+    ///
+    /// If a list is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use headtime_config::Table;
+    ///
+    /// let table = Table::parse("a.toml", "a = [1, 2]\nb = 'x(1,2),y'\nc = [3, 4]").unwrap();
+    /// let matrix = table.matrix(["a", "b"]).unwrap();
+    /// assert_eq!(matrix.count(), 4);
+    /// let texts = |table: Table| ["a", "b", "c"].map(|key| table.at(key).unwrap().value.text());
+    /// let all: Vec<[String; 3]> = matrix.tables().map(texts).collect();
+    /// assert_eq!(all[1], ["1", "y", "[3, 4]"]);
+    /// assert_eq!(all[2], ["2", "x(1,2)", "[3, 4]"]);
+    /// ```
+    pub fn matrix<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<Matrix, Error> {
+        let mut axes = Vec::new();
+        for key in keys {
+            let Some(node) = self.at(key) else {
+                continue;
+            };
+            let items = node.all_items();
+            if items.is_empty() {
+                let problem = "is an empty list; give at least one";
+                return Err(Error::new(node.place.clone(), key, problem));
+            }
+            axes.push((key.to_owned(), items));
+        }
+        Ok(Matrix {
+            base: self.clone(),
+            axes,
+        })
+    }
+}
+
+impl Matrix {
+    /// How many combinations there are; `u64::MAX` if more than that.
+    pub fn count(&self) -> u64 {
+        let lengths = self.axes.iter().map(|(_, items)| items.len() as u64);
+        lengths.fold(1, u64::saturating_mul)
+    }
+
+    /// The keys that have a part, and their values.
+    pub fn axes(&self) -> impl Iterator<Item = (&str, &[Node])> {
+        self.axes.iter().map(|(key, items)| (&**key, &**items))
+    }
+
+    /// The trees, in which each key has one value. The values of the last key change fastest.
+    pub fn tables(&self) -> impl Iterator<Item = Table> {
+        (0..self.count()).map(|number| {
+            let mut table = self.base.clone();
+            let mut rest = number;
+            for (key, items) in self.axes.iter().rev() {
+                let item = &items[(rest % items.len() as u64) as usize];
+                rest /= items.len() as u64;
+                table.replace(key, item.clone());
+            }
+            table
+        })
+    }
+}

@@ -1,0 +1,525 @@
+//! A text as a tree whose every value knows where it stands.
+//!
+//! The tree comes from TOML; an option of the command line puts further values into it.
+
+use crate::{Error, Place, split_list};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// A dotted key has at most so many parts: trees are walked by recursion.
+const PARTS_MAX: usize = 64;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A string.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a point.
+    Float(f64),
+    /// `true` or `false`.
+    Flag(bool),
+    /// `[..]`, or several `[[name]]`.
+    List(Vec<Node>),
+    /// `[name]` or `{..}`.
+    Table(Table),
+}
+
+impl Value {
+    /// As a person writes it after `--set KEY=`.
+    pub fn text(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            other => plain(other).to_string(),
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where.
+    pub place: Place,
+}
+
+impl Node {
+    /// A value that stands nowhere.
+    pub fn built_in(value: Value) -> Node {
+        Node {
+            value,
+            place: Place::BuiltIn,
+        }
+    }
+
+    /// One value or the values of a list; a text is a list by comma, whose commas within parentheses do
+    /// not count, and whose items are read as [`Node::option`] reads them.
+    pub fn items(&self) -> Vec<Node> {
+        match &self.value {
+            Value::List(list) => list.clone(),
+            _ => self.split(),
+        }
+    }
+
+    /// As [`Node::items`], where a text within a list is a list as well.
+    pub(crate) fn all_items(&self) -> Vec<Node> {
+        match &self.value {
+            Value::List(list) => list.iter().flat_map(Node::split).collect(),
+            _ => self.split(),
+        }
+    }
+
+    fn split(&self) -> Vec<Node> {
+        let Value::Text(text) = &self.value else {
+            return vec![self.clone()];
+        };
+        let item = |item| Node {
+            value: read_value(item, &self.place),
+            place: self.place.clone(),
+        };
+        split_list(text).map(item).collect()
+    }
+
+    /// What stands behind the `=` of an option; see [`Table::set`].
+    pub fn option(option: &str, text: &str) -> Node {
+        let place = Place::Option(option.into());
+        Node {
+            value: read_value(text, &place),
+            place,
+        }
+    }
+}
+
+/// Keys and values, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table(pub(crate) BTreeMap<String, Node>);
+
+impl Table {
+    /// Reads a TOML text. `file` is the name that errors give.
+    ///
+    /// # Errors
+    ///
+    /// If it is not TOML, with the line; or if it holds a date, which nothing takes.
+    pub fn parse(file: &str, text: &str) -> Result<Table, Error> {
+        let file: Arc<str> = file.into();
+        let lines = Lines::new(text);
+        let place = |offset| Place::Line(Arc::clone(&file), lines.at(offset));
+        let table = DeTable::parse(text).map_err(|error| Error {
+            place: place(error.span().map_or(0, |span| span.start)),
+            key: String::new(),
+            problem: format!("not TOML: {}", error.message().replace('\n', "; ")),
+        })?;
+        convert_table(table.get_ref(), &place)
+    }
+
+    /// Sets the value of a dotted key, making the tables on the way.
+    ///
+    /// `text` is read as a TOML value if it is one (`4`, `true`, `[1, 4]`, `"a b"`), else taken as a
+    /// string, so that `drive.profile=atlas10k` needs no quotes. Whole `[[lists]]` of tables are
+    /// reached by number, `workload.1.processes=4`, which may be left out if there is but one.
+    ///
+    /// # Errors
+    ///
+    /// If the key is not one, or leads through something that is no table.
+    pub fn set(&mut self, option: &str, key: &str, text: &str) -> Result<(), Error> {
+        self.set_value(key, Node::option(option, text))
+    }
+
+    /// Sets the value of a dotted key, as [`Table::set`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::set`].
+    pub fn set_value(&mut self, key: &str, node: Node) -> Result<(), Error> {
+        let place = node.place.clone();
+        let error = |key: &str, problem: &str| {
+            Err(Error {
+                place: place.clone(),
+                key: key.to_owned(),
+                problem: problem.to_owned(),
+            })
+        };
+        let parts: Vec<&str> = key.split('.').map(str::trim).collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return error(key, "not a key; write for example engine.depth=4");
+        }
+        if parts.len() > PARTS_MAX {
+            return error("", &format!("the key has more than {PARTS_MAX} parts"));
+        }
+        let (last, tables) = parts.split_last().expect("split gives at least one part");
+        let mut table = self;
+        let mut passed = String::new();
+        let mut tables = tables.iter().peekable();
+        while let Some(name) = tables.next() {
+            passed = join(&passed, name);
+            let next = table.0.entry((*name).to_owned()).or_insert_with(|| Node {
+                value: Value::Table(Table::default()),
+                place: place.clone(),
+            });
+            let inner = match &mut next.value {
+                Value::Table(inner) => inner,
+                Value::List(list) => {
+                    let count = list.len();
+                    let number = tables.peek().and_then(|name| name.parse::<usize>().ok());
+                    let number = match number {
+                        Some(number) => {
+                            tables.next();
+                            number
+                        }
+                        None if count == 1 => 0,
+                        None => {
+                            return error(
+                                &passed,
+                                &format!("is a list of {count}; say which, as in {passed}.0"),
+                            );
+                        }
+                    };
+                    match list.get_mut(number).map(|node| &mut node.value) {
+                        Some(Value::Table(inner)) => inner,
+                        Some(_) => return error(&passed, "is no list of tables"),
+                        None => {
+                            return error(
+                                &passed,
+                                &format!("has no entry {number}; there are {count}, from 0"),
+                            );
+                        }
+                    }
+                }
+                other => {
+                    let kind = other.kind();
+                    return error(&passed, &format!("is {kind}, not a table"));
+                }
+            };
+            table = inner;
+        }
+        table.0.insert((*last).to_owned(), node);
+        Ok(())
+    }
+
+    /// A dotted key with the number of every entry that it leads through: `workload.size` is
+    /// `workload.0.size` where there is one workload. Two texts of a key have the same.
+    pub fn full_key(&self, key: &str) -> String {
+        let mut full: Vec<String> = Vec::new();
+        let mut here = Some(self);
+        let mut names = key.split('.').map(str::trim).peekable();
+        while let Some(name) = names.next() {
+            full.push(name.to_owned());
+            let found = here.and_then(|table| table.0.get(name));
+            here = match found.map(|node| &node.value) {
+                Some(Value::Table(inner)) => Some(inner),
+                Some(Value::List(list)) if names.peek().is_some() => {
+                    let given = names.peek().and_then(|name| name.parse::<usize>().ok());
+                    let number = match given {
+                        Some(number) => {
+                            names.next();
+                            Some(number)
+                        }
+                        None => (list.len() == 1).then_some(0),
+                    };
+                    full.extend(number.map(|number| number.to_string()));
+                    match number.and_then(|number| list.get(number)) {
+                        Some(Node {
+                            value: Value::Table(inner),
+                            ..
+                        }) => Some(inner),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+        }
+        full.join(".")
+    }
+
+    /// The value of a dotted key, if there is one.
+    pub fn at(&self, key: &str) -> Option<&Node> {
+        let full = self.full_key(key);
+        let mut names = full.split('.');
+        let mut node = self.0.get(names.next()?)?;
+        for name in names {
+            node = match &node.value {
+                Value::Table(inner) => inner.0.get(name)?,
+                Value::List(list) => list.get(name.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        Some(node)
+    }
+
+    /// Puts another value in place of one that [`Table::at`] finds.
+    pub(crate) fn replace(&mut self, key: &str, value: Node) {
+        let full = self.full_key(key);
+        let (first, names) = full.split_once('.').unwrap_or((&full, ""));
+        let mut node = self.0.get_mut(first);
+        for name in names.split_terminator('.') {
+            node = node.and_then(|node| match &mut node.value {
+                Value::Table(inner) => inner.0.get_mut(name),
+                Value::List(list) => list.get_mut(name.parse::<usize>().ok()?),
+                _ => None,
+            });
+        }
+        *node.expect("the key is there") = value;
+    }
+
+    /// All values with their dotted keys, as TOML; lists are values.
+    pub fn flat(&self) -> BTreeMap<String, String> {
+        let mut flat = BTreeMap::new();
+        self.flatten("", &mut flat);
+        flat
+    }
+
+    fn flatten(&self, path: &str, flat: &mut BTreeMap<String, String>) {
+        for (key, node) in &self.0 {
+            let path = join(path, key);
+            match &node.value {
+                Value::Table(inner) => inner.flatten(&path, flat),
+                value => {
+                    flat.insert(path, plain(value).to_string());
+                }
+            }
+        }
+    }
+
+    /// Removes a key of the top table; says whether it was there.
+    pub fn remove(&mut self, key: &str) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    /// The place of a key as errors write it, `load[1].size`, or of the innermost table or list around
+    /// it that is there; `None` if not even its first part is.
+    pub fn place(&self, key: &str) -> Option<&Place> {
+        let mut place = None;
+        let mut table = self;
+        let mut rest = key;
+        loop {
+            // A key may itself have points, as those of a profile's trust have.
+            if let Some(node) = table.0.get(rest) {
+                return Some(&node.place);
+            }
+            let (part, behind) = rest.split_once('.').unwrap_or((rest, ""));
+            let mut numbers = part.split('[');
+            let Some(mut node) = table.0.get(numbers.next().unwrap_or_default()) else {
+                return place;
+            };
+            place = Some(&node.place);
+            for number in numbers {
+                let number = number.trim_end_matches(']').parse::<usize>().ok();
+                match (&node.value, number) {
+                    (Value::List(list), Some(number)) if number < list.len() => {
+                        node = &list[number];
+                        place = Some(&node.place);
+                    }
+                    _ => return place,
+                }
+            }
+            match &node.value {
+                Value::Table(inner) if !behind.is_empty() => (table, rest) = (inner, behind),
+                _ => return place,
+            }
+        }
+    }
+
+    /// A value of the top table.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0.get(key)
+    }
+
+    /// Takes a value out of the top table.
+    pub fn take(&mut self, key: &str) -> Option<Node> {
+        self.0.remove(key)
+    }
+
+    /// Puts the values of `over` in place of its own, table by table; lists are replaced whole.
+    pub fn overlay(&mut self, over: &Table) {
+        for (key, node) in &over.0 {
+            match (self.0.get_mut(key).map(|own| &mut own.value), &node.value) {
+                (Some(Value::Table(own)), Value::Table(over)) => own.overlay(over),
+                _ => {
+                    self.0.insert(key.clone(), node.clone());
+                }
+            }
+        }
+    }
+
+    /// The keys of the top table and their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.0.iter().map(|(key, node)| (key.as_str(), node))
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As a plain TOML table, without places.
+    pub fn to_toml(&self) -> toml::Table {
+        self.0
+            .iter()
+            .map(|(key, node)| (key.clone(), plain(&node.value)))
+            .collect()
+    }
+}
+
+fn plain(value: &Value) -> toml::Value {
+    match value {
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::Integer(number) => toml::Value::Integer(*number),
+        Value::Float(number) => toml::Value::Float(*number),
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::List(list) => {
+            toml::Value::Array(list.iter().map(|node| plain(&node.value)).collect())
+        }
+        Value::Table(table) => toml::Value::Table(table.to_toml()),
+    }
+}
+
+/// Which line an offset is in.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn new(text: &str) -> Lines {
+        Lines(text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
+}
+
+fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> Result<Table, Error> {
+    table
+        .iter()
+        .map(|(key, value)| {
+            let node = convert(
+                value.get_ref(),
+                place(key.span().start),
+                value.span().start,
+                place,
+            )?;
+            Ok((key.get_ref().to_string(), node))
+        })
+        .collect::<Result<BTreeMap<String, Node>, Error>>()
+        .map(Table)
+}
+
+/// A value whose key stands at `at`; `offset` is where the value itself begins.
+fn convert(
+    value: &DeValue<'_>,
+    at: Place,
+    offset: usize,
+    place: &dyn Fn(usize) -> Place,
+) -> Result<Node, Error> {
+    let refuse = |problem: String| Error {
+        place: place(offset),
+        key: String::new(),
+        problem,
+    };
+    let value = match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            let parsed = i64::from_str_radix(number.as_str(), number.radix());
+            Value::Integer(parsed.map_err(|_| refuse(format!("{number} is too large")))?)
+        }
+        DeValue::Float(number) => {
+            let parsed = number.as_str().parse();
+            Value::Float(parsed.map_err(|_| refuse(format!("{number} is not a number")))?)
+        }
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(date) => {
+            return Err(refuse(format!("{date} is a date; nothing here takes one")));
+        }
+        DeValue::Array(list) => Value::List(
+            list.iter()
+                .map(|item| {
+                    let start = item.span().start;
+                    convert(item.get_ref(), place(start), start, place)
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+        DeValue::Table(table) => Value::Table(convert_table(table, place)?),
+    };
+    Ok(Node { value, place: at })
+}
+
+/// Reads the right side of `--set key=value`.
+fn read_value(text: &str, place: &Place) -> Value {
+    // A whole line keeps the TOML grammar in charge; what it refuses is meant as a string.
+    let line = format!("value = {text}");
+    let parsed = DeTable::parse(&line).ok().and_then(|table| {
+        let here = |_| place.clone();
+        let mut table = convert_table(table.get_ref(), &here).ok()?;
+        let value = table.0.remove("value")?.value;
+        table.is_empty().then_some(value)
+    });
+    parsed.unwrap_or_else(|| Value::Text(text.to_owned()))
+}
+
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Table {
+        Table::parse("s.toml", text).unwrap()
+    }
+
+    #[test]
+    fn a_key_has_one_full_text() {
+        let table = parse(
+            "[engine]\ndepth = 1\n[[one]]\nn = 1\nm = [7, 8]\n[[two]]\nn = 1\n[[two]]\nn = 2\n",
+        );
+        for (key, full, value) in [
+            ("engine.depth", "engine.depth", Some("1")),
+            (" engine . depth", "engine.depth", Some("1")),
+            ("one.n", "one.0.n", Some("1")),
+            ("one.0.n", "one.0.n", Some("1")),
+            ("one.m", "one.0.m", Some("[7, 8]")),
+            ("one.m.1", "one.0.m.1", Some("8")),
+            ("two.1.n", "two.1.n", Some("2")),
+            // Which of them is not said, and these are not there.
+            ("two.n", "two.n", None),
+            ("two.2.n", "two.2.n", None),
+            ("one.n.x", "one.0.n.x", None),
+            ("engine.deph", "engine.deph", None),
+            ("three.n", "three.n", None),
+            ("", "", None),
+        ] {
+            assert_eq!(table.full_key(key), full);
+            let found = table.at(key).map(|node| node.value.text());
+            assert_eq!(found.as_deref(), value, "{key}");
+        }
+    }
+
+    #[test]
+    fn tables_are_laid_over_each_other() {
+        let mut table = parse("a = 1\nb.c = 1\nb.d = [1, 2]\n");
+        table.overlay(&parse("b.d = [3]\nb.e.f = 4\na.g = 5\n"));
+        let all: toml::Table = "a.g = 5\nb.c = 1\nb.d = [3]\nb.e.f = 4\n".parse().unwrap();
+        assert_eq!(table.to_toml(), all);
+        assert!(table.take("a").is_some() && table.get("a").is_none());
+    }
+
+    #[test]
+    fn syntax_errors_have_their_line() {
+        let error = Table::parse("s.toml", "a = 1\nb = \n").unwrap_err();
+        assert!(
+            error.to_string().starts_with("s.toml:2: not TOML: "),
+            "{error}"
+        );
+        let error = Table::parse("s.toml", "a = 1\nb = 1979-05-27\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s.toml:2: 1979-05-27 is a date; nothing here takes one"
+        );
+    }
+}

@@ -1,0 +1,566 @@
+//! Types and functions for fields of what is read.
+
+use crate::read::{names, place};
+use crate::{Error, Node, Place, Table, Value};
+use headtime_units::Sectors;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::ops::{Deref, RangeInclusive};
+
+/// The items of a list by comma; commas within parentheses do not count, blanks around an item
+/// are cut, and empty items vanish.
+pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth <= 0
+    })
+    .map(str::trim)
+    .filter(|item| !item.is_empty())
+}
+
+/// A value that keeps its place, for errors that show only later. Two are equal if their values are.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_config::{Place, Placed, Table, read};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct File {
+///     disk: Vec<Placed<Disk>>,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct Disk {
+///     depth: Option<u32>,
+/// }
+///
+/// let table = Table::parse("a.toml", "[[disk]]\n[[disk]]\ndepth = 64").unwrap();
+/// let file: File = read(&table, &Place::line("a.toml", 1)).unwrap();
+/// let disk = &file.disk[1];
+/// assert_eq!(disk.depth, Some(64));
+/// assert!(disk.has("depth"));
+/// assert_eq!(
+///     disk.error_at("depth", "64 is more than the 32 that the drive takes").to_string(),
+///     "a.toml:3: disk[1].depth: 64 is more than the 32 that the drive takes"
+/// );
+/// assert_eq!(disk.error("is too much").to_string(), "a.toml:2: disk[1]: is too much");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    key: String,
+    place: Place,
+    keys: BTreeMap<String, Place>,
+}
+
+impl<T> Placed<T> {
+    /// A value that stands nowhere.
+    pub fn built_in(value: T) -> Placed<T> {
+        Placed {
+            value,
+            key: String::new(),
+            place: Place::BuiltIn,
+            keys: BTreeMap::new(),
+        }
+    }
+
+    /// Its place.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Its key with all tables.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns true if the table has the key.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// An error about it.
+    pub fn error(&self, problem: impl Into<String>) -> Error {
+        Error::new(self.place.clone(), self.key.clone(), problem)
+    }
+
+    /// An error about a key of it, at the key's place if it is there, else at its own.
+    pub fn error_at(&self, key: &str, problem: impl Into<String>) -> Error {
+        let place = self.keys.get(key).unwrap_or(&self.place);
+        Error::new(place.clone(), crate::tree::join(&self.key, key), problem)
+    }
+
+    /// Something else that stands there.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Placed<U> {
+        Placed {
+            value: change(self.value),
+            key: self.key,
+            place: self.place,
+            keys: self.keys,
+        }
+    }
+}
+
+impl<T> Deref for Placed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Placed<T>) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Placed<T> {}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Placed<T>, D::Error> {
+        struct Parts<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
+            type Value = Placed<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value with its place, which only this crate's reader knows")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Placed<T>, A::Error> {
+                let none = || de::Error::custom("a value without its place");
+                let value = seq.next_element()?.ok_or_else(none)?;
+                let key = seq.next_element()?.ok_or_else(none)?;
+                let places: Vec<Vec<String>> = seq.next_element()?.ok_or_else(none)?;
+                let mut places = places.iter().filter_map(|written| place(written));
+                let (_, place) = places.next().ok_or_else(none)?;
+                let keys = places.collect();
+                Ok(Placed {
+                    value,
+                    key,
+                    place,
+                    keys,
+                })
+            }
+        }
+
+        from.deserialize_struct(names::PLACED, &[], Parts(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Placed<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(to)
+    }
+}
+
+/// One value or several: a list, or a text that is a list by comma (commas within parentheses do not
+/// count). Never empty. One value is written without brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Many<T>(pub Vec<T>);
+
+/// One value or a list of values, which may be empty. A text is one value, whatever commas it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneOrList<T>(pub Vec<T>);
+
+impl<T> Default for OneOrList<T> {
+    fn default() -> OneOrList<T> {
+        OneOrList(Vec::new())
+    }
+}
+
+struct List<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or a list of values")
+    }
+
+    /// For a reader that knows no lists: one value.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Vec<T>, D::Error> {
+        T::deserialize(from).map(|value| vec![value])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = seq.next_element()? {
+            values.push(value);
+        }
+        Ok(values)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Many<T>, D::Error> {
+        let list = List(PhantomData);
+        from.deserialize_newtype_struct(names::MANY, list).map(Many)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrList<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OneOrList<T>, D::Error> {
+        let list = List(PhantomData);
+        let list = from.deserialize_newtype_struct(names::ONE_OR_LIST, list);
+        list.map(OneOrList)
+    }
+}
+
+impl<T: Serialize> Serialize for Many<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [one] => one.serialize(to),
+            several => several.serialize(to),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for OneOrList<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [one] => one.serialize(to),
+            several => several.serialize(to),
+        }
+    }
+}
+
+/// Two structs whose keys stand in one table; use it in place of serde's `flatten`. A tagged enum, and
+/// another `Both`, can be one of them.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_config::{Both, Place, Table, read};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Stack {
+///     depth: u32,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct Names {
+///     name: String,
+/// }
+///
+/// let read = |text| {
+///     let table = Table::parse("a.toml", text).unwrap();
+///     read::<Both<Stack, Names>>(&table, &Place::line("a.toml", 1))
+/// };
+/// let Both(stack, names) = read("name = 'x'\ndepth = 4").ok().unwrap();
+/// assert_eq!((stack.depth, &*names.name), (4, "x"));
+/// assert_eq!(
+///     read("nam = 'x'\ndepth = 4").err().unwrap().to_string(),
+///     "a.toml:1: nam: unknown key; did you mean `name`? Allowed here: depth, name"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Both<A, B>(pub A, pub B);
+
+impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Deserialize<'de> for Both<A, B> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Both<A, B>, D::Error> {
+        struct Parts<A, B>(PhantomData<(A, B)>);
+
+        impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Visitor<'de> for Parts<A, B> {
+            type Value = Both<A, B>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Both<A, B>, S::Error> {
+                // Both say which keys they know, even if the first misses one.
+                let (a, b) = (seq.next_element(), seq.next_element());
+                let none = || de::Error::custom("a table for two");
+                Ok(Both(a?.ok_or_else(none)?, b?.ok_or_else(none)?))
+            }
+        }
+
+        from.deserialize_struct(names::PARTS, &[], Parts(PhantomData))
+    }
+}
+
+/// Writes the keys of the first, then those of the second.
+impl<A: Serialize, B: Serialize> Serialize for Both<A, B> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeTupleStruct;
+        let mut both = to.serialize_tuple_struct(names::PARTS, 2)?;
+        both.serialize_field(&self.0)?;
+        both.serialize_field(&self.1)?;
+        both.end()
+    }
+}
+
+/// A whole number that [`whole`] reads; an `Option` of one for a key that may be missing.
+pub trait Whole: Sized {
+    /// The number, if it fits.
+    fn of(number: u64) -> Option<Self>;
+}
+
+macro_rules! whole {
+    ($($kind:ty)*) => {$(
+        impl Whole for $kind {
+            fn of(number: u64) -> Option<$kind> {
+                number.try_into().ok()
+            }
+        }
+    )*};
+}
+whole!(u8 u16 u32 u64 usize i64);
+
+impl Whole for Sectors {
+    fn of(number: u64) -> Option<Sectors> {
+        Some(Sectors::new(number))
+    }
+}
+
+impl<T: Whole> Whole for Option<T> {
+    fn of(number: u64) -> Option<Option<T>> {
+        T::of(number).map(Some)
+    }
+}
+
+/// Reads a whole number of a range: `#[serde(deserialize_with = "whole::<_, u32, 1, 256>")]`. A field
+/// that is an `Option` needs `default` besides.
+///
+/// # Errors
+///
+/// If it is none, or outside.
+pub fn whole<'de, D, T, const LOW: u64, const HIGH: u64>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Whole,
+{
+    let number = from.deserialize_u64(InRange(LOW..=HIGH))?;
+    let unfit = || de::Error::custom(format_args!("{number} is too large"));
+    T::of(number).ok_or_else(unfit)
+}
+
+struct InRange(RangeInclusive<u64>);
+
+impl InRange {
+    fn refuse<E: de::Error>(&self, number: impl Display) -> E {
+        E::custom(format_args!("{number} is out of range; allowed is {self}"))
+    }
+}
+
+impl Display for InRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.start(), self.0.end()) {
+            // As far as TOML's numbers go.
+            (low, high) if *high >= i64::MAX as u64 => write!(f, "{low} and more"),
+            (low, high) if low == high => write!(f, "{low}"),
+            (low, high) => write!(f, "{low} to {high}"),
+        }
+    }
+}
+
+impl Visitor<'_> for InRange {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.start(), self.0.end()) {
+            (0, high) if *high >= i64::MAX as u64 => f.write_str("a whole number, 0 or more"),
+            (low, high) if *high >= i64::MAX as u64 => write!(f, "a whole number, {low} or more"),
+            (low, high) if low == high => write!(f, "the number {low}"),
+            (low, high) => write!(f, "a whole number from {low} to {high}"),
+        }
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(self.refuse(number)),
+        }
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<u64, E> {
+        match self.0.contains(&number) {
+            true => Ok(number),
+            false => Err(self.refuse(number)),
+        }
+    }
+}
+
+/// A number that [`number`] reads; an `Option` of one for a key that may be missing.
+pub trait Number {
+    /// As that.
+    fn of(number: f64) -> Self;
+}
+
+impl Number for f64 {
+    fn of(number: f64) -> f64 {
+        number
+    }
+}
+
+impl Number for Option<f64> {
+    fn of(number: f64) -> Option<f64> {
+        Some(number)
+    }
+}
+
+/// Reads a number of a range of whole numbers, with or without a point:
+/// `#[serde(deserialize_with = "number::<_, f64, 0, 1>")]`.
+///
+/// # Errors
+///
+/// If it is none, or outside.
+pub fn number<'de, D, T, const LOW: i64, const HIGH: i64>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Number,
+{
+    let number = f64::deserialize(from)?;
+    match (LOW as f64..=HIGH as f64).contains(&number) {
+        true => Ok(T::of(number)),
+        false => Err(de::Error::custom(format_args!(
+            "{number} is out of range; allowed is {LOW} to {HIGH}"
+        ))),
+    }
+}
+
+/// Reads a text by `read`; `expected` says what it should be.
+///
+/// # Errors
+///
+/// If it is no text; or what `read` says, behind the text.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_config::parse;
+/// use serde::Deserializer;
+/// use std::net::SocketAddr;
+///
+/// fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+///     parse(from, "an address, such as \"127.0.0.1:80\"", |text| text.parse::<SocketAddr>())
+/// }
+/// ```
+pub fn parse<'de, D, T, E, F>(from: D, expected: &str, read: F) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: Display,
+    F: FnOnce(&str) -> Result<T, E>,
+{
+    struct Text<'e, F>(&'e str, F);
+
+    impl<T, E: Display, F: FnOnce(&str) -> Result<T, E>> Visitor<'_> for Text<'_, F> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<X: de::Error>(self, text: &str) -> Result<T, X> {
+            let refuse = |error| X::custom(format_args!("\"{text}\": {error}"));
+            self.1(text).map_err(refuse)
+        }
+    }
+
+    from.deserialize_str(Text(expected, read))
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Text(text.to_owned()))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+                Ok(Value::Integer(number))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+                Ok(Value::Float(number))
+            }
+
+            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+                Ok(Value::Flag(flag))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Value, A::Error> {
+                List(PhantomData).visit_seq(seq).map(Value::List)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
+                AnyTable.visit_map(map).map(Value::Table)
+            }
+        }
+
+        from.deserialize_any(Any)
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        let Placed { value, place, .. } = Placed::deserialize(from)?;
+        Ok(Node { value, place })
+    }
+}
+
+struct AnyTable;
+
+impl<'de> Visitor<'de> for AnyTable {
+    type Value = Table;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table, A::Error> {
+        let mut table = Table::default();
+        while let Some((key, node)) = map.next_entry()? {
+            table.0.insert(key, node);
+        }
+        Ok(table)
+    }
+}
+
+/// Any table, whose values keep their places.
+impl<'de> Deserialize<'de> for Table {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Table, D::Error> {
+        from.deserialize_map(AnyTable)
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.iter().map(|(key, node)| (key, &node.value)))
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Text(text) => to.serialize_str(text),
+            Value::Integer(number) => to.serialize_i64(*number),
+            Value::Float(number) => to.serialize_f64(*number),
+            Value::Flag(flag) => to.serialize_bool(*flag),
+            Value::List(list) => to.collect_seq(list.iter().map(|node| &node.value)),
+            Value::Table(table) => table.serialize(to),
+        }
+    }
+}

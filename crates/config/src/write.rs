@@ -1,0 +1,594 @@
+//! From a value of a type to a text.
+
+use crate::read::names::PARTS;
+use serde::Serialize;
+use serde::ser::{
+    self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, Serializer,
+};
+use std::fmt::{self, Display, Write};
+
+/// A line is broken before it is longer.
+const WIDTH: usize = 100;
+
+const ROWS: &str = "$config::rows";
+const LINES: &str = "$config::lines";
+const VERBATIM: &str = "$config::verbatim";
+
+/// A comment and the key that it stands before: `("curve.backward", "A factor, not measured.")`. That
+/// of the key `""` begins the text.
+pub type Comment = (&'static str, &'static str);
+
+/// Writes a value in the order of its fields: first what is no table, then the tables. What is `None`
+/// is left out.
+///
+/// # Panics
+///
+/// If the value is not a table, or holds what TOML has no form for, which is a bug of its type.
+pub fn to_text<T: Serialize + ?Sized>(value: &T) -> String {
+    to_text_with(value, &[])
+}
+
+/// Writes a value as [`to_text`], with comments.
+///
+/// # Panics
+///
+/// As [`to_text`].
+pub fn to_text_with<T: Serialize + ?Sized>(value: &T, comments: &[Comment]) -> String {
+    let item = value
+        .serialize(Writer)
+        .expect("the type has a form in TOML");
+    let Item::Table(entries) = item else {
+        panic!("a text is a table");
+    };
+    let text = String::new();
+    let mut out = Out { text, comments };
+    out.comment("");
+    out.table("", &entries);
+    out.text
+}
+
+/// Writes each item of a list on a line of its own: `#[serde(serialize_with = "rows")]`.
+///
+/// # Errors
+///
+/// As the list's own `serialize`.
+pub fn rows<T: Serialize + ?Sized, S: Serializer>(list: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_newtype_struct(ROWS, list)
+}
+
+/// Writes a text over several lines, between three quotes: `#[serde(serialize_with = "lines")]`. An end
+/// of line is read back behind it.
+///
+/// # Errors
+///
+/// As the text's own `serialize`.
+pub fn lines<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_newtype_struct(LINES, text)
+}
+
+/// Writes a number in the form that it has as text.
+///
+/// # Errors
+///
+/// As a text's own `serialize`.
+pub fn verbatim<T: Display + ?Sized, S: Serializer>(number: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_newtype_struct(VERBATIM, &number.to_string())
+}
+
+/// A value on its way into a text.
+enum Item {
+    Nothing,
+    /// As it stands in the text.
+    Plain(String),
+    /// A string, without quotes yet.
+    Text(String),
+    /// A string of several lines.
+    Lines(String),
+    List(Vec<Item>),
+    Rows(Vec<Item>),
+    Table(Entries),
+}
+
+type Entries = Vec<(String, Item)>;
+
+impl Item {
+    /// Whether it has a section, or several, of its own.
+    fn is_section(&self) -> bool {
+        match self {
+            Item::Table(_) => true,
+            Item::List(list) => {
+                !list.is_empty() && list.iter().all(|item| matches!(item, Item::Table(_)))
+            }
+            _ => false,
+        }
+    }
+
+    /// In a line.
+    fn inline(&self) -> String {
+        let joined = |items: Vec<String>| items.join(", ");
+        match self {
+            Item::Nothing => String::new(),
+            Item::Plain(text) => text.clone(),
+            Item::Text(text) | Item::Lines(text) => quoted(text),
+            Item::List(list) | Item::Rows(list) => {
+                format!("[{}]", joined(list.iter().map(Item::inline).collect()))
+            }
+            Item::Table(entries) if entries.is_empty() => "{}".to_owned(),
+            Item::Table(entries) => {
+                let entry =
+                    |(name, item): &(String, Item)| format!("{} = {}", key(name), item.inline());
+                format!("{{ {} }}", joined(entries.iter().map(entry).collect()))
+            }
+        }
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// Backslashes, quotes and control characters as TOML's basic strings want them.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' | '"' => out.extend(['\\', char]),
+            '\n' => out.push_str("\\n"),
+            char if char.is_control() => {
+                // A string takes everything.
+                let _ = write!(out, "\\u{:04X}", u32::from(char));
+            }
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+/// A line of a string over several lines, where quotes can stay as they are unless three could meet.
+fn escaped_in_lines(line: &str) -> String {
+    match line.contains("\"\"") || line.ends_with('"') {
+        true => escaped(line),
+        false => escaped(line).replace("\\\"", "\""),
+    }
+}
+
+/// A key, in quotes if it needs them.
+fn key(name: &str) -> String {
+    let bare = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
+    match !name.is_empty() && name.chars().all(bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
+/// Text under construction; writing to a string cannot fail.
+struct Out<'a> {
+    text: String,
+    comments: &'a [Comment],
+}
+
+impl Out<'_> {
+    fn line(&mut self, line: impl Display) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn comment(&mut self, path: &str) {
+        let all = self.comments;
+        for (_, comment) in all.iter().filter(|(key, _)| *key == path) {
+            comment
+                .lines()
+                .for_each(|line| self.line(format_args!("# {line}")));
+        }
+    }
+
+    fn table(&mut self, path: &str, entries: &Entries) {
+        let join = |name: &str| match path {
+            "" => key(name),
+            _ => format!("{path}.{}", key(name)),
+        };
+        for (name, item) in entries.iter().filter(|(_, item)| !item.is_section()) {
+            self.comment(&join(name));
+            self.value(&key(name), item);
+        }
+        for (name, item) in entries {
+            let path = join(name);
+            match item {
+                Item::Table(entries) => {
+                    // The head of a table of tables would say nothing.
+                    let has_values = entries.iter().any(|(_, item)| !item.is_section());
+                    if has_values || entries.is_empty() {
+                        self.line(format_args!("\n[{path}]"));
+                    }
+                    self.table(&path, entries);
+                }
+                Item::List(list) if item.is_section() => {
+                    for item in list {
+                        if let Item::Table(entries) = item {
+                            self.line(format_args!("\n[[{path}]]"));
+                            self.table(&path, entries);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn value(&mut self, key: &str, item: &Item) {
+        let short = format!("{key} = {}", item.inline());
+        match item {
+            Item::Nothing => {}
+            Item::Lines(text) => {
+                self.line(format_args!("{key} = \"\"\""));
+                // Not by `lines`, which would lose a carriage return.
+                text.split('\n')
+                    .for_each(|line| self.line(escaped_in_lines(line)));
+                self.line("\"\"\"");
+            }
+            Item::Rows(rows) => {
+                self.line(format_args!("{key} = ["));
+                rows.iter()
+                    .for_each(|row| self.line(format_args!("    {},", row.inline())));
+                self.line("]");
+            }
+            Item::List(list) if short.len() > WIDTH => {
+                self.line(format_args!("{key} = ["));
+                let mut line = "   ".to_owned();
+                for item in list.iter().map(Item::inline) {
+                    if line.len() + item.len() + 2 > WIDTH {
+                        self.line(&line);
+                        line.truncate(3);
+                    }
+                    let _ = write!(line, " {item},");
+                }
+                self.line(line);
+                self.line("]");
+            }
+            _ => self.line(short),
+        }
+    }
+}
+
+/// What a type holds that TOML has no form for.
+#[derive(Debug)]
+struct Unwritable(String);
+
+impl Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unwritable {}
+
+impl ser::Error for Unwritable {
+    fn custom<T: Display>(problem: T) -> Unwritable {
+        Unwritable(problem.to_string())
+    }
+}
+
+type Result<T, E = Unwritable> = std::result::Result<T, E>;
+
+fn unwritable<T>(what: &str) -> Result<T> {
+    Err(Unwritable(format!("{what} has no form in TOML")))
+}
+
+fn plain(value: impl Display) -> Result<Item> {
+    Ok(Item::Plain(value.to_string()))
+}
+
+/// The entries of what must be a table.
+fn entries(item: Item) -> Result<Entries> {
+    match item {
+        Item::Table(entries) => Ok(entries),
+        _ => unwritable("a part of a table that is none"),
+    }
+}
+
+/// The tag of a variant; see the crate's documentation.
+fn tag(name: &str, variant: &str) -> Result<Entries> {
+    match name.strip_prefix('$') {
+        Some(tag) => Ok(vec![(tag.to_owned(), Item::Text(variant.to_owned()))]),
+        None => unwritable("a variant with content, of an enum without a tag,"),
+    }
+}
+
+struct Writer;
+
+impl Serializer for Writer {
+    type Ok = Item;
+    type Error = Unwritable;
+    type SerializeSeq = List;
+    type SerializeTuple = List;
+    type SerializeTupleStruct = List;
+    type SerializeTupleVariant = Impossible<Item, Unwritable>;
+    type SerializeMap = Map;
+    type SerializeStruct = Map;
+    type SerializeStructVariant = Map;
+
+    fn serialize_bool(self, value: bool) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_i8(self, value: i8) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_i16(self, value: i16) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_i32(self, value: i32) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_u8(self, value: u8) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_u16(self, value: u16) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_u32(self, value: u32) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<Item> {
+        plain(value)
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<Item> {
+        self.serialize_f64(value.into())
+    }
+
+    /// A whole one without a point, as a person writes it; TOML's whole numbers end at 2^63.
+    fn serialize_f64(self, value: f64) -> Result<Item> {
+        match value.is_nan() {
+            true => plain("nan"),
+            false if value.is_finite() && value.abs() >= 1e15 => plain(format_args!("{value:?}")),
+            false => plain(value),
+        }
+    }
+
+    fn serialize_char(self, value: char) -> Result<Item> {
+        Ok(Item::Text(value.to_string()))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<Item> {
+        Ok(Item::Text(value.to_owned()))
+    }
+
+    fn serialize_bytes(self, _: &[u8]) -> Result<Item> {
+        unwritable("a string of bytes")
+    }
+
+    fn serialize_none(self) -> Result<Item> {
+        Ok(Item::Nothing)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Item> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Item> {
+        Ok(Item::Nothing)
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Item> {
+        Ok(Item::Nothing)
+    }
+
+    fn serialize_unit_variant(
+        self,
+        name: &'static str,
+        _: u32,
+        word: &'static str,
+    ) -> Result<Item> {
+        match name.starts_with('$') {
+            true => tag(name, word).map(Item::Table),
+            false => self.serialize_str(word),
+        }
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Item> {
+        Ok(match (name, value.serialize(self)?) {
+            (ROWS, Item::List(list)) => Item::Rows(list),
+            (LINES, Item::Text(text)) => Item::Lines(text),
+            (VERBATIM, Item::Text(text)) => Item::Plain(text),
+            (_, item) => item,
+        })
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        _: u32,
+        word: &'static str,
+        value: &T,
+    ) -> Result<Item> {
+        let mut all = tag(name, word)?;
+        all.extend(entries(value.serialize(self)?)?);
+        Ok(Item::Table(all))
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<List> {
+        Ok(List::default())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<List> {
+        Ok(List::default())
+    }
+
+    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<List> {
+        Ok(List {
+            parts: name == PARTS,
+            ..List::default()
+        })
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Impossible<Item, Unwritable>> {
+        unwritable("a variant that is a tuple")
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Map> {
+        Ok(Map::default())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Map> {
+        Ok(Map::default())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        name: &'static str,
+        _: u32,
+        word: &'static str,
+        _: usize,
+    ) -> Result<Map> {
+        Ok(Map {
+            entries: tag(name, word)?,
+            key: None,
+        })
+    }
+}
+
+#[derive(Default)]
+struct List {
+    list: Vec<Item>,
+    /// Whether the items are parts of one table.
+    parts: bool,
+}
+
+impl SerializeSeq for List {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        self.list.push(value.serialize(Writer)?);
+        Ok(())
+    }
+
+    fn end(self) -> Result<Item> {
+        if !self.parts {
+            return Ok(Item::List(self.list));
+        }
+        let parts = self.list.into_iter().map(entries);
+        let parts = parts.collect::<Result<Vec<Entries>>>()?;
+        Ok(Item::Table(parts.into_iter().flatten().collect()))
+    }
+}
+
+impl SerializeTuple for List {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        SerializeSeq::serialize_element(self, value)
+    }
+
+    fn end(self) -> Result<Item> {
+        SerializeSeq::end(self)
+    }
+}
+
+impl SerializeTupleStruct for List {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        SerializeSeq::serialize_element(self, value)
+    }
+
+    fn end(self) -> Result<Item> {
+        SerializeSeq::end(self)
+    }
+}
+
+#[derive(Default)]
+struct Map {
+    entries: Entries,
+    key: Option<String>,
+}
+
+impl Map {
+    fn add<T: Serialize + ?Sized>(&mut self, key: String, value: &T) -> Result<()> {
+        match value.serialize(Writer)? {
+            Item::Nothing => {}
+            item => self.entries.push((key, item)),
+        }
+        Ok(())
+    }
+}
+
+impl SerializeMap for Map {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        let Item::Text(key) = key.serialize(Writer)? else {
+            return unwritable("a key that is no text");
+        };
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let key = self.key.take().expect("a key comes before its value");
+        self.add(key, value)
+    }
+
+    fn end(self) -> Result<Item> {
+        Ok(Item::Table(self.entries))
+    }
+}
+
+impl SerializeStruct for Map {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<()> {
+        self.add(key.to_owned(), value)
+    }
+
+    fn end(self) -> Result<Item> {
+        SerializeMap::end(self)
+    }
+}
+
+impl SerializeStructVariant for Map {
+    type Ok = Item;
+    type Error = Unwritable;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<()> {
+        self.add(key.to_owned(), value)
+    }
+
+    fn end(self) -> Result<Item> {
+        SerializeMap::end(self)
+    }
+}
