@@ -20,6 +20,11 @@ pub struct DiskSize {
 /// The defaults are Linux 2.6.31 on the machine of the Stream Scheduling paper (section 3: Core 2
 /// Duo, 2 GB of memory).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct HostSpec {
     /// The longest readahead window; default 128 KiB (`VM_MAX_READAHEAD`, `read_ahead_kb`). Rounded
     /// down to pages. More means larger requests of sequential readers, and more data read in vain

@@ -51,6 +51,7 @@ mod spec;
 pub mod sptf;
 pub mod sstf;
 pub mod stream;
+mod text;
 mod waits;
 
 pub use ages::Age;
@@ -79,6 +80,7 @@ pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Alone, Open, Stream, StreamConfig, WaitFrom};
+pub use text::UnknownClass;
 pub use waits::WaitStats;
 
 #[cfg(test)]

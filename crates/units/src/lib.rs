@@ -16,6 +16,8 @@ extern crate std;
 
 mod address;
 mod angle;
+#[cfg(feature = "serde")]
+pub mod as_text;
 mod nearest;
 pub mod shown;
 mod signed;

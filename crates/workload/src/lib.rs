@@ -45,6 +45,8 @@ mod replay;
 mod ring;
 mod source;
 mod synthetic;
+#[cfg(feature = "serde")]
+mod text;
 mod trace;
 mod write;
 

@@ -51,6 +51,11 @@ impl Default for TreeSpec {
 
 /// In which order the files of a directory were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Written {
     /// By name, directories between the files, as an archive of the sources has them. A directory is
     /// listed by hash, so a reader finds the files of one directory near each other, but in no order.

@@ -22,6 +22,11 @@ use std::sync::Arc;
 /// the order in which they lie (`written`). Which is the faster, and by how much, depends on how far the
 /// drive reads ahead.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct GrepSpec {
     /// How many instances, each a program of one process with a copy of its own; 1 to 4096, default
     /// 2.

@@ -110,18 +110,26 @@ pub enum BenchmarkError {
 /// A benchmark with its numbers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename = "$benchmark", rename_all = "kebab-case")
+)]
 pub enum BenchmarkSpec {
     /// Processes that each read a file from beginning to end.
     ParRead(ParReadSpec),
     /// Searches through copies of a tree of files.
     Grep(GrepSpec),
     /// Mail servers' small files.
+    #[cfg_attr(feature = "serde", serde(rename = "postmark"))]
     PostMark(PostMarkSpec),
     /// A query of a decision-support benchmark.
+    #[cfg_attr(feature = "serde", serde(rename = "tpch-q19"))]
     TpcH(TpcHSpec),
     /// Threads that read in strides and keep step.
     MultiThreads(MultiThreadsSpec),
     /// Parallel programs on a striped file system, as one server's disk sees them.
+    #[cfg_attr(feature = "serde", serde(rename = "mpi-io-test"))]
     MpiIo(MpiIoSpec),
 }
 

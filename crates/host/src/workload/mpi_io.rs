@@ -31,6 +31,11 @@ use headtime_units::{Bytes, Nanos, Time};
 /// processes that a program has on a node often come together, which adds 0.26 ms. Hence 0.4 ms. A
 /// scheduler that loads the links more would make its processes wait longer: at twice the rate 0.7 ms.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct MpiIoSpec {
     /// How many programs, each with a file of its own; 1 to 4096, default 4.
     pub programs: u32,

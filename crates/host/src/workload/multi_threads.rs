@@ -21,6 +21,11 @@ use headtime_units::{Bytes, Time};
 /// one request of 4 KB for each call. So calls pass by the page cache by default; `direct = false` shows
 /// the other reading.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct MultiThreadsSpec {
     /// How many processes, each a program of its own; 1 to 4096, default 4.
     pub processes: u32,

@@ -15,6 +15,11 @@ const PURPOSE: u64 = 64;
 /// Trust: high. Open: whether GB means 10⁹ or 2³⁰ bytes (10⁹ is taken; rates do not depend on it),
 /// and where on the disk the first file lies (its start is taken).
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct ParReadSpec {
     /// How many processes, each with a file and a program number of its own; 1 to 4096, default 4.
     pub processes: u32,

@@ -32,6 +32,11 @@ use std::sync::Arc;
 /// Left out: the journal (metadata is written back like data, within 30 s; ext3 would write both every 5
 /// s), and the start and end of the run, when files are created and deleted.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct PostMarkSpec {
     /// How many instances, each a program of one process with files of its own; 1 to 4096, default 4.
     pub instances: u32,

@@ -24,6 +24,11 @@ const SEGMENT: u64 = 1 << 30;
 /// Left out: the rest of the data base but for its room, other files of the server, sorting and hashing
 /// on disk (the hash of `part` is small), and the time before the first row.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 pub struct TpcHSpec {
     /// How many instances, each a program of one process with tables of its own; 1 to 4096, default
     /// 3.

@@ -80,6 +80,11 @@ pub enum Pacing {
 
 /// Where the first request of a process goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum First {
     /// Anywhere in the range.
     #[default]
