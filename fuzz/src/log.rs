@@ -5,8 +5,8 @@ use headtime_engine::log::{
     self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
     write_setting, write_swap,
 };
-use headtime_engine::{Command, Config, Engine, Event, Outcome, Plug};
-use headtime_sched::{Scheduler, Spec, Tag};
+use headtime_engine::{Command, DriveTag, Config, Engine, Event, Outcome, Plug, RequestId};
+use headtime_sched::{Scheduler, Spec};
 use headtime_units::{Sectors, Time};
 
 /// Reads `bytes` as a log, replays it, and lets an engine decide anew on its events.
@@ -102,7 +102,7 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
     let mut text = String::new();
     let mut last = Time::ZERO;
     write_header(&mut text);
-    let mut in_drive: Vec<(Tag, Time)> = Vec::new();
+    let mut in_drive: Vec<(DriveTag, Time)> = Vec::new();
     // It comes between the end of a request and the next decision, and only there.
     let mut foretold = None;
     for record in records {
@@ -143,7 +143,7 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
         };
         for time in 0..times {
             if let Event::Arrived(new) = &mut event {
-                new.id = new.id.wrapping_add(time);
+                new.id = next_id(new.id, time);
             }
             write_event(&mut text, last, &event);
             engine.handle(last, event);
@@ -174,16 +174,23 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
     text
 }
 
+fn next_id(id: RequestId, by: u64) -> RequestId {
+    match id {
+        RequestId::Client(id) => RequestId::Client(id.wrapping_add(by)),
+        RequestId::Background(id) => RequestId::Background(id.wrapping_add(by)),
+    }
+}
+
 fn decide(
     now: Time,
     engine: &mut Engine<Box<dyn Scheduler>>,
-    in_drive: &mut Vec<(Tag, Time)>,
+    in_drive: &mut Vec<(DriveTag, Time)>,
     foretold: &mut Option<Event>,
     text: &mut String,
 ) {
     while let Some(command) = engine.poll(now) {
         write_decision(text, now, &Decision::from(&command));
-        if let Command::Finish(_) = command
+        if let Command::Finish(_) | Command::Background(_) = command
             && let Some(event) = foretold.take()
         {
             write_event(text, now, &event);

@@ -11,7 +11,7 @@
 use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
-use headtime_engine::{Arrival, Command, Config, Engine, Event, Outcome};
+use headtime_engine::{Arrival, Command, Config, DriveTag, Engine, Event, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -99,7 +99,7 @@ fn serve(scheduler: Box<dyn Scheduler>, processes: u32, asked: impl Iterator<Ite
     for (id, (op, start, len)) in (0..).zip(asked) {
         now += Nanos::from_nanos(1);
         let arrival = Arrival {
-            id,
+            id: RequestId::Client(id),
             op,
             extent: Extent::at(start, len),
             flags: Flags::NONE,
@@ -131,7 +131,7 @@ fn serve(scheduler: Box<dyn Scheduler>, processes: u32, asked: impl Iterator<Ite
     engine.stats().issued
 }
 
-fn poll(engine: &mut Engine, now: Time, in_drive: &mut VecDeque<headtime_sched::Tag>) {
+fn poll(engine: &mut Engine, now: Time, in_drive: &mut VecDeque<DriveTag>) {
     while let Some(command) = engine.poll(now) {
         if let Command::Issue(request) = command {
             in_drive.push_back(request.tag);

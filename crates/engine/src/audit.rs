@@ -6,7 +6,7 @@
 //!
 //! It remembers every sector ever written, so it is for tests and fuzzing.
 
-use crate::{Command, Engine, Event, Outcome};
+use crate::{Command, DriveTag, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Flags, Op, Request, Scheduler};
 use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Violation(String);
 
 /// Who wrote a sector last; `None` if nobody did, or if that write failed and may have done anything.
-type Writer = Option<u64>;
+type Writer = Option<RequestId>;
 
 #[derive(Clone, Debug)]
 struct Pending {
@@ -34,15 +34,16 @@ struct Pending {
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     arrived: u64,
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<RequestId, Pending>,
     /// Sequence numbers of those that are pending, and of those whose flush is due.
     sequences: BTreeSet<u64>,
     flushes: BTreeSet<u64>,
-    in_drive: BTreeMap<u32, (Request, Vec<u64>)>,
+    in_drive: BTreeMap<DriveTag, (Request<DriveTag>, Vec<RequestId>)>,
+    issued: u64,
     /// The last writer of each sector in order of arrival, and on the disk.
     wanted: BTreeMap<u64, Writer>,
     disk: BTreeMap<u64, Writer>,
-    failed: BTreeSet<u64>,
+    failed: BTreeSet<RequestId>,
 }
 
 macro_rules! ensure {
@@ -109,7 +110,7 @@ impl Audit {
                 Ok(())
             }
             Event::Completed { tag, outcome } => {
-                let Some((request, parts)) = self.in_drive.remove(&tag.0) else {
+                let Some((request, parts)) = self.in_drive.remove(tag) else {
                     return Err(Violation(format!(
                         "{tag:?} completes and is not in the drive"
                     )));
@@ -121,8 +122,8 @@ impl Audit {
 
     fn completed(
         &mut self,
-        request: &Request,
-        parts: &[u64],
+        request: &Request<DriveTag>,
+        parts: &[RequestId],
         outcome: Outcome,
     ) -> Result<(), Violation> {
         if request.op == Op::Flush {
@@ -158,7 +159,7 @@ impl Audit {
         Ok(())
     }
 
-    fn write(&mut self, parts: &[u64], good: bool) {
+    fn write(&mut self, parts: &[RequestId], good: bool) {
         for id in parts {
             for sector in sectors(self.pending[id].extent) {
                 self.disk.insert(sector, good.then_some(*id));
@@ -189,34 +190,42 @@ impl Audit {
                 );
                 Ok(())
             }
-            Command::Finish(done) => {
-                let Some(pending) = self.pending.remove(&done.id) else {
-                    return Err(Violation(format!(
-                        "{} finishes and is not pending",
-                        done.id
-                    )));
-                };
-                ensure!(
-                    done.request.extent == pending.extent && done.request.op == pending.op,
-                    "{} finishes as something else: {:?}",
-                    done.id,
-                    done.request
-                );
-                if done.outcome != Outcome::Done {
-                    self.failed.insert(done.id);
-                } else {
-                    ensure!(!pending.flush_due, "{} finishes without its flush", done.id);
-                }
-                self.flushes.remove(&pending.sequence);
-                self.sequences.remove(&pending.sequence);
-                Ok(())
-            }
+            Command::Finish(done) => self.finished(RequestId::Client(done.id), done),
+            Command::Background(done) => self.finished(RequestId::Background(done.id), done),
         }
     }
 
-    fn issued(&mut self, request: &Request, parts: Vec<(u64, Extent)>) -> Result<(), Violation> {
+    fn finished(&mut self, id: RequestId, done: &Finished) -> Result<(), Violation> {
+        let Some(pending) = self.pending.remove(&id) else {
+            return Err(Violation(format!("{id} finishes and is not pending")));
+        };
+        ensure!(
+            done.request.extent == pending.extent && done.request.op == pending.op,
+            "{id} finishes as something else: {:?}",
+            done.request
+        );
+        if done.outcome != Outcome::Done {
+            self.failed.insert(id);
+        } else {
+            ensure!(!pending.flush_due, "{id} finishes without its flush");
+        }
+        self.flushes.remove(&pending.sequence);
+        self.sequences.remove(&pending.sequence);
+        Ok(())
+    }
+
+    fn issued(
+        &mut self,
+        request: &Request<DriveTag>,
+        parts: Vec<(RequestId, Extent)>,
+    ) -> Result<(), Violation> {
+        let lowest = (0..).find(|tag| !self.in_drive.contains_key(&DriveTag(*tag)));
+        ensure!(
+            lowest == Some(request.tag.0),
+            "{request:?} has not the lowest free tag, which is {lowest:?}"
+        );
         ensure!(!parts.is_empty(), "{request:?} serves nobody");
-        let mut ids: Vec<u64> = parts.iter().map(|(id, _)| *id).collect();
+        let mut ids: Vec<RequestId> = parts.iter().map(|(id, _)| *id).collect();
         for id in &ids {
             ensure!(
                 self.pending.contains_key(id),
@@ -268,11 +277,12 @@ impl Audit {
                 "{request:?} and {other:?} overlap in the drive"
             );
         }
-        // A write takes effect between issue and completion; of half the tags as early as it may.
-        if request.op.changes() && request.tag.0.is_multiple_of(2) {
+        // A write takes effect between issue and completion; every other one as early as it may.
+        self.issued += 1;
+        if request.op.changes() && self.issued.is_multiple_of(2) {
             self.write(&ids, true);
         }
-        self.in_drive.insert(request.tag.0, (*request, ids));
+        self.in_drive.insert(request.tag, (*request, ids));
         Ok(())
     }
 }

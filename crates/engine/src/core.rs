@@ -20,8 +20,8 @@
 use crate::audit::{Audit, Violation};
 use crate::log::{Sink, Writer};
 use crate::timeouts::{Deadline, Timeouts};
-use crate::{Arrival, Command, Engine, Event, Finished, Member, Outcome};
-use headtime_sched::{Backlog, Foretold, Request, Scheduler, Tag, WaitStats};
+use crate::{Arrival, Command, DriveTag, Engine, Event, Finished, Member, Outcome};
+use headtime_sched::{Backlog, Foretold, Request, Scheduler, WaitStats};
 use headtime_units::{Nanos, Time};
 
 /// A command that a device is done with.
@@ -30,7 +30,7 @@ pub struct Done {
     /// Whose device.
     pub member: Member,
     /// The command's tag.
-    pub tag: Tag,
+    pub tag: DriveTag,
     /// When it completed.
     pub at: Time,
     /// How it ended.
@@ -123,7 +123,13 @@ pub trait World {
 
     /// Sends a command to a device; `engine` knows its parts. Returns false if the command never reaches the device,
     /// and has no deadline for that reason; [`World::completed`] returns it.
-    fn submit(&mut self, now: Time, member: Member, request: &Request, engine: &Engine) -> bool;
+    fn submit(
+        &mut self,
+        now: Time,
+        member: Member,
+        request: &Request<DriveTag>,
+        engine: &Engine,
+    ) -> bool;
 
     /// Tells a device to give up on a command that it has had for the whole of the timeout. `promises` counts how
     /// often the device has answered [`GaveUp::AskAgain`].
@@ -131,7 +137,7 @@ pub trait World {
         &mut self,
         now: Time,
         member: Member,
-        tag: Tag,
+        tag: DriveTag,
         promises: u32,
         engine: &Engine,
     ) -> GaveUp;
@@ -142,6 +148,15 @@ pub trait World {
     ///
     /// If the world must end.
     fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Self::Error>;
+
+    /// Tells a job in the background that a request of its own is over.
+    ///
+    /// # Errors
+    ///
+    /// If the world must end.
+    fn finished_background(&mut self, _now: Time, done: &Finished) -> Result<(), Self::Error> {
+        unreachable!("nobody asked for {done:?} in the background")
+    }
 
     /// Tells the account of a device why requests wait. Called when there are no more commands.
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
@@ -445,6 +460,7 @@ impl<L: Sink> Core<L> {
                     world.finished(at, &done)?;
                     self.foretell(world, at)?;
                 }
+                Command::Background(done) => world.finished_background(at, &done)?,
             }
         }
         world.backlog(at, member, self.engine.backlog());

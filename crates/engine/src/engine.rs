@@ -5,8 +5,9 @@ mod tests;
 
 use crate::config::{Config, ConfigError};
 use crate::merge::{End, Likeness, Touching, alike};
+use crate::names::{DriveTag, DriveTags, RequestId};
 use crate::order::Order;
-use crate::slots::{Slots, Stage};
+use crate::slots::{Slot, Slots, Stage};
 use headtime_sched::{
     Backlog, Class, Dispatch, Flags, Foretold, Op, Origin, Partners, Request, Scheduler, Tag,
 };
@@ -29,8 +30,8 @@ pub enum Outcome {
 /// A request as it comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The caller's name for it, returned in [`Finished`]. Unique among the unfinished.
-    pub id: u64,
+    /// Who asked, and their name for it, returned in [`Finished`]. Unique among the unfinished.
+    pub id: RequestId,
     /// What to do.
     pub op: Op,
     /// To which sectors; empty for a flush, and only for it.
@@ -51,7 +52,7 @@ pub enum Event {
     /// The drive is done with a command.
     Completed {
         /// Which, as named in [`Command::Issue`].
-        tag: Tag,
+        tag: DriveTag,
         /// How it ended.
         outcome: Outcome,
     },
@@ -66,12 +67,12 @@ pub enum Event {
 /// A request that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The caller's name for it.
+    /// The number of its [`RequestId`].
     pub id: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// The request as it arrived; its tag is no longer its own.
-    pub request: Request,
+    /// The request as it arrived; it has no tag any more.
+    pub request: Request<()>,
     /// When the command that carried it went to the drive, the last time if it was retried.
     pub issued: Time,
 }
@@ -80,9 +81,11 @@ pub struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Hand this to the drive; answer with [`Event::Completed`].
-    Issue(Request),
-    /// Tell whoever asked.
+    Issue(Request<DriveTag>),
+    /// Tell the client who asked.
     Finish(Finished),
+    /// Tell the job in the background that asked.
+    Background(Finished),
 }
 
 /// What the engine did so far, as counts.
@@ -144,6 +147,7 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     /// Live requests that are not behind a flush.
     live: usize,
     in_flight: u32,
+    tags: DriveTags,
     committed: Option<Tag>,
     outbox: VecDeque<Command>,
     /// The scheduler need not be asked before this, unless something happens.
@@ -165,7 +169,7 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// If the configuration is out of range.
     pub fn new(config: Config, scheduler: S) -> Result<Engine<S>, ConfigError> {
-        if !(1..=256).contains(&config.depth) {
+        if !(1..=DriveTag::DEPTH_MAX).contains(&config.depth) {
             return Err(ConfigError::Depth(config.depth));
         }
         if config.merge && config.merge_sectors_max == Sectors::ZERO {
@@ -181,6 +185,7 @@ impl<S: Scheduler> Engine<S> {
             behind_flush: VecDeque::new(),
             live: 0,
             in_flight: 0,
+            tags: DriveTags::default(),
             committed: None,
             outbox: VecDeque::new(),
             idle_until: None,
@@ -362,19 +367,14 @@ impl<S: Scheduler> Engine<S> {
     /// so they are in order of merging and not of address. Each is as it arrived.
     ///
     /// Valid from [`Command::Issue`] until [`Event::Completed`] for its tag; empty otherwise.
-    pub fn parts(&self, tag: Tag) -> impl Iterator<Item = (u64, Extent)> {
-        let first = self
-            .slots
-            .get(tag)
-            .filter(|slot| slot.stage == Stage::InFlight)
-            .map(|_| tag);
-        core::iter::successors(first, |tag| self.slots[*tag].next)
+    pub fn parts(&self, tag: DriveTag) -> impl Iterator<Item = (RequestId, Extent)> {
+        core::iter::successors(self.tags.holder(tag), |tag| self.slots[*tag].next)
             .map(|tag| (self.slots[tag].id, self.slots[tag].own.extent))
     }
 
     /// The requests that are not finished, as they arrived, in no particular order.
-    pub fn unfinished(&self) -> impl Iterator<Item = (u64, &Request)> {
-        self.slots.live().map(|slot| (slot.id, &slot.own))
+    pub fn unfinished(&self) -> impl Iterator<Item = (RequestId, Request<()>)> {
+        self.slots.live().map(|slot| (slot.id, slot.own.tagged(())))
     }
 
     fn arrived(&mut self, now: Time, arrival: Arrival) {
@@ -597,17 +597,15 @@ impl<S: Scheduler> Engine<S> {
         if request.op != Op::Flush {
             self.scheduler.dispatched(now, &request);
         }
-        Command::Issue(request)
+        let drive_tag = self.tags.take(tag).expect("the depth is in range");
+        Command::Issue(request.tagged(drive_tag))
     }
 
-    fn completed(&mut self, now: Time, tag: Tag, outcome: Outcome) {
-        let Some(slot) = self
-            .slots
-            .get(tag)
-            .filter(|slot| slot.stage == Stage::InFlight)
-        else {
-            panic!("request {} completed and is not in the drive", tag.0)
+    fn completed(&mut self, now: Time, tag: DriveTag, outcome: Outcome) {
+        let Some(tag) = self.tags.give_back(tag) else {
+            panic!("tag {} completed and is not in the drive", tag.0)
         };
+        let slot = &self.slots[tag];
         let (merged, issued) = (slot.merged, slot.issued);
         self.in_flight -= 1;
         self.ask = true;
@@ -638,15 +636,10 @@ impl<S: Scheduler> Engine<S> {
         let slot = &mut self.slots[tag];
         if slot.own.op == Op::Flush || outcome != Outcome::Done {
             // A write whose flush failed must not be taken for durable: it fails with its flush.
-            let done = Finished {
-                id: slot.id,
-                outcome,
-                request: slot.own,
-                issued: slot.issued,
-            };
+            let (slot, issued) = (*slot, slot.issued);
             self.behind_flush.pop_front();
             self.slots.remove(tag);
-            self.report(done);
+            self.report(&slot, outcome, issued);
         } else {
             slot.unmerge();
             slot.stage = Stage::Held;
@@ -656,16 +649,11 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
-        let (id, own) = (self.slots[tag].id, self.slots[tag].own);
+        let slot = self.slots[tag];
         self.order.finish(tag);
         self.slots.remove(tag);
         self.live -= 1;
-        self.report(Finished {
-            id,
-            outcome,
-            request: own,
-            issued,
-        });
+        self.report(&slot, outcome, issued);
         while let Some(freed) = self.order.next_freed() {
             self.enqueue(now, freed);
         }
@@ -674,8 +662,17 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    fn report(&mut self, done: Finished) {
+    fn report(&mut self, slot: &Slot, outcome: Outcome, issued: Time) {
         self.stats.finished += 1;
-        self.outbox.push_back(Command::Finish(done));
+        let finished = |id| Finished {
+            id,
+            outcome,
+            request: slot.own.tagged(()),
+            issued,
+        };
+        self.outbox.push_back(match slot.id {
+            RequestId::Client(id) => Command::Finish(finished(id)),
+            RequestId::Background(id) => Command::Background(finished(id)),
+        });
     }
 }

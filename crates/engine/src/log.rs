@@ -5,7 +5,7 @@
 //! of the run, below 2^63 ([`Time::LATEST`]).
 //!
 //! ```text
-//! headtime-log 2
+//! headtime-log 3
 //! # scheduler deadline
 //! # depth 1
 //! A 0 17 R 2048 8 0 12 3 1 1       arrived: time id op lba sectors flags process program export class
@@ -19,7 +19,12 @@
 //! ```
 //!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
-//! `device`. A reader refuses a version it does not know. Version 1 had no `U` and no `T`.
+//! `device`. Tags are the drive's ([`DriveTag`]). The id of a request in the background has a `b` before
+//! its number: `b17`.
+//!
+//! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
+//! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
+//! lowest that is free), so that such logs replay. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -45,8 +50,8 @@ mod replay;
 mod settings;
 mod writer;
 
-use crate::{Command, Event, Outcome};
-use headtime_sched::{Op, Tag};
+use crate::{Command, DriveTag, Event, Outcome, RequestId};
+use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
 
@@ -56,7 +61,7 @@ pub use settings::{LogSettings, Setting, SettingsError};
 pub use writer::{Sink, Writer};
 
 /// The version that this code writes. It reads this one and those before.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: &str = "headtime-log";
 
@@ -84,7 +89,7 @@ pub enum Decision {
     /// A command for the drive.
     Issue {
         /// Its tag.
-        tag: Tag,
+        tag: DriveTag,
         /// What to do.
         op: Op,
         /// To which sectors.
@@ -92,8 +97,8 @@ pub enum Decision {
     },
     /// A request is over.
     Finish {
-        /// The caller's name for it.
-        id: u64,
+        /// Who asked, and their name for it.
+        id: RequestId,
         /// How it ended.
         outcome: Outcome,
     },
@@ -108,7 +113,11 @@ impl From<&Command> for Decision {
                 extent: request.extent,
             },
             Command::Finish(done) => Decision::Finish {
-                id: done.id,
+                id: RequestId::Client(done.id),
+                outcome: done.outcome,
+            },
+            Command::Background(done) => Decision::Finish {
+                id: RequestId::Background(done.id),
                 outcome: done.outcome,
             },
         }

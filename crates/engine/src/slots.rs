@@ -1,6 +1,6 @@
 //! What the engine knows of each request, by tag.
 
-use crate::Outcome;
+use crate::{Outcome, RequestId};
 use headtime_sched::{Request, Tag};
 use headtime_units::Time;
 
@@ -25,7 +25,7 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// The caller's name for it.
-    pub id: u64,
+    pub id: RequestId,
     /// As it arrived; its extent never changes.
     pub own: Request,
     /// As the scheduler and the drive see it: with the parts that were merged into it.
@@ -60,7 +60,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub fn add(&mut self, id: u64, mut request: Request) -> Tag {
+    pub fn add(&mut self, id: RequestId, mut request: Request) -> Tag {
         let tag = self.free.pop().unwrap_or(Tag(self.slots.len() as u32));
         request.tag = tag;
         let slot = Slot {
@@ -86,13 +86,6 @@ impl Slots {
         assert!(slot.stage != Stage::Free, "tag {} freed twice", tag.0);
         slot.stage = Stage::Free;
         self.free.push(tag);
-    }
-
-    /// The slot of `tag`, unless it is free.
-    pub fn get(&self, tag: Tag) -> Option<&Slot> {
-        self.slots
-            .get(tag.index())
-            .filter(|slot| slot.stage != Stage::Free)
     }
 
     /// The slots of all live requests.

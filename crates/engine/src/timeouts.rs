@@ -3,7 +3,7 @@
 //! A ring in order of time. A command that is done stays in the ring until everything before it has left, or until
 //! most of the ring is done; so each command costs a constant time, however many are in the device.
 
-use headtime_sched::Tag;
+use crate::DriveTag;
 use headtime_units::Time;
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub struct Deadline {
     /// The time.
     pub at: Time,
     /// The command's tag.
-    pub tag: Tag,
+    pub tag: DriveTag,
     /// How often the device has said that it is about to complete the command.
     pub promises: u32,
     /// Which command of this tag.
@@ -43,7 +43,7 @@ impl Timeouts {
     ///
     /// If an earlier command has a later deadline.
     #[inline]
-    pub fn issued(&mut self, tag: Tag, deadline: Option<Time>) {
+    pub fn issued(&mut self, tag: DriveTag, deadline: Option<Time>) {
         let index = tag.index();
         if self.serials.len() <= index {
             self.serials.resize(index + 1, 0);
@@ -62,7 +62,7 @@ impl Timeouts {
 
     /// Notes a command that the device has no longer. Does nothing if it never had it.
     #[inline]
-    pub fn done(&mut self, tag: Tag) {
+    pub fn done(&mut self, tag: DriveTag) {
         if let Some(serial) = self.serials.get_mut(tag.index()) {
             *serial = 0;
         }
@@ -94,7 +94,7 @@ impl Timeouts {
             if serial > 0 && !self.ring.iter().any(|timed| timed.serial == serial) {
                 self.push(Deadline {
                     at: latest,
-                    tag: Tag(index as u32),
+                    tag: DriveTag(index as u32),
                     promises: 0,
                     serial,
                 });
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn issue(timeouts: &mut Timeouts, tag: u32, deadline: u64) {
-        timeouts.issued(Tag(tag), Some(at(deadline)));
+        timeouts.issued(DriveTag(tag), Some(at(deadline)));
     }
 
     #[test]
@@ -145,11 +145,11 @@ mod tests {
         for tag in 0..3 {
             issue(&mut timeouts, tag, 10 + u64::from(tag));
         }
-        timeouts.done(Tag(1));
+        timeouts.done(DriveTag(1));
         assert_eq!(timeouts.next(), Some(at(10)));
-        timeouts.done(Tag(0));
+        timeouts.done(DriveTag(0));
         assert_eq!(timeouts.next(), Some(at(12)));
-        timeouts.done(Tag(2));
+        timeouts.done(DriveTag(2));
         assert_eq!(timeouts.next(), None);
     }
 
@@ -158,10 +158,13 @@ mod tests {
         let mut timeouts = Timeouts::default();
         issue(&mut timeouts, 1, 5);
         issue(&mut timeouts, 0, 10);
-        timeouts.done(Tag(0));
+        timeouts.done(DriveTag(0));
         issue(&mut timeouts, 0, 20);
         assert_eq!(timeouts.take(at(4)), None);
-        assert_eq!(timeouts.take(at(30)).map(|first| first.tag), Some(Tag(1)));
+        assert_eq!(
+            timeouts.take(at(30)).map(|first| first.tag),
+            Some(DriveTag(1))
+        );
         assert_eq!(timeouts.next(), Some(at(20)));
     }
 
@@ -171,32 +174,32 @@ mod tests {
         for tag in 0..3 {
             issue(&mut timeouts, tag, 10 + u64::from(tag));
         }
-        timeouts.done(Tag(1));
+        timeouts.done(DriveTag(1));
         let taken = timeouts.take(at(10)).unwrap();
         assert_eq!(timeouts.next(), Some(at(12)));
         timeouts.again(taken, at(30));
-        timeouts.done(Tag(2));
+        timeouts.done(DriveTag(2));
         assert_eq!(timeouts.next(), Some(at(30)));
-        timeouts.done(Tag(0));
+        timeouts.done(DriveTag(0));
         assert_eq!(timeouts.next(), None);
     }
 
     #[test]
     fn a_shorter_timeout_holds_for_commands_in_the_device_and_a_longer_one_does_not() {
         let mut timeouts = Timeouts::default();
-        timeouts.issued(Tag(0), None);
+        timeouts.issued(DriveTag(0), None);
         issue(&mut timeouts, 1, 10);
-        timeouts.issued(Tag(2), None);
-        timeouts.done(Tag(2));
+        timeouts.issued(DriveTag(2), None);
+        timeouts.done(DriveTag(2));
         timeouts.shorten(None);
         assert_eq!(timeouts.next(), Some(at(10)));
         timeouts.shorten(Some(at(20)));
         assert_eq!(timeouts.next(), Some(at(10)));
         timeouts.shorten(Some(at(5)));
         assert_eq!(timeouts.next(), Some(at(5)));
-        timeouts.done(Tag(1));
+        timeouts.done(DriveTag(1));
         assert_eq!(timeouts.next(), Some(at(5)), "tag 0 had none");
-        timeouts.done(Tag(0));
+        timeouts.done(DriveTag(0));
         assert_eq!(timeouts.next(), None);
     }
 
@@ -205,9 +208,9 @@ mod tests {
     fn a_command_that_hangs_does_not_make_the_ring_grow() {
         let mut timeouts = Timeouts::default();
         let year = Nanos::from_secs(365 * 86_400);
-        timeouts.issued(Tag(0), Some(at(0) + year));
+        timeouts.issued(DriveTag(0), Some(at(0) + year));
         for turn in 0..100_000 {
-            let tag = Tag(1 + turn % 31);
+            let tag = DriveTag(1 + turn % 31);
             timeouts.issued(tag, Some(at(u64::from(turn)) + year));
             timeouts.done(tag);
         }

@@ -121,11 +121,14 @@ impl Default for Class {
     }
 }
 
-/// One command for a disk, as a scheduler sees it.
+/// What is asked of a disk.
+///
+/// Policies know a request by its [`Tag`]. Others name it in their own way: the drive's commands, and
+/// requests that are reported, have a `tag` of another type, so that nobody takes one for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request {
-    /// Its name while it is queued or in flight.
-    pub tag: Tag,
+pub struct Request<T = Tag> {
+    /// Its name; for a policy, while it is queued or in flight.
+    pub tag: T,
     /// What to do.
     pub op: Op,
     /// To which sectors; grows by merging.
@@ -140,9 +143,9 @@ pub struct Request {
     pub arrival: Time,
 }
 
-impl Request {
+impl<T> Request<T> {
     /// A best-effort request of unknown origin without flags.
-    pub fn new(tag: Tag, op: Op, extent: Extent, arrival: Time) -> Request {
+    pub fn new(tag: T, op: Op, extent: Extent, arrival: Time) -> Request<T> {
         Request {
             tag,
             op,
@@ -154,7 +157,29 @@ impl Request {
         }
     }
 
-    /// Whether somebody waits for it: a read, or a write that says so.
+    /// The same request under another name.
+    pub fn tagged<U>(self, tag: U) -> Request<U> {
+        let Request {
+            tag: _,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrival,
+        } = self;
+        Request {
+            tag,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrival,
+        }
+    }
+
+    /// Returns true if somebody waits for it: it is a read, or a write that says so.
     pub const fn is_sync(&self) -> bool {
         self.op.is_read() || self.flags.has(Flags::SYNC)
     }

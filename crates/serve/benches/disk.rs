@@ -7,8 +7,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
+use headtime_engine::DriveTag;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
+use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, WorkConserving};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::estimate::HeadTimeEstimate;
 use headtime_serve::null::Null;
@@ -99,11 +100,11 @@ fn estimate(criterion: &mut Criterion) {
             bencher.iter(|| {
                 cookie += 1;
                 let extent = Extent::at(cookie * 7919 % (1 << 19) * 1024, sectors);
-                let request = Request::new(Tag(0), Op::Read, extent, now);
+                let request = Request::new(DriveTag(0), Op::Read, extent, now);
                 estimate.issue(now, &request);
                 estimate.pending(now, Backlog::Nothing);
                 now += Nanos::from_millis(12);
-                estimate.completed(now, Tag(0));
+                estimate.completed(now, DriveTag(0));
                 estimate.pending(now, Backlog::Nothing);
             });
         });

@@ -4,7 +4,8 @@ use crate::backing::{Lost, Made};
 use crate::request::{Data, Failure};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
-use headtime_sched::{Backlog, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Backlog, Request};
 use headtime_units::{Extent, Sectors, Time};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub type Parts = Vec<Part>;
 #[derive(Debug)]
 pub struct Done {
     /// Its tag.
-    pub tag: Tag,
+    pub tag: DriveTag,
     /// When: model time for a device that has one ([`Device::next_event`]), else the `now` of
     /// [`Device::poll`].
     pub at: Time,
@@ -77,7 +78,7 @@ pub trait Device {
     ///
     /// A write with [`Flags::FUA`](headtime_sched::Flags::FUA) completes when it is on stable
     /// storage; a flush, when all that completed before it is.
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts);
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts);
 
     /// A command that is done by `now`, the earliest first.
     fn poll(&mut self, now: Time) -> Option<Done>;
@@ -104,7 +105,7 @@ pub trait Device {
     fn kick(&mut self) {}
 
     /// Gives up on a command. Unless that is [`Aborted::No`], it is not polled any more.
-    fn abort(&mut self, now: Time, tag: Tag) -> Aborted;
+    fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted;
 
     /// Commands given up on whose data the device still holds. While there are any, a write that
     /// timed out may still happen.

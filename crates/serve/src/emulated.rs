@@ -51,7 +51,8 @@ use bytes::has_bytes;
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
-use headtime_sched::{Backlog, Flags, Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Backlog, Flags, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
 use pieces::Pieces;
 use rustix::io::Errno;
@@ -316,7 +317,7 @@ impl Emulated {
             durable: command.op == Op::Flush || command.op == Op::Write && command.fua,
             op: command.op,
             done: Done {
-                tag: Tag(completion.tag),
+                tag: DriveTag(completion.tag),
                 at: completion.at,
                 result,
                 parts: command.parts,
@@ -325,7 +326,7 @@ impl Emulated {
     }
 
     /// Fails a command at once.
-    fn refuse(&mut self, at: Time, command: &Request, parts: Parts, failure: Failure) {
+    fn refuse(&mut self, at: Time, command: &Request<DriveTag>, parts: Parts, failure: Failure) {
         self.ready.push_back(Ready {
             done: Done {
                 tag: command.tag,
@@ -363,7 +364,7 @@ impl Device for Emulated {
         true
     }
 
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         let now = self.advance(now);
         if !self.has_power {
             return self.refuse(now, command, parts, Failure::new(Kind::Offline));
@@ -443,7 +444,7 @@ impl Device for Emulated {
         }
     }
 
-    fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
+    fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted {
         let now = self.advance(now);
         let waits = self.in_flight.get(tag.index()).is_some_and(Option::is_some);
         if !waits {
@@ -547,7 +548,7 @@ impl Emulated {
 
     /// Gives up on a command that the model is done with, if the store's files are still being
     /// synced for it: its bytes are in the store, and nobody knows whether they are safe there.
-    fn abandon(&mut self, tag: Tag) -> Aborted {
+    fn abandon(&mut self, tag: DriveTag) -> Aborted {
         let Some(syncer) = &self.syncer else {
             return Aborted::No;
         };

@@ -48,7 +48,8 @@ mod tests;
 use headtime_disk::ledger::Part;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Access, Model};
-use headtime_sched::{Backlog, Flags, Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Backlog, Flags, Op, Request};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// The parts that an estimate knows, in the order of reports.
@@ -169,7 +170,7 @@ impl HeadTimeEstimate {
     }
 
     /// A command goes to the device. Its tag is not that of another one there.
-    pub fn issue(&mut self, now: Time, request: &Request) {
+    pub fn issue(&mut self, now: Time, request: &Request<DriveTag>) {
         self.advance(now);
         let index = request.tag.index();
         if self.commands.len() <= index {
@@ -186,7 +187,7 @@ impl HeadTimeEstimate {
     }
 
     /// The device is done with a command, well or not. One that was not issued does not count.
-    pub fn completed(&mut self, now: Time, tag: Tag) {
+    pub fn completed(&mut self, now: Time, tag: DriveTag) {
         let Some(command) = self.take(now, tag) else {
             return;
         };
@@ -198,7 +199,7 @@ impl HeadTimeEstimate {
     }
 
     /// A command is given up on: whatever the device did for it is overhead.
-    pub fn gave_up(&mut self, now: Time, tag: Tag) {
+    pub fn gave_up(&mut self, now: Time, tag: DriveTag) {
         if self.take(now, tag).is_some() {
             self.leave();
         }
@@ -234,7 +235,7 @@ impl HeadTimeEstimate {
         }
     }
 
-    fn take(&mut self, now: Time, tag: Tag) -> Option<Command> {
+    fn take(&mut self, now: Time, tag: DriveTag) -> Option<Command> {
         let command = self.commands.get_mut(tag.index())?.take()?;
         self.now = self.now.max(now);
         self.in_device -= 1;

@@ -8,7 +8,8 @@ use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Ge
 use crate::request::{Failure, Kind};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
-use headtime_sched::{Backlog, Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Backlog, Op, Request};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -65,9 +66,9 @@ pub struct Faulty<D> {
     unreadable: Vec<Extent>,
     stalled_until: Time,
     /// Commands that wait for the end of a stall.
-    held: VecDeque<(Request, Parts)>,
+    held: VecDeque<(Request<DriveTag>, Parts)>,
     to_lose: u32,
-    lost: Vec<(Tag, Parts)>,
+    lost: Vec<(DriveTag, Parts)>,
     /// Data of lost commands that were given up on.
     kept: Vec<Parts>,
     /// Commands that failed here.
@@ -93,7 +94,7 @@ impl<D: Device> Faulty<D> {
         }
     }
 
-    fn begin(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn begin(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         let bad = match command.op {
             Op::Read => self
                 .unreadable
@@ -161,7 +162,7 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.geometry()
     }
 
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         if self.to_lose > 0 {
             self.to_lose -= 1;
             self.lost.push((command.tag, parts));
@@ -213,7 +214,7 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.kick();
     }
 
-    fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
+    fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted {
         let held = self.held.iter().position(|(held, _)| held.tag == tag);
         if let Some((_, parts)) = held.and_then(|at| self.held.remove(at)) {
             return Aborted::Undone(parts);

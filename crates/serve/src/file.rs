@@ -36,7 +36,8 @@ pub use safety::Use;
 use crate::backing::{Claim, Lost, Made};
 use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
 use crate::request::{Data, Failure, Kind};
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Flags, Op, Request};
 use headtime_units::{Extent, Sectors, Time};
 use opening::Opening;
 use ring::{Action, Ring};
@@ -205,7 +206,7 @@ enum Step {
 /// A command with the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    tag: Tag,
+    tag: DriveTag,
     op: Op,
     extent: Extent,
     durable: bool,
@@ -404,7 +405,7 @@ impl Device for File {
         self.geometry
     }
 
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         let tag = command.tag;
         if self.abandoned >= ABANDONED_MAX {
             self.done.push_back(Done {
@@ -469,7 +470,7 @@ impl Device for File {
         self.ring.submit();
     }
 
-    fn abort(&mut self, now: Time, tag: Tag) -> Aborted {
+    fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted {
         self.hear_all(now);
         let under_way = |file: &File| file.by_tag.get(tag.index()).copied().flatten();
         let Some(index) = under_way(self) else {

@@ -91,7 +91,7 @@ impl Metrics {
     /// Notes a request that finished.
     pub fn finished(
         &mut self,
-        request: &headtime_sched::Request,
+        request: &headtime_sched::Request<()>,
         issued: Time,
         now: Time,
         ok: bool,

@@ -2,7 +2,8 @@
 
 use crate::device::{Aborted, Device, Done, Geometry, Parts};
 use crate::request::Data;
-use headtime_sched::{Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Op, Request};
 use headtime_units::{Sectors, Time};
 use std::collections::VecDeque;
 
@@ -38,7 +39,7 @@ impl Device for Null {
         true
     }
 
-    fn submit(&mut self, now: Time, command: &Request, mut parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, mut parts: Parts) {
         if command.op == Op::Read {
             for part in &mut parts {
                 if let Data::Buffer(buffer) = &mut part.data {
@@ -60,7 +61,7 @@ impl Device for Null {
         Some(done)
     }
 
-    fn abort(&mut self, _now: Time, _tag: Tag) -> Aborted {
+    fn abort(&mut self, _now: Time, _tag: DriveTag) -> Aborted {
         Aborted::No
     }
 }

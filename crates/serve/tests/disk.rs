@@ -8,10 +8,10 @@ use asking::{now, submit};
 use common::Inbox;
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
-use headtime_engine::{Config, Engine, log};
+use headtime_engine::{Config, DriveTag, Engine, log};
 use headtime_linux::clock::Clock;
 use headtime_sched::{
-    Class, Flags, NoPositioning, Noop, Op, Origin, Request, Scheduler, Spec, Tag, WorkConserving,
+    Class, Flags, NoPositioning, Noop, Op, Origin, Request, Scheduler, Spec, WorkConserving,
 };
 use headtime_serve::device::{Aborted, Control, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{
@@ -370,7 +370,7 @@ impl Device for Promises {
         self.0.geometry()
     }
 
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         self.0.submit(now, command, parts);
     }
 
@@ -381,7 +381,7 @@ impl Device for Promises {
         }
     }
 
-    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+    fn abort(&mut self, _: Time, _: DriveTag) -> Aborted {
         Aborted::No
     }
 }

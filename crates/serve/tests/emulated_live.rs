@@ -7,9 +7,9 @@ use common::Inbox;
 use headtime_disk::profile::by_name;
 use headtime_disk::{Command, Drive, Hit};
 use headtime_engine::log::{self, Decision, Record};
-use headtime_engine::{Event, Outcome};
+use headtime_engine::{DriveTag, Event, Outcome};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, WorkConserving};
 use headtime_serve::device::{Aborted, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -172,7 +172,7 @@ impl Device for Restless {
         Some(done.unwrap_or(self.now + Nanos::from_millis(1)))
     }
 
-    fn submit(&mut self, now: Time, command: &Request, parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         self.early.fetch_or(now < self.now, Ordering::SeqCst);
         self.now = self.now.max(now);
         self.done = Some(Done {
@@ -188,7 +188,7 @@ impl Device for Restless {
         self.done.take()
     }
 
-    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+    fn abort(&mut self, _: Time, _: DriveTag) -> Aborted {
         Aborted::No
     }
 }

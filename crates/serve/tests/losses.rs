@@ -9,8 +9,9 @@ use asking::{now, submit};
 use common::Inbox;
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
+use headtime_engine::DriveTag;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, Tag, WorkConserving};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, WorkConserving};
 use headtime_serve::device::{Aborted, Control, ControlError, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, NotCleared, Options, Refused};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -376,7 +377,7 @@ impl Device for Bomb {
         self.null.geometry()
     }
 
-    fn submit(&mut self, _: Time, _: &Request, parts: Parts) {
+    fn submit(&mut self, _: Time, _: &Request<DriveTag>, parts: Parts) {
         self.held.push(parts);
         assert!(self.held.len() < self.at, "one too many");
     }
@@ -385,7 +386,7 @@ impl Device for Bomb {
         None
     }
 
-    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+    fn abort(&mut self, _: Time, _: DriveTag) -> Aborted {
         Aborted::No
     }
 }

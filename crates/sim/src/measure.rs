@@ -235,7 +235,7 @@ impl Measured {
     }
 
     /// Ends the measurement at `until`, with these requests unfinished.
-    pub(crate) fn close<'a>(&mut self, until: Time, unfinished: impl Iterator<Item = &'a Request>) {
+    pub(crate) fn close(&mut self, until: Time, unfinished: impl Iterator<Item = Request<()>>) {
         self.until = until;
         for request in unfinished {
             let age = until.saturating_since(request.arrival);

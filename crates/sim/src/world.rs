@@ -6,10 +6,10 @@ use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, ConfigError, Core, Done, Engine, Finished, GaveUp, Member,
-    Order, Outcome, Seen, Stats, World,
+    Arrival, Asked, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Finished, GaveUp,
+    Member, Order, Outcome, RequestId, Seen, Stats, World,
 };
-use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, Tag, WaitStats};
+use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -380,7 +380,7 @@ impl Simulated<'_> {
         }
         self.unfinished += 1;
         Ok(Arrival {
-            id: cookie,
+            id: RequestId::Client(cookie),
             op,
             extent,
             flags,
@@ -424,7 +424,7 @@ impl World for Simulated<'_> {
         let done = self.drive.poll(now)?;
         Some(Done {
             member: Member::default(),
-            tag: Tag(done.tag),
+            tag: DriveTag(done.tag),
             at: now,
             outcome: match done.result {
                 Ok(()) => Outcome::Done,
@@ -456,7 +456,13 @@ impl World for Simulated<'_> {
     }
 
     #[inline]
-    fn submit(&mut self, now: Time, _member: Member, request: &Request, _engine: &Engine) -> bool {
+    fn submit(
+        &mut self,
+        now: Time,
+        _member: Member,
+        request: &Request<DriveTag>,
+        _engine: &Engine,
+    ) -> bool {
         let command = drive::Command {
             tag: request.tag.0,
             op: request.op,
@@ -471,7 +477,7 @@ impl World for Simulated<'_> {
         &mut self,
         now: Time,
         _member: Member,
-        tag: Tag,
+        tag: DriveTag,
         _promises: u32,
         _engine: &Engine,
     ) -> GaveUp {

@@ -1,6 +1,7 @@
 //! A device that keeps data in memory and answers each command a fixed time after it came.
 
-use headtime_sched::{Op, Request, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Op, Request};
 use headtime_serve::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -89,7 +90,7 @@ impl Device for Memory {
         self.geometry
     }
 
-    fn submit(&mut self, now: Time, command: &Request, mut parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, mut parts: Parts) {
         for part in &mut parts {
             self.execute(command.op, part.extent, &mut part.data);
         }
@@ -114,7 +115,7 @@ impl Device for Memory {
         Some(self.done.front().map_or(Time::NEVER, |(at, _)| *at))
     }
 
-    fn abort(&mut self, _: Time, _: Tag) -> Aborted {
+    fn abort(&mut self, _: Time, _: DriveTag) -> Aborted {
         Aborted::No
     }
 

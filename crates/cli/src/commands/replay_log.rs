@@ -198,7 +198,7 @@ mod tests {
             line: 4,
             logged: None,
             decided: Some(Decision::Finish {
-                id: 3,
+                id: headtime_engine::RequestId::Client(3),
                 outcome: headtime_engine::Outcome::Done,
             }),
             now: Time::from_nanos(12),

@@ -25,7 +25,7 @@ fn a_log_says_what_it_is_a_log_of() {
     ]);
     let log = std::fs::read_to_string(path).unwrap();
     let mut lines = log.lines();
-    assert_eq!(lines.next(), Some("headtime-log 2"));
+    assert_eq!(lines.next(), Some("headtime-log 3"));
     let settings: Vec<&str> = lines.take_while(|line| line.starts_with("# ")).collect();
     let text = |key: &str| report[key].as_str().unwrap();
     let expected = [
@@ -157,7 +157,7 @@ fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
     // No log, and one of an engine that cannot be made.
     for (text, code, expected) in [
         ("hello\n", 3, "line 1: not a log"),
-        ("headtime-log 2\nW 1\n", 3, "the setting `depth` is missing"),
+        ("headtime-log 3\nW 1\n", 3, "the setting `depth` is missing"),
         (
             &log.replace("scheduler deadline", "scheduler deadlin"),
             3,

@@ -82,7 +82,7 @@ struct World<S> {
     engine: Engine<S>,
     audit: Audit,
     now: Time,
-    in_drive: Vec<Tag>,
+    in_drive: Vec<DriveTag>,
     ids: u64,
 }
 
@@ -136,7 +136,7 @@ impl<S: Scheduler> World<S> {
                 let id = self.ids;
                 self.ids += 1;
                 self.event(Event::Arrived(Arrival {
-                    id,
+                    id: RequestId::Client(id),
                     op: *op,
                     extent,
                     flags,

@@ -1,7 +1,8 @@
 //! Reading.
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
-use crate::{Arrival, Event, Outcome};
+use crate::names::DriveTags;
+use crate::{Arrival, DriveTag, Event, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
 use headtime_units::{Extent, Time};
 use std::io::{BufRead, Read as _};
@@ -21,12 +22,14 @@ pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError
 }
 
 /// What is known from the lines above.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Lines {
     /// Lines so far.
     number: usize,
     /// The latest time.
     last: Time,
+    /// Of a log that names commands by the engine's own tags: the drive tags of those in the drive.
+    tags: Option<DriveTags>,
 }
 
 impl Lines {
@@ -36,7 +39,11 @@ impl Lines {
         if self.number == 1 {
             let header = line.trim_end().split_once(char::is_whitespace);
             return match header.map(|(magic, version)| (magic, version.trim_start())) {
-                Some((MAGIC, "1" | "2")) => Ok(None),
+                Some((MAGIC, "3")) => Ok(None),
+                Some((MAGIC, "1" | "2")) => {
+                    self.tags = Some(DriveTags::default());
+                    Ok(None)
+                }
                 Some((MAGIC, version)) => Err(LogError::Version(version.to_owned())),
                 _ => Err(LogError::NotALog),
             };
@@ -48,7 +55,10 @@ impl Lines {
             line: self.number,
             problem,
         };
-        let record = read_line(line).map_err(problem)?;
+        let mut record = read_line(line).map_err(problem)?;
+        if let Some(tags) = &mut self.tags {
+            name_by_drive_tag(&mut record, tags).map_err(problem)?;
+        }
         if let Record::Event(now, _) | Record::Decision(now, _) | Record::Swapped(now, _) = &record
         {
             if *now < self.last {
@@ -170,6 +180,31 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
+/// Replaces the engine's own tag in a record by the drive tag that the engine would have given.
+fn name_by_drive_tag(record: &mut Record, tags: &mut DriveTags) -> Result<(), String> {
+    match record {
+        Record::Decision(_, Decision::Issue { tag, .. }) => {
+            let own = Tag(tag.0);
+            if tags.held_by(own).is_some() {
+                return Err(format!("tag {} is issued and in the drive", own.0));
+            }
+            *tag = tags.take(own).ok_or_else(|| {
+                let most = DriveTag::DEPTH_MAX;
+                format!("tag {} is issued, with {most} others in the drive", own.0)
+            })?;
+        }
+        Record::Event(_, Event::Completed { tag, .. }) => {
+            let own = Tag(tag.0);
+            *tag = tags
+                .held_by(own)
+                .ok_or_else(|| format!("tag {} completes and is not in the drive", own.0))?;
+            tags.give_back(*tag);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
 fn read_line(line: &str) -> Result<Record, String> {
     if let Some(setting) = line.strip_prefix('#') {
         let setting = setting.trim();
@@ -189,7 +224,7 @@ fn read_line(line: &str) -> Result<Record, String> {
     let record = match kind {
         "A" => {
             let now = fields.time()?;
-            let id = fields.number("id")?;
+            let id = fields.id()?;
             let op = fields.op()?;
             let extent = fields.extent()?;
             if extent.is_empty() != (op == Op::Flush) {
@@ -244,7 +279,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         "F" => Record::Decision(
             fields.time()?,
             Decision::Finish {
-                id: fields.number("id")?,
+                id: fields.id()?,
                 outcome: fields.outcome()?,
             },
         ),
@@ -297,8 +332,19 @@ impl<'a> Fields<'a> {
         Ok(time)
     }
 
-    fn tag(&mut self) -> Result<Tag, String> {
-        self.small("tag").map(Tag)
+    fn tag(&mut self) -> Result<DriveTag, String> {
+        self.small("tag").map(DriveTag)
+    }
+
+    fn id(&mut self) -> Result<RequestId, String> {
+        let word = self.word("id")?;
+        let id = match word.strip_prefix('b') {
+            Some(number) => number.parse().map(RequestId::Background),
+            None => word.parse().map(RequestId::Client),
+        };
+        id.map_err(|_| {
+            format!("the id is \"{word}\"; it must be a whole number, with `b` before it for the background")
+        })
     }
 
     fn extent(&mut self) -> Result<Extent, String> {

@@ -1,8 +1,8 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{Engine, Event, Outcome};
-use headtime_sched::{Scheduler, Tag};
+use crate::{DriveTag, Engine, Event, Outcome};
+use headtime_sched::Scheduler;
 use headtime_units::Time;
 
 /// How a replay went.
@@ -49,7 +49,7 @@ pub enum ReplayError {
         /// The line of the log, counted from 1.
         line: usize,
         /// The tag.
-        tag: Tag,
+        tag: DriveTag,
     },
 }
 
@@ -72,7 +72,7 @@ pub struct Replay<'a, S> {
     engine: &'a mut Engine<S>,
     done: Replayed,
     /// The commands that were issued and are not complete, and when they were.
-    in_drive: Vec<(Tag, Time)>,
+    in_drive: Vec<(DriveTag, Time)>,
 }
 
 impl<'a, S: Scheduler> Replay<'a, S> {

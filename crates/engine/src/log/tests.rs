@@ -17,11 +17,11 @@ fn bad_lines_are_named() {
         ("", ""),
         (
             "hello",
-            "line 1: not a log: it must begin with \"headtime-log 2\"",
+            "line 1: not a log: it must begin with \"headtime-log 3\"",
         ),
         (
-            "headtime-log 3",
-            "line 1: version 3 is not known; this program reads up to 2",
+            "headtime-log 4",
+            "line 1: version 4 is not known; this program reads up to 3",
         ),
         (
             "headtime-log 1\nX 1",
@@ -29,7 +29,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log1",
-            "line 1: not a log: it must begin with \"headtime-log 2\"",
+            "line 1: not a log: it must begin with \"headtime-log 3\"",
         ),
         (
             "headtime-log 1\n# ",
@@ -69,6 +69,18 @@ fn bad_lines_are_named() {
             "line 2: the program is 70000, which is too large",
         ),
         (
+            "headtime-log 3\nF 3 c1 ok",
+            "line 2: the id is \"c1\"; it must be a whole number, with `b` before it for the background",
+        ),
+        (
+            "headtime-log 2\nI 3 9 R 0 1\nI 3 9 R 0 1",
+            "line 3: tag 9 is issued and in the drive",
+        ),
+        (
+            "headtime-log 2\nI 3 9 R 0 1\nC 3 8 ok",
+            "line 3: tag 8 completes and is not in the drive",
+        ),
+        (
             "headtime-log 1\nI 3 0 R 18446744073709551615 1",
             "line 2: 18446744073709551615+1 leaves 64 bits",
         ),
@@ -90,7 +102,7 @@ fn lines_round_trip() {
         Record::Event(
             Time::from_nanos(1),
             Event::Arrived(Arrival {
-                id: u64::MAX,
+                id: RequestId::Client(u64::MAX),
                 op: Op::Write,
                 extent: Extent::at(1, 2),
                 flags: Flags::FUA.with(Flags::SYNC),
@@ -105,7 +117,7 @@ fn lines_round_trip() {
         Record::Decision(
             Time::from_nanos(1),
             Decision::Issue {
-                tag: Tag(7),
+                tag: DriveTag(7),
                 op: Op::Write,
                 extent: Extent::at(1, 2),
             },
@@ -113,14 +125,14 @@ fn lines_round_trip() {
         Record::Event(
             Time::from_nanos(9),
             Event::Completed {
-                tag: Tag(7),
+                tag: DriveTag(7),
                 outcome: Outcome::MediumError,
             },
         ),
         Record::Decision(
             Time::from_nanos(9),
             Decision::Finish {
-                id: u64::MAX,
+                id: RequestId::Client(u64::MAX),
                 outcome: Outcome::MediumError,
             },
         ),
@@ -155,6 +167,38 @@ fn lines_round_trip() {
     assert_eq!(read, records);
 }
 
+#[test]
+fn tags_of_version_2_become_the_lowest_drive_tags_that_are_free() {
+    let lines = "I 0 7 R 0 1\nI 0 3 R 9 1\nC 1 7 ok\nI 1 5 R 5 1\nI 1 7 R 7 1\nC 2 3 ok\nC 2 7 ok";
+    let tags = |version: u32| -> Vec<u32> {
+        let text = format!("headtime-log {version}\n{lines}");
+        let tag = |record| match record {
+            Record::Decision(_, Decision::Issue { tag, .. }) => tag.0,
+            Record::Event(_, Event::Completed { tag, .. }) => tag.0,
+            other => panic!("{other:?}"),
+        };
+        read(&text)
+            .map(|line| tag(line.expect("a log").1))
+            .collect()
+    };
+    assert_eq!(tags(2), [0, 1, 0, 0, 2, 1, 2]);
+    assert_eq!(tags(1), tags(2));
+    assert_eq!(tags(3), [7, 3, 7, 5, 7, 3, 7]);
+}
+
+#[test]
+fn a_log_of_version_2_with_more_commands_than_any_drive_takes_is_refused() {
+    let mut text = "headtime-log 2\n".to_owned();
+    for tag in 0..257 {
+        text.push_str(&format!("I 0 {tag} R 0 1\n"));
+    }
+    let error = read(&text).find_map(Result::err).expect("one too many");
+    assert_eq!(
+        error.to_string(),
+        "line 258: tag 256 is issued, with 256 others in the drive"
+    );
+}
+
 /// What a reader of a stream makes of this: the numbers of the lines that it read, the error, and
 /// whether the last line does not end.
 fn stream(text: &[u8]) -> (Vec<usize>, Option<String>, bool) {
@@ -175,7 +219,7 @@ fn stream(text: &[u8]) -> (Vec<usize>, Option<String>, bool) {
 
 #[test]
 fn a_stream_is_read_up_to_where_it_was_cut() {
-    let whole = "headtime-log 2\n# depth 1\n\nA 0 0 R 0 8 0 0 0 0 1\nW 500\n";
+    let whole = "headtime-log 3\n# depth 1\n\nA 0 0 R 0 8 0 0 0 0 1\nW 500\n";
     assert_eq!(stream(whole.as_bytes()), (vec![2, 4, 5], None, false));
     // Wherever it ends, what is read is as it was.
     for len in 15..whole.len() {
@@ -201,18 +245,18 @@ fn a_stream_is_read_up_to_where_it_was_cut() {
 fn a_stream_that_is_no_log_is_refused() {
     let error = |text: &[u8]| stream(text).1.unwrap_or_default();
     assert_eq!(
-        error(b"headtime-log 2\nW 3\nW \xff\n"),
+        error(b"headtime-log 3\nW 3\nW \xff\n"),
         "line 3: is not text in UTF-8"
     );
     assert_eq!(
         error(b"\xff\xfe"),
-        "line 1: not a log: it must begin with \"headtime-log 2\""
+        "line 1: not a log: it must begin with \"headtime-log 3\""
     );
     assert_eq!(
-        error(b"headtime-log 2\nW 3\nW 2\n"),
+        error(b"headtime-log 3\nW 3\nW 2\n"),
         "line 3: time 2 lies before the line above"
     );
-    let mut long = b"headtime-log 2\n# x ".to_vec();
+    let mut long = b"headtime-log 3\n# x ".to_vec();
     long.resize(LINE_MAX + 100, b'x');
     assert_eq!(
         error(&long),
@@ -231,7 +275,7 @@ impl std::io::Read for Broken {
 
 #[test]
 fn a_stream_that_cannot_be_read_says_so_once() {
-    let begun = "headtime-log 2\nW 3\n".as_bytes();
+    let begun = "headtime-log 3\nW 3\n".as_bytes();
     let input = std::io::BufReader::new(std::io::Read::chain(begun, Broken));
     let got: Vec<_> = Reader::new(input).collect();
     assert_eq!(got.len(), 2);
@@ -240,7 +284,7 @@ fn a_stream_that_cannot_be_read_says_so_once() {
 }
 
 fn settings_of(lines: &str) -> Result<LogSettings, SettingsError> {
-    let text = format!("headtime-log 2\n{lines}W 5\n");
+    let text = format!("headtime-log 3\n{lines}W 5\n");
     let mut reader = Reader::new(text.as_bytes());
     let settings = reader.settings().expect("they can be read");
     assert!(

@@ -2,12 +2,10 @@
 
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, Engine, Finished, GaveUp, Member, Order, Outcome,
-    Seen, World,
+    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Member, Order,
+    Outcome, RequestId, Seen, World,
 };
-use headtime_sched::{
-    Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, Tag, WorkConserving,
-};
+use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -28,7 +26,7 @@ struct Scripted {
     arrivals: VecDeque<u64>,
     arrived: u64,
     orders: VecDeque<(Time, Order)>,
-    in_device: Vec<(Option<Time>, Tag)>,
+    in_device: Vec<(Option<Time>, DriveTag)>,
     /// What the device answers when it is told to give up.
     gives_up: VecDeque<GaveUp>,
     refuses: bool,
@@ -53,7 +51,7 @@ impl World for Scripted {
     }
 
     fn completed(&mut self, now: Time) -> Option<Done> {
-        let due = |(at, _): &(Option<Time>, Tag)| at.is_some_and(|at| at <= now);
+        let due = |(at, _): &(Option<Time>, DriveTag)| at.is_some_and(|at| at <= now);
         let first = self.in_device.iter().position(due)?;
         let (at, tag) = self.in_device.remove(first);
         Some(Done {
@@ -72,7 +70,7 @@ impl World for Scripted {
         self.arrived += 1;
         Ok(self.arrivals.pop_front().map(|_| {
             Asked::Request(Arrival {
-                id: self.arrived,
+                id: RequestId::Client(self.arrived),
                 op: Op::Read,
                 extent: Extent::at(self.arrived * 1000, 8),
                 flags: Flags::NONE,
@@ -82,7 +80,13 @@ impl World for Scripted {
         }))
     }
 
-    fn submit(&mut self, now: Time, _: Member, request: &Request, engine: &Engine) -> bool {
+    fn submit(
+        &mut self,
+        now: Time,
+        _: Member,
+        request: &Request<DriveTag>,
+        engine: &Engine,
+    ) -> bool {
         assert_eq!(engine.parts(request.tag).count(), 1);
         let takes = self.takes.pop_front().expect("a command is expected");
         let done = takes.map(|takes| now + Nanos::from_nanos(takes));
@@ -90,7 +94,14 @@ impl World for Scripted {
         !self.refuses
     }
 
-    fn give_up(&mut self, now: Time, _: Member, tag: Tag, promises: u32, _: &Engine) -> GaveUp {
+    fn give_up(
+        &mut self,
+        now: Time,
+        _: Member,
+        tag: DriveTag,
+        promises: u32,
+        _: &Engine,
+    ) -> GaveUp {
         let now = now.as_nanos();
         let _ = write!(self.told, "{now}: give up, {promises} promises; ");
         let answer = self.gives_up.pop_front().expect("a timeout is expected");

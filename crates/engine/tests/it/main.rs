@@ -3,6 +3,7 @@
 mod core;
 mod crowded;
 mod merging;
+mod names;
 mod order;
 mod plug;
 mod seam;

@@ -1,9 +1,9 @@
 //! Merging, committing ahead, errors and swaps, step by step.
 
 use crate::world::arrival;
-use headtime_engine::{Command, Config, ConfigError, Engine, Event, Outcome};
+use headtime_engine::{Command, Config, ConfigError, DriveTag, Engine, Event, Outcome, RequestId};
 use headtime_sched::{
-    Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, Tag, WorkConserving,
+    Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, WorkConserving,
 };
 use headtime_testkit::ToyFair;
 use headtime_units::{Sectors, Time};
@@ -17,7 +17,7 @@ fn busy(config: Config) -> Engine<WorkConserving<Noop>> {
         Time::ZERO,
         Event::Arrived(arrival(0, Op::Read, 100_000, 1, 0)),
     );
-    assert_eq!(issued(&mut engine, Time::ZERO), ["0 R 100000+1"]);
+    assert_eq!(issued(&mut engine, Time::ZERO), ["R 100000+1"]);
     engine
 }
 
@@ -30,24 +30,23 @@ fn issued<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(command) = engine.poll(now) {
         all.push(match command {
-            Command::Issue(Request {
-                tag, op, extent, ..
-            }) => {
+            Command::Issue(Request { op, extent, .. }) => {
                 let op = format!("{op:?}");
-                format!("{} {} {extent}", tag.0, &op[..1])
+                format!("{} {extent}", &op[..1])
             }
             Command::Finish(done) if done.outcome == Outcome::Done => format!("done {}", done.id),
             Command::Finish(done) => format!("done {}!", done.id),
+            Command::Background(done) => panic!("nobody asked for {done:?}"),
         });
     }
     all
 }
 
-fn complete<S: Scheduler>(engine: &mut Engine<S>, tag: u32, outcome: Outcome) -> Vec<String> {
+fn complete<S: Scheduler>(engine: &mut Engine<S>, outcome: Outcome) -> Vec<String> {
     engine.handle(
         T,
         Event::Completed {
-            tag: Tag(tag),
+            tag: DriveTag(0),
             outcome,
         },
     );
@@ -68,14 +67,11 @@ fn back_front_and_fusion() {
         (2, 1, 1)
     );
     assert_eq!(engine.waiting(), 1);
-    assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 R 0+40"]
-    );
-    let parts: Vec<u64> = engine.parts(Tag(1)).map(|(id, _)| id).collect();
-    assert_eq!(parts, [1, 2, 3, 5, 4]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", "R 0+40"]);
+    let parts: Vec<RequestId> = engine.parts(DriveTag(0)).map(|(id, _)| id).collect();
+    assert_eq!(parts, [1, 2, 3, 5, 4].map(RequestId::Client));
     let done = ["done 1", "done 2", "done 3", "done 5", "done 4"];
-    assert_eq!(complete(&mut engine, 1, Outcome::Done), done);
+    assert_eq!(complete(&mut engine, Outcome::Done), done);
     assert!(engine.is_idle());
 }
 
@@ -115,7 +111,7 @@ fn hidden_processes_are_one_to_the_policy_and_reported_as_they_are() {
     }
     // A policy that knew the processes would refuse.
     assert_eq!(engine.stats().merged_back, 1);
-    let (tag, outcome) = (Tag(0), Outcome::Done);
+    let (tag, outcome) = (DriveTag(0), Outcome::Done);
     engine.handle(T, Event::Completed { tag, outcome });
     let Some(Command::Finish(done)) = engine.poll(T) else {
         panic!("finished")
@@ -135,11 +131,8 @@ fn a_policy_may_veto() {
         engine.handle(T, Event::Arrived(arrival(id, Op::Read, start, 8, process)));
     }
     assert_eq!(engine.stats().merged_back, 1);
-    assert_eq!(issued(&mut engine, T), ["0 R 0+8"]);
-    assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 1", "1 R 8+16"]
-    );
+    assert_eq!(issued(&mut engine, T), ["R 0+8"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 1", "R 8+16"]);
 }
 
 /// A read is held for 6 s behind a write of its sectors, and then joins what came 0.1 s ago: at its
@@ -172,13 +165,13 @@ fn a_merged_request_counts_from_its_oldest_part_in_every_direction() {
         };
         add(&mut engine, Time::ZERO, Op::Write, 1_000);
         add(&mut engine, Time::ZERO, Op::Read, 1_000);
-        assert_eq!(issued(&mut engine, Time::ZERO), ["0 W 1000+8"]);
+        assert_eq!(issued(&mut engine, Time::ZERO), ["W 1000+8"]);
         for start in [100, 500].iter().chain(fresh) {
             add(&mut engine, early, Op::Read, *start);
         }
         // The sweep goes on at 500, unless something has expired.
-        assert_eq!(issued(&mut engine, early), ["2 R 100+8"]);
-        let (tag, outcome) = (Tag(0), Outcome::Done);
+        assert_eq!(issued(&mut engine, early), ["R 100+8"]);
+        let (tag, outcome) = (DriveTag(0), Outcome::Done);
         engine.handle(late, Event::Completed { tag, outcome });
         let Some(Command::Finish(_)) = engine.poll(late) else {
             panic!("the write is done")
@@ -219,14 +212,14 @@ fn an_overlapping_write_waits_and_then_goes() {
     add(&mut engine, 1, Op::Write, 100_000, 4);
     add(&mut engine, 2, Op::Read, 100_002, 1);
     add(&mut engine, 3, Op::Read, 7, 1);
-    assert_eq!(issued(&mut engine, T), ["3 R 7+1"]);
+    assert_eq!(issued(&mut engine, T), ["R 7+1"]);
     assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 W 100000+4"]
+        complete(&mut engine, Outcome::Done),
+        ["done 0", "W 100000+4"]
     );
     assert_eq!(
-        complete(&mut engine, 1, Outcome::Done),
-        ["done 1", "2 R 100002+1"]
+        complete(&mut engine, Outcome::Done),
+        ["done 1", "R 100002+1"]
     );
     assert_eq!(engine.stats().held_overlap, 2);
 }
@@ -240,14 +233,8 @@ fn nothing_passes_a_flush() {
     add(&mut engine, 1, Op::Flush, 0, 0);
     add(&mut engine, 2, Op::Read, 7, 1);
     assert_eq!(issued(&mut engine, T), [""; 0]);
-    assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 F 0+0"]
-    );
-    assert_eq!(
-        complete(&mut engine, 1, Outcome::Done),
-        ["done 1", "2 R 7+1"]
-    );
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", "F 0+0"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 1", "R 7+1"]);
 }
 
 #[test]
@@ -256,18 +243,18 @@ fn a_write_with_preflush_fails_with_its_flush() {
     let mut write = arrival(1, Op::Write, 8, 8, 0);
     write.flags = Flags::PREFLUSH;
     engine.handle(T, Event::Arrived(write));
-    let again = headtime_engine::Arrival { id: 2, ..write };
+    let again = headtime_engine::Arrival {
+        id: RequestId::Client(2),
+        ..write
+    };
     engine.handle(T, Event::Arrived(again));
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", "F 8+0"]);
     assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 F 8+0"]
+        complete(&mut engine, Outcome::DeviceError),
+        ["done 1!", "F 8+0"]
     );
-    assert_eq!(
-        complete(&mut engine, 1, Outcome::DeviceError),
-        ["done 1!", "2 F 8+0"]
-    );
-    assert_eq!(complete(&mut engine, 2, Outcome::Done), ["2 W 8+8"]);
-    assert_eq!(complete(&mut engine, 2, Outcome::Done), ["done 2"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["W 8+8"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 2"]);
 }
 
 #[test]
@@ -276,27 +263,21 @@ fn an_error_reaches_only_its_own_request() {
     add(&mut engine, 1, Op::Read, 0, 8);
     add(&mut engine, 2, Op::Read, 8, 8);
     add(&mut engine, 3, Op::Read, 16, 8);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", "R 0+24"]);
+    assert_eq!(complete(&mut engine, Outcome::MediumError), ["R 0+8"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 1", "R 8+8"]);
     assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 R 0+24"]
+        complete(&mut engine, Outcome::MediumError),
+        ["done 2!", "R 16+8"]
     );
-    assert_eq!(complete(&mut engine, 1, Outcome::MediumError), ["1 R 0+8"]);
-    assert_eq!(
-        complete(&mut engine, 1, Outcome::Done),
-        ["done 1", "2 R 8+8"]
-    );
-    assert_eq!(
-        complete(&mut engine, 2, Outcome::MediumError),
-        ["done 2!", "3 R 16+8"]
-    );
-    assert_eq!(complete(&mut engine, 3, Outcome::Done), ["done 3"]);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 3"]);
     assert_eq!(engine.stats().split, 1);
 }
 
 /// Linux 2.6 asks for the successor while the drive is full; a later and better one comes too late.
 #[test]
 fn committing_ahead_leaves_the_scheduler_early() {
-    for (commit_ahead, second) in [(true, "1 R 5000+1"), (false, "2 R 120+1")] {
+    for (commit_ahead, second) in [(true, "R 5000+1"), (false, "R 120+1")] {
         let config = Config {
             commit_ahead,
             merge: false,
@@ -304,12 +285,12 @@ fn committing_ahead_leaves_the_scheduler_early() {
         };
         let mut engine = Engine::new(config, WorkConserving::new(Sstf::new())).expect("valid");
         engine.handle(T, Event::Arrived(arrival(0, Op::Read, 100, 1, 0)));
-        assert_eq!(issued(&mut engine, T), ["0 R 100+1"]);
+        assert_eq!(issued(&mut engine, T), ["R 100+1"]);
         add(&mut engine, 1, Op::Read, 5000, 1);
         assert_eq!(issued(&mut engine, T), [""; 0]);
         add(&mut engine, 2, Op::Read, 120, 1);
         assert_eq!(issued(&mut engine, T), [""; 0]);
-        assert_eq!(complete(&mut engine, 0, Outcome::Done), ["done 0", second]);
+        assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", second]);
     }
 }
 
@@ -324,16 +305,13 @@ fn schedulers_swap_in_flight() {
     for (id, start) in [(0, 50), (1, 90), (2, 10), (3, 60)] {
         engine.handle(T, Event::Arrived(arrival(id, Op::Read, start, 1, 0)));
     }
-    assert_eq!(issued(&mut engine, T), ["0 R 50+1"]);
+    assert_eq!(issued(&mut engine, T), ["R 50+1"]);
     let deadline = Deadline::new(DeadlineConfig::default());
     let old = engine.replace_scheduler(T, Box::new(WorkConserving::new(deadline)));
     assert_eq!(old.queued(), 0);
     assert_eq!(engine.waiting(), 3);
     // Deadline begins with the oldest and goes up from there.
-    assert_eq!(
-        complete(&mut engine, 0, Outcome::Done),
-        ["done 0", "1 R 90+1"]
-    );
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0", "R 90+1"]);
 }
 
 #[test]
@@ -357,5 +335,6 @@ fn bad_configurations_are_refused() {
 #[should_panic(expected = "is not in the drive")]
 fn a_completion_out_of_nowhere_is_a_bug() {
     let mut engine = busy(Config::default());
-    complete(&mut engine, 5, Outcome::Done);
+    assert_eq!(complete(&mut engine, Outcome::Done), ["done 0"]);
+    complete(&mut engine, Outcome::Done);
 }

@@ -1,7 +1,7 @@
 //! Random requests with overlaps, flushes and bad sectors: the engine keeps its promises.
 
 use crate::world::{Timed, ToyDrive, Virtual, arrival, run};
-use headtime_engine::{Command, Config, Engine, Event, Outcome, Plug, Stats, log};
+use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Plug, Stats, log};
 use headtime_sched::{
     Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, WorkConserving,
 };
@@ -260,13 +260,13 @@ fn a_discard_of_terabytes_is_one_request() {
 fn poll(
     engine: &mut Engine<WorkConserving<Noop>>,
     now: Time,
-    issued: &mut Vec<Request>,
+    issued: &mut Vec<Request<DriveTag>>,
     finished: &mut Vec<u64>,
 ) {
     while let Some(command) = engine.poll(now) {
         match command {
             Command::Issue(request) => issued.push(request),
-            Command::Finish(done) => finished.push(done.id),
+            Command::Finish(done) | Command::Background(done) => finished.push(done.id),
         }
     }
 }
@@ -274,8 +274,8 @@ fn poll(
 fn done(
     engine: &mut Engine<WorkConserving<Noop>>,
     now: Time,
-    request: Request,
-    issued: &mut Vec<Request>,
+    request: Request<DriveTag>,
+    issued: &mut Vec<Request<DriveTag>>,
     finished: &mut Vec<u64>,
 ) {
     let (tag, outcome) = (request.tag, Outcome::Done);

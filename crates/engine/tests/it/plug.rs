@@ -1,8 +1,8 @@
 //! Holding requests back so that others can join them.
 
 use crate::world::arrival;
-use headtime_engine::{Command, Config, Engine, Event, Outcome, Plug};
-use headtime_sched::{Flags, Noop, Op, Scheduler, Tag, WorkConserving};
+use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Plug};
+use headtime_sched::{Flags, Noop, Op, Scheduler, WorkConserving};
 use headtime_units::{Nanos, Time};
 
 fn plugged() -> Engine<WorkConserving<Noop>> {
@@ -23,7 +23,7 @@ fn issued<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
     std::iter::from_fn(|| engine.poll(now))
         .filter_map(|command| match command {
             Command::Issue(request) => Some(request.extent.start.get()),
-            Command::Finish(_) => None,
+            Command::Finish(_) | Command::Background(_) => None,
         })
         .collect()
 }
@@ -110,7 +110,7 @@ fn a_completion_opens_the_queue() {
     assert_eq!(issued(&mut engine, at(0)), [100]);
     engine.handle(at(1), read(1, 900));
     assert_eq!(issued(&mut engine, at(1)), []);
-    let (tag, outcome) = (Tag(0), Outcome::Done);
+    let (tag, outcome) = (DriveTag(0), Outcome::Done);
     engine.handle(at(2), Event::Completed { tag, outcome });
     assert_eq!(issued(&mut engine, at(2)), [900]);
 }

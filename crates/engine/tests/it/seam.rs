@@ -7,7 +7,7 @@
 )]
 
 use crate::world::{Clock, Timed, ToyDrive, arrival, run};
-use headtime_engine::{Command, Config, Engine, Event, Outcome, Stats, log};
+use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Stats, log};
 use headtime_sched::{
     Deadline, DeadlineConfig, Knowledge, NoPositioning, Noop, Op, Request, Scheduler, ServiceCurve,
     Spec, WorkConserving,
@@ -229,7 +229,7 @@ fn nobody_is_waited_for_in_front_of_a_flush() {
         (issued, engine.next_wakeup())
     };
     let read = |id, lba| Event::Arrived(arrival(id, Op::Read, lba, 8, 0));
-    let done = |request: Option<Request>| Event::Completed {
+    let done = |request: Option<Request<DriveTag>>| Event::Completed {
         tag: request.expect("it was issued").tag,
         outcome: Outcome::Done,
     };

@@ -1,7 +1,7 @@
 //! A world for the engine: callers, a toy drive, and either a virtual or a real clock.
 
 use headtime_engine::audit::Audit;
-use headtime_engine::{Arrival, Command, Config, Engine, Event, Outcome, log};
+use headtime_engine::{Arrival, Command, Config, DriveTag, Engine, Event, Outcome, RequestId, log};
 use headtime_sched::{Flags, Op, Request, Scheduler};
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -17,11 +17,12 @@ pub(crate) struct Run {
 }
 
 /// A drive that serves each of its commands in a time that depends on the distance from the one
-/// before and on its tag, so that completions come out of order; sectors in `bad` cannot be accessed.
+/// before and on how many came before it, so that completions come out of order; sectors in `bad` cannot be accessed.
 pub(crate) struct ToyDrive {
     pub bad: Vec<u64>,
-    in_service: Vec<(Time, Request)>,
+    in_service: Vec<(Time, Request<DriveTag>)>,
     last: u64,
+    commands: u64,
 }
 
 impl ToyDrive {
@@ -30,14 +31,16 @@ impl ToyDrive {
             bad,
             in_service: Vec::new(),
             last: 0,
+            commands: 0,
         }
     }
 
-    fn submit(&mut self, now: Time, request: Request) {
+    fn submit(&mut self, now: Time, request: Request<DriveTag>) {
         let start = request.extent.start.get();
         let distance = start.abs_diff(self.last);
         self.last = start + request.extent.len.get();
-        let micros = 20 + distance % 97 + 13 * (u64::from(request.tag.0) % 3);
+        let micros = 20 + distance % 97 + 13 * (self.commands % 3);
+        self.commands += 1;
         self.in_service
             .push((now + Nanos::from_micros(micros), request));
     }
@@ -46,7 +49,7 @@ impl ToyDrive {
         self.in_service.iter().map(|(at, _)| *at).min()
     }
 
-    fn complete(&mut self, now: Time) -> Option<(Request, Outcome)> {
+    fn complete(&mut self, now: Time) -> Option<(Request<DriveTag>, Outcome)> {
         let at = self.in_service.iter().position(|(at, _)| *at <= now)?;
         let (_, request) = self.in_service.swap_remove(at);
         let bad = touches(request.extent, &self.bad);
@@ -123,7 +126,7 @@ pub(crate) fn run<S: Scheduler>(
             log::write_decision(&mut run.log, now, &(&command).into());
             match command {
                 Command::Issue(request) => drive.submit(now, request),
-                Command::Finish(done) => {
+                Command::Finish(done) | Command::Background(done) => {
                     let failed = touches(done.request.extent, &drive.bad);
                     assert_eq!(done.outcome != Outcome::Done, failed, "{done:?}");
                 }
@@ -140,7 +143,7 @@ pub(crate) fn run<S: Scheduler>(
 /// A best-effort request.
 pub(crate) fn arrival(id: u64, op: Op, start: u64, len: u64, process: u32) -> Arrival {
     Arrival {
-        id,
+        id: RequestId::Client(id),
         op,
         extent: Extent::at(start, len),
         flags: Flags::NONE,

@@ -16,9 +16,11 @@ use crate::device::{Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
-use headtime_engine::{Arrival, Command, Engine, Event, Finished, Outcome, log};
+use headtime_engine::{
+    Arrival, Command, DriveTag, Engine, Event, Finished, Outcome, RequestId, log,
+};
 use headtime_linux::clock::{Clock, timespec};
-use headtime_sched::{Class, Flags, Op, Origin, Request, Tag, WaitStats};
+use headtime_sched::{Class, Flags, Op, Origin, Request, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use latch::{Latch, Mark};
 use rustix::event::{PollFd, PollFlags};
@@ -103,14 +105,14 @@ struct Thread {
     /// By tag: which command has it, and whether that is in the device.
     commands: Vec<(u64, bool)>,
     /// By tag: the command that the device was given last.
-    given: Vec<Option<Request>>,
+    given: Vec<Option<Request<DriveTag>>>,
     issued: u64,
     /// By the engine's name for it.
     pending: Vec<Option<Pending>>,
     free: Vec<u32>,
     unfinished_max: usize,
     /// Commands that failed before they reached the device.
-    unissued: VecDeque<(Tag, Parts, Failure)>,
+    unissued: VecDeque<(DriveTag, Parts, Failure)>,
     /// To be used again.
     spare_parts: Vec<Parts>,
     /// A request that has been taken and is not due yet.
@@ -316,7 +318,7 @@ impl Thread {
         self.handle(
             at,
             Event::Arrived(Arrival {
-                id: u64::from(id),
+                id: RequestId::Client(u64::from(id)),
                 op,
                 extent,
                 flags,
@@ -335,6 +337,7 @@ impl Thread {
             match command {
                 Command::Issue(request) => self.issue(at, &request),
                 Command::Finish(done) => self.finish(at, &done),
+                Command::Background(_) => unreachable!("nothing runs in the background"),
             }
         }
         let backlog = self.engine.backlog();
@@ -347,7 +350,7 @@ impl Thread {
         }
     }
 
-    fn issue(&mut self, at: Time, request: &Request) {
+    fn issue(&mut self, at: Time, request: &Request<DriveTag>) {
         // A write at the end of a file that was cut short makes it as long as before.
         if request.op == Op::Write
             && request.extent.end() == Lba::ZERO + self.shared.geometry.capacity
@@ -357,12 +360,13 @@ impl Thread {
         let mut parts = self.spare_parts.pop().unwrap_or_default();
         let mut whole = true;
         for (id, extent) in self.engine.parts(request.tag) {
-            let data = self.pending[id as usize]
+            let place = place(id);
+            let data = self.pending[place]
                 .as_mut()
                 .and_then(|pending| pending.data.take());
             whole &= data.is_some();
             parts.push(Part {
-                id,
+                id: place as u64,
                 extent,
                 data: data.unwrap_or_default(),
             });
@@ -370,9 +374,6 @@ impl Thread {
         // Merging appends.
         parts.sort_unstable_by_key(|part| part.extent.start);
         let index = request.tag.index();
-        if self.commands.len() <= index {
-            self.commands.resize(index + 1, (0, false));
-        }
         let refused = if !whole {
             // Part of a merged command that was given up on, tried again alone: the device still
             // has its data.
@@ -388,9 +389,6 @@ impl Thread {
         }
         self.issued += 1;
         self.commands[index] = (self.issued, true);
-        if self.given.len() <= index {
-            self.given.resize(index + 1, None);
-        }
         self.given[index] = Some(*request);
         if let Some(timeout) = self.timeout {
             self.deadlines.push_back(Deadline {
@@ -407,7 +405,13 @@ impl Thread {
     }
 
     /// The device is done with a command.
-    fn completed(&mut self, tag: Tag, at: Time, result: Result<(), Failure>, mut parts: Parts) {
+    fn completed(
+        &mut self,
+        tag: DriveTag,
+        at: Time,
+        result: Result<(), Failure>,
+        mut parts: Parts,
+    ) {
         self.commands[tag.index()].1 = false;
         if let Some(estimate) = &mut self.estimate {
             estimate.completed(at, tag);
@@ -422,7 +426,7 @@ impl Thread {
         self.end_of_command(tag, at, result);
     }
 
-    fn end_of_command(&mut self, tag: Tag, at: Time, result: Result<(), Failure>) {
+    fn end_of_command(&mut self, tag: DriveTag, at: Time, result: Result<(), Failure>) {
         let outcome = match &result {
             Ok(()) => Outcome::Done,
             Err(failure) => failure.outcome(),
@@ -467,7 +471,7 @@ impl Thread {
     }
 
     /// Why a request that came before a failure may no longer go to the device.
-    fn refused_late(&self, request: &Request) -> Option<Kind> {
+    fn refused_late(&self, request: &Request<DriveTag>) -> Option<Kind> {
         self.latch.cause()?;
         let lost = self.latch.has_lost();
         match request.op {
@@ -481,7 +485,7 @@ impl Thread {
     }
 
     /// A request that the device has done: whether its client may be told so.
-    fn confirmed(&mut self, request: &Request, mark: Mark) -> Result<(), Failure> {
+    fn confirmed(&mut self, request: &Request<()>, mark: Mark) -> Result<(), Failure> {
         let durable = is_durable(request);
         if durable {
             // Before it promises that everything is there.
@@ -500,7 +504,7 @@ impl Thread {
     /// The device failed a command that was to be durable. A kernel tells once of what it could not
     /// write back; if the command is one of several requests, each is tried again alone, and may
     /// succeed.
-    fn broken_promise(&mut self, tag: Tag, failure: &Failure) {
+    fn broken_promise(&mut self, tag: DriveTag, failure: &Failure) {
         let given = self.given[tag.index()];
         let Some(request) = given.filter(is_durable) else {
             return;
@@ -517,7 +521,7 @@ impl Thread {
     }
 
     /// A request that failed. After a write or a flush, nobody can say what is on the medium.
-    fn failed(&mut self, request: &Request, failure: &Failure) {
+    fn failed(&mut self, request: &Request<()>, failure: &Failure) {
         tracing::warn!(
             disk = self.shared.name,
             op = ?request.op,
@@ -692,8 +696,16 @@ impl Thread {
     }
 }
 
+/// Where the request is in `pending`.
+fn place(id: RequestId) -> usize {
+    match id {
+        RequestId::Client(place) => place as usize,
+        RequestId::Background(_) => unreachable!("nothing runs in the background"),
+    }
+}
+
 /// Whether the success of a request says that something is on the medium.
-fn is_durable(request: &Request) -> bool {
+fn is_durable<T>(request: &Request<T>) -> bool {
     let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
     let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
     request.op == Op::Flush || writes

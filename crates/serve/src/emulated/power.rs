@@ -3,7 +3,8 @@
 use super::{Emulated, InFlight, Ready};
 use crate::device::{ControlError, Done};
 use crate::request::{Failure, Kind};
-use headtime_sched::{Op, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::Op;
 use headtime_units::{Nanos, Sectors, Time};
 
 /// A power cut waits no longer for what it has taken back to be synced.
@@ -48,7 +49,7 @@ impl Emulated {
             if let Some(InFlight { op, parts, .. }) = command.take() {
                 self.ready.push_back(Ready {
                     done: Done {
-                        tag: Tag(index as u32),
+                        tag: DriveTag(index as u32),
                         at: now,
                         result: offline,
                         parts,

@@ -32,7 +32,7 @@ fn write(device: &mut Emulated, tag: u32, flags: Flags) {
         extent,
         data: Data::Buffer(buffer),
     };
-    let mut request = Request::new(Tag(tag), Op::Write, extent, device.now);
+    let mut request = Request::new(DriveTag(tag), Op::Write, extent, device.now);
     request.flags = flags;
     device.submit(device.now, &request, vec![part]);
 }
@@ -43,7 +43,7 @@ fn flush(device: &mut Emulated, tag: u32) {
         extent: Extent::at(0, 0),
         data: Data::None,
     };
-    let request = Request::new(Tag(tag), Op::Flush, part.extent, device.now);
+    let request = Request::new(DriveTag(tag), Op::Flush, part.extent, device.now);
     device.submit(device.now, &request, vec![part]);
 }
 
@@ -78,8 +78,11 @@ fn a_sync_that_does_not_end_is_given_up_on() {
     assert!(come_to_rest(&mut device).is_empty());
     assert_eq!((device.unsynced(), device.abandoned()), (2, 0));
     let now = device.now;
-    assert!(matches!(device.abort(now, Tag(2)), Aborted::Abandoned));
-    assert!(matches!(device.abort(now, Tag(2)), Aborted::No), "once");
+    assert!(matches!(device.abort(now, DriveTag(2)), Aborted::Abandoned));
+    assert!(
+        matches!(device.abort(now, DriveTag(2)), Aborted::No),
+        "once"
+    );
     assert_eq!(device.abandoned(), 1);
     // Its tag is free, and of another command the sync is waited for as before.
     flush(&mut device, 2);
@@ -107,7 +110,7 @@ fn a_sync_that_is_over_is_not_given_up_on() {
         std::thread::yield_now();
     }
     let now = device.now;
-    assert!(matches!(device.abort(now, Tag(0)), Aborted::No));
+    assert!(matches!(device.abort(now, DriveTag(0)), Aborted::No));
     assert_eq!(come_to_rest(&mut device).len(), 1);
 }
 
@@ -119,7 +122,7 @@ fn a_power_cut_leaves_to_the_kernel_what_was_given_up_on() {
     flush(&mut device, 0);
     come_to_rest(&mut device);
     let now = device.now;
-    assert!(matches!(device.abort(now, Tag(0)), Aborted::Abandoned));
+    assert!(matches!(device.abort(now, DriveTag(0)), Aborted::Abandoned));
     write(&mut device, 1, Flags::FUA);
     come_to_rest(&mut device);
     drop(held);
@@ -128,7 +131,7 @@ fn a_power_cut_leaves_to_the_kernel_what_was_given_up_on() {
     assert_eq!(lost, Ok(Sectors::ZERO));
     let now = device.now;
     let done = device.poll(now).expect("the write fails");
-    assert_eq!(done.tag, Tag(1));
+    assert_eq!(done.tag, DriveTag(1));
     assert_eq!(done.result.expect_err("fails").kind, Kind::Offline);
     assert!(settle(&mut device).is_empty());
     assert_eq!(device.abandoned(), 0);

@@ -52,7 +52,7 @@ fn run(
         {
             left -= 1;
             let (op, extent) = next(&mut random);
-            let request = Request::new(Tag(tag), op, extent, now);
+            let request = Request::new(DriveTag(tag), op, extent, now);
             estimate.issue(now, &request);
             let command = DriveCommand {
                 tag,
@@ -65,7 +65,7 @@ fn run(
         let Some(at) = drive.next_event() else { break };
         now = now.max(at);
         if let Some(done) = drive.poll(at) {
-            estimate.completed(done.at, Tag(done.tag));
+            estimate.completed(done.at, DriveTag(done.tag));
             free.push(done.tag);
             now = done.at + think;
         }
@@ -223,11 +223,11 @@ fn an_empty_device_rests_or_is_held_back() {
 #[test]
 fn a_flush_is_overhead() {
     let mut estimate = new();
-    let flush = Request::new(Tag(3), Op::Flush, Extent::at(0, 0), at(10));
+    let flush = Request::new(DriveTag(3), Op::Flush, Extent::at(0, 0), at(10));
     estimate.issue(at(10), &flush);
     // Pending requests are not held back while the device is busy.
     estimate.pending(at(20), Backlog::Chosen);
-    estimate.completed(at(20_010), Tag(3));
+    estimate.completed(at(20_010), DriveTag(3));
     let account = estimate.account(at(20_010));
     assert_eq!(micros(&account, Part::Overhead), 20_000);
     assert_eq!(micros(&account, Part::Idle), 10);
@@ -236,9 +236,9 @@ fn a_flush_is_overhead() {
 #[test]
 fn what_one_access_does_not_explain_is_overhead() {
     let mut estimate = new();
-    let read = Request::new(Tag(0), Op::Read, Extent::at(1 << 28, 8), at(0));
+    let read = Request::new(DriveTag(0), Op::Read, Extent::at(1 << 28, 8), at(0));
     estimate.issue(at(0), &read);
-    estimate.completed(at(500_000), Tag(0));
+    estimate.completed(at(500_000), DriveTag(0));
     let account = estimate.account(at(500_000));
     let turn = quiet("wd5000aaks").rotation.turn();
     assert_eq!(account.get(Part::Rotation), turn);
@@ -249,17 +249,17 @@ fn what_one_access_does_not_explain_is_overhead() {
 #[test]
 fn a_device_that_hangs_shows_after_a_second() {
     let mut estimate = new();
-    let read = Request::new(Tag(0), Op::Read, Extent::at(1 << 28, 8), at(0));
+    let read = Request::new(DriveTag(0), Op::Read, Extent::at(1 << 28, 8), at(0));
     estimate.issue(at(0), &read);
     assert_eq!(estimate.account(at(900_000)).total(), Nanos::ZERO);
     let account = estimate.account(at(30_000_000));
     assert_eq!(account.get(Part::Overhead), Nanos::from_secs(29));
-    estimate.gave_up(at(31_000_000), Tag(0));
+    estimate.gave_up(at(31_000_000), DriveTag(0));
     let account = estimate.account(at(31_000_000));
     assert_eq!(account.get(Part::Overhead), Nanos::from_secs(31));
     // Neither of these is there.
-    estimate.gave_up(at(31_000_000), Tag(0));
-    estimate.completed(at(31_000_000), Tag(77));
+    estimate.gave_up(at(31_000_000), DriveTag(0));
+    estimate.completed(at(31_000_000), DriveTag(77));
     assert_eq!(account, estimate.account(at(31_000_000)));
 }
 
@@ -373,18 +373,18 @@ proptest! {
                         Op::Flush => Extent::at(0, 0),
                         _ => Extent::at(start, len),
                     };
-                    let mut request = Request::new(Tag(tag), op, extent, now);
+                    let mut request = Request::new(DriveTag(tag), op, extent, now);
                     if through {
                         request.flags = Flags::FUA;
                     }
                     estimate.issue(now, &request);
                 }
                 Step::Complete(tag) => {
-                    estimate.completed(now, Tag(tag));
+                    estimate.completed(now, DriveTag(tag));
                     there[tag as usize] = false;
                 }
                 Step::GiveUp(tag) => {
-                    estimate.gave_up(now, Tag(tag));
+                    estimate.gave_up(now, DriveTag(tag));
                     there[tag as usize] = false;
                 }
                 Step::Pending(pending) => estimate.pending(now, pending),

@@ -3,11 +3,12 @@
 #[path = "../common/exclusion.rs"]
 mod exclusion;
 
+use headtime_engine::DriveTag;
 pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Flags, Op, Request};
 use headtime_serve::buffer::Pool;
 use headtime_serve::device::{Aborted, Device, Done, Part};
 use headtime_serve::request::Data;
@@ -27,7 +28,7 @@ pub struct Subject<'a> {
 
 pub struct Rig {
     pub device: Box<dyn Device>,
-    pub in_flight: Vec<Request>,
+    pub in_flight: Vec<Request<DriveTag>>,
     free: Vec<u32>,
     clock: Clock,
     /// Of a device in model time.
@@ -68,12 +69,12 @@ impl Rig {
         !self.free.is_empty() && may_be_beside(&self.in_flight, op, extent)
     }
 
-    pub fn submit(&mut self, op: Op, flags: Flags, parts: Vec<Part>) -> Tag {
+    pub fn submit(&mut self, op: Op, flags: Flags, parts: Vec<Part>) -> DriveTag {
         let (first, last) = (&parts[0], &parts[parts.len() - 1]);
         let start = first.extent.start;
         let extent = Extent::new(start, last.extent.end() - start);
         assert!(self.may_go(op, extent));
-        let tag = Tag(self.free.pop().expect("there is room"));
+        let tag = DriveTag(self.free.pop().expect("there is room"));
         let now = self.now();
         let mut request = Request::new(tag, op, extent, now);
         request.flags = flags;
@@ -149,7 +150,7 @@ impl Rig {
     }
 
     /// Gives up on a command; whether it is not polled any more.
-    pub fn abort(&mut self, tag: Tag) -> bool {
+    pub fn abort(&mut self, tag: DriveTag) -> bool {
         let now = self.now();
         let gone = match self.device.abort(now, tag) {
             Aborted::Undone(parts) => {

@@ -1,7 +1,8 @@
 //! The questions.
 
 use crate::rig::{Rig, Subject, first_bytes};
-use headtime_sched::{Flags, Op, Tag};
+use headtime_engine::DriveTag;
+use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Aborted, Control, ControlError, Part};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Sectors};
@@ -123,9 +124,15 @@ fn flushes_and_forced_unit_access(subject: &Subject) {
 fn an_abort_says_what_became_of_it(subject: &Subject) {
     let mut rig = Rig::new(subject);
     // Nothing has these.
-    assert!(matches!(rig.device.abort(rig.now(), Tag(0)), Aborted::No));
+    assert!(matches!(
+        rig.device.abort(rig.now(), DriveTag(0)),
+        Aborted::No
+    ));
     rig.write(0, 8, 1, Flags::NONE);
-    assert!(matches!(rig.device.abort(rig.now(), Tag(0)), Aborted::No));
+    assert!(matches!(
+        rig.device.abort(rig.now(), DriveTag(0)),
+        Aborted::No
+    ));
     let depth = rig.device.geometry().depth as u64;
     let mut gone = 0;
     for round in 0..20 {

@@ -4,11 +4,12 @@
 #[path = "../common/exclusion.rs"]
 mod exclusion;
 
+use headtime_engine::DriveTag;
 pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
 use headtime_disk::profile::{Profile, by_name};
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Flags, Op, Request};
 use headtime_serve::buffer::Pool;
 use headtime_serve::device::{Aborted, Control, Device, Done, Part};
 use headtime_serve::emulated::{Emulated, Options, StoreSpec, open};
@@ -38,9 +39,9 @@ pub fn emulate(profile: &Profile, store: StoreSpec, sectors: u64) -> Emulated {
 pub struct Host {
     pub device: Emulated,
     pub now: Time,
-    pub in_flight: Vec<Request>,
+    pub in_flight: Vec<Request<DriveTag>>,
     /// The tag of the last command given up on.
-    pub aborted: Tag,
+    pub aborted: DriveTag,
     free: Vec<u32>,
     pool: Pool,
 }
@@ -52,7 +53,7 @@ impl Host {
             device,
             now: Time::ZERO,
             in_flight: Vec::new(),
-            aborted: Tag(0),
+            aborted: DriveTag(0),
             free: (0..depth).rev().collect(),
             pool: Pool::new(),
         }
@@ -68,9 +69,9 @@ impl Host {
     }
 
     /// Hands a command over, in parts.
-    pub fn submit(&mut self, op: Op, extent: Extent, flags: Flags, parts: Vec<Part>) -> Tag {
+    pub fn submit(&mut self, op: Op, extent: Extent, flags: Flags, parts: Vec<Part>) -> DriveTag {
         assert!(self.may_go(op, extent));
-        let tag = Tag(self.free.pop().expect("there is room"));
+        let tag = DriveTag(self.free.pop().expect("there is room"));
         let mut request = Request::new(tag, op, extent, self.now);
         request.flags = flags;
         self.device.submit(self.now, &request, parts);
@@ -91,13 +92,13 @@ impl Host {
         Data::Buffer(self.pool.take(bytes))
     }
 
-    pub fn read(&mut self, start: u64, len: u64) -> Tag {
+    pub fn read(&mut self, start: u64, len: u64) -> DriveTag {
         let extent = Extent::at(start, len);
         let part = self.part(extent, self.buffer(extent));
         self.submit(Op::Read, extent, Flags::NONE, vec![part])
     }
 
-    pub fn write(&mut self, start: u64, len: u64, byte: u8, flags: Flags) -> Tag {
+    pub fn write(&mut self, start: u64, len: u64, byte: u8, flags: Flags) -> DriveTag {
         let extent = Extent::at(start, len);
         let mut data = self.buffer(extent);
         if let Data::Buffer(buffer) = &mut data {
@@ -107,7 +108,7 @@ impl Host {
         self.submit(Op::Write, extent, flags, vec![part])
     }
 
-    pub fn flush(&mut self) -> Tag {
+    pub fn flush(&mut self) -> DriveTag {
         let nothing = Extent::at(0, 0);
         let part = self.part(nothing, Data::None);
         self.submit(Op::Flush, nothing, Flags::NONE, vec![part])

@@ -197,7 +197,7 @@ fn a_tag_that_nothing_has_cannot_be_given_up() {
     use headtime_serve::device::Aborted;
     let mut device = emulate(&profile("wd5000aaks"), StoreSpec::Memory, SECTORS);
     let request = Request::new(
-        headtime_sched::Tag(9),
+        headtime_engine::DriveTag(9),
         Op::Read,
         Extent::at(0, 1),
         Time::ZERO,

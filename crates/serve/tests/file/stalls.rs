@@ -5,9 +5,9 @@ use crate::asking::{now, submit};
 use crate::common::Inbox;
 use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
 use headtime_disk::drive::Fault;
-use headtime_engine::Config;
+use headtime_engine::{Config, DriveTag};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Aborted, Control, Device, Part};
 use headtime_serve::disk::{Disk, NotCleared};
 use headtime_serve::emulated;
@@ -147,7 +147,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
     };
     let start = |device: &mut file::File, id: u32| {
         let part = part(id, 7);
-        let command = Request::new(Tag(id), Op::Write, part.extent, Time::ZERO);
+        let command = Request::new(DriveTag(id), Op::Write, part.extent, Time::ZERO);
         device.submit(Time::ZERO, &command, vec![part]);
         device.kick();
         assert!(device.poll(Time::ZERO).is_none());
@@ -158,7 +158,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
         for _ in 0..1000 {
             std::thread::yield_now();
         }
-        match device.abort(Time::ZERO, Tag(0)) {
+        match device.abort(Time::ZERO, DriveTag(0)) {
             Aborted::Abandoned => break,
             Aborted::Undone(parts) => assert_eq!(parts.len(), 1),
             Aborted::No => panic!("nothing can be done on it"),

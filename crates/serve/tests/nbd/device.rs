@@ -1,7 +1,8 @@
 //! A device in memory that does what a test wants.
 
+use headtime_engine::DriveTag;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Flags, Op, Request, Tag};
+use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
 use headtime_serve::request::{Data, Failure, Kind};
 use headtime_units::{Extent, Lba, Sectors, Time};
@@ -141,7 +142,7 @@ impl Device for MemoryDevice {
         }
     }
 
-    fn submit(&mut self, now: Time, command: &Request, mut parts: Parts) {
+    fn submit(&mut self, now: Time, command: &Request<DriveTag>, mut parts: Parts) {
         let mut inside = self.memory.inside();
         let inside = &mut *inside;
         inside.seen.push(Seen {
@@ -222,7 +223,7 @@ impl Device for MemoryDevice {
         Some(self.memory.bell.as_fd())
     }
 
-    fn abort(&mut self, _now: Time, _tag: Tag) -> Aborted {
+    fn abort(&mut self, _now: Time, _tag: DriveTag) -> Aborted {
         Aborted::No
     }
 

@@ -90,6 +90,7 @@ impl Thread {
             broken: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
+        let depth = engine.config().depth as usize;
         Ok(Thread {
             shared,
             clock: options.clock,
@@ -98,8 +99,8 @@ impl Thread {
             device,
             timeout: options.timeout,
             deadlines: VecDeque::new(),
-            commands: Vec::new(),
-            given: Vec::new(),
+            commands: vec![(0, false); depth],
+            given: vec![None; depth],
             issued: 0,
             pending: Vec::new(),
             free: Vec::new(),

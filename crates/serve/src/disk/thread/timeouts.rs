@@ -1,16 +1,16 @@
 //! Commands that the device does not answer in time.
 
-use super::Thread;
+use super::{Thread, place};
 use crate::device::{Aborted, Parts};
 use crate::request::{Failure, Kind};
-use headtime_sched::Tag;
+use headtime_engine::DriveTag;
 use headtime_units::{Nanos, Time};
 
 /// When to give up on a command.
 #[derive(Clone, Copy)]
 pub(super) struct Deadline {
     pub(super) at: Time,
-    pub(super) tag: Tag,
+    pub(super) tag: DriveTag,
     /// Which command of this tag.
     pub(super) serial: u64,
     /// How often the device has said that it is about to complete it.
@@ -33,7 +33,7 @@ impl Thread {
             Aborted::Undone(parts) => parts,
             Aborted::Abandoned => {
                 for (id, _) in self.engine.parts(tag) {
-                    if let Some(pending) = &mut self.pending[id as usize] {
+                    if let Some(pending) = &mut self.pending[place(id)] {
                         pending.failure = Some(failure);
                     }
                 }
@@ -97,7 +97,7 @@ impl Thread {
             let timed = self.deadlines.iter().any(|timed| timed.serial == *serial);
             // Number 0 is of those that never reach the device.
             if *there && *serial > 0 && !timed {
-                let tag = Tag(index as u32);
+                let tag = DriveTag(index as u32);
                 self.deadlines.push_back(Deadline {
                     at: latest,
                     tag,
