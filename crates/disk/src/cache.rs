@@ -8,158 +8,25 @@
 //!
 //! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
 
+mod lookup;
 mod order;
+mod segment;
 
 use crate::dirty::Dirty;
-use crate::profile::{CacheSpec, ReadAhead, RequestedData, WriteBack};
+use crate::profile::{CacheSpec, ReadAhead, RequestedData};
 use headtime_units::{Extent, Lba};
 use order::Order;
+use segment::Near;
 
-/// A segment, by its place in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SegmentId(u32);
-
-impl SegmentId {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// What is in a segment and what happens to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nothing of use.
-    Empty,
-    /// Sectors as they are on the medium.
-    Clean,
-    /// The medium is filling it, for a command or ahead of one.
-    Reading,
-    /// Some of the sectors are not on the medium yet, and the arm is not on its way to them.
-    Dirty,
-    /// Dirty, and the arm is writing them.
-    Writing,
-    /// Given up for dirty data that are kept in runs.
-    Lent,
-}
-
-/// A run of consecutive sectors in the buffer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
-    /// First sector held.
-    pub start: u64,
-    /// Behind the last sector held.
-    pub end: u64,
-    /// First sector not yet on the medium, if dirty or being written.
-    pub dirty_start: u64,
-    /// Behind the last of them.
-    pub dirty_end: u64,
-    /// Reading may not be interrupted before it has come here.
-    pub ahead_min: u64,
-    /// Reading ahead ends here.
-    pub ahead_max: u64,
-    /// What happens to it.
-    pub state: State,
-    /// Commands that still need it: it cannot be given away.
-    pub users: u16,
-    /// It was a write that used it last; `None` if it was never used.
-    pub last_was_write: Option<bool>,
-    /// Behind the last sector that a read of it asked for.
-    pub asked: u64,
-    /// How many reads in a row have asked for what follows, while others were in the drive.
-    pub in_row: u16,
-    /// Larger the later it was used.
-    used: u64,
-}
-
-impl Segment {
-    /// Whether some of its sectors are not on the medium yet.
-    pub fn is_dirty(&self) -> bool {
-        matches!(self.state, State::Dirty | State::Writing)
-    }
-
-    fn overlaps(&self, extent: Extent) -> bool {
-        self.state != State::Empty
-            && extent.start.get() < self.end
-            && self.start < extent.end().get()
-    }
-
-    /// Whether the first sector of `extent` is here.
-    fn has_first(&self, extent: Extent) -> bool {
-        self.start <= extent.start.get() && extent.start.get() < self.end
-    }
-
-    /// The sectors that are not on the medium yet. The segment holds them all.
-    pub fn dirty(&self) -> Extent {
-        debug_assert!(
-            self.start <= self.dirty_start && self.dirty_end <= self.end,
-            "dirty sectors were dropped: {self:?}"
-        );
-        Extent::at(self.dirty_start, self.dirty_end - self.dirty_start)
-    }
-}
-
-/// How a read finds its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadLookup {
-    /// All of it is here.
-    Whole(SegmentId),
-    /// The beginning is here.
-    Partial(SegmentId),
-    /// Nothing usable is here; a segment to read into, if there is one to be had.
-    Miss(Option<SegmentId>),
-    /// Part of it is dirty and cannot be taken from the buffer: that must reach the medium first.
-    Blocked(SegmentId),
-    /// Runs that are not on the medium have all of it.
-    Dirty,
-    /// The run that begins there has part of it, which must reach the medium first.
-    BlockedByRun(u64),
-}
-
-/// Where a write puts its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteLookup {
-    /// Behind (or, before the arm has set out, in front of or over) dirty data of this segment.
-    Join(SegmentId),
-    /// Into a segment of its own.
-    Fresh(SegmentId),
-    /// Sectors of it are dirty and cannot be joined: they must reach the medium first.
-    Blocked(SegmentId),
-    /// No segment may take it now.
-    Full,
-}
-
-/// Where a read that has to do with a segment can begin: from `low` on, up to `span` sectors behind.
-#[derive(Clone, Copy, Debug)]
-struct Reach {
-    low: u64,
-    span: u64,
-}
-
-impl Reach {
-    /// What a segment holds, where it ends, and where a read would go on with those that follow each
-    /// other.
-    fn of(segment: &Segment) -> Reach {
-        let (mut low, mut high) = (segment.start, segment.end);
-        if segment.in_row > 0 {
-            (low, high) = (low.min(segment.asked), high.max(segment.asked));
-        }
-        Reach {
-            low,
-            span: high - low,
-        }
-    }
-
-    fn has(&self, start: u64) -> bool {
-        start.wrapping_sub(self.low) <= self.span
-    }
-}
+pub(crate) use lookup::{ReadLookup, WriteLookup};
+pub(crate) use segment::{Segment, SegmentId, State};
 
 /// All segments of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     segments: Vec<Segment>,
     /// One for each of them.
-    reaches: Vec<Reach>,
+    near: Vec<Near>,
     order: Order,
     /// How many are empty.
     empty: u32,
@@ -206,7 +73,7 @@ impl Cache {
         let ahead_max = u64::from(spec.read_ahead_max);
         Cache {
             clock: segments.len() as u64 - 1,
-            reaches: segments.iter().map(Reach::of).collect(),
+            near: segments.iter().map(Near::of).collect(),
             order: Order::new(spec.segments),
             empty: spec.segments,
             segments,
@@ -260,7 +127,7 @@ impl Cache {
 
     /// Sectors of a segment, or of a row of reads, are others now.
     fn changed(&mut self, id: SegmentId) {
-        self.reaches[id.index()] = Reach::of(&self.segments[id.index()]);
+        self.near[id.index()] = Near::of(&self.segments[id.index()]);
     }
 
     /// How many segments hold data that is not on the medium.
@@ -420,251 +287,6 @@ impl Cache {
         self.spec.dedicated_write_segment && index == 0
     }
 
-    /// What the buffer has for a read.
-    ///
-    /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
-    /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
-    pub fn find_read(&self, extent: Extent) -> ReadLookup {
-        self.find_read_in_row(extent).0
-    }
-
-    /// Whether any segment has to do with a read: it may have the first sector or come to it next, or
-    /// reads in a row go on there. Of those that are dirty, and of one for writes, nothing is said.
-    fn is_near(&self, extent: Extent) -> bool {
-        let start = extent.start.get();
-        // All of them, without a branch for each.
-        self.reaches
-            .iter()
-            .fold(false, |any, reach| any | reach.has(start))
-    }
-
-    /// Whether a read may find all its data in segments.
-    pub fn may_serve(&self, extent: Extent) -> bool {
-        self.dirty > 0 || self.spec.dedicated_write_segment || self.is_near(extent)
-    }
-
-    /// The segment to read into when none has the first sector and none is dirty.
-    fn find_unused(&self) -> Option<SegmentId> {
-        let oldest_first = || {
-            let ids = self.order.iter();
-            ids.map(|id| (id, &self.segments[id.index()]))
-        };
-        if self.empty > 0 {
-            let mut empty = oldest_first().filter(|(_, s)| s.state == State::Empty);
-            return empty.next().map(|(id, _)| id);
-        }
-        let mut filled_ahead = None;
-        for (id, segment) in oldest_first().filter(|(_, s)| s.users == 0) {
-            match segment.state {
-                State::Clean => return Some(id),
-                State::Reading => filled_ahead = filled_ahead.or(Some(id)),
-                _ => {}
-            }
-        }
-        filled_ahead
-    }
-
-    /// The same, with how many reads in a row this one goes on with if it needs a new segment.
-    pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
-        let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
-            true => None,
-            false => self.find_clean_read(extent),
-        };
-        let Some(found) = found else {
-            return self.find_read_in_all(extent);
-        };
-        debug_assert_eq!(found, self.find_read_in_all(extent));
-        found
-    }
-
-    /// The same where no segment is dirty, from those alone that have to do with the read; `None` if
-    /// that does not tell.
-    fn find_clean_read(&self, extent: Extent) -> Option<(ReadLookup, u16)> {
-        let (start, end) = (extent.start.get(), extent.end().get());
-        let mut in_row = 0;
-        let mut best = (0_u8, u64::MAX);
-        let mut best_index = 0;
-        for (index, reach) in self.reaches.iter().enumerate() {
-            if !reach.has(start) {
-                continue;
-            }
-            let s = &self.segments[index];
-            if s.asked == start {
-                in_row = in_row.max(s.in_row);
-            }
-            if s.state == State::Empty || !s.has_first(extent) {
-                if s.state == State::Reading && s.end == start && self.spec.almost_read_hits {
-                    return None;
-                }
-                continue;
-            }
-            let whole = match s.state {
-                State::Reading if self.spec.enabled => 9,
-                State::Clean
-                    if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
-                {
-                    8
-                }
-                _ => return None,
-            };
-            let value = if s.end >= end { whole } else { whole - 4 };
-            if value > best.0 || (value == best.0 && s.used < best.1) {
-                best = (value, s.used);
-                best_index = index;
-            }
-        }
-        let id = SegmentId(best_index as u32);
-        let found = match best.0 {
-            0 => ReadLookup::Miss(self.find_unused()),
-            8.. => ReadLookup::Whole(id),
-            _ => ReadLookup::Partial(id),
-        };
-        Some((found, in_row))
-    }
-
-    fn find_read_in_all(&self, extent: Extent) -> (ReadLookup, u16) {
-        let (start, end) = (extent.start.get(), extent.end().get());
-        let mut in_row = 0;
-        let mut best = 0_u8;
-        let mut best_used = u64::MAX;
-        let mut best_index = usize::MAX;
-        let mut blocked = None;
-        for (index, s) in self.segments.iter().enumerate() {
-            if s.asked == start {
-                in_row = in_row.max(s.in_row);
-            }
-            let value = if self.is_dedicated(index) {
-                if s.is_dirty() && s.overlaps(extent) {
-                    blocked = Some(index);
-                }
-                continue;
-            } else if s.state == State::Empty {
-                3
-            } else if !s.has_first(extent) {
-                match s.state {
-                    State::Clean if s.users == 0 => 2,
-                    State::Reading if s.end == extent.start.get() && self.spec.almost_read_hits => {
-                        5
-                    }
-                    State::Reading if s.users == 0 => 1,
-                    State::Dirty | State::Writing if s.overlaps(extent) => {
-                        blocked = Some(index);
-                        continue;
-                    }
-                    _ => continue,
-                }
-            } else {
-                let whole = match s.state {
-                    State::Dirty | State::Writing => {
-                        let serves = self.spec.enabled && self.spec.read_hits_on_write_data;
-                        // What is dirty here is nowhere else; sectors behind it on the medium are
-                        // not read into a segment that is still to be written.
-                        if !serves || s.end < end {
-                            blocked = Some(index);
-                            continue;
-                        }
-                        11
-                    }
-                    State::Reading if self.spec.enabled => 9,
-                    State::Clean
-                        if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
-                    {
-                        8
-                    }
-                    _ => continue,
-                };
-                if s.end >= end { whole } else { whole - 4 }
-            };
-            if value > best || (value == best && s.used < best_used) {
-                best = value;
-                best_used = s.used;
-                best_index = index;
-            }
-        }
-        let id = SegmentId(best_index as u32);
-        // A whole copy elsewhere serves all the same if writes change copies.
-        if let Some(blocked) = blocked
-            && (best < 8 || !self.changes_copies())
-        {
-            return (ReadLookup::Blocked(SegmentId(blocked as u32)), in_row);
-        }
-        let found = match best {
-            0 => ReadLookup::Miss(None),
-            1..=3 => ReadLookup::Miss(Some(id)),
-            8.. => ReadLookup::Whole(id),
-            _ => ReadLookup::Partial(id),
-        };
-        (found, in_row)
-    }
-
-    /// Where the data of a write go.
-    ///
-    /// Appending to what is being written is preferred to any other joining; then comes a clean
-    /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being
-    /// filled ahead or that the write changes.
-    pub fn find_write(&self, extent: Extent) -> WriteLookup {
-        let (start, end) = (extent.start.get(), extent.end().get());
-        let size = u64::from(self.spec.segment_sectors);
-        let may_take = self.dirty < self.spec.write_segments;
-        let mut best = 0_u8;
-        let mut best_used = u64::MAX;
-        let mut best_index = usize::MAX;
-        for (index, s) in self.segments.iter().enumerate() {
-            if self.spec.dedicated_write_segment && index != 0 {
-                continue;
-            }
-            let value = match s.state {
-                State::Empty if may_take => 3,
-                State::Reading if may_take && s.users == 0 => 1,
-                State::Clean if may_take && s.users == 0 => match s.overlaps(extent) {
-                    false => 2,
-                    // It keeps its use as long as it can be changed along with the medium.
-                    true if self.changes_copies() => 1,
-                    true => 4,
-                },
-                State::Dirty | State::Writing => {
-                    let writing = s.state == State::Writing;
-                    let combine = self.spec.combine_sequential_writes;
-                    if combine && start == s.end && start == s.dirty_end {
-                        // More may come than fits: the rest waits for the medium.
-                        if s.dirty_end - s.dirty_start >= size {
-                            continue;
-                        }
-                        if writing { 7 } else { 6 }
-                    } else if combine && !writing && end == s.start && s.start == s.dirty_start {
-                        if s.end - start > size {
-                            continue;
-                        }
-                        5
-                    } else if s.overlaps(extent) {
-                        let inside = s.dirty_start <= start && end <= s.dirty_end;
-                        if inside && !writing && self.spec.write_back == WriteBack::Full {
-                            return WriteLookup::Join(SegmentId(index as u32));
-                        }
-                        if !s.dirty().overlaps(extent) && !writing {
-                            continue;
-                        }
-                        return WriteLookup::Blocked(SegmentId(index as u32));
-                    } else {
-                        continue;
-                    }
-                }
-                _ => continue,
-            };
-            if value > best || (value == best && s.used < best_used) {
-                best = value;
-                best_used = s.used;
-                best_index = index;
-            }
-        }
-        let id = SegmentId(best_index as u32);
-        match best {
-            0 => WriteLookup::Full,
-            1..=4 => WriteLookup::Fresh(id),
-            _ => WriteLookup::Join(id),
-        }
-    }
-
     /// Whether a write into `id` directly follows another write that it does not continue: what
     /// makes some drives give up the bus before the data have come.
     pub fn follows_other_write(&self, id: SegmentId, extent: Extent) -> bool {
@@ -709,13 +331,6 @@ impl Cache {
         segment.start = segment.end;
         self.changed(id);
         self.end_read(id);
-    }
-
-    /// Whether a segment may have all of a read; [`Cache::find_read`] says whether it has.
-    pub fn may_hold(&self, extent: Extent) -> bool {
-        let (start, end) = (extent.start.get(), extent.end().get());
-        let holds = |s: &Segment| start >= s.start && end <= s.end;
-        self.is_near(extent) && self.segments.iter().any(holds)
     }
 
     /// Notes that a read of the segment asks for `extent`; `counts` if others are in the drive.
@@ -897,7 +512,7 @@ impl Cache {
                 }
                 State::Empty | State::Lent => {}
             }
-            self.reaches[index] = Reach::of(segment);
+            self.near[index] = Near::of(segment);
         }
     }
 

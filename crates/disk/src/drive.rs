@@ -15,8 +15,10 @@
 //! see `docs/design/2026-11-21-drive-model.md`.
 
 mod ahead;
+mod arm;
 mod bus;
 mod choice;
+mod command;
 mod destage;
 mod event;
 mod fault;
@@ -32,96 +34,17 @@ use crate::ledger::{HeadTime, Ledger, Span};
 use crate::mechanics::Mechanics;
 use crate::profile::{Profile, Spec};
 use crate::queue::Queue;
-use ahead::Ahead;
+use arm::{Ahead, Going, Record, Writing};
 use bus::{Bus, Piece};
+use fault::Faults;
 use headtime_sched::{Backlog, Op};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_units::{Lba, Nanos, Sectors, Time, Track};
 use noise::Noise;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use command::{Breakdown, Command, Completion, Hit, TAGS_MAX};
 pub use fault::{Fault, MediumError};
-
-/// The most commands that a drive takes at a time.
-pub const TAGS_MAX: u32 = 256;
-
-/// What a drive is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// The host's name for it; not that of another command in the drive.
-    pub tag: u32,
-    /// The operation.
-    pub op: Op,
-    /// The sectors; ignored by a flush. Of a read or write at most [`Sectors::REQUEST_MAX`], as with more
-    /// the times of a slow drive's commands could leave 64 bits.
-    pub extent: Extent,
-    /// Force unit access: a write completes when it is on the medium, a read comes from there.
-    pub fua: bool,
-}
-
-/// Where a command found its data, or left them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hit {
-    /// Read from the medium.
-    Miss,
-    /// Read partly from the buffer.
-    Partial,
-    /// Read from the buffer.
-    Full,
-    /// Written into the buffer.
-    Buffered,
-    /// Written to the medium.
-    Through,
-    /// A command without data.
-    NoData,
-}
-
-/// Where the time between submission and completion went. The parts sum to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Breakdown {
-    /// Waiting in the drive for other commands or destaging.
-    pub queue: Nanos,
-    /// Command processing before the arm moves or data are sent, as far as it is not hidden.
-    pub overhead: Nanos,
-    /// Arm movement, settled.
-    pub seek: Nanos,
-    /// Head switches and the skew that hides them.
-    pub switch: Nanos,
-    /// Waiting for sectors.
-    pub rotation: Nanos,
-    /// Sectors pass under the head.
-    pub transfer: Nanos,
-    /// The bus, as far as it is not hidden behind the arm, and the completion.
-    pub bus: Nanos,
-}
-
-impl Breakdown {
-    /// All of it: the response time.
-    pub fn total(&self) -> Nanos {
-        self.queue
-            + self.overhead
-            + self.seek
-            + self.switch
-            + self.rotation
-            + self.transfer
-            + self.bus
-    }
-}
-
-/// A command is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The host's name for it.
-    pub tag: u32,
-    /// When it completed.
-    pub at: Time,
-    /// Whether it succeeded.
-    pub result: Result<(), MediumError>,
-    /// Where its time went.
-    pub breakdown: Breakdown,
-    /// How the buffer served it.
-    pub hit: Hit,
-}
 
 /// A command in the drive.
 #[derive(Clone, Copy, Debug)]
@@ -145,39 +68,6 @@ struct Slot {
     result: Result<(), MediumError>,
 }
 
-/// Where the data are that the arm writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// In a segment.
-    Segment(SegmentId),
-    /// Among the runs.
-    Runs,
-    /// They go past the buffer.
-    Host,
-}
-
-/// The arm writes sectors, for one command or for several that continue each other.
-#[derive(Clone, Copy, Debug)]
-struct Writing {
-    /// Where they are dirty.
-    source: Source,
-    /// What is not on the medium yet. A segment that is written for several commands has all of it
-    /// until the last is done: it is given away as a whole.
-    extent: Extent,
-    /// When the last of them is on the medium.
-    until: Time,
-}
-
-/// A stretch of sectors as it passes under the writing head.
-#[derive(Clone, Copy, Debug)]
-struct Passing {
-    extent: Extent,
-    /// When its first sector begins.
-    from: Time,
-    /// How long all of it takes.
-    takes: Nanos,
-}
-
 /// A simulated disk.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -188,7 +78,7 @@ pub struct Drive {
     queue: Queue,
     bus: Bus,
     noise: Noise,
-    faults: fault::Faults,
+    faults: Faults,
     ledger: Ledger,
     slots: Vec<Slot>,
     free_slots: Vec<u16>,
@@ -211,7 +101,7 @@ pub struct Drive {
     write_last: (Time, Lba),
     /// When dirty data last went first for their age.
     aged: Time,
-    going: choice::Going,
+    going: Going,
     writing: Option<Writing>,
     /// When which of the commands that the arm writes for is done, but for the last: with the
     /// sector behind.
@@ -224,7 +114,13 @@ pub struct Drive {
     no_room: bool,
     /// Scratch, to save allocations.
     pieces: Vec<Piece>,
-    written: written::Record,
+    written: Record,
+}
+
+/// The buffer of a drive as it is switched on.
+fn empty_cache(profile: &Profile, layout: &Layout) -> Cache {
+    let per = u64::from(profile.geometry.sectors_per_physical());
+    Cache::new(&profile.cache, layout.capacity().get(), per)
 }
 
 impl Drive {
@@ -251,11 +147,11 @@ impl Drive {
         let depth = profile.queue.depth.min(TAGS_MAX);
         Drive {
             mechanics: Mechanics::new(profile).with_turn(turn),
-            cache: written::empty_cache(profile, &layout),
+            cache: empty_cache(profile, &layout),
             queue: Queue::new(profile.queue.policy, depth),
             bus: Bus::default(),
             noise,
-            faults: fault::Faults::default(),
+            faults: Faults::default(),
             ledger: Ledger::default(),
             slots: Vec::with_capacity(depth as usize),
             free_slots: Vec::with_capacity(depth as usize),
@@ -269,7 +165,7 @@ impl Drive {
             read_last: (Time::ZERO, Lba::ZERO),
             write_last: (Time::ZERO, Lba::ZERO),
             aged: Time::ZERO,
-            going: choice::Going::default(),
+            going: Going::default(),
             writing: None,
             parts: VecDeque::new(),
             last_was_read: true,
@@ -277,7 +173,7 @@ impl Drive {
             flushes: 0,
             no_room: false,
             pieces: Vec::new(),
-            written: written::Record::default(),
+            written: Record::default(),
             layout,
             profile: profile.clone(),
         }
@@ -470,6 +366,60 @@ impl Drive {
     pub fn dirty_sectors(&mut self, now: Time) -> Sectors {
         self.advance(now);
         Sectors::new(self.dirty().map(|extent| extent.len.get()).sum())
+    }
+
+    /// Makes something go wrong from now on.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards, or sectors are named that the disk does not have.
+    pub fn inject(&mut self, now: Time, fault: Fault) {
+        self.advance(now);
+        match fault {
+            Fault::Unreadable { extent, retries } => {
+                assert!(extent.end() <= Lba::ZERO + self.layout.capacity());
+                if extent.len > Sectors::ZERO {
+                    self.faults.spoil(extent, retries);
+                    self.drop_copies(extent);
+                    self.keep_ahead_readable();
+                    self.no_room = false;
+                }
+            }
+            Fault::Stall(span) => {
+                let until = now + span;
+                self.faults.stalled_until = self.faults.stalled_until.max(until);
+                self.arm_free = self.arm_free.max(until);
+            }
+            Fault::LoseNext => self.faults.lose += 1,
+        }
+    }
+
+    /// Gives up on a command that waits or was lost; whether there was one. A command that the
+    /// drive works on completes.
+    ///
+    /// # Panics
+    ///
+    /// If time goes backwards.
+    pub fn abort(&mut self, now: Time, tag: u32) -> bool {
+        self.advance(now);
+        let found = (0..self.slots.len() as u16).find(|index| {
+            let slot = &self.slots[usize::from(*index)];
+            slot.command.tag == tag && !self.free_slots.contains(index)
+        });
+        let Some(index) = found else { return false };
+        if self.slot(index).lost {
+            self.free_slots.push(index);
+            return true;
+        }
+        let Some(waiting) = self.queue.cancel(index) else {
+            return false;
+        };
+        self.flushes -= u32::from(waiting.op == Op::Flush);
+        self.free_slots.push(index);
+        // It may have been what writes waited for.
+        self.no_room = false;
+        self.admit(now);
+        true
     }
 
     /// Whether the arm has something to do for the commands that wait.

@@ -19,6 +19,7 @@
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
 mod divider;
+mod place;
 #[cfg(test)]
 mod tests;
 mod tracks;
@@ -27,121 +28,12 @@ mod zones;
 
 use crate::profile::{MapSpec, Profile, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Sectors, Track};
+pub use place::{Place, Run, Slot, ZoneInfo};
 pub(crate) use tracks::Misfit;
 use tracks::TrackMap;
 pub use tracks::{Fitted, fitted};
 use zone::ZoneMap;
 use zones::Zones;
-
-/// The position of a sector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The circle it is on.
-    pub track: Track,
-    /// Which slot of the track, counted from the track's own first slot (not from the index mark).
-    pub slot: u32,
-    /// Where the slot begins.
-    pub angle: Angle,
-}
-
-/// Consecutive addresses in consecutive slots of one track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The first address.
-    pub start: Lba,
-    /// How many addresses. At least 1, at most [`Run::sectors_per_track`].
-    pub len: u32,
-    /// The track.
-    pub track: Track,
-    /// The slot of the first address.
-    pub slot: u32,
-    /// Slots on the track, usable or not.
-    pub sectors_per_track: u32,
-    /// Sectors from the track's zero to the slot of the first address.
-    index: u32,
-    /// The angle of the track's zero.
-    zero: Angle,
-    /// 2^64 / `sectors_per_track`, rounded down.
-    step: u64,
-}
-
-impl Run {
-    /// Where the slot of address `start + sector` begins; `sector` may be `len`, which is where the
-    /// last slot ends.
-    pub fn angle(&self, sector: u32) -> Angle {
-        debug_assert!(sector <= self.len);
-        let mut index = self.index + sector;
-        if index >= self.sectors_per_track {
-            index -= self.sectors_per_track;
-        }
-        self.zero + slot_angle(index, self.step)
-    }
-
-    /// The address behind the last one.
-    pub fn end(&self) -> Lba {
-        self.start + Sectors::new(u64::from(self.len))
-    }
-
-    /// The first `len` addresses of the run, or all of them.
-    pub fn truncated(mut self, len: u64) -> Run {
-        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
-        self
-    }
-
-    /// The run without its first `sectors` addresses.
-    ///
-    /// # Panics
-    ///
-    /// If nothing is left.
-    pub fn skipped(mut self, sectors: u32) -> Run {
-        assert!(sectors < self.len, "a run has at least one sector");
-        self.start = self.start + Sectors::new(u64::from(sectors));
-        self.len -= sectors;
-        self.slot += sectors;
-        self.index += sectors;
-        if self.index >= self.sectors_per_track {
-            self.index -= self.sectors_per_track;
-        }
-        self
-    }
-}
-
-/// The angle of slot `index` counted from a track's zero, rounded up to the next step of an
-/// [`Angle`], where `step` is 2^64 / slots; the same as [`Angle::of_slot`] without a division.
-fn slot_angle(index: u32, step: u64) -> Angle {
-    Angle::from_bits(((u64::from(index) * step).wrapping_add(0xFFFF_FFFF) >> 32) as u32)
-}
-
-/// What is in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// The sector of an address.
-    Data(Lba),
-    /// Nothing: a bad place that addresses pass over, or one whose data is elsewhere.
-    Bad,
-    /// Nothing yet: a spare.
-    Spare,
-    /// What the drive keeps for itself.
-    Reserved,
-}
-
-/// A zone as the layout sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneInfo {
-    /// The addresses of the zone.
-    pub extent: Extent,
-    /// The outermost cylinder.
-    pub first_cylinder: Cylinder,
-    /// The innermost cylinder.
-    pub last_cylinder: Cylinder,
-    /// Slots on each track.
-    pub sectors_per_track: u32,
-}
-
-/// Turns without the whole ones, in 2^64ths of a turn.
-fn fraction(turns: f64) -> u64 {
-    ((turns - libm::floor(turns)) * 18_446_744_073_709_551_616.0) as u64
-}
 
 /// Where each sector of a drive is.
 #[derive(Clone, Debug)]

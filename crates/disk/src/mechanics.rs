@@ -261,49 +261,4 @@ impl Mechanics {
     pub fn transfer(&self, sectors: u64, per_track: u32) -> Nanos {
         Nanos::from_nanos((sectors * self.turn.as_nanos()).div_ceil(u64::from(per_track)))
     }
-
-    /// How an access goes: the steps from `from` at `at` until the last sector of `extent` has
-    /// passed.
-    ///
-    /// # Panics
-    ///
-    /// When the steps are taken, if the extent leaves the disk.
-    pub fn walk<'a>(
-        &'a self,
-        layout: &'a crate::Layout,
-        from: Track,
-        at: Time,
-        extent: headtime_units::Extent,
-        op: Op,
-        zero_latency: bool,
-    ) -> Walk<'a> {
-        Walk::new(self, layout, from, at, extent, op, zero_latency)
-    }
-
-    /// An access as a whole: how its time divides, and where the heads are left.
-    ///
-    /// # Panics
-    ///
-    /// If the extent leaves the disk.
-    pub fn access(
-        &self,
-        layout: &crate::Layout,
-        from: Track,
-        at: Time,
-        extent: headtime_units::Extent,
-        op: Op,
-        zero_latency: bool,
-    ) -> Access {
-        let mut access = Access {
-            seek: Nanos::ZERO,
-            switch: Nanos::ZERO,
-            rotation: Nanos::ZERO,
-            transfer: Nanos::ZERO,
-            track: from,
-        };
-        for step in self.walk(layout, from, at, extent, op, zero_latency) {
-            access.add(&step);
-        }
-        access
-    }
 }

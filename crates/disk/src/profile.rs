@@ -38,59 +38,11 @@ pub use shipped::{Shipped, by_name, shipped};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile(Arc<Spec>);
 
-impl Profile {
-    /// Reads a profile. `file` is the name that errors give.
-    ///
-    /// # Errors
-    ///
-    /// The first key that is unknown, missing, of the wrong kind or outside its range, with the
-    /// line where it stands; or what does not fit together, such as zones that overlap.
-    pub fn from_toml(file: &str, text: &str) -> Result<Profile, ProfileError> {
-        read::read(file, text)
-    }
-
-    /// The profile as text that [`Profile::from_toml`] reads back to an equal profile.
-    pub fn to_toml(&self) -> String {
-        write::write(self)
-    }
-
-    /// The same profile with something changed, checked again.
-    ///
-    /// # Errors
-    ///
-    /// What no longer fits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let drive = headtime_disk::profile::by_name("atlas10k").unwrap();
-    /// let plain = drive.with(|spec| spec.access.zero_latency_read = false).unwrap();
-    /// assert!(!plain.access.zero_latency_read);
-    /// ```
-    pub fn with(&self, change: impl FnOnce(&mut Spec)) -> Result<Profile, ProfileError> {
-        let mut spec = Spec::clone(self);
-        change(&mut spec);
-        spec.check()
-    }
-}
-
 impl Deref for Profile {
     type Target = Spec;
 
     fn deref(&self) -> &Spec {
         &self.0
-    }
-}
-
-impl Spec {
-    /// Checks that everything is in range and fits together.
-    ///
-    /// # Errors
-    ///
-    /// The first field that is not; the error names the key as the text form spells it.
-    pub fn check(self) -> Result<Profile, ProfileError> {
-        check::check(&self)?;
-        Ok(Profile(Arc::new(self)))
     }
 }
 

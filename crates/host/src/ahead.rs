@@ -8,23 +8,13 @@
 //! goes on; it is looked at again when something completes.
 
 use crate::cache::PageId;
+use crate::changes::{Change, Changes};
 use crate::host::Host;
-use crate::process::Phase;
+use crate::process::{Look, Phase};
 use crate::readahead::{Cause, Readahead, Window};
 use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Foretold, Op};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-
-/// Whether a process is to be looked ahead of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// No: it sleeps, or its next request has been told.
-    No,
-    /// Yes, from this time on.
-    From(Time),
-    /// It was, and would sleep on what is being read.
-    Stalled(Time),
-}
+use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// So far a process is followed.
 const AHEAD: Nanos = Nanos::from_secs(1);
@@ -48,31 +38,6 @@ struct Shadow {
     changes: Changes,
 }
 
-/// What will be different by then.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// Of files, in order of time.
-    files: Vec<Change>,
-    /// States of readahead.
-    names: Vec<(FileId, Readahead)>,
-    /// Files and blocks that are dirty.
-    dirty: Vec<u32>,
-    blocks: Vec<Lba>,
-}
-
-/// What happens to a file.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    /// It is forgotten.
-    Forgotten(u32),
-    /// From one page to before another it is in memory, without a mark, and so many bytes long.
-    Present {
-        file: u32,
-        pages: (u64, u64),
-        size: u64,
-    },
-}
-
 /// A page as it will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shade {
@@ -82,39 +47,6 @@ enum Shade {
     /// Marked, and being read.
     MarkedReading,
     Plain,
-}
-
-impl Changes {
-    fn clear(&mut self) {
-        self.files.clear();
-        self.names.clear();
-        self.dirty.clear();
-        self.blocks.clear();
-    }
-
-    /// Notes that pages of a file are in memory, and how many bytes it has at least.
-    fn present(&mut self, file: u32, pages: (u64, u64), size: u64) {
-        if let Some(Change::Present {
-            file: last,
-            pages: known,
-            size: least,
-        }) = self.files.last_mut()
-            && *last == file
-            && known.0 <= pages.0
-            && pages.0 <= known.1
-        {
-            known.1 = known.1.max(pages.1);
-            *least = size.max(*least);
-            return;
-        }
-        self.files.push(Change::Present { file, pages, size });
-    }
-
-    fn forgets(&self, file: u32) -> bool {
-        self.files
-            .iter()
-            .any(|change| matches!(change, Change::Forgotten(other) if *other == file))
-    }
 }
 
 /// How a followed process goes on.

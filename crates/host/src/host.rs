@@ -1,23 +1,23 @@
-//! The host as a source of requests.
+//! The state of a host, and what all its rules do with it: wake, sleep, and make requests.
 
-use crate::ahead::{Changes, Look};
-use crate::cache::{Cache, PageId};
+use crate::cache::Cache;
+use crate::changes::Changes;
 use crate::file::{Files, NONE};
-use crate::io::{Ios, Purpose};
+use crate::flusher::WriteBack;
+use crate::io::Ios;
 use crate::outcome::{ProgramOutcome, by_program};
 use crate::pool::Pool;
-use crate::process::Process;
+use crate::process::{Look, Process};
 use crate::readahead::Readahead;
-use crate::spec::{HostBuilder, HostSpec, PAGE};
+use crate::spec::{FileId, HostBuilder, HostError, HostSpec, PAGE, PROCESSES_MAX};
 use crate::waiters::Chain;
-use crate::writeback::WriteBack;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};
-use headtime_workload::{NewRequest, Source};
+use headtime_workload::NewRequest;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Processes, page cache and write-back before a disk: a [`Source`] of requests.
+/// Processes, page cache and write-back before a disk: a [`Source`](headtime_workload::Source) of requests.
 ///
 /// Made by [`HostBuilder`]. See the page of the crate for the rules.
 pub struct Host {
@@ -36,13 +36,13 @@ pub struct Host {
     pub(crate) ios: Ios,
     /// What is to happen and when; at one time, in the order in which it was set. An event of a
     /// process counts only if its number is the one that the process waits for.
-    due: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    pub(crate) due: BinaryHeap<Reverse<(Time, u64, u32)>>,
     events: u64,
     /// Requests made and not yet taken.
-    outbox: VecDeque<NewRequest>,
-    unplug: bool,
+    pub(crate) outbox: VecDeque<NewRequest>,
+    pub(crate) unplug: bool,
     pub(crate) alive: u32,
-    now: Time,
+    pub(crate) now: Time,
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
     /// Room for what a process that is followed changes.
@@ -56,6 +56,9 @@ pub(crate) struct Barrier {
     pub come: u32,
     pub waiters: Chain,
 }
+
+/// So long a process may run ahead over what it finds in memory.
+pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);
 
 /// Events of the flusher: its clock, and that it may go on.
 pub(crate) const TICK: u32 = u32::MAX;
@@ -209,179 +212,66 @@ impl Host {
         }
     }
 
-    /// Notes that request `io` is done with its pages, counted from `first` on; how many of them it
-    /// was still about.
-    fn pages_done(&mut self, io: u32, first: PageId, pages: u32) -> u32 {
-        (first..first + pages)
-            .map(|page| u32::from(self.cache.io_done(page, io)))
-            .sum()
+    /// The file that a name means.
+    pub(crate) fn data_of(&self, name: FileId) -> u32 {
+        self.files.names[name.0 as usize].data
+    }
+
+    /// Whether a worker is free for a process.
+    pub(crate) fn has_idle(&self, process: u32) -> bool {
+        self.processes[process as usize]
+            .pool
+            .is_some_and(|pool| self.pools[pool as usize].has_idle())
     }
 }
 
-impl Source for Host {
-    fn next_arrival(&self) -> Option<Time> {
-        if self.unplug || !self.outbox.is_empty() {
-            return Some(self.now);
+impl HostBuilder {
+    /// The host at the start of its run, with nothing cached.
+    ///
+    /// `seed` decides which idle worker of a pool takes a call.
+    ///
+    /// # Errors
+    ///
+    /// If there is no process, or more than a million, or if one names a pool or a program that cannot be; if a barrier has no
+    /// members or more than there are processes; if a pool has no workers.
+    pub fn build(self, seed: u64) -> Result<Host, HostError> {
+        if self.processes.is_empty() {
+            return Err(HostError::NoProcess);
         }
-        if self.alive == 0 {
-            return None;
+        if self.processes.len() > PROCESSES_MAX {
+            return Err(HostError::TooManyProcesses {
+                processes: self.processes.len(),
+                most: PROCESSES_MAX,
+            });
         }
-        self.due.peek().map(|Reverse((at, ..))| *at)
-    }
-
-    fn poll(&mut self, now: Time) -> Option<NewRequest> {
-        loop {
-            if let Some(request) = self.outbox.pop_front() {
-                return Some(request);
+        for (index, process) in self.processes.iter().enumerate() {
+            if process.program > u32::from(u16::MAX) {
+                return Err(HostError::Program {
+                    process: index + 1,
+                    program: process.program,
+                });
             }
-            // Who sleeps unplugs the queue before anybody else runs.
-            if self.unplug || self.alive == 0 {
-                return None;
-            }
-            let Reverse((at, event, who)) = *self.due.peek()?;
-            if at > now {
-                return None;
-            }
-            self.due.pop();
-            self.now = self.now.max(at);
-            match who {
-                TICK => self.tick(at),
-                FLUSHER => self.flush_on(at),
-                process if self.processes[process as usize].event == event => {
-                    self.run(process, at);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn unplug(&mut self) -> bool {
-        std::mem::take(&mut self.unplug)
-    }
-
-    fn tell_ahead(&mut self, ahead: bool) {
-        self.tell_ahead = ahead;
-    }
-
-    fn foretell(&mut self) -> Option<Foretold> {
-        if self.foretold.is_empty() && self.tell_ahead {
-            self.look_ahead();
-        }
-        self.foretold.pop_front()
-    }
-
-    fn completed(&mut self, now: Time, cookie: u64) {
-        self.now = self.now.max(now);
-        let (io, done) = self.ios.remove(cookie);
-        let left = self.pages_done(io, done.first, done.pages);
-        match done.purpose {
-            Purpose::Read => {}
-            Purpose::WriteBack(file) => self.written_back(now, file, left),
-            Purpose::Sync(file) => self.pages_written(file, left),
-            Purpose::Direct(process) | Purpose::Flush(process) => {
-                let waiting = &mut self.processes[process as usize].pending;
-                *waiting -= 1;
-                if *waiting == 0 {
-                    self.wake(process, now);
-                }
+            if let Some(pool) = process.served_by
+                && pool.0 as usize >= self.pools.len()
+            {
+                return Err(HostError::Unknown {
+                    kind: "pool",
+                    index: pool.0,
+                });
             }
         }
-        let mut waiters = done.waiters;
-        while let Some(process) = waiters.pop(&self.links) {
-            self.wake(process, now);
+        for (index, members) in self.barriers.iter().enumerate() {
+            if *members == 0 || *members as usize > self.processes.len() {
+                return Err(HostError::BarrierMembers {
+                    barrier: index + 1,
+                    members: *members,
+                    processes: self.processes.len(),
+                });
+            }
         }
-        if self.tell_ahead {
-            self.look_again();
+        if let Some(pool) = self.pools.iter().position(|workers| *workers == 0) {
+            return Err(HostError::EmptyPool { pool: pool + 1 });
         }
-    }
-
-    fn done(&self) -> bool {
-        self.alive == 0 && self.outbox.is_empty() && self.ios.outstanding == 0
-    }
-}
-
-/// So long a process may run ahead over what it finds in memory.
-pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);
-
-#[cfg(test)]
-mod tests {
-    use crate::{DiskSize, File, HostBuilder, HostError, HostSpec, ProcessSpec, Step};
-    use headtime_units::{Extent, Nanos, Sectors, Time};
-    use headtime_workload::Source;
-
-    fn builder() -> HostBuilder {
-        let disk = DiskSize {
-            capacity: Sectors::new(1 << 24),
-            sector_bytes: 512,
-        };
-        HostBuilder::new(HostSpec::default(), disk).expect("the defaults are allowed")
-    }
-
-    fn process(step: Step) -> ProcessSpec {
-        ProcessSpec {
-            program: 1,
-            behaviour: Box::new(move || step),
-            served_by: None,
-            start: Time::ZERO,
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "process 1 takes steps without end, and no time passes")]
-    fn a_program_that_takes_no_time() {
-        let mut builder = builder();
-        let barrier = builder.add_barrier(1);
-        builder.add_process(process(Step::Barrier(barrier)));
-        let mut host = builder.build(1).expect("it can be built");
-        host.poll(Time::ZERO);
-    }
-
-    #[test]
-    fn what_would_not_fit_into_memory_is_refused() {
-        let mut host = builder();
-        let empty = || File {
-            extents: Vec::new(),
-            size: 0,
-        };
-        let refused = (0..1 << 20).find_map(|_| host.add_file(empty()).err());
-        assert_eq!(refused, Some(HostError::TooManyFiles { most: 1 << 17 }));
-
-        let mut host = builder();
-        for _ in 0..=1_000_000 {
-            host.add_process(process(Step::Exit));
-        }
-        let error = host.build(1).err().map(|error| error.to_string());
-        let expected = "there are 1000001 processes; allowed are 1000000";
-        assert_eq!(error.as_deref(), Some(expected));
-    }
-
-    /// The end of the wait is the end of time, and who looks ahead from there looked beyond it.
-    #[test]
-    fn a_process_that_thinks_beyond_all_time_is_looked_ahead_of() {
-        let mut host = builder();
-        let file = File {
-            extents: vec![Extent::at(0, 8)],
-            size: 4096,
-        };
-        let file = host.add_file(file).expect("it fits");
-        let read = Step::Read {
-            file,
-            offset: 0,
-            len: 4096,
-        };
-        let mut steps = [Step::Think(Nanos::MAX), Step::Think(Nanos::MAX), read].into_iter();
-        let next = move || steps.next().unwrap_or(Step::Exit);
-        host.add_process(ProcessSpec {
-            behaviour: Box::new(next),
-            ..process(Step::Exit)
-        });
-        let mut host = host.build(1).expect("it can be built");
-        host.tell_ahead(true);
-        let start = Time::LATEST;
-        assert_eq!(host.poll(start), None);
-        assert_eq!(host.next_arrival(), Some(Time::NEVER));
-        // The read is foretold for then, or not at all.
-        let told = host.foretell().map(|told| told.at);
-        assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
+        Ok(Host::new(self, seed))
     }
 }

@@ -66,7 +66,10 @@
 
 mod ahead;
 mod cache;
+mod calls;
+mod changes;
 mod file;
+mod flusher;
 mod host;
 mod io;
 pub mod layout;
@@ -74,6 +77,7 @@ mod outcome;
 mod pool;
 mod process;
 pub mod readahead;
+mod source;
 mod spec;
 mod waiters;
 pub mod workload;

@@ -1,6 +1,5 @@
 //! What a host is made of, and the builder that checks it.
 
-use crate::Host;
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 
 /// Bytes of a page, and of a block of every file: that of x86 and of ext3 on any disk of its time.
@@ -284,7 +283,7 @@ pub enum HostError {
     },
 }
 
-/// Puts a [`Host`] together.
+/// Puts a [`Host`](crate::Host) together.
 pub struct HostBuilder {
     pub(crate) spec: HostSpec,
     pub(crate) disk: DiskSize,
@@ -415,55 +414,6 @@ impl HostBuilder {
     /// origin; workers of pools are numbered after them, and the flusher is the last.
     pub fn add_process(&mut self, process: ProcessSpec) {
         self.processes.push(process);
-    }
-
-    /// The host at the start of its run, with nothing cached.
-    ///
-    /// `seed` decides which idle worker of a pool takes a call.
-    ///
-    /// # Errors
-    ///
-    /// If there is no process, or more than a million, or if one names a pool or a program that cannot be; if a barrier has no
-    /// members or more than there are processes; if a pool has no workers.
-    pub fn build(self, seed: u64) -> Result<Host, HostError> {
-        if self.processes.is_empty() {
-            return Err(HostError::NoProcess);
-        }
-        if self.processes.len() > PROCESSES_MAX {
-            return Err(HostError::TooManyProcesses {
-                processes: self.processes.len(),
-                most: PROCESSES_MAX,
-            });
-        }
-        for (index, process) in self.processes.iter().enumerate() {
-            if process.program > u32::from(u16::MAX) {
-                return Err(HostError::Program {
-                    process: index + 1,
-                    program: process.program,
-                });
-            }
-            if let Some(pool) = process.served_by
-                && pool.0 as usize >= self.pools.len()
-            {
-                return Err(HostError::Unknown {
-                    kind: "pool",
-                    index: pool.0,
-                });
-            }
-        }
-        for (index, members) in self.barriers.iter().enumerate() {
-            if *members == 0 || *members as usize > self.processes.len() {
-                return Err(HostError::BarrierMembers {
-                    barrier: index + 1,
-                    members: *members,
-                    processes: self.processes.len(),
-                });
-            }
-        }
-        if let Some(pool) = self.pools.iter().position(|workers| *workers == 0) {
-            return Err(HostError::EmptyPool { pool: pool + 1 });
-        }
-        Ok(Host::new(self, seed))
     }
 
     /// Steps that may still be planned.

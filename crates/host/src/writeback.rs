@@ -11,15 +11,12 @@
 
 use crate::cache::{CHUNK, PageId};
 use crate::file::{List, NONE};
+use crate::flusher::TURN;
 use crate::host::{FLUSHER, Host, TICK};
 use crate::io::Purpose;
-use crate::spec::{HostSpec, PAGE};
-use crate::waiters::Chain;
 use headtime_sched::{Flags, Op, Origin};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Pages of a file, or blocks, written before the next file has its turn (`MAX_WRITEBACK_PAGES`).
-const TURN: u32 = 1024;
 /// Requests of write-back outstanding at which the queue counts as congested, and below which no more.
 const CONGESTED: u32 = 113;
 const RELIEVED: u32 = 103;
@@ -28,59 +25,6 @@ const REQUESTS: u32 = 128;
 /// Who finds nothing to write waits so long (`congestion_wait`), or until a request of write-back
 /// completes while the queue is not congested.
 const PAUSE: Nanos = Nanos::from_millis(100);
-/// Pages between two looks at the limits while they are exceeded.
-const LOOK_OFTEN: u32 = 8;
-
-/// The flusher, and the lists of what is dirty.
-#[derive(Debug)]
-pub(crate) struct WriteBack {
-    pub origin: Origin,
-    interval: Nanos,
-    expire: Nanos,
-    /// Pages.
-    background: u64,
-    limit: u64,
-    /// Pages between two looks at the limits.
-    look: u32,
-    exceeded: bool,
-    /// Files by the time at which they became dirty, and those whose turn it is.
-    dirty: Queue,
-    due: Queue,
-    /// Pages that the file in front of `due` may still write in this turn.
-    turn: u32,
-    /// Dirty blocks.
-    blocks: Vec<u64>,
-    /// When the first of them became dirty.
-    blocks_dirtied: Time,
-    /// Whether the flusher's clock is set.
-    ticking: bool,
-    /// The flusher writes what became dirty until then.
-    expired: Option<Time>,
-    /// Whether the flusher waits for the queue.
-    congested: bool,
-    /// Its requests outstanding.
-    outstanding: u32,
-    /// Processes that wait for one of the requests, and for the queue to be relieved.
-    for_request: Chain,
-    for_relief: Chain,
-}
-
-/// Both ends of a list of files.
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: u32,
-    tail: u32,
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue {
-            head: NONE,
-            tail: NONE,
-        }
-    }
-}
-
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -96,43 +40,6 @@ enum What {
     All,
     /// What became dirty until then.
     Until(Time),
-}
-
-impl WriteBack {
-    pub fn new(spec: &HostSpec, origin: Origin, processes: usize) -> WriteBack {
-        let memory = spec.page_cache.0 / PAGE;
-        WriteBack {
-            origin,
-            interval: spec.writeback_interval,
-            expire: spec.dirty_expire,
-            background: memory * u64::from(spec.dirty_background) / 100,
-            limit: memory * u64::from(spec.dirty_limit) / 100,
-            // `ratelimit_pages` of a machine with two processors.
-            look: (memory / 64).clamp(16, 1024) as u32,
-            exceeded: false,
-            dirty: Queue::default(),
-            due: Queue::default(),
-            turn: TURN,
-            blocks: Vec::with_capacity(processes.max(256)),
-            blocks_dirtied: Time::ZERO,
-            ticking: false,
-            expired: None,
-            congested: false,
-            outstanding: 0,
-            for_request: Chain::default(),
-            for_relief: Chain::default(),
-        }
-    }
-
-    /// Pages that a process may dirty before it looks at the limits.
-    pub fn look_every(&self) -> u32 {
-        if self.exceeded { LOOK_OFTEN } else { self.look }
-    }
-
-    /// Pages that somebody above the limit has to write.
-    fn share(&self) -> u32 {
-        self.look + self.look / 2
-    }
 }
 
 impl Host {

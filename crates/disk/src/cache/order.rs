@@ -1,6 +1,6 @@
 //! Segments in the order in which they were used.
 
-use super::SegmentId;
+use super::segment::SegmentId;
 
 /// A list through all segments, the one that has gone unused for longest first.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::profile::by_name;
+use crate::profile::{WriteBack, by_name};
 
 /// Four segments of 100 sectors on a disk of 10,000, two of them for writes.
 fn cache(change: impl FnOnce(&mut CacheSpec)) -> Cache {

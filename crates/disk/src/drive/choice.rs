@@ -27,19 +27,6 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 /// Reads of a segment in a row, from which on they are a stream.
 const STREAM: u16 = 3;
 
-/// How long the arm has gone on reading, and for whom it gives that up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Going {
-    /// When it set out for what it goes on with.
-    pub since: Time,
-    /// Commands that had come by then have been kept waiting for too long and go first.
-    pub overdue: Option<Time>,
-    /// It goes on for a stream of which no read waits.
-    pub alone: bool,
-    /// Until then runs go first: writes have been kept waiting, or runs are old.
-    pub destage_until: Time,
-}
-
 /// What the arm does next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {

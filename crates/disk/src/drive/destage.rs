@@ -23,7 +23,8 @@
 //!
 //! [`CacheSpec::destage_age`]: crate::profile::CacheSpec::destage_age
 
-use super::{Drive, Source, Writing};
+use super::Drive;
+use super::arm::{Source, Writing};
 use crate::cache::SegmentId;
 use crate::dirty::Run;
 use crate::ledger::Part;

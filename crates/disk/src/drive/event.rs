@@ -1,9 +1,9 @@
 //! What happens by itself between two calls, in the order in which it happens.
 
-use super::ahead::Progress;
+use super::arm::{Progress, Source};
 use super::choice::Next;
 use super::read::Taken;
-use super::{Command, Drive, Hit, Slot, Source};
+use super::{Command, Drive, Hit, Slot};
 use crate::ledger::Part;
 use crate::profile::{Destage, WriteBack};
 use crate::queue::{Target, Waiting};

@@ -1,8 +1,6 @@
 //! What can go wrong, on request.
 
-use super::Drive;
-use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Time};
 use std::collections::BTreeMap;
 
 /// Something that goes wrong with a drive.
@@ -45,8 +43,8 @@ pub(super) struct Faults {
     /// By their first sector; they do not overlap. A fault can be as large as the disk, and every write
     /// into it makes two of one.
     unreadable: BTreeMap<Lba, Bad>,
-    stalled_until: Time,
-    lose: u32,
+    pub stalled_until: Time,
+    pub lose: u32,
 }
 
 impl Faults {
@@ -99,7 +97,7 @@ impl Faults {
     }
 
     /// These sectors cannot be read from now on.
-    fn spoil(&mut self, extent: Extent, retries: u32) {
+    pub fn spoil(&mut self, extent: Extent, retries: u32) {
         self.written(extent);
         let end = extent.end();
         self.unreadable.insert(extent.start, Bad { end, retries });
@@ -125,62 +123,6 @@ impl Faults {
     fn take(&mut self, lba: Lba) -> Option<(Lba, Bad)> {
         let start = *self.unreadable.range(..=lba).next_back()?.0;
         self.unreadable.remove_entry(&start)
-    }
-}
-
-impl Drive {
-    /// Makes something go wrong from now on.
-    ///
-    /// # Panics
-    ///
-    /// If time goes backwards, or sectors are named that the disk does not have.
-    pub fn inject(&mut self, now: Time, fault: Fault) {
-        self.advance(now);
-        match fault {
-            Fault::Unreadable { extent, retries } => {
-                assert!(extent.end() <= Lba::ZERO + self.layout.capacity());
-                if extent.len > Sectors::ZERO {
-                    self.faults.spoil(extent, retries);
-                    self.drop_copies(extent);
-                    self.keep_ahead_readable();
-                    self.no_room = false;
-                }
-            }
-            Fault::Stall(span) => {
-                let until = now + span;
-                self.faults.stalled_until = self.faults.stalled_until.max(until);
-                self.arm_free = self.arm_free.max(until);
-            }
-            Fault::LoseNext => self.faults.lose += 1,
-        }
-    }
-
-    /// Gives up on a command that waits or was lost; whether there was one. A command that the
-    /// drive works on completes.
-    ///
-    /// # Panics
-    ///
-    /// If time goes backwards.
-    pub fn abort(&mut self, now: Time, tag: u32) -> bool {
-        self.advance(now);
-        let found = (0..self.slots.len() as u16).find(|index| {
-            let slot = &self.slots[usize::from(*index)];
-            slot.command.tag == tag && !self.free_slots.contains(index)
-        });
-        let Some(index) = found else { return false };
-        if self.slot(index).lost {
-            self.free_slots.push(index);
-            return true;
-        }
-        let Some(waiting) = self.queue.cancel(index) else {
-            return false;
-        };
-        self.flushes -= u32::from(waiting.op == Op::Flush);
-        self.free_slots.push(index);
-        // It may have been what writes waited for.
-        self.no_room = false;
-        self.admit(now);
-        true
     }
 }
 

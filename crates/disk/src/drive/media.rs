@@ -1,6 +1,7 @@
 //! The arm at work: accesses to the medium, entered into the account.
 
-use super::{Drive, Passing, Piece};
+use super::arm::Passing;
+use super::{Drive, Piece};
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::Step;
 use headtime_sched::Op;

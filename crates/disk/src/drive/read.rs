@@ -1,6 +1,6 @@
 //! Reads: from the buffer, from the medium, or from both.
 
-use super::ahead::{Ahead, Known, Leave};
+use super::arm::{Ahead, Known, Leave};
 use super::bus::{Link, Start, send};
 use super::destage::What;
 use super::media::Motion;

@@ -1,8 +1,9 @@
 //! Writes: into the buffer, to the medium, and from the one to the other.
 
+use super::arm::{Source, Writing};
 use super::destage::What;
 use super::media::Feed;
-use super::{Breakdown, Drive, Hit, Slot, Source, Writing};
+use super::{Breakdown, Drive, Hit, Slot};
 use crate::cache::{State, WriteLookup};
 use crate::ledger::Part;
 use crate::profile::Preseek;

@@ -3,43 +3,12 @@
 //! For whoever keeps the data of an emulated drive: the drive itself moves none, it only says which
 //! sectors have got where.
 
-use super::{Drive, Passing, Source, Writing};
-use crate::cache::Cache;
-use crate::layout::Layout;
-use crate::profile::Profile;
+use super::arm::{Going, Source, Writing};
+use super::{Drive, empty_cache};
 use crate::queue::Queue;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Time};
 use std::collections::VecDeque;
-
-/// What has been written since somebody last asked.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Record {
-    on: bool,
-    done: Vec<(Time, Extent)>,
-    /// What the arm is writing, step by step; also if nothing is recorded, as it decides what a loss
-    /// of power leaves of sectors that could not be read.
-    passing: Vec<Passing>,
-}
-
-/// The buffer of a drive as it is switched on.
-pub(super) fn empty_cache(profile: &Profile, layout: &Layout) -> Cache {
-    let per = u64::from(profile.geometry.sectors_per_physical());
-    Cache::new(&profile.cache, layout.capacity().get(), per)
-}
-
-impl Record {
-    /// Sectors pass under the writing head.
-    pub fn passing(&mut self, passing: Passing) {
-        self.passing.push(passing);
-    }
-
-    fn note(&mut self, at: Time, extent: Extent) {
-        if self.on {
-            self.done.push((at, extent));
-        }
-    }
-}
 
 impl Drive {
     /// Records from now on what gets onto the medium, or stops it and drops what was recorded. Off
@@ -140,7 +109,7 @@ impl Drive {
         self.read_last = (Time::ZERO, Lba::ZERO);
         self.write_last = (Time::ZERO, Lba::ZERO);
         self.aged = Time::ZERO;
-        self.going = super::choice::Going::default();
+        self.going = Going::default();
         self.writing = None;
         self.parts.clear();
         self.last_was_read = true;

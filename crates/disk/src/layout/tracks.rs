@@ -8,7 +8,7 @@ mod flat;
 #[cfg(test)]
 mod tests;
 
-use super::{Run, Slot, ZoneInfo, fraction, slot_angle};
+use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle};
 use crate::profile::{MapRemap, MapSpec, ProfileError, SpareTrack};
 pub(crate) use flat::Misfit;
 use flat::{Flat, flatten, step_of};
@@ -39,6 +39,12 @@ pub(super) struct TrackMap {
     buckets: Vec<u32>,
     shift: u32,
     capacity: u64,
+}
+
+impl From<Misfit> for ProfileError {
+    fn from(misfit: Misfit) -> ProfileError {
+        ProfileError::conflict(format!("layout.{}", misfit.key), misfit.why)
+    }
 }
 
 /// Buckets of the table that finds the strip of a place, at most.

@@ -12,7 +12,7 @@
 //! ```
 
 use super::divider::Divider;
-use super::{Run, Slot, ZoneInfo, fraction, slot_angle};
+use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle};
 use crate::profile::{Order, Skew, Sparing, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 

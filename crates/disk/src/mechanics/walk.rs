@@ -147,9 +147,15 @@ pub struct Walk<'a> {
     seek_error: i64,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(
-        mechanics: &'a Mechanics,
+impl Mechanics {
+    /// How an access goes: the steps from `from` at `at` until the last sector of `extent` has
+    /// passed.
+    ///
+    /// # Panics
+    ///
+    /// When the steps are taken, if the extent leaves the disk.
+    pub fn walk<'a>(
+        &'a self,
         layout: &'a Layout,
         from: Track,
         at: Time,
@@ -158,7 +164,7 @@ impl<'a> Walk<'a> {
         zero_latency: bool,
     ) -> Walk<'a> {
         Walk {
-            mechanics,
+            mechanics: self,
             layout,
             op,
             zero_latency,
@@ -174,6 +180,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// An access as a whole: how its time divides, and where the heads are left.
+    ///
+    /// # Panics
+    ///
+    /// If the extent leaves the disk.
+    pub fn access(
+        &self,
+        layout: &Layout,
+        from: Track,
+        at: Time,
+        extent: Extent,
+        op: Op,
+        zero_latency: bool,
+    ) -> Access {
+        let mut access = Access {
+            seek: Nanos::ZERO,
+            switch: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            track: from,
+        };
+        for step in self.walk(layout, from, at, extent, op, zero_latency) {
+            access.add(&step);
+        }
+        access
+    }
+}
+
+impl<'a> Walk<'a> {
     /// The same access, whose first movement takes so many nanoseconds more (or less, but not less
     /// than nothing). No movement, no error.
     pub fn with_seek_error(mut self, nanos: i64) -> Walk<'a> {

@@ -1,11 +1,12 @@
 //! What must hold of a profile, so that nothing built on it can fail.
 
 use super::{
-    FirmwarePolicy, MapSpec, Order, Part, ProfileError, ReadAhead, SeekCurve, Skew, Sparing, Spec,
-    WriteBack, Zone,
+    FirmwarePolicy, MapSpec, Order, Part, Profile, ProfileError, ReadAhead, SeekCurve, Skew,
+    Sparing, Spec, WriteBack, Zone,
 };
 use crate::layout::Layout;
 use headtime_units::Nanos;
+use std::sync::Arc;
 
 type Check = Result<(), ProfileError>;
 
@@ -22,7 +23,40 @@ const FARTHEST: u32 = 1 << 24;
 /// The largest capacity in sectors; keeps products in 64 bits.
 const MOST_SECTORS: u64 = 1 << 40;
 
-pub(super) fn check(spec: &Spec) -> Check {
+impl Profile {
+    /// The same profile with something changed, checked again.
+    ///
+    /// # Errors
+    ///
+    /// What no longer fits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let drive = headtime_disk::profile::by_name("atlas10k").unwrap();
+    /// let plain = drive.with(|spec| spec.access.zero_latency_read = false).unwrap();
+    /// assert!(!plain.access.zero_latency_read);
+    /// ```
+    pub fn with(&self, change: impl FnOnce(&mut Spec)) -> Result<Profile, ProfileError> {
+        let mut spec = Spec::clone(self);
+        change(&mut spec);
+        spec.check()
+    }
+}
+
+impl Spec {
+    /// Checks that everything is in range and fits together.
+    ///
+    /// # Errors
+    ///
+    /// The first field that is not; the error names the key as the text form spells it.
+    pub fn check(self) -> Result<Profile, ProfileError> {
+        check(&self)?;
+        Ok(Profile(Arc::new(self)))
+    }
+}
+
+fn check(spec: &Spec) -> Check {
     name(spec)?;
     geometry(spec)?;
     zones(spec)?;

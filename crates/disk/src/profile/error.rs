@@ -1,6 +1,5 @@
 //! What can be wrong with a profile.
 
-use crate::layout::Misfit;
 use std::fmt;
 
 /// Why a profile is not one: what is wrong, and where.
@@ -82,12 +81,6 @@ impl ProfileError {
 
     pub(crate) fn conflict(key: impl Into<String>, why: impl Into<String>) -> ProfileError {
         ProfileError::new(key, ProfileErrorKind::Conflict(why.into()))
-    }
-}
-
-impl From<Misfit> for ProfileError {
-    fn from(misfit: Misfit) -> ProfileError {
-        ProfileError::conflict(format!("layout.{}", misfit.key), misfit.why)
     }
 }
 

@@ -16,7 +16,19 @@ use toml::de::DeTable;
 
 type Result<T> = std::result::Result<T, ProfileError>;
 
-pub(super) fn read(file: &str, text: &str) -> Result<Profile> {
+impl Profile {
+    /// Reads a profile. `file` is the name that errors give.
+    ///
+    /// # Errors
+    ///
+    /// The first key that is unknown, missing, of the wrong kind or outside its range, with the
+    /// line where it stands; or what does not fit together, such as zones that overlap.
+    pub fn from_toml(file: &str, text: &str) -> Result<Profile> {
+        read(file, text)
+    }
+}
+
+fn read(file: &str, text: &str) -> Result<Profile> {
     let source = Source::new(text);
     let table = DeTable::parse(text).map_err(|error| ProfileError {
         file: file.to_string(),

@@ -5,7 +5,8 @@ use super::words::{
     WRITE_BACK, word_of,
 };
 use super::{
-    Destage, FirmwarePolicy, MapRemap, MapSpec, Part, SeekCurve, Skew, SpareTrack, Spec, Zone,
+    Destage, FirmwarePolicy, MapRemap, MapSpec, Part, Profile, SeekCurve, Skew, SpareTrack, Spec,
+    Zone,
 };
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
@@ -38,7 +39,14 @@ impl Out {
     }
 }
 
-pub(super) fn write(spec: &Spec) -> String {
+impl Profile {
+    /// The profile as text that [`Profile::from_toml`] reads back to an equal profile.
+    pub fn to_toml(&self) -> String {
+        write(self)
+    }
+}
+
+fn write(spec: &Spec) -> String {
     let mut out = Out(String::new());
     head(&mut out, spec);
     layout(&mut out, spec);

@@ -21,8 +21,9 @@
 //! attributes, `lost+found` beyond its blocks and freed directories do not exist; file data is
 //! allocated when it is written, as ext3 does.
 
-use super::{LayoutError, Random};
+use super::LayoutError;
 use headtime_units::{Extent, Lba, Sectors};
+use headtime_workload::Random;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;

@@ -3,8 +3,9 @@
 //! A [`Plan`] says which directories and files there are and how large; [`Plan::lay`] writes them to an
 //! [`Ext3`]. The same plan can be laid down on several file systems: copies of one tree.
 
-use super::{BLOCK_BYTES, Directory, Ext3, FileLayout, LayoutError, Random};
+use super::{BLOCK_BYTES, Directory, Ext3, FileLayout, LayoutError};
 use headtime_units::{Bytes, Lba};
+use headtime_workload::Random;
 
 /// What a tree consists of. The default is about the source tree of Linux 2.6.31.
 ///

@@ -1,9 +1,10 @@
 //! A search through a tree of files.
 
-use super::{BenchmarkError, Part, Site};
-use crate::layout::{Ext3, Ext3Options, LayoutError, Random, TreeSpec, Visit, Written};
+use super::site::{BenchmarkError, Part, Site};
+use crate::layout::{Ext3, Ext3Options, LayoutError, TreeSpec, Visit, Written};
 use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
 use headtime_units::{Bytes, Lba, Nanos};
+use headtime_workload::Random;
 use std::sync::Arc;
 
 /// `grep`: searches for a word that is nowhere, each in its own copy of the sources of Linux 2.6.31.

@@ -1,9 +1,9 @@
 //! Parallel programs on a striped file system, as the disk of one server sees them.
 
-use super::{BenchmarkError, Site};
-use crate::layout::Random;
+use super::site::{BenchmarkError, Site};
 use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Nanos, Time};
+use headtime_workload::Random;
 
 /// `mpi-io-test`: programs of several MPI processes that take turns in reading a file of PVFS2 block by
 /// block, as the disk of one data server sees them.

@@ -1,6 +1,6 @@
 //! Threads that read in strides and keep step with each other.
 
-use super::{BenchmarkError, Site, scaled};
+use super::site::{BenchmarkError, Site, scaled};
 use crate::{BarrierId, Behaviour, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Time};

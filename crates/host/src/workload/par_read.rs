@@ -1,6 +1,6 @@
 //! Parallel sequential readers.
 
-use super::{BenchmarkError, Site, scaled};
+use super::site::{BenchmarkError, Site, scaled};
 use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Random, TimeDistribution};

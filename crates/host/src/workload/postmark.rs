@@ -1,9 +1,10 @@
 //! A mail server's small files.
 
-use super::{BenchmarkError, Part, Site};
-use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError, Random};
+use super::site::{BenchmarkError, Part, Site};
+use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError};
 use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
 use headtime_units::{Bytes, Lba, Nanos};
+use headtime_workload::Random;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

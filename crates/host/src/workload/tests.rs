@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::layout::Written;
-use crate::{DiskSize, HostSpec, Step};
+use crate::{File, FileId, HostSpec, Step};
 use headtime_sched::Op;
-use headtime_units::{Nanos, Time};
+use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 use headtime_workload::{Source, TimeDistribution};
 
 /// 500 GB in sectors of 512 bytes.

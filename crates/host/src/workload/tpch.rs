@@ -1,6 +1,6 @@
 //! A query of a decision-support benchmark.
 
-use super::{BenchmarkError, Site, scaled};
+use super::site::{BenchmarkError, Site, scaled};
 use crate::{Behaviour, FileId, HostBuilder, HostError, ProcessSpec, Step};
 use headtime_units::{Bytes, Nanos, Time};
 

@@ -1,6 +1,6 @@
 //! A map with its repetitions written out.
 
-use super::super::fraction;
+use crate::layout::place::fraction;
 use crate::profile::{MapSpec, Part, Strip};
 use headtime_units::{Angle, Cylinder, Head, Track};
 

@@ -1,0 +1,290 @@
+//! Which segment serves a command.
+
+use super::Cache;
+use super::segment::{Segment, SegmentId, State};
+use crate::profile::WriteBack;
+use headtime_units::Extent;
+
+/// How a read finds its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadLookup {
+    /// All of it is here.
+    Whole(SegmentId),
+    /// The beginning is here.
+    Partial(SegmentId),
+    /// Nothing usable is here; a segment to read into, if there is one to be had.
+    Miss(Option<SegmentId>),
+    /// Part of it is dirty and cannot be taken from the buffer: that must reach the medium first.
+    Blocked(SegmentId),
+    /// Runs that are not on the medium have all of it.
+    Dirty,
+    /// The run that begins there has part of it, which must reach the medium first.
+    BlockedByRun(u64),
+}
+
+/// Where a write puts its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteLookup {
+    /// Behind (or, before the arm has set out, in front of or over) dirty data of this segment.
+    Join(SegmentId),
+    /// Into a segment of its own.
+    Fresh(SegmentId),
+    /// Sectors of it are dirty and cannot be joined: they must reach the medium first.
+    Blocked(SegmentId),
+    /// No segment may take it now.
+    Full,
+}
+
+impl Cache {
+    /// What the buffer has for a read.
+    ///
+    /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
+    /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
+    pub fn find_read(&self, extent: Extent) -> ReadLookup {
+        self.find_read_in_row(extent).0
+    }
+
+    /// Whether any segment has to do with a read: it may have the first sector or come to it next, or
+    /// reads in a row go on there. Of those that are dirty, and of one for writes, nothing is said.
+    fn is_near(&self, extent: Extent) -> bool {
+        let start = extent.start.get();
+        // All of them, without a branch for each.
+        self.near
+            .iter()
+            .fold(false, |any, near| any | near.has(start))
+    }
+
+    /// Whether a read may find all its data in segments.
+    pub fn may_serve(&self, extent: Extent) -> bool {
+        self.dirty > 0 || self.spec.dedicated_write_segment || self.is_near(extent)
+    }
+
+    /// The segment to read into when none has the first sector and none is dirty.
+    fn find_unused(&self) -> Option<SegmentId> {
+        let oldest_first = || {
+            let ids = self.order.iter();
+            ids.map(|id| (id, &self.segments[id.index()]))
+        };
+        if self.empty > 0 {
+            let mut empty = oldest_first().filter(|(_, s)| s.state == State::Empty);
+            return empty.next().map(|(id, _)| id);
+        }
+        let mut filled_ahead = None;
+        for (id, segment) in oldest_first().filter(|(_, s)| s.users == 0) {
+            match segment.state {
+                State::Clean => return Some(id),
+                State::Reading => filled_ahead = filled_ahead.or(Some(id)),
+                _ => {}
+            }
+        }
+        filled_ahead
+    }
+
+    /// The same, with how many reads in a row this one goes on with if it needs a new segment.
+    pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
+        let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
+            true => None,
+            false => self.find_clean_read(extent),
+        };
+        let Some(found) = found else {
+            return self.find_read_in_all(extent);
+        };
+        debug_assert_eq!(found, self.find_read_in_all(extent));
+        found
+    }
+
+    /// The same where no segment is dirty, from those alone that have to do with the read; `None` if
+    /// that does not tell.
+    fn find_clean_read(&self, extent: Extent) -> Option<(ReadLookup, u16)> {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut in_row = 0;
+        let mut best = (0_u8, u64::MAX);
+        let mut best_index = 0;
+        for (index, near) in self.near.iter().enumerate() {
+            if !near.has(start) {
+                continue;
+            }
+            let s = &self.segments[index];
+            if s.asked == start {
+                in_row = in_row.max(s.in_row);
+            }
+            if s.state == State::Empty || !s.has_first(extent) {
+                if s.state == State::Reading && s.end == start && self.spec.almost_read_hits {
+                    return None;
+                }
+                continue;
+            }
+            let whole = match s.state {
+                State::Reading if self.spec.enabled => 9,
+                State::Clean
+                    if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
+                {
+                    8
+                }
+                _ => return None,
+            };
+            let value = if s.end >= end { whole } else { whole - 4 };
+            if value > best.0 || (value == best.0 && s.used < best.1) {
+                best = (value, s.used);
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        let found = match best.0 {
+            0 => ReadLookup::Miss(self.find_unused()),
+            8.. => ReadLookup::Whole(id),
+            _ => ReadLookup::Partial(id),
+        };
+        Some((found, in_row))
+    }
+
+    pub(super) fn find_read_in_all(&self, extent: Extent) -> (ReadLookup, u16) {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut in_row = 0;
+        let mut best = 0_u8;
+        let mut best_used = u64::MAX;
+        let mut best_index = usize::MAX;
+        let mut blocked = None;
+        for (index, s) in self.segments.iter().enumerate() {
+            if s.asked == start {
+                in_row = in_row.max(s.in_row);
+            }
+            let value = if self.is_dedicated(index) {
+                if s.is_dirty() && s.overlaps(extent) {
+                    blocked = Some(index);
+                }
+                continue;
+            } else if s.state == State::Empty {
+                3
+            } else if !s.has_first(extent) {
+                match s.state {
+                    State::Clean if s.users == 0 => 2,
+                    State::Reading if s.end == extent.start.get() && self.spec.almost_read_hits => {
+                        5
+                    }
+                    State::Reading if s.users == 0 => 1,
+                    State::Dirty | State::Writing if s.overlaps(extent) => {
+                        blocked = Some(index);
+                        continue;
+                    }
+                    _ => continue,
+                }
+            } else {
+                let whole = match s.state {
+                    State::Dirty | State::Writing => {
+                        let serves = self.spec.enabled && self.spec.read_hits_on_write_data;
+                        // What is dirty here is nowhere else; sectors behind it on the medium are
+                        // not read into a segment that is still to be written.
+                        if !serves || s.end < end {
+                            blocked = Some(index);
+                            continue;
+                        }
+                        11
+                    }
+                    State::Reading if self.spec.enabled => 9,
+                    State::Clean
+                        if self.spec.read_hits_on_write_data || s.last_was_write == Some(false) =>
+                    {
+                        8
+                    }
+                    _ => continue,
+                };
+                if s.end >= end { whole } else { whole - 4 }
+            };
+            if value > best || (value == best && s.used < best_used) {
+                best = value;
+                best_used = s.used;
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        // A whole copy elsewhere serves all the same if writes change copies.
+        if let Some(blocked) = blocked
+            && (best < 8 || !self.changes_copies())
+        {
+            return (ReadLookup::Blocked(SegmentId(blocked as u32)), in_row);
+        }
+        let found = match best {
+            0 => ReadLookup::Miss(None),
+            1..=3 => ReadLookup::Miss(Some(id)),
+            8.. => ReadLookup::Whole(id),
+            _ => ReadLookup::Partial(id),
+        };
+        (found, in_row)
+    }
+
+    /// Where the data of a write go.
+    ///
+    /// Appending to what is being written is preferred to any other joining; then comes a clean
+    /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being
+    /// filled ahead or that the write changes.
+    pub fn find_write(&self, extent: Extent) -> WriteLookup {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let size = u64::from(self.spec.segment_sectors);
+        let may_take = self.dirty < self.spec.write_segments;
+        let mut best = 0_u8;
+        let mut best_used = u64::MAX;
+        let mut best_index = usize::MAX;
+        for (index, s) in self.segments.iter().enumerate() {
+            if self.spec.dedicated_write_segment && index != 0 {
+                continue;
+            }
+            let value = match s.state {
+                State::Empty if may_take => 3,
+                State::Reading if may_take && s.users == 0 => 1,
+                State::Clean if may_take && s.users == 0 => match s.overlaps(extent) {
+                    false => 2,
+                    // It keeps its use as long as it can be changed along with the medium.
+                    true if self.changes_copies() => 1,
+                    true => 4,
+                },
+                State::Dirty | State::Writing => {
+                    let writing = s.state == State::Writing;
+                    let combine = self.spec.combine_sequential_writes;
+                    if combine && start == s.end && start == s.dirty_end {
+                        // More may come than fits: the rest waits for the medium.
+                        if s.dirty_end - s.dirty_start >= size {
+                            continue;
+                        }
+                        if writing { 7 } else { 6 }
+                    } else if combine && !writing && end == s.start && s.start == s.dirty_start {
+                        if s.end - start > size {
+                            continue;
+                        }
+                        5
+                    } else if s.overlaps(extent) {
+                        let inside = s.dirty_start <= start && end <= s.dirty_end;
+                        if inside && !writing && self.spec.write_back == WriteBack::Full {
+                            return WriteLookup::Join(SegmentId(index as u32));
+                        }
+                        if !s.dirty().overlaps(extent) && !writing {
+                            continue;
+                        }
+                        return WriteLookup::Blocked(SegmentId(index as u32));
+                    } else {
+                        continue;
+                    }
+                }
+                _ => continue,
+            };
+            if value > best || (value == best && s.used < best_used) {
+                best = value;
+                best_used = s.used;
+                best_index = index;
+            }
+        }
+        let id = SegmentId(best_index as u32);
+        match best {
+            0 => WriteLookup::Full,
+            1..=4 => WriteLookup::Fresh(id),
+            _ => WriteLookup::Join(id),
+        }
+    }
+
+    /// Whether a segment may have all of a read; [`Cache::find_read`] says whether it has.
+    pub fn may_hold(&self, extent: Extent) -> bool {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let holds = |s: &Segment| start >= s.start && end <= s.end;
+        self.is_near(extent) && self.segments.iter().any(holds)
+    }
+}

@@ -1,0 +1,86 @@
+//! What a drive is told, and what it answers.
+
+use super::fault::MediumError;
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+
+/// The most commands that a drive takes at a time.
+pub const TAGS_MAX: u32 = 256;
+
+/// What a drive is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The host's name for it; not that of another command in the drive.
+    pub tag: u32,
+    /// The operation.
+    pub op: Op,
+    /// The sectors; ignored by a flush. Of a read or write at most [`Sectors::REQUEST_MAX`], as with more
+    /// the times of a slow drive's commands could leave 64 bits.
+    pub extent: Extent,
+    /// Force unit access: a write completes when it is on the medium, a read comes from there.
+    pub fua: bool,
+}
+
+/// Where a command found its data, or left them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hit {
+    /// Read from the medium.
+    Miss,
+    /// Read partly from the buffer.
+    Partial,
+    /// Read from the buffer.
+    Full,
+    /// Written into the buffer.
+    Buffered,
+    /// Written to the medium.
+    Through,
+    /// A command without data.
+    NoData,
+}
+
+/// Where the time between submission and completion went. The parts sum to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Breakdown {
+    /// Waiting in the drive for other commands or destaging.
+    pub queue: Nanos,
+    /// Command processing before the arm moves or data are sent, as far as it is not hidden.
+    pub overhead: Nanos,
+    /// Arm movement, settled.
+    pub seek: Nanos,
+    /// Head switches and the skew that hides them.
+    pub switch: Nanos,
+    /// Waiting for sectors.
+    pub rotation: Nanos,
+    /// Sectors pass under the head.
+    pub transfer: Nanos,
+    /// The bus, as far as it is not hidden behind the arm, and the completion.
+    pub bus: Nanos,
+}
+
+impl Breakdown {
+    /// All of it: the response time.
+    pub fn total(&self) -> Nanos {
+        self.queue
+            + self.overhead
+            + self.seek
+            + self.switch
+            + self.rotation
+            + self.transfer
+            + self.bus
+    }
+}
+
+/// A command is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The host's name for it.
+    pub tag: u32,
+    /// When it completed.
+    pub at: Time,
+    /// Whether it succeeded.
+    pub result: Result<(), MediumError>,
+    /// Where its time went.
+    pub breakdown: Breakdown,
+    /// How the buffer served it.
+    pub hit: Hit,
+}

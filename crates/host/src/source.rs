@@ -1,0 +1,184 @@
+//! The host as a source of requests.
+
+use crate::cache::PageId;
+use crate::host::{FLUSHER, Host, TICK};
+use crate::io::Purpose;
+use headtime_sched::Foretold;
+use headtime_units::Time;
+use headtime_workload::{NewRequest, Source};
+use std::cmp::Reverse;
+
+impl Source for Host {
+    fn next_arrival(&self) -> Option<Time> {
+        if self.unplug || !self.outbox.is_empty() {
+            return Some(self.now);
+        }
+        if self.alive == 0 {
+            return None;
+        }
+        self.due.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        loop {
+            if let Some(request) = self.outbox.pop_front() {
+                return Some(request);
+            }
+            // Who sleeps unplugs the queue before anybody else runs.
+            if self.unplug || self.alive == 0 {
+                return None;
+            }
+            let Reverse((at, event, who)) = *self.due.peek()?;
+            if at > now {
+                return None;
+            }
+            self.due.pop();
+            self.now = self.now.max(at);
+            match who {
+                TICK => self.tick(at),
+                FLUSHER => self.flush_on(at),
+                process if self.processes[process as usize].event == event => {
+                    self.run(process, at);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn unplug(&mut self) -> bool {
+        std::mem::take(&mut self.unplug)
+    }
+
+    fn tell_ahead(&mut self, ahead: bool) {
+        self.tell_ahead = ahead;
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        if self.foretold.is_empty() && self.tell_ahead {
+            self.look_ahead();
+        }
+        self.foretold.pop_front()
+    }
+
+    fn completed(&mut self, now: Time, cookie: u64) {
+        self.now = self.now.max(now);
+        let (io, done) = self.ios.remove(cookie);
+        let left = self.pages_done(io, done.first, done.pages);
+        match done.purpose {
+            Purpose::Read => {}
+            Purpose::WriteBack(file) => self.written_back(now, file, left),
+            Purpose::Sync(file) => self.pages_written(file, left),
+            Purpose::Direct(process) | Purpose::Flush(process) => {
+                let waiting = &mut self.processes[process as usize].pending;
+                *waiting -= 1;
+                if *waiting == 0 {
+                    self.wake(process, now);
+                }
+            }
+        }
+        let mut waiters = done.waiters;
+        while let Some(process) = waiters.pop(&self.links) {
+            self.wake(process, now);
+        }
+        if self.tell_ahead {
+            self.look_again();
+        }
+    }
+
+    fn done(&self) -> bool {
+        self.alive == 0 && self.outbox.is_empty() && self.ios.outstanding == 0
+    }
+}
+
+impl Host {
+    /// Notes that request `io` is done with its pages, counted from `first` on; how many of them it
+    /// was still about.
+    fn pages_done(&mut self, io: u32, first: PageId, pages: u32) -> u32 {
+        (first..first + pages)
+            .map(|page| u32::from(self.cache.io_done(page, io)))
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DiskSize, File, HostBuilder, HostError, HostSpec, ProcessSpec, Step};
+    use headtime_units::{Extent, Nanos, Sectors, Time};
+    use headtime_workload::Source;
+
+    fn builder() -> HostBuilder {
+        let disk = DiskSize {
+            capacity: Sectors::new(1 << 24),
+            sector_bytes: 512,
+        };
+        HostBuilder::new(HostSpec::default(), disk).expect("the defaults are allowed")
+    }
+
+    fn process(step: Step) -> ProcessSpec {
+        ProcessSpec {
+            program: 1,
+            behaviour: Box::new(move || step),
+            served_by: None,
+            start: Time::ZERO,
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "process 1 takes steps without end, and no time passes")]
+    fn a_program_that_takes_no_time() {
+        let mut builder = builder();
+        let barrier = builder.add_barrier(1);
+        builder.add_process(process(Step::Barrier(barrier)));
+        let mut host = builder.build(1).expect("it can be built");
+        host.poll(Time::ZERO);
+    }
+
+    #[test]
+    fn what_would_not_fit_into_memory_is_refused() {
+        let mut host = builder();
+        let empty = || File {
+            extents: Vec::new(),
+            size: 0,
+        };
+        let refused = (0..1 << 20).find_map(|_| host.add_file(empty()).err());
+        assert_eq!(refused, Some(HostError::TooManyFiles { most: 1 << 17 }));
+
+        let mut host = builder();
+        for _ in 0..=1_000_000 {
+            host.add_process(process(Step::Exit));
+        }
+        let error = host.build(1).err().map(|error| error.to_string());
+        let expected = "there are 1000001 processes; allowed are 1000000";
+        assert_eq!(error.as_deref(), Some(expected));
+    }
+
+    /// The end of the wait is the end of time, and who looks ahead from there looked beyond it.
+    #[test]
+    fn a_process_that_thinks_beyond_all_time_is_looked_ahead_of() {
+        let mut host = builder();
+        let file = File {
+            extents: vec![Extent::at(0, 8)],
+            size: 4096,
+        };
+        let file = host.add_file(file).expect("it fits");
+        let read = Step::Read {
+            file,
+            offset: 0,
+            len: 4096,
+        };
+        let mut steps = [Step::Think(Nanos::MAX), Step::Think(Nanos::MAX), read].into_iter();
+        let next = move || steps.next().unwrap_or(Step::Exit);
+        host.add_process(ProcessSpec {
+            behaviour: Box::new(next),
+            ..process(Step::Exit)
+        });
+        let mut host = host.build(1).expect("it can be built");
+        host.tell_ahead(true);
+        let start = Time::LATEST;
+        assert_eq!(host.poll(start), None);
+        assert_eq!(host.next_arrival(), Some(Time::NEVER));
+        // The read is foretold for then, or not at all.
+        let told = host.foretell().map(|told| told.at);
+        assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
+    }
+}
