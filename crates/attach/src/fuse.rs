@@ -40,7 +40,8 @@ mod slow;
 mod submit;
 mod table;
 
-use filesystem::Files;
+use filesystem::{Files, Gone};
+pub use filesystem::{MAX_BACKGROUND, MAX_REQUEST_BYTES};
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use headtime_linux::mounts;
 use headtime_serve::disk::Export;
@@ -50,17 +51,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use table::Table;
-use tokio::sync::Notify;
-
-/// The largest request: the kernel's limit, as it takes 256 pages at a time.
-pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
-
-/// Requests that the kernel sends without anybody waiting for them in a system call. Its default
-/// of 12 would keep a queue of 32 from filling; more than this no disk has.
-pub const MAX_BACKGROUND: u16 = 128;
 
 /// How to mount.
 #[derive(Clone, Debug)]
@@ -114,20 +107,6 @@ pub enum MountError {
         /// Why.
         error: io::Error,
     },
-}
-
-/// Whether the mount has ended.
-#[derive(Debug, Default)]
-struct Gone {
-    is: AtomicBool,
-    notify: Notify,
-}
-
-impl Gone {
-    fn set(&self) {
-        self.is.store(true, Ordering::SeqCst);
-        self.notify.notify_waiters();
-    }
 }
 
 /// A mount. Unmounts when dropped, as [`Mounted::end`] does.

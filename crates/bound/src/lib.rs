@@ -22,6 +22,9 @@ mod source;
 mod spans;
 mod tour;
 
+pub use programs::STEPS_MAX;
+pub use source::REQUESTS_MAX;
+
 use arm::{Arm, Hidden};
 use command::{Commands, Floors, Load};
 use headtime_disk::Layout;
@@ -45,13 +48,6 @@ pub struct Machine<'a> {
     /// The most sectors of a merged command; `None` if nothing is merged.
     pub merge: Option<Sectors>,
 }
-
-/// The most requests of which a bound is computed, which takes some 100 bytes for each.
-pub const REQUESTS_MAX: usize = 1 << 23;
-
-/// The most steps of programs, and pages that they touch, of which a bound is computed. Each takes
-/// up to 40 bytes. Files may have eight times as many pages.
-pub const STEPS_MAX: u64 = 1 << 25;
 
 /// What takes the least time that there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,6 @@
 //! Three things are left out: pages that leave memory are not read again, workers of a pool are always
 //! free, and what is written through the page cache is never written to the disk.
 
-use crate::STEPS_MAX;
 use crate::chain::{Chain, Link};
 use crate::command::{Commands, Floors, Load};
 use crate::spans::Spans;
@@ -22,6 +21,10 @@ use headtime_host::{HostSpec, PAGE, Plan, Step};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::BTreeMap;
+
+/// The most steps of programs, and pages that they touch, of which a bound is computed. Each takes
+/// up to 40 bytes. Files may have eight times as many pages.
+pub const STEPS_MAX: u64 = 1 << 25;
 
 /// Who uses something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

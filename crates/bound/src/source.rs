@@ -1,11 +1,13 @@
 //! Sources of requests that are no programs: traces and made-up processes.
 
-use crate::REQUESTS_MAX;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::Source;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+
+/// The most requests of which a bound is computed, which takes some 100 bytes for each.
+pub const REQUESTS_MAX: usize = 1 << 23;
 
 /// What was asked, in the order in which it came.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! From parameters to a profile.
 
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use crate::fit::{fit, fit_cache};
@@ -7,15 +8,25 @@ use crate::mechanism::mechanics;
 use crate::parts::{cache, overhead};
 use crate::run::Run;
 use crate::syntax::{Block, Tree};
-use crate::{Import, ImportError};
 use crate::{extents, tracks, zones};
 use headtime_disk::layout::{Layout, fitted};
 use headtime_disk::profile::{
-    AccessSpec, BusSpec, FirmwarePolicy, Geometry, LayoutSpec, NoiseSpec, Preseek, Provenance,
-    QueueSpec, Sparing, Spec,
+    AccessSpec, BusSpec, FirmwarePolicy, Geometry, LayoutSpec, NoiseSpec, Preseek, Profile,
+    Provenance, QueueSpec, Sparing, Spec,
 };
 use headtime_units::{Nanos, Sectors};
 use std::path::Path;
+
+/// A drive read from parameter files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// The drive. Its name comes from the name of the file, its model from the name of the disk.
+    pub profile: Profile,
+    /// What was read but not as it stands, for people.
+    pub notes: Vec<String>,
+    /// Where the files contradict themselves, and which side is believed, for people.
+    pub warnings: Vec<String>,
+}
 
 pub(crate) fn import(
     file: &str,

@@ -8,7 +8,7 @@
 //! Defect at cyl 0, head 0, sect 120
 //! ```
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::run::Run;
 use crate::syntax::{Block, Value};

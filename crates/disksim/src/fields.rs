@@ -1,6 +1,6 @@
 //! The parameters of one block.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::findings::Findings;
 use crate::syntax::{Block, Entry, Param, Value};
 use headtime_units::{Nanos, SignedNanos, nearest};

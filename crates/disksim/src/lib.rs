@@ -10,6 +10,7 @@
 //! The noise of the profile is off, as in DiskSim itself, whose random spindle speed does nothing.
 
 mod convert;
+mod error;
 mod extents;
 mod fields;
 mod findings;
@@ -23,65 +24,10 @@ mod tests;
 mod tracks;
 mod zones;
 
-use headtime_disk::profile::{Profile, ProfileError};
+pub use convert::Import;
+pub use error::ImportError;
+
 use std::path::Path;
-
-/// A drive read from parameter files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Import {
-    /// The drive. Its name comes from the name of the file, its model from the name of the disk.
-    pub profile: Profile,
-    /// What was read but not as it stands, for people.
-    pub notes: Vec<String>,
-    /// Where the files contradict themselves, and which side is believed, for people.
-    pub warnings: Vec<String>,
-}
-
-/// Why files could not be imported.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// A file that cannot be read.
-    #[error("{}{file}: {source}", .named_in.as_ref().map(|at| format!("{at}: names a file that cannot be read: ")).unwrap_or_default())]
-    Read {
-        /// The file.
-        file: String,
-        /// The file and line that name it.
-        named_in: Option<String>,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Text that is no parameter file.
-    #[error("{file}:{line}: {message}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// What was found and what was expected.
-        message: String,
-    },
-    /// A parameter that is missing, unknown, out of range or of a kind that is not supported.
-    #[error("{file}:{line}: {key}: {message}")]
-    Parameter {
-        /// The file.
-        file: String,
-        /// The line of the parameter, or of the block that lacks it.
-        line: usize,
-        /// The parameter.
-        key: String,
-        /// What is wrong, and what is allowed.
-        message: String,
-    },
-    /// Parameters that are each in order, but not together.
-    #[error("{file}: {source}")]
-    Profile {
-        /// The file of the model.
-        file: String,
-        /// What does not fit, in the terms of the profile.
-        source: Box<ProfileError>,
-    },
-}
 
 /// Reads a drive from a `.parv` file (or a `.diskspecs` file, then with no bus).
 ///

@@ -1,6 +1,6 @@
 //! How the arm moves and the platters turn: `dm_mech_g1`.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use crate::run::Run;

@@ -1,6 +1,6 @@
 //! The parts of a profile that come from one block alone.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use headtime_disk::profile::{

@@ -1,6 +1,6 @@
 //! The files of a run: which there are, and the blocks in them.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::findings::Findings;
 use crate::syntax::{self, Block, Entry, Item, Tree, Value};
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@
 //! `#` begins a comment that lasts to the end of the line. A file that a value names holds such a
 //! value, or several with commas between them.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

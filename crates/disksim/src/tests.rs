@@ -5,8 +5,8 @@ mod tracks;
 
 use crate::*;
 use headtime_disk::profile::{
-    FirmwarePolicy, Interpolation, Order, ReadAhead, RequestedData, SeekCurve, Skew, Sparing,
-    WriteBack,
+    FirmwarePolicy, Interpolation, Order, Profile, ReadAhead, RequestedData, SeekCurve, Skew,
+    Sparing, WriteBack,
 };
 use headtime_units::Nanos;
 use proptest::prelude::*;

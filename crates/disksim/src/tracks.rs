@@ -1,6 +1,6 @@
 //! Layouts by tables of tracks: `dm_layout_g4`.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use crate::syntax::{Block, Entry, Value};

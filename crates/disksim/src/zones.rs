@@ -1,6 +1,6 @@
 //! Layouts by zones: `dm_layout_g1`.
 
-use crate::ImportError;
+use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use crate::syntax::{Block, Value};

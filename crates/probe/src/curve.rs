@@ -38,6 +38,7 @@
 mod fit;
 mod text;
 
+pub use fit::Point;
 pub use text::{CurveFileError, Problem};
 
 use crate::random::Random;
@@ -171,29 +172,6 @@ pub struct Origin {
     pub options: CurveOptions,
     /// Samples that were dropped as too long.
     pub dropped: u64,
-}
-
-/// What was measured at one distance, and what the curve has there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Sectors from the end of the first request to the start of the second: the geometric mean of
-    /// the samples'.
-    pub distance: Sectors,
-    /// Mean of the samples.
-    pub mean: Nanos,
-    /// Their standard deviation.
-    pub sd: Nanos,
-    /// How many there are, without those dropped.
-    pub samples: u32,
-    /// The curve.
-    pub fit: Nanos,
-}
-
-impl Point {
-    /// By how much the measured mean is above the curve, in ns.
-    pub fn residual(&self) -> i64 {
-        self.mean.as_nanos() as i64 - self.fit.as_nanos() as i64
-    }
 }
 
 /// One timed read.

@@ -14,17 +14,18 @@
 //! The instance is called `headtime-PID-START-N`, PID and START telling which process it is of. It is
 //! removed at the end whatever happens, and one that a killed process left is removed by the next.
 
+mod error;
 mod order;
 mod target;
 mod tracefs;
 
+pub use error::RecordError;
 pub use target::Target;
 
 use headtime_sched::Op;
 use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{
-    ArrivalEvent, BLOCK_EVENTS, NAME_MAX, Pairing, RingError, RingEvent, RingReader, Trace,
-    TraceRequest,
+    ArrivalEvent, BLOCK_EVENTS, NAME_MAX, Pairing, RingEvent, RingReader, Trace, TraceRequest,
 };
 use order::Order;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,7 +33,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
-use thiserror::Error;
 use tracefs::Instance;
 
 /// Processes whose names are kept; of further ones only the requests are.
@@ -58,45 +58,6 @@ impl Default for RecordOptions {
             requests_max: 8_000_000,
         }
     }
-}
-
-/// Why a device cannot be recorded.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// It is not there, or is no block device, or has nothing in it.
-    #[error("{device}: {problem}")]
-    Device {
-        /// Its path.
-        device: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// There is no tracefs, and none can be had.
-    #[error(
-        "tracefs is not mounted, and cannot be for this program alone ({source}); as root, mount it with \
-         `mount -t tracefs tracefs /sys/kernel/tracing`"
-    )]
-    NoTracefs {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file of tracefs does not do what it should.
-    #[error(
-        "tracefs: cannot {what} {file}: {source}{}",
-        if source.kind() == io::ErrorKind::PermissionDenied { "; recording needs root" } else { "" }
-    )]
-    Tracefs {
-        /// `make`, `read` or such.
-        what: &'static str,
-        /// The file, from tracefs's root.
-        file: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The kernel's buffer says what is not understood.
-    #[error("tracefs: {0}")]
-    Ring(#[from] RingError),
 }
 
 /// A recording under way.

@@ -1,6 +1,6 @@
 //! Which device is recorded.
 
-use crate::RecordError;
+use crate::error::RecordError;
 use headtime_units::Extent;
 use rustix::fs::{FileType, major, minor};
 use std::fs;

@@ -1,6 +1,6 @@
 //! An instance of the kernel's tracing, for one recording.
 
-use crate::RecordError;
+use crate::error::RecordError;
 use headtime_linux::mounts;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};

@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.engine.depth = depth;
     options.real_time = real_time;
     let disk = Disk::start(options, move || {
-        let options = emulated::Options::new(profile, StoreSpec::Memory);
+        let options = emulated::EmulatedOptions::new(profile, StoreSpec::Memory);
         emulated::open(options).map(|device| Box::new(device) as Box<_>)
     })?;
     let inbox = Arc::new(Inbox {

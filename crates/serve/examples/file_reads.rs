@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("FILE DEPTH REQUESTS [direct]".into());
     };
     let (depth, requests): (u32, u64) = (depth.parse()?, requests.parse()?);
-    let mut opened = file::Options::new(path);
+    let mut opened = file::FileOptions::new(path);
     opened.read_only = true;
     opened.direct = rest.iter().any(|word| word == "direct");
     opened.depth = depth;

@@ -21,6 +21,13 @@ pub struct Part {
     pub data: Data,
 }
 
+impl Part {
+    /// Returns true if a write brings data of its own: it does not write zeroes.
+    pub(crate) fn has_bytes(&self) -> bool {
+        matches!(self.data, Data::Buffer(_))
+    }
+}
+
 /// The requests of a command, which follow each other without gaps, in order of address. One
 /// without sectors for a flush.
 pub type Parts = Vec<Part>;

@@ -47,7 +47,6 @@ mod undo;
 use crate::backing::{Lost, Made};
 use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts};
 use crate::request::{Failure, Kind};
-use bytes::has_bytes;
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
@@ -55,12 +54,12 @@ use headtime_engine::DriveTag;
 use headtime_sched::{Backlog, Flags, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
 use pieces::Pieces;
-use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
+use store::failure;
 use sync::{Syncer, Ticket};
 use undo::Undo;
 
@@ -81,7 +80,7 @@ pub enum StoreSpec {
 
 /// What to emulate.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EmulatedOptions {
     /// The drive.
     pub profile: Profile,
     /// Where its bytes lie.
@@ -95,10 +94,10 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Options {
+impl EmulatedOptions {
     /// All of a drive, seed 1; nothing is made.
-    pub fn new(profile: Profile, store: StoreSpec) -> Options {
-        Options {
+    pub fn new(profile: Profile, store: StoreSpec) -> EmulatedOptions {
+        EmulatedOptions {
             profile,
             store,
             size: None,
@@ -162,7 +161,7 @@ pub struct Emulated {
 ///
 /// If the size does not fit the drive, or the store cannot be opened, belongs to a volume of another
 /// size, or is in use.
-pub fn open(options: Options) -> Result<Emulated, OpenError> {
+pub fn open(options: EmulatedOptions) -> Result<Emulated, OpenError> {
     Emulated::open(&options, FILE_BYTES_MAX)
 }
 
@@ -172,7 +171,7 @@ pub fn open(options: Options) -> Result<Emulated, OpenError> {
 /// # Errors
 ///
 /// As [`open`], as far as that shows.
-pub fn look(options: &Options) -> Result<u64, OpenError> {
+pub fn look(options: &EmulatedOptions) -> Result<u64, OpenError> {
     let bytes = options.bytes()?;
     if let Some(pieces) = options.pieces(bytes, FILE_BYTES_MAX) {
         pieces.look()?;
@@ -180,7 +179,7 @@ pub fn look(options: &Options) -> Result<u64, OpenError> {
     Ok(bytes)
 }
 
-impl Options {
+impl EmulatedOptions {
     /// The volume's bytes, if they fit the drive.
     fn bytes(&self) -> Result<u64, OpenError> {
         let profile = &self.profile;
@@ -215,7 +214,7 @@ impl Options {
 }
 
 impl Emulated {
-    fn open(options: &Options, file_bytes: u64) -> Result<Emulated, OpenError> {
+    fn open(options: &EmulatedOptions, file_bytes: u64) -> Result<Emulated, OpenError> {
         let profile = &options.profile;
         let sector_bytes = profile.geometry.sector_bytes;
         let size = options.bytes()?;
@@ -305,7 +304,7 @@ impl Emulated {
         }
         match (command.op, result) {
             (Op::Write, Ok(())) => {
-                for part in command.parts.iter().filter(|part| has_bytes(part)) {
+                for part in command.parts.iter().filter(|part| part.has_bytes()) {
                     self.undo.completed(part.extent);
                 }
             }
@@ -337,17 +336,6 @@ impl Emulated {
             op: command.op,
             durable: false,
         });
-    }
-}
-
-fn failure(errno: Errno) -> Failure {
-    let kind = match errno {
-        Errno::NOSPC | Errno::DQUOT => Kind::NoSpace,
-        _ => Kind::Device,
-    };
-    Failure {
-        errno: Some(errno.raw_os_error()),
-        ..Failure::new(kind)
     }
 }
 

@@ -31,6 +31,7 @@ mod ring;
 mod safety;
 
 pub use error::OpenError;
+pub use opening::FileOptions;
 pub use safety::Use;
 
 use crate::backing::{Claim, Lost, Made};
@@ -54,48 +55,13 @@ pub const ABANDONED_MAX: usize = 256;
 /// How often the kernel may ask for the same call again without having got any further.
 const TRIES_MAX: u32 = 1000;
 
-/// How a file is to be opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The file or block device. Symbolic links are followed.
-    pub path: PathBuf,
-    /// Whether it is only read. What is only read may be in use by others.
-    pub read_only: bool,
-    /// Whether the data go past the page cache.
-    pub direct: bool,
-    /// Whether it is opened even if it is in use, see [`Use`].
-    pub force: bool,
-    /// The size in bytes that it must have.
-    pub size: Option<u64>,
-    /// Whether it is made, of holes, if it is not there; takes [`Options::size`]. Never under `/dev`,
-    /// `/proc` or `/sys`, and never to be only read.
-    pub create: bool,
-    /// Commands that the kernel gets at a time, 1 to 256.
-    pub depth: u32,
-}
-
-impl Options {
-    /// Direct, to be written, 32 deep, neither forced nor created.
-    pub fn new(path: impl Into<PathBuf>) -> Options {
-        Options {
-            path: path.into(),
-            read_only: false,
-            direct: true,
-            force: false,
-            size: None,
-            create: false,
-            depth: 32,
-        }
-    }
-}
-
 /// Opens a file or a block device.
 ///
 /// # Errors
 ///
 /// If it is neither, is not of whole sectors, cannot be opened as asked, or is used for something
 /// that writing to it would damage: see [`OpenError`].
-pub fn open(options: &Options) -> Result<File, OpenError> {
+pub fn open(options: &FileOptions) -> Result<File, OpenError> {
     let opening = Opening {
         machine: &safety::Machine::default(),
         for_writing: !options.read_only,
@@ -108,7 +74,7 @@ pub fn open(options: &Options) -> Result<File, OpenError> {
 /// # Errors
 ///
 /// As [`open`], as far as that shows.
-pub fn look(options: &Options) -> Result<u64, OpenError> {
+pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
     if let Some(bytes) = opening::could_make(options)? {
         return Ok(bytes);
     }
@@ -130,7 +96,7 @@ pub(crate) fn use_of_file(path: &Path, file: &Stat) -> io::Result<Option<Use>> {
     safety::Machine::default().use_of_file(path, file)
 }
 
-fn open_on(options: &Options, opening: &Opening<'_>) -> Result<File, OpenError> {
+fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenError> {
     let opening::Opened {
         claim,
         geometry,

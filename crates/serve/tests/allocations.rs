@@ -132,10 +132,10 @@ fn through<D: Device + 'static>(
 
 fn drive(store: StoreSpec) -> emulated::Emulated {
     let profile = by_name("wd5000aaks").expect("it is shipped");
-    emulated::open(emulated::Options {
+    emulated::open(emulated::EmulatedOptions {
         size: Some(SECTORS * 512),
         create: true,
-        ..emulated::Options::new(profile, store)
+        ..emulated::EmulatedOptions::new(profile, store)
     })
     .expect("opens")
 }
@@ -249,7 +249,7 @@ fn over_nbd(folder: &Folder, requests: u64) {
 fn requests_do_not_allocate() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let folder = Folder::new();
-    let mut opened = file::Options::new(folder.join("disk"));
+    let mut opened = file::FileOptions::new(folder.join("disk"));
     opened.size = Some(SECTORS * 512);
     opened.create = true;
     opened.direct = false;

@@ -429,12 +429,12 @@ fn a_request_of_an_export_that_there_is_not() {
 #[test]
 fn a_start_that_fails_leaves_no_file_that_it_made() {
     let folder = Folder::new();
-    let opened = |name: &str| file::Options {
+    let opened = |name: &str| file::FileOptions {
         size: Some(1 << 20),
         create: true,
         direct: false,
         depth: 4,
-        ..file::Options::new(folder.join(name))
+        ..file::FileOptions::new(folder.join(name))
     };
     let start = |name: &str, depth: u32| {
         let opened = opened(name);
@@ -461,7 +461,7 @@ fn a_start_that_fails_leaves_no_file_that_it_made() {
         let mut options = options(Clock::start());
         options.engine.depth = depth;
         Disk::start(options, move || {
-            let mut options = emulated::Options::new(profile, store);
+            let mut options = emulated::EmulatedOptions::new(profile, store);
             options.create = true;
             emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
         })

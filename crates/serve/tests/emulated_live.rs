@@ -65,7 +65,7 @@ fn serve(depth: u32, requests: u64, store: StoreSpec) -> Vec<u8> {
     options.log = Some(Box::new(sink.clone()));
     let profile = by_name("wd5000aaks").expect("it is shipped");
     let disk = Disk::start(options, move || {
-        let mut options = emulated::Options::new(profile, store);
+        let mut options = emulated::EmulatedOptions::new(profile, store);
         options.create = true;
         emulated::open(options).map(|device| Box::new(device) as Box<_>)
     })

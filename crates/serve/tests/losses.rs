@@ -44,7 +44,7 @@ fn emulate(depth: u32) -> Disk {
     let mut options = options();
     options.engine.depth = depth;
     Disk::start(options, move || {
-        let drive = emulated::Options::new(profile, StoreSpec::Memory);
+        let drive = emulated::EmulatedOptions::new(profile, StoreSpec::Memory);
         emulated::open(drive).map(|drive| Box::new(drive) as Box<dyn Device>)
     })
     .expect("starts")
@@ -263,7 +263,7 @@ fn on_a_file(test: impl Fn(&Disk, &Path)) {
     const BYTES: u64 = 1 << 20;
     let folder = Folder::new();
     let path = folder.join("device");
-    let mut file = file::Options::new(&path);
+    let mut file = file::FileOptions::new(&path);
     // Not every file system that tests run on does without the page cache.
     (file.direct, file.create, file.size) = (false, true, Some(BYTES));
     let disk = Disk::start(options(), move || {
@@ -272,7 +272,7 @@ fn on_a_file(test: impl Fn(&Disk, &Path)) {
     test(&disk.expect("starts"), &path);
     let path = folder.join("store");
     let profile = by_name("wd5000aaks").expect("it is shipped");
-    let mut drive = emulated::Options::new(profile, StoreSpec::File(path.clone()));
+    let mut drive = emulated::EmulatedOptions::new(profile, StoreSpec::File(path.clone()));
     (drive.create, drive.size) = (true, Some(BYTES));
     let disk = Disk::start(options(), move || {
         emulated::open(drive).map(|drive| Box::new(drive) as Box<dyn Device>)

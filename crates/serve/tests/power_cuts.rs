@@ -224,7 +224,7 @@ fn power_cuts(store: StoreSpec, seed: u64) {
         ("mq-deadline".to_owned(), Box::new(build)),
     );
     options.engine.depth = 8;
-    let mut emulated = emulated::Options::new(profile, store);
+    let mut emulated = emulated::EmulatedOptions::new(profile, store);
     emulated.create = true;
     emulated.seed = seed;
     emulated.size = Some(64 << 20);

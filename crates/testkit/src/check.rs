@@ -2,11 +2,11 @@
 
 use crate::arrivals::Scenario;
 use crate::counted::Counted;
-use crate::model::{Model, Queued, Way};
+use crate::model::{Model, Promise, Queued, Way};
 use crate::subject::{Subject, Twins};
 use crate::toy_disk::ToyDisk;
 use crate::violation::{Rule, Violation};
-use crate::waits::{Promise, Waits};
+use crate::waits::Waits;
 use headtime_sched::{BoundsWaits, Dispatch, Elevator, Request, Scheduler, Tag};
 use headtime_units::{Nanos, Time};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,11 +1,20 @@
 //! The obvious account of what a scheduler has queued, and the engine's merging on it.
 
-use headtime_sched::{Op, Request, Tag};
+use headtime_sched::{Op, Request, Tag, WaitBound};
 use headtime_units::{Extent, Time};
 use std::collections::BTreeMap;
 
 /// The most sectors of a merged request.
 const MERGED_SECTORS_MAX: u64 = 64;
+
+/// What was promised to a request when it was inserted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promise {
+    /// When that was.
+    pub since: Time,
+    /// The longest wait, if there is a bound.
+    pub bound: Option<WaitBound>,
+}
 
 /// A queued request.
 #[derive(Clone, Debug)]
@@ -19,7 +28,7 @@ pub(crate) struct Queued {
     /// How many younger ones were handed out ahead of it.
     pub overtaken: usize,
     /// What the policy promises in time, and from when on.
-    pub promise: crate::waits::Promise,
+    pub promise: Promise,
 }
 
 impl Queued {

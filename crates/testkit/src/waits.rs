@@ -1,18 +1,9 @@
 //! Bounds on waiting that are stated in time.
 
-use crate::model::Queued;
+use crate::model::{Promise, Queued};
 use crate::violation::{Rule, Violation};
-use headtime_sched::{Request, WaitBound};
+use headtime_sched::Request;
 use headtime_units::{Nanos, Time};
-
-/// What was promised to a request when it was inserted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Promise {
-    /// When that was.
-    pub since: Time,
-    /// The longest wait, if there is a bound.
-    pub bound: Option<WaitBound>,
-}
 
 /// The waits of a run, judged at its end when the slowest access is known.
 #[derive(Debug, Default)]

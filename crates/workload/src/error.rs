@@ -5,18 +5,6 @@ use headtime_units::{Extent, Sectors};
 use std::io;
 use thiserror::Error;
 
-/// A text that names none of a fixed set of things.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown {what} `{found}`; allowed are {allowed}")]
-pub struct UnknownName {
-    /// What was to be named.
-    pub what: &'static str,
-    /// The text.
-    pub found: String,
-    /// The names that there are, separated by commas.
-    pub allowed: String,
-}
-
 /// Why a trace cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]

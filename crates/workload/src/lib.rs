@@ -41,6 +41,7 @@ mod numbered;
 mod pairing;
 mod random;
 mod read;
+mod reader;
 mod replay;
 mod ring;
 mod source;
@@ -50,14 +51,14 @@ mod text;
 mod trace;
 mod write;
 
-pub use error::{PastTheEnd, TraceError, UnknownName};
+pub use error::{PastTheEnd, TraceError};
 pub use fit::{Fit, Fitted, Fitter};
 pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
 pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
 pub use pairing::{BlockAction, BlockEvent, Level, Paired, Pairing};
 pub use random::Random;
-pub use read::{Backwards, ReadOptions};
+pub use reader::{Backwards, ReadOptions};
 pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
     SpeedError, Start,
@@ -70,6 +71,6 @@ pub use synthetic::{
 };
 pub use trace::{
     ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, TRACE_SECTOR, TimeUnit,
-    TimeUnitNote, Trace, TraceRequest, UnitReason,
+    TimeUnitNote, Trace, TraceRequest, UnitReason, UnknownName,
 };
 pub use write::{WriteError, Written};

@@ -10,7 +10,7 @@
 
 use crate::format::events::{Kind, block_event};
 use crate::format::rwbs;
-use crate::{BlockEvent, read};
+use crate::{BlockEvent, reader};
 use headtime_units::{Extent, Time};
 use std::ops::Range;
 use thiserror::Error;
@@ -332,8 +332,8 @@ impl Layout {
         };
         // A flush of the block layer's own has the largest of all sectors.
         let extent = match len {
-            0 => Some(read::extent(start, 0).unwrap_or_default()),
-            _ => read::extent(start, len),
+            0 => Some(reader::extent(start, 0).unwrap_or_default()),
+            _ => reader::extent(start, len),
         };
         let event = rwbs::read(letters)
             .zip(extent)

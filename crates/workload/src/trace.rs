@@ -4,6 +4,7 @@ use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::BTreeSet;
 use std::fmt;
+use thiserror::Error;
 
 /// Bytes in a sector of a trace. Traces always count 512; [`Fitter`](crate::Fitter) converts.
 pub const TRACE_SECTOR: u32 = 512;
@@ -280,6 +281,18 @@ impl TimeUnit {
     }
 }
 
+/// A text that names none of a fixed set of things.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown {what} `{found}`; allowed are {allowed}")]
+pub struct UnknownName {
+    /// What was to be named.
+    pub what: &'static str,
+    /// The text.
+    pub found: String,
+    /// The names that there are, separated by commas.
+    pub allowed: String,
+}
+
 /// A table of names, both ways.
 macro_rules! names {
     ($type:ident, $what:literal, { $($value:ident => $text:literal $(| $other:literal)*),+ $(,)? }) => {
@@ -290,12 +303,12 @@ macro_rules! names {
         }
 
         impl std::str::FromStr for $type {
-            type Err = crate::UnknownName;
+            type Err = crate::trace::UnknownName;
 
-            fn from_str(text: &str) -> Result<$type, crate::UnknownName> {
+            fn from_str(text: &str) -> Result<$type, crate::trace::UnknownName> {
                 match text {
                     $($text $(| $other)* => Ok($type::$value),)+
-                    _ => Err(crate::UnknownName {
+                    _ => Err(crate::trace::UnknownName {
                         what: $what,
                         found: text.to_owned(),
                         allowed: [$($text),+].join(", "),

@@ -3,7 +3,6 @@
 use super::slow::{Job, Slow, Work, Zeroing};
 use super::submit::submit;
 use super::table::{Answer, Table};
-use super::{Gone, MAX_BACKGROUND, MAX_REQUEST_BYTES};
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags,
@@ -19,7 +18,30 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
+use tokio::sync::Notify;
+
+/// The largest request: the kernel's limit, as it takes 256 pages at a time.
+pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
+
+/// Requests that the kernel sends without anybody waiting for them in a system call. Its default
+/// of 12 would keep a queue of 32 from filling; more than this no disk has.
+pub const MAX_BACKGROUND: u16 = 128;
+
+/// Whether the mount has ended.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    pub is: AtomicBool,
+    pub notify: Notify,
+}
+
+impl Gone {
+    pub fn set(&self) {
+        self.is.store(true, Ordering::SeqCst);
+        self.notify.notify_waiters();
+    }
+}
 
 /// Names, sizes and permissions do not change while mounted, so the kernel may keep them.
 const TTL: Duration = Duration::from_secs(86400);

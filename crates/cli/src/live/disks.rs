@@ -160,20 +160,20 @@ impl Prepared {
         }
     }
 
-    fn drive_options(&self, emulated: &Emulated) -> emulated::Options {
+    fn drive_options(&self, emulated: &Emulated) -> emulated::EmulatedOptions {
         let profile = self.profile.clone().expect("an emulated drive has one");
         let store = match &emulated.store {
             None => StoreSpec::Memory,
             Some(path) => StoreSpec::File(path.clone()),
         };
-        let mut options = emulated::Options::new(profile, store);
+        let mut options = emulated::EmulatedOptions::new(profile, store);
         options.size = emulated.size.map(|size| size.0);
         options.create = self.config.create;
         options.seed = emulated.seed;
         options
     }
 
-    fn file_options(&self, forced: bool) -> Option<file::Options> {
+    fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
         match &self.config.backend {
             Backend::Device {
                 path,
@@ -181,7 +181,7 @@ impl Prepared {
                 force,
                 size,
             } => {
-                let mut options = file::Options::new(path);
+                let mut options = file::FileOptions::new(path);
                 options.read_only = self.config.read_only;
                 options.direct = *direct;
                 options.force = *force || forced;

@@ -1,7 +1,29 @@
 //! A smooth curve through measured means that never falls.
 
-use super::Point;
-use headtime_units::Nanos;
+use headtime_units::{Nanos, Sectors};
+
+/// What was measured at one distance, and what the curve has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Sectors from the end of the first request to the start of the second: the geometric mean of
+    /// the samples'.
+    pub distance: Sectors,
+    /// Mean of the samples.
+    pub mean: Nanos,
+    /// Their standard deviation.
+    pub sd: Nanos,
+    /// How many there are, without those dropped.
+    pub samples: u32,
+    /// The curve.
+    pub fit: Nanos,
+}
+
+impl Point {
+    /// By how much the measured mean is above the curve, in ns.
+    pub fn residual(&self) -> i64 {
+        self.mean.as_nanos() as i64 - self.fit.as_nanos() as i64
+    }
+}
 
 /// How far a neighbour counts, in the natural logarithm of the distance: to 1.6 times as far and to
 /// 0.63 times.

@@ -1,8 +1,8 @@
 //! Where the bytes of commands go, and where they come from.
 
-use super::store::WriteError;
-use super::{Emulated, failure};
-use crate::device::{Part, Parts};
+use super::Emulated;
+use super::store::{WriteError, failure};
+use crate::device::Parts;
 use crate::request::{Data, Failure};
 use headtime_sched::Op;
 use headtime_units::{Lba, Sectors};
@@ -35,7 +35,7 @@ impl Emulated {
     /// replaced anything. There need not be space for those.
     pub(super) fn take_back(&mut self, parts: &Parts, until: Option<Lba>) {
         let sector = self.geometry.sector_bytes;
-        for part in parts.iter().filter(|part| has_bytes(part)) {
+        for part in parts.iter().filter(|part| part.has_bytes()) {
             self.undo.undone(part.extent, |lba, old| {
                 let there = until.map_or(u64::MAX, |until| {
                     until.get().saturating_sub(lba.get()) * u64::from(sector)
@@ -76,9 +76,4 @@ impl Emulated {
         }
         Ok(())
     }
-}
-
-/// Whether a part of a write brings data of its own.
-pub(super) fn has_bytes(part: &Part) -> bool {
-    matches!(part.data, Data::Buffer(_))
 }

@@ -9,6 +9,7 @@ use super::pieces::Pieces;
 use crate::backing::{Claim, Lost, Made};
 use crate::device::Allocation;
 use crate::file::allocation;
+use crate::request::{Failure, Kind};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, fdatasync, ftruncate, memfd_create};
 use rustix::io::{Errno, pread, pwrite};
 use std::io;
@@ -43,6 +44,18 @@ pub(super) struct WriteError {
     pub written: u64,
     /// Why no more.
     pub errno: Errno,
+}
+
+/// Turns what the system said into why a command failed.
+pub(super) fn failure(errno: Errno) -> Failure {
+    let kind = match errno {
+        Errno::NOSPC | Errno::DQUOT => Kind::NoSpace,
+        _ => Kind::Device,
+    };
+    Failure {
+        errno: Some(errno.raw_os_error()),
+        ..Failure::new(kind)
+    }
 }
 
 impl Store {

@@ -13,9 +13,9 @@ const SECTORS: u64 = 1 << 11;
 /// A drive over a memory store that has to be synced all the same.
 fn emulate() -> Emulated {
     let profile = by_name("wd5000aaks").expect("it is shipped");
-    let mut device = open(Options {
+    let mut device = open(EmulatedOptions {
         size: Some(SECTORS * 512),
-        ..Options::new(profile, StoreSpec::Memory)
+        ..EmulatedOptions::new(profile, StoreSpec::Memory)
     })
     .expect("opens");
     let syncer = Syncer::start(Arc::clone(&device.store));

@@ -1,6 +1,5 @@
 //! From a path to an open file that is safe to be a disk.
 
-use super::Options;
 use super::error::OpenError;
 use super::safety::{Machine, Use};
 use crate::backing::{
@@ -18,8 +17,43 @@ use rustix::io::Errno;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How a file is to be opened.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// The file or block device. Symbolic links are followed.
+    pub path: PathBuf,
+    /// Whether it is only read. What is only read may be in use by others.
+    pub read_only: bool,
+    /// Whether the data go past the page cache.
+    pub direct: bool,
+    /// Whether it is opened even if it is in use, see [`Use`].
+    pub force: bool,
+    /// The size in bytes that it must have.
+    pub size: Option<u64>,
+    /// Whether it is made, of holes, if it is not there; takes [`FileOptions::size`]. Never under `/dev`,
+    /// `/proc` or `/sys`, and never to be only read.
+    pub create: bool,
+    /// Commands that the kernel gets at a time, 1 to 256.
+    pub depth: u32,
+}
+
+impl FileOptions {
+    /// Direct, to be written, 32 deep, neither forced nor created.
+    pub fn new(path: impl Into<PathBuf>) -> FileOptions {
+        FileOptions {
+            path: path.into(),
+            read_only: false,
+            direct: true,
+            force: false,
+            size: None,
+            create: false,
+            depth: 32,
+        }
+    }
+}
 
 /// How a file is opened.
 pub(super) struct Opening<'a> {
@@ -32,7 +66,7 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Whether somebody only looks at what is to be written.
-    fn looks(&self, options: &Options) -> bool {
+    fn looks(&self, options: &FileOptions) -> bool {
         !self.for_writing && !options.read_only
     }
 }
@@ -49,11 +83,18 @@ const DEPTH_MAX: u32 = 256;
 
 /// Opens, having looked at what it is, or makes it. A file that was made for this does not stay if it
 /// cannot be used.
-pub(super) fn open_checked(options: &Options, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+pub(super) fn open_checked(
+    options: &FileOptions,
+    opening: &Opening<'_>,
+) -> Result<Opened, OpenError> {
     open_by(options, opening, Way::default())
 }
 
-fn open_by(options: &Options, opening: &Opening<'_>, mut way: Way) -> Result<Opened, OpenError> {
+fn open_by(
+    options: &FileOptions,
+    opening: &Opening<'_>,
+    mut way: Way,
+) -> Result<Opened, OpenError> {
     if !(1..=DEPTH_MAX).contains(&options.depth) {
         return Err(OpenError::Depth(options.depth));
     }
@@ -87,7 +128,7 @@ fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
 
 /// Opens what is there. `None` if it has meanwhile lost its name.
 fn open_found(
-    options: &Options,
+    options: &FileOptions,
     opening: &Opening<'_>,
     handle: &OwnedFd,
 ) -> Result<Option<Opened>, OpenError> {
@@ -165,7 +206,11 @@ fn bytes_of(geometry: Geometry) -> u64 {
 }
 
 /// Makes a file of holes, and sees to it that it stays. `None` if somebody else has been quicker.
-fn make(options: &Options, machine: &Machine, way: &mut Way) -> Result<Option<Opened>, OpenError> {
+fn make(
+    options: &FileOptions,
+    machine: &Machine,
+    way: &mut Way,
+) -> Result<Option<Opened>, OpenError> {
     let path = options.path.as_path();
     let (place, bytes) = place(options)?;
     let Some(new) = New::file_in(&place, way)? else {
@@ -199,7 +244,7 @@ fn make(options: &Options, machine: &Machine, way: &mut Way) -> Result<Option<Op
 }
 
 /// Where a file would be made, and how large, if one may be.
-fn place(options: &Options) -> Result<(Place, u64), OpenError> {
+fn place(options: &FileOptions) -> Result<(Place, u64), OpenError> {
     // What is wrong with where it would be helps more than how to have it made there.
     let place = Place::of(&options.path)?;
     let hint = match (options.read_only, options.size) {
@@ -213,7 +258,7 @@ fn place(options: &Options) -> Result<(Place, u64), OpenError> {
 }
 
 /// Whether a file that is not there could be made, as far as that shows without making it; its size.
-pub(super) fn could_make(options: &Options) -> Result<Option<u64>, OpenError> {
+pub(super) fn could_make(options: &FileOptions) -> Result<Option<u64>, OpenError> {
     if handle(&options.path)?.is_some() {
         return Ok(None);
     }
@@ -256,7 +301,7 @@ fn kind(other: FileType) -> &'static str {
 }
 
 fn refuse_used(
-    options: &Options,
+    options: &FileOptions,
     machine: &Machine,
     stat: &Stat,
     is_block_device: bool,
@@ -287,7 +332,7 @@ fn refuse_used(
 
 /// A lock is done without only if that is asked for. One that somebody else has is not, unless the file is
 /// only read: two servers would write it.
-fn may_be_unlocked(options: &Options, locked: Result<(), Errno>) -> Result<(), OpenError> {
+fn may_be_unlocked(options: &FileOptions, locked: Result<(), Errno>) -> Result<(), OpenError> {
     let path = &options.path;
     match locked {
         Err(error) if options.force && (options.read_only || error != Errno::WOULDBLOCK) => {
@@ -311,7 +356,7 @@ fn unlocked(path: &Path, error: Errno) -> OpenError {
 }
 
 fn geometry(
-    options: &Options,
+    options: &FileOptions,
     machine: &Machine,
     file: &OwnedFd,
     stat: &Stat,
@@ -431,16 +476,16 @@ mod tests {
     const BYTES: u64 = 1 << 20;
     const SERVERS: usize = 4;
 
-    fn options(path: &Path) -> Options {
-        Options {
+    fn options(path: &Path) -> FileOptions {
+        FileOptions {
             size: Some(BYTES),
             create: true,
             direct: false,
-            ..Options::new(path)
+            ..FileOptions::new(path)
         }
     }
 
-    fn open_named(options: &Options) -> Result<Opened, OpenError> {
+    fn open_named(options: &FileOptions) -> Result<Opened, OpenError> {
         let machine = Machine::default();
         let opening = Opening {
             machine: &machine,
@@ -496,7 +541,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.join("disk");
         let other = fs::File::create(&path).expect("is made");
-        let asked = Options {
+        let asked = FileOptions {
             force: true,
             ..options(&path)
         };
@@ -509,7 +554,7 @@ mod tests {
         other.set_len(BYTES).expect("grows");
         let error = open_named(&asked).err().expect("another writes it");
         assert!(matches!(error, OpenError::Locked { .. }), "{error}");
-        let reading = Options {
+        let reading = FileOptions {
             read_only: true,
             create: false,
             ..asked
@@ -521,7 +566,7 @@ mod tests {
     fn a_file_that_is_no_disk_after_all_does_not_stay_under_its_name() {
         let folder = Folder::new();
         let asked = options(&folder.join("disk"));
-        let odd = Options {
+        let odd = FileOptions {
             size: Some(1000),
             ..asked.clone()
         };

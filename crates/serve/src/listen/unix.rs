@@ -1,61 +1,15 @@
 //! Unix sockets: who may connect, from the first moment on.
 
-use super::{BindError, Bound, LOCK_AGAIN, LOCK_WITHIN, Listen, Socket};
+use super::address::{BindError, LOCK_AGAIN, LOCK_WITHIN, Listen, UnixSocket};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, capabilities};
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// What an administrator can do about a group that a socket cannot be given to.
-pub const JOIN_GROUP: &str = "let the server's user join that group (in a systemd unit: SupplementaryGroups=), or give the server CAP_CHOWN";
-
-/// Who may connect: permissions and group of the socket's file. Connecting takes permission to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Permissions.
-    pub mode: u32,
-    /// Which group they are for; that of every file that the process makes there, if absent.
-    pub group: Option<u32>,
-}
-
-impl Access {
-    /// Nobody but the owner.
-    pub const OWNER: Access = Access {
-        mode: 0o600,
-        group: None,
-    };
-}
-
-/// A unix socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnixSocket {
-    /// Its file.
-    pub path: PathBuf,
-    /// Who may connect.
-    pub access: Access,
-}
-
-/// For nobody but its owner.
-impl<P: Into<PathBuf>> From<P> for UnixSocket {
-    fn from(path: P) -> UnixSocket {
-        UnixSocket {
-            path: path.into(),
-            access: Access::OWNER,
-        }
-    }
-}
-
-impl fmt::Display for UnixSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unix:{}", self.path.display())
-    }
-}
 
 impl UnixSocket {
     /// Whether the process may give the file to its group, as far as that shows before there is a file. In a
@@ -117,12 +71,9 @@ impl UnixSocket {
         let missing = self.missing(&found)?;
         // Is removed from here on if something goes wrong.
         let bound = Bound {
-            listen: Listen::Unix(self.clone()),
-            socket: Socket::Unix {
-                listener,
-                path: self.path.clone(),
-                file: (found.st_dev, found.st_ino),
-            },
+            listener,
+            path: self.path.clone(),
+            file: (found.st_dev, found.st_ino),
         };
         if let Some(missing) = missing {
             self.admit(&file, missing)?;
@@ -229,8 +180,23 @@ impl UnixSocket {
     }
 }
 
+/// A unix socket that is listened on. Its file is removed with this, unless it has been replaced.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub listener: std::os::unix::net::UnixListener,
+    path: PathBuf,
+    /// Device and number of its file.
+    file: (u64, u64),
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        remove(&self.path, self.file);
+    }
+}
+
 /// Removes a socket's file, given by device and number, unless it has been replaced.
-pub(super) fn remove(path: &Path, file: (u64, u64)) {
+fn remove(path: &Path, file: (u64, u64)) {
     if let Ok(found) = std::fs::symlink_metadata(path)
         && (found.dev(), found.ino()) == file
         && let Err(error) = std::fs::remove_file(path)

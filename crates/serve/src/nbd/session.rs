@@ -15,14 +15,13 @@ use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
 use super::patience::Patience;
 use super::stream::Moved;
-use super::wire::{BadMagic, Error, REQUEST_BYTES, Request};
+use super::wire::{BadMagic, Error, Head, REQUEST_BYTES, Request};
 use crate::buffer::Buffer;
 use crate::disk::Export;
 use crate::listen::Stream;
 use crate::request::{Data, Submission};
 use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Time};
-use replies::Reply;
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -133,6 +132,27 @@ enum Receiving {
         text: &'static str,
         left: u32,
     },
+}
+
+/// The extent of a flush.
+const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
+
+/// A reply that is to be written.
+struct Reply {
+    head: Head,
+    body: Option<Buffer>,
+    /// Bytes that count as held until it is written.
+    held: usize,
+}
+
+impl Reply {
+    fn parts(&self) -> [&[u8]; 2] {
+        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
+    }
+
+    fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
 }
 
 type Room = Pin<Box<dyn Future<Output = Result<(), Submission>> + Send>>;
@@ -434,9 +454,7 @@ impl Session {
                 let slot = self.slot(request, then);
                 self.submit(slot, Op::Discard, extent, Flags::NONE, Data::None);
             }
-            Action::Flush => {
-                self.submit_new(request, Op::Flush, disk::NOWHERE, Flags::NONE, Data::None)
-            }
+            Action::Flush => self.submit_new(request, Op::Flush, NOWHERE, Flags::NONE, Data::None),
             Action::Status { .. } => {
                 let slot = self.slot(request, Then::Reply);
                 self.queries.push_back(slot);

@@ -18,21 +18,21 @@ const SECTORS: u64 = 1 << 16;
 fn emulate(drive: &str, store: StoreSpec) -> Box<dyn Device> {
     let profile = by_name(drive).expect("it is shipped");
     let size = SECTORS * u64::from(profile.geometry.sector_bytes);
-    let options = emulated::Options {
+    let options = emulated::EmulatedOptions {
         size: Some(size),
         create: true,
-        ..emulated::Options::new(profile, store)
+        ..emulated::EmulatedOptions::new(profile, store)
     };
     Box::new(emulated::open(options).expect("opens"))
 }
 
 fn file(folder: &Folder, direct: bool) -> file::File {
-    file::open(&file::Options {
+    file::open(&file::FileOptions {
         direct,
         size: Some(SECTORS * 4096),
         create: true,
         depth: 8,
-        ..file::Options::new(folder.join("disk"))
+        ..file::FileOptions::new(folder.join("disk"))
     })
     .expect("opens")
 }

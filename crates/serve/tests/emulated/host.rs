@@ -12,7 +12,7 @@ use headtime_disk::profile::{Profile, by_name};
 use headtime_sched::{Flags, Op, Request};
 use headtime_serve::buffer::Pool;
 use headtime_serve::device::{Aborted, Control, Device, Done, Part};
-use headtime_serve::emulated::{Emulated, Options, StoreSpec, open};
+use headtime_serve::emulated::{Emulated, EmulatedOptions, StoreSpec, open};
 use headtime_serve::request::Data;
 use headtime_units::{Extent, Nanos, Time};
 
@@ -27,10 +27,10 @@ pub fn profile(name: &str) -> Profile {
 
 pub fn emulate(profile: &Profile, store: StoreSpec, sectors: u64) -> Emulated {
     let size = sectors * u64::from(profile.geometry.sector_bytes);
-    open(Options {
+    open(EmulatedOptions {
         size: Some(size),
         create: true,
-        ..Options::new(profile.clone(), store)
+        ..EmulatedOptions::new(profile.clone(), store)
     })
     .expect("opens")
 }

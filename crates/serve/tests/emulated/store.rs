@@ -4,7 +4,7 @@ use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_sched::{Flags, Op};
 use headtime_serve::backing::Lost;
 use headtime_serve::device::{Control, Device};
-use headtime_serve::emulated::{FILE_BYTES_MAX, Options, StoreSpec, look, open};
+use headtime_serve::emulated::{EmulatedOptions, FILE_BYTES_MAX, StoreSpec, look, open};
 use headtime_serve::request::{Data, Kind};
 use headtime_units::{Extent, Sectors};
 use std::os::unix::fs::MetadataExt;
@@ -30,9 +30,9 @@ fn twenty_terabytes_cost_what_is_written() {
     let profile = twenty_terabytes();
     let folder = Folder::new();
     for store in [StoreSpec::Memory, store_in(&folder)] {
-        let options = Options {
+        let options = EmulatedOptions {
             create: true,
-            ..Options::new(profile.clone(), store)
+            ..EmulatedOptions::new(profile.clone(), store)
         };
         let mut host = Host::new(open(options).expect("opens"));
         let sectors = host.device.geometry().capacity.get();
@@ -71,9 +71,9 @@ fn a_file_keeps_what_was_written_and_is_for_one_at_a_time() {
     host.write(77, 3, 4, Flags::NONE);
     host.next();
     let again = |sectors: u64| {
-        let options = Options {
+        let options = EmulatedOptions {
             size: Some(sectors * 512),
-            ..Options::new(profile.clone(), store_in(&folder))
+            ..EmulatedOptions::new(profile.clone(), store_in(&folder))
         };
         open(options)
             .map(Host::new)
@@ -107,9 +107,9 @@ fn a_file_keeps_what_was_written_and_is_for_one_at_a_time() {
 fn a_store_of_which_a_file_is_gone_is_lost() {
     let folder = Folder::new();
     let path = |name: &str| folder.join(name);
-    let options = Options {
+    let options = EmulatedOptions {
         create: true,
-        ..Options::new(twenty_terabytes(), store_in(&folder))
+        ..EmulatedOptions::new(twenty_terabytes(), store_in(&folder))
     };
     assert_eq!(look(&options).ok(), Some(20_000_588_955_648));
     let drive = open(options.clone()).expect("is made");
@@ -122,7 +122,7 @@ fn a_store_of_which_a_file_is_gone_is_lost() {
         assert_eq!(drive.check_backing(), Ok(()));
     }
     // In memory there is nothing that somebody could take away.
-    let memory = Options::new(profile("wd5000aaks"), StoreSpec::Memory);
+    let memory = EmulatedOptions::new(profile("wd5000aaks"), StoreSpec::Memory);
     assert_eq!(open(memory).expect("opens").check_backing(), Ok(()));
 
     // Whatever was made goes, but for what is another's by now.

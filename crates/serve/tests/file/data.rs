@@ -19,7 +19,7 @@ fn what_is_written_is_read() {
     let place = Place::new("round-trip");
     let path = place.file("disk", 4 * MIB);
     for direct in [true, false] {
-        let mut options = file::Options::new(&path);
+        let mut options = file::FileOptions::new(&path);
         options.direct = direct;
         let disk = disk(&options);
         assert_eq!(disk.bytes(), 4 * MIB);
@@ -48,7 +48,7 @@ fn what_is_written_is_read() {
 fn zeroes_and_discards_give_space_back() {
     let place = Place::new("holes");
     let path = place.file("disk", 8 * MIB);
-    let disk = disk(&file::Options::new(&path));
+    let disk = disk(&file::FileOptions::new(&path));
     let sector = u64::from(disk.sector_bytes());
     let blocks = || fs::metadata(&path).expect("is there").blocks() * 512;
     write(&disk, 0, &pattern(1, 8 << 20), Flags::FUA).expect("writes");
@@ -99,7 +99,7 @@ fn zeroes_are_written_where_they_cannot_be_made() {
         return;
     };
     let files = Place::within(&mounted.0, "disk");
-    let mut options = file::Options::new(files.file("disk", 8 * MIB));
+    let mut options = file::FileOptions::new(files.file("disk", 8 * MIB));
     options.direct = false;
     let disk = disk(&options);
     write(&disk, 0, &pattern(1, 4 << 20), Flags::NONE).expect("writes");
@@ -119,7 +119,7 @@ fn zeroes_are_written_where_they_cannot_be_made() {
 fn parts_of_one_command_may_be_zeroes_and_more_than_one_call_takes() {
     // 2000 requests of a sector become one command, every third one of zeroes.
     let place = Place::new("many-parts");
-    let mut options = file::Options::new(place.file("disk", 4 * MIB));
+    let mut options = file::FileOptions::new(place.file("disk", 4 * MIB));
     options.direct = false;
     let engine = Config {
         merge_sectors_max: headtime_units::Sectors::new(4096),
@@ -165,7 +165,7 @@ fn a_file_cut_short_gives_errors_and_not_zeroes() {
     for direct in [true, false] {
         let file = OpenOptions::new().write(true).open(&path).expect("opens");
         file.set_len(4 * MIB).expect("grows");
-        let mut options = file::Options::new(&path);
+        let mut options = file::FileOptions::new(&path);
         options.direct = direct;
         let disk = disk(&options);
         let sector = u64::from(disk.sector_bytes());
@@ -204,7 +204,7 @@ fn a_full_file_system_is_an_error_of_the_write() {
         return;
     };
     let files = Place::within(&mounted.0, "full");
-    let disk = disk(&file::Options::new(files.file("disk", 64 * MIB)));
+    let disk = disk(&file::FileOptions::new(files.file("disk", 64 * MIB)));
     let sector = u64::from(disk.sector_bytes());
     let mut written = Vec::new();
     let failure = loop {

@@ -4,7 +4,7 @@ use crate::support::{Loop, Place, run};
 use headtime_serve::backing::Lost;
 use headtime_serve::device::Device;
 use headtime_serve::faulty::Faulty;
-use headtime_serve::file::{self, File, OpenError, Options};
+use headtime_serve::file::{self, File, FileOptions, OpenError};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
@@ -12,17 +12,17 @@ use std::sync::{Arc, Barrier};
 
 const MIB: u64 = 1 << 20;
 
-fn options(path: impl AsRef<Path>) -> Options {
-    Options {
+fn options(path: impl AsRef<Path>) -> FileOptions {
+    FileOptions {
         size: Some(MIB),
         create: true,
         direct: false,
-        ..Options::new(path.as_ref())
+        ..FileOptions::new(path.as_ref())
     }
 }
 
 /// Why a file is not opened, which whoever looks beforehand is told as well.
-fn refusal(options: &Options) -> String {
+fn refusal(options: &FileOptions) -> String {
     let opened = file::open(options).err().map(|error| error.to_string());
     let looked = file::look(options).err().map(|error| error.to_string());
     assert_eq!(opened, looked);
@@ -39,7 +39,7 @@ fn names(place: &Place) -> Vec<String> {
 #[test]
 fn a_file_is_made_if_that_is_asked_for_and_then_has_its_size() {
     let place = Place::new("create");
-    let asked = Options {
+    let asked = FileOptions {
         size: Some(80 << 30),
         direct: true,
         ..options(place.path("new"))
@@ -59,7 +59,7 @@ fn a_file_is_made_if_that_is_asked_for_and_then_has_its_size() {
     found.made().remove();
     drop(found);
     assert_eq!(file::look(&asked).ok(), asked.size);
-    let other = Options {
+    let other = FileOptions {
         size: Some(MIB),
         ..asked
     };
@@ -75,7 +75,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     let place = Place::new("not asked");
     let asked = options(place.path("new"));
     let shown = asked.path.display().to_string();
-    let unasked = Options {
+    let unasked = FileOptions {
         create: false,
         ..asked.clone()
     };
@@ -84,7 +84,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
         format!("{shown} is not there; with create = true a file of 1MiB is made")
     );
     for create in [false, true] {
-        let sizeless = Options {
+        let sizeless = FileOptions {
             size: None,
             create,
             ..asked.clone()
@@ -93,7 +93,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
             refusal(&sizeless),
             format!("{shown} is not there; with size = \"4GiB\" and create = true a file is made")
         );
-        let reading = Options {
+        let reading = FileOptions {
             read_only: true,
             create,
             ..asked.clone()
@@ -106,7 +106,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
         refusal(&unasked),
         format!("{shown} is empty; with create = true it becomes a file of 1MiB")
     );
-    let sizeless = Options {
+    let sizeless = FileOptions {
         size: None,
         ..unasked.clone()
     };
@@ -120,7 +120,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     drop(file::open(&unasked).expect("is one"));
     fs::remove_file(&asked.path).expect("is there");
     // What would be no disk shows before it has a name.
-    let odd = Options {
+    let odd = FileOptions {
         size: Some(1000),
         ..asked.clone()
     };
@@ -139,7 +139,7 @@ fn a_file_is_not_made_in_dev_nor_behind_a_link() {
         ("/sys/headtime-sdz", "/sys"),
     ] {
         for (create, force) in [(false, false), (true, false), (true, true)] {
-            let asked = Options {
+            let asked = FileOptions {
                 create,
                 force,
                 ..options(path)
@@ -230,7 +230,7 @@ fn a_server_that_cannot_start_after_all_takes_nothing_from_one_that_does() {
 }
 
 /// How often it has served.
-fn come_and_go(asked: &Options, serves: bool) -> usize {
+fn come_and_go(asked: &FileOptions, serves: bool) -> usize {
     let mut served = 0;
     for _ in 0..40 {
         let Ok(file) = file::open(asked) else {
@@ -338,7 +338,7 @@ fn one_file_by_several_names_is_one_servers() {
     }
     let claimed = |read_only: bool| {
         paths.iter().all(|path| {
-            let again = Options {
+            let again = FileOptions {
                 read_only,
                 ..options(path)
             };
@@ -348,7 +348,7 @@ fn one_file_by_several_names_is_one_servers() {
     };
     let refused = (claimed(false), claimed(true));
     drop(file);
-    let reader = Options {
+    let reader = FileOptions {
         read_only: true,
         ..asked.clone()
     };
@@ -370,7 +370,7 @@ fn a_block_device_is_what_its_number_says() {
     };
     let link = place.path("disk");
     symlink(device.path(), &link).expect("links");
-    let file = file::open(&Options::new(&link)).expect("opens");
+    let file = file::open(&FileOptions::new(&link)).expect("opens");
     assert_eq!(file.check_backing(), Ok(()));
     // Its name goes when it is pulled out, and comes back by another driver's hand.
     fs::remove_file(&link).expect("is there");

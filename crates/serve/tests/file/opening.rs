@@ -14,7 +14,7 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-fn refusal(options: &file::Options) -> OpenError {
+fn refusal(options: &file::FileOptions) -> OpenError {
     match file::open(options) {
         Ok(file) => panic!("{file:?} was opened"),
         Err(error) => error,
@@ -22,7 +22,7 @@ fn refusal(options: &file::Options) -> OpenError {
 }
 
 fn message(path: impl AsRef<Path>) -> String {
-    refusal(&file::Options::new(path.as_ref())).to_string()
+    refusal(&file::FileOptions::new(path.as_ref())).to_string()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn only_files_and_block_devices() {
 #[test]
 fn only_whole_sectors() {
     let place = Place::new("sizes");
-    let mut options = file::Options::new(place.file("odd", 1000));
+    let mut options = file::FileOptions::new(place.file("odd", 1000));
     options.direct = false;
     assert!(matches!(
         refusal(&options),
@@ -82,7 +82,7 @@ fn links_lead_to_files() {
     let path = place.file("disk", MIB);
     let link = place.path("link");
     symlink(&path, &link).expect("links");
-    let disk = disk(&file::Options::new(&link));
+    let disk = disk(&file::FileOptions::new(&link));
     write(&disk, 0, &pattern(1, 4096), Flags::NONE).expect("writes");
     assert!(fs::read(&path).expect("reads")[..4096] == pattern(1, 4096));
     disk.stop().expect("stops");
@@ -91,9 +91,9 @@ fn links_lead_to_files() {
 #[test]
 fn one_writer_or_many_readers() {
     let place = Place::new("lock");
-    let mut options = file::Options::new(place.file("disk", MIB));
+    let mut options = file::FileOptions::new(place.file("disk", MIB));
     let writer = file::open(&options).expect("opens");
-    let claimed = |options: &file::Options| {
+    let claimed = |options: &file::FileOptions| {
         let error = refusal(options);
         matches!(error, OpenError::Locked { .. })
     };
@@ -117,7 +117,7 @@ fn one_writer_or_many_readers() {
 #[test]
 fn what_is_read_only_is_not_written() {
     let place = Place::new("read-only");
-    let mut options = file::Options::new(place.file("disk", MIB));
+    let mut options = file::FileOptions::new(place.file("disk", MIB));
     options.read_only = true;
     let disk = disk(&options);
     assert!(disk.geometry().read_only && !disk.geometry().discards);
@@ -140,7 +140,7 @@ fn a_file_behind_a_loop_device() {
         return;
     };
     let name = device.0.trim_start_matches("/dev/").to_owned();
-    let mut options = file::Options::new(&path);
+    let mut options = file::FileOptions::new(&path);
     assert_eq!(
         refusal(&options).to_string(),
         format!(
@@ -156,7 +156,7 @@ fn a_file_behind_a_loop_device() {
     options.force = false;
     // Nor is it the store of an emulated drive.
     let drive = by_name("wd5000aaks").expect("it is shipped");
-    let mut store = emulated::Options::new(drive, StoreSpec::File(path.clone()));
+    let mut store = emulated::EmulatedOptions::new(drive, StoreSpec::File(path.clone()));
     store.size = Some(MIB);
     assert_eq!(
         emulated::open(store.clone())
@@ -175,7 +175,7 @@ fn a_block_device_for_oneself() {
     let Some(device) = Loop::over(&place.file("disk", 4 * MIB), &["--sector-size=4096"]) else {
         return;
     };
-    let options = file::Options::new(device.path());
+    let options = file::FileOptions::new(device.path());
     let file = file::open(&options).expect("opens");
     let geometry = file.geometry();
     assert_eq!(geometry.sector_bytes, 4096);
@@ -197,7 +197,7 @@ fn mounted_swapped_and_partitioned_devices_are_refused() {
         return;
     };
     let name = device.0.trim_start_matches("/dev/").to_owned();
-    let options = file::Options::new(device.path());
+    let options = file::FileOptions::new(device.path());
     let used = || match refusal(&options) {
         OpenError::InUse { what, .. } => what,
         other => panic!("{other}"),
@@ -233,7 +233,7 @@ fn mounted_swapped_and_partitioned_devices_are_refused() {
     drop(file::open(&forced).expect("forced"));
     // A partition may be a disk, unless it is mounted; then its disk is as well.
     let partition = format!("{}p2", device.0);
-    let file = file::open(&file::Options::new(&partition)).expect("opens");
+    let file = file::open(&file::FileOptions::new(&partition)).expect("opens");
     assert!(file.geometry().discards);
     drop(file);
     if run("mkfs.ext4", &["-q", "-F", &partition]).is_some()

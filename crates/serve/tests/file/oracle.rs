@@ -140,7 +140,7 @@ impl Run<'_> {
 }
 
 /// Random requests, then everything is read back, and once more from a new disk.
-fn check(options: &file::Options, scheduler: &str, seed: u64, requests: u32) {
+fn check(options: &file::FileOptions, scheduler: &str, seed: u64, requests: u32) {
     let start = || {
         let engine = Config {
             depth: 8,
@@ -196,7 +196,7 @@ fn direct_io_agrees_with_a_vector() {
     let place = Place::new("oracle-direct");
     for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
         let path = place.file(&format!("{seed}"), 4 << 20);
-        check(&file::Options::new(path), scheduler, seed as u64, 2000);
+        check(&file::FileOptions::new(path), scheduler, seed as u64, 2000);
     }
 }
 
@@ -204,7 +204,7 @@ fn direct_io_agrees_with_a_vector() {
 fn the_page_cache_agrees_with_a_vector() {
     let place = Place::new("oracle-cached");
     for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
-        let mut options = file::Options::new(place.file(&format!("{seed}"), 4 << 20));
+        let mut options = file::FileOptions::new(place.file(&format!("{seed}"), 4 << 20));
         options.direct = false;
         check(&options, scheduler, 100 + seed as u64, 2000);
     }
@@ -219,7 +219,7 @@ fn a_loop_device_agrees_with_a_vector() {
         let Some(device) = Loop::over(&path, &[&sector]) else {
             return;
         };
-        let options = file::Options::new(device.path());
+        let options = file::FileOptions::new(device.path());
         check(&options, "deadline", 200 + seed as u64, 2000);
     }
 }

@@ -74,8 +74,8 @@ impl Drop for Ice {
     }
 }
 
-fn options(ice: &Ice) -> file::Options {
-    let mut options = file::Options::new(ice.file());
+fn options(ice: &Ice) -> file::FileOptions {
+    let mut options = file::FileOptions::new(ice.file());
     options.size = Some(8 * MIB);
     options.create = true;
     options
@@ -231,10 +231,10 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     let profile = headtime_disk::profile::by_name("wd5000aaks").expect("it is shipped");
     let store = emulated::StoreSpec::File(sheet.mounted.0.join("store"));
     let disk = disk_of("noop", Config::default(), move || {
-        emulated::open(emulated::Options {
+        emulated::open(emulated::EmulatedOptions {
             size: Some(8 * MIB),
             create: true,
-            ..emulated::Options::new(profile, store)
+            ..emulated::EmulatedOptions::new(profile, store)
         })
     });
     let before = pattern(1, 1 << 20);
@@ -276,7 +276,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
 #[test]
 fn files_go_wrong_as_drives_do() {
     let place = Place::new("faulty");
-    let options = file::Options::new(place.file("disk", 8 * MIB));
+    let options = file::FileOptions::new(place.file("disk", 8 * MIB));
     let switch = Arc::new(Switch::default());
     let shared = Arc::clone(&switch);
     let disk = disk_of("deadline", Config::default(), move || {

@@ -54,7 +54,7 @@ where
 }
 
 /// A disk on a file, eight deep.
-pub fn disk(options: &file::Options) -> Disk {
+pub fn disk(options: &file::FileOptions) -> Disk {
     let options = options.clone();
     let engine = Config {
         depth: 8,

@@ -25,7 +25,7 @@ use crate::lines::Lines;
 use crate::number;
 use crate::numbered::Numbered;
 use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
-use crate::read::{self, Reader};
+use crate::reader::{self, Reader};
 use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
@@ -47,7 +47,7 @@ pub(crate) fn read<R: Read>(
     let mut devices = Numbered::new();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     let mut summary = false;
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         if !recognise(line) {
             summary |= is_summary(line);
@@ -184,16 +184,16 @@ fn extent(fields: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     if plus.text != b"+" {
         let ends = plus.text.is_empty() || matches!(plus.text[0], b'[' | b'(');
         return if ends {
-            Ok(read::extent(start, 0).unwrap_or_default())
+            Ok(reader::extent(start, 0).unwrap_or_default())
         } else {
             Err(plus.error("what is behind the sector", "+ and the number of sectors"))
         };
     }
     let len = fields.next().unsigned("the number of sectors")?;
-    read::extent(start, len).ok_or_else(|| {
+    reader::extent(start, len).ok_or_else(|| {
         sector.error(
             "the sector with the number of sectors",
-            read::EXTENT_ALLOWED,
+            reader::EXTENT_ALLOWED,
         )
     })
 }

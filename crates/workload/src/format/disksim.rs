@@ -15,7 +15,7 @@ use crate::error::{FieldError, TraceError};
 use crate::input::Input;
 use crate::lines::{LINE_MAX, Lines};
 use crate::number;
-use crate::read::{self, EXTENT_ALLOWED, Reader};
+use crate::reader::{self, EXTENT_ALLOWED, Reader};
 use crate::trace::{TimeUnit, TimeUnitNote, UnitReason};
 use headtime_sched::{Flags, Op};
 use headtime_units::Time;
@@ -40,12 +40,12 @@ pub(crate) fn read<R: Read>(
             let file = reader.file;
             match lines.sample() {
                 Ok(sample) => guess(&sample[..sample.len().min(LINE_MAX)]),
-                Err(error) => return Err(read::line_error(file, lines.input(), error)),
+                Err(error) => return Err(reader::line_error(file, lines.input(), error)),
             }
         }
     };
     reader.notes.time_unit = Some(note);
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         match parse(lines.current(), note) {
             Ok(request) => reader.push(lines.number(), request)?,
             Err(error) => return Err(reader.field_error(lines.number(), *error)),
@@ -71,7 +71,7 @@ fn parse(line: &[u8], note: TimeUnitNote) -> Result<TraceRequest, Box<FieldError
     let start = block.unsigned("the block")?;
     let blocks = fields.next();
     let len = blocks.unsigned("the number of blocks")?;
-    let extent = read::extent(start, len)
+    let extent = reader::extent(start, len)
         .ok_or_else(|| block.error("the block with the number of blocks", EXTENT_ALLOWED))?;
     let flags = fields.next().hexadecimal("the flags")?;
     fields.end("the end of the line, after arrival, device, block, blocks and flags")?;

@@ -33,7 +33,7 @@ use crate::lines::Lines;
 use crate::number;
 use crate::numbered::Numbered;
 use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
-use crate::read::{self, Reader};
+use crate::reader::{self, Reader};
 use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
@@ -70,7 +70,7 @@ pub(crate) fn read<R: Read>(
     let format = reader.notes.format;
     let mut devices = Numbered::new();
     let mut pairing = Pairing::new(reader.options.arrival_event);
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         match parse(line, format, &mut devices) {
             Ok(Said::Event(event, failed)) => {
@@ -373,12 +373,12 @@ fn extent(text: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     let len = text.next().unsigned("the number of sectors")?;
     if len == 0 {
         // At the completion of the block layer's own flush the sector is the largest number there is.
-        return Ok(read::extent(start, 0).unwrap_or_default());
+        return Ok(reader::extent(start, 0).unwrap_or_default());
     }
-    read::extent(start, len).ok_or_else(|| {
+    reader::extent(start, len).ok_or_else(|| {
         sector.error(
             "the sector with the number of sectors",
-            read::EXTENT_ALLOWED,
+            reader::EXTENT_ALLOWED,
         )
     })
 }

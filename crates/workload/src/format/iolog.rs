@@ -24,7 +24,7 @@ use crate::input::Input;
 use crate::lines::Lines;
 use crate::number::TIME_MAX;
 use crate::numbered::Numbered;
-use crate::read::{self, Reader};
+use crate::reader::{self, Reader};
 use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
@@ -50,7 +50,7 @@ pub(crate) fn read<R: Read>(
     let mut version = None;
     // Time of version 2.
     let mut waited = None;
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         let Some(timed) = version else {
             version = Some(is_timed(line).map_err(|error| reader.field_error(number, *error))?);
@@ -164,8 +164,8 @@ fn parse(
         (Extent::default(), true)
     } else {
         let at = offset.unsigned("the offset")?;
-        read::extent_of_bytes(at, length.unsigned("the length")?)
-            .ok_or_else(|| offset.error("the offset with the length", read::EXTENT_ALLOWED))?
+        reader::extent_of_bytes(at, length.unsigned("the length")?)
+            .ok_or_else(|| offset.error("the offset with the length", reader::EXTENT_ALLOWED))?
     };
     fields.end("the end of the line, after the length")?;
     let device = files.number(file.text, || file.text.to_vec());

@@ -14,7 +14,7 @@ use crate::error::TraceError;
 use crate::error::shown;
 use crate::input::Input;
 use crate::lines::Lines;
-use crate::read::{is_ignored, line_error};
+use crate::reader::{is_ignored, line_error};
 use fields::words;
 use std::io::Read;
 

@@ -15,7 +15,7 @@ use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
 use crate::numbered::Numbered;
-use crate::read::{self, Reader};
+use crate::reader::{self, Reader};
 use headtime_sched::{Flags, Op};
 use headtime_units::Time;
 use std::io::Read;
@@ -51,7 +51,7 @@ pub(crate) fn read<R: Read>(
 ) -> Result<(), TraceError> {
     let mut volumes = Volumes::new();
     let mut first = true;
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         if std::mem::take(&mut first) && is_heading(line) {
             reader.notes.lines_ignored += 1;
@@ -125,8 +125,8 @@ fn parse(line: &[u8], volumes: &mut Volumes) -> Result<(TraceRequest, bool), Box
     };
     let offset = next()?;
     let size = next()?.unsigned("Size")?;
-    let (extent, aligned) = read::extent_of_bytes(offset.unsigned("Offset")?, size)
-        .ok_or_else(|| offset.error("Offset with Size", read::EXTENT_ALLOWED))?;
+    let (extent, aligned) = reader::extent_of_bytes(offset.unsigned("Offset")?, size)
+        .ok_or_else(|| offset.error("Offset with Size", reader::EXTENT_ALLOWED))?;
     let response = next()?;
     let completion = arrival
         .checked_add(response.time("ResponseTime", TICK)?)

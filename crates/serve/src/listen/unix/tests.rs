@@ -1,4 +1,5 @@
 use super::*;
+use crate::listen::address::Access;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;

@@ -2,16 +2,13 @@
 
 use super::super::status;
 use super::super::wire::{Request, flag};
-use super::{Session, Slot, Then};
+use super::{NOWHERE, Session, Slot, Then};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Refused;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_sched::{Flags, Op, Origin};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_units::{Extent, Sectors};
 use std::sync::Arc;
-
-/// The extent of a flush.
-pub(super) const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
 
 impl Session {
     pub(super) fn slot(&mut self, request: &Request, then: Then) -> u32 {

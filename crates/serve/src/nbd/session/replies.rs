@@ -2,31 +2,12 @@
 
 use super::super::stream::Moved;
 use super::super::wire::{Error, Head, Request, command};
-use super::{Session, Slot};
-use crate::buffer::Buffer;
+use super::{Reply, Session, Slot};
 use crate::request::{Data, Failure, Kind};
 use std::io::{self, IoSlice};
 
 /// Replies that are written at a time.
 const REPLIES_AT_A_TIME: usize = 64;
-
-/// A reply that is to be written.
-pub(super) struct Reply {
-    head: Head,
-    body: Option<Buffer>,
-    /// Bytes that count as held until it is written.
-    held: usize,
-}
-
-impl Reply {
-    fn parts(&self) -> [&[u8]; 2] {
-        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
-    }
-
-    fn len(&self) -> usize {
-        self.parts().iter().map(|part| part.len()).sum()
-    }
-}
 
 impl Session {
     /// The request is over.

@@ -1,12 +1,27 @@
 //! Which column of a CSV trace is what.
 
-use super::Role;
 use crate::error::shown;
 use crate::trace::TimeUnit;
 use headtime_units::Bytes;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+
+/// What a column is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Arrival,
+    Completion,
+    Response,
+    Op,
+    Address,
+    Size,
+    Device,
+    Process,
+    Flags,
+}
+
+pub(super) const ROLES: usize = Role::Flags as usize + 1;
 
 /// Which column of a CSV trace is what, and in which unit.
 ///
@@ -253,7 +268,7 @@ impl Parts {
                 unit.ok_or("a time needs its unit: s, ms, us, 100ns or ns, as in time=1:ms")?;
             let unit = unit
                 .parse()
-                .map_err(|error: crate::UnknownName| error.to_string())?;
+                .map_err(|error: crate::trace::UnknownName| error.to_string())?;
             Ok((name.parse()?, unit))
         };
         let size = || -> Result<(Column, SizeUnit), String> {

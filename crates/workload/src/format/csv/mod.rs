@@ -3,6 +3,7 @@
 mod columns;
 
 pub use columns::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
+use columns::{ROLES, Role};
 
 use super::fields::{Columns, Field};
 use super::rwbs;
@@ -11,28 +12,12 @@ use crate::input::Input;
 use crate::lines::Lines;
 use crate::number;
 use crate::numbered::Numbered;
-use crate::read::{self, Reader};
+use crate::reader::{self, Reader};
 use crate::trace::{Format, TimeUnit, TraceRequest};
 use crate::write::CSV_HEADINGS;
 use headtime_sched::{Flags, Op};
 use headtime_units::Time;
 use std::io::Read;
-
-/// What a column is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Arrival,
-    Completion,
-    Response,
-    Op,
-    Address,
-    Size,
-    Device,
-    Process,
-    Flags,
-}
-
-const ROLES: usize = Role::Flags as usize + 1;
 
 /// Columns in the order of a file.
 struct Layout {
@@ -57,7 +42,7 @@ pub(crate) fn read<R: Read>(
     let columns = reader.options.columns.as_ref().unwrap_or(&own);
     let mut layout: Option<Layout> = None;
     let mut names = Names::new();
-    while read::advance(lines, reader)? {
+    while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         let layout = match &layout {
             Some(layout) => layout,
@@ -235,8 +220,8 @@ fn parse(
     };
     let offset = bytes(address, "the address", columns.address_unit)?;
     let length = bytes(size, "the size", columns.size_unit)?;
-    let (extent, aligned) = read::extent_of_bytes(offset, length)
-        .ok_or_else(|| address.error("the address with the size", read::EXTENT_ALLOWED))?;
+    let (extent, aligned) = reader::extent_of_bytes(offset, length)
+        .ok_or_else(|| address.error("the address with the size", reader::EXTENT_ALLOWED))?;
     let device = match (&columns.device, field(Role::Device)) {
         (None, _) => 0,
         (Some(DeviceColumn { named: false, .. }), field) => field.unsigned_32("the device")?,
