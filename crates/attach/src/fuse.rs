@@ -1,9 +1,9 @@
-//! A disk as a file, through the kernel's FUSE: any program can use it, a loop device can make a
-//! block device of it, and no module of our own is needed.
+//! Shows a disk as a file through the kernel's FUSE. Any program can use the file, and a loop
+//! device can make a block device of it. No kernel module of our own is needed.
 //!
-//! [`mount`] puts a directory somewhere with a file for each export, as long as its disk. What is
-//! read and written there goes around the page cache to the disk, so that the requests are those
-//! of the program (or of the file system on the loop device), with as many in flight.
+//! [`mount`] mounts a directory with a file for each export, as long as its disk. Reads and writes
+//! go past the page cache to the disk. So the disk sees the requests of the program (or of the file
+//! system on the loop device), with as many in flight.
 //!
 //! | system call | request |
 //! |---|---|
@@ -17,23 +17,24 @@
 //! | `close` | none |
 //! | opening with `O_TRUNC` | none, as with a block device |
 //!
-//! Unaligned writes are served, unlike with `O_DIRECT` on a block device, as every program gets
-//! direct I/O here and few know: `cp` into a disk of 4096-byte sectors ends with one.
+//! Unaligned writes are served, unlike with `O_DIRECT` on a block device. Every program gets direct
+//! I/O here and few know it: `cp` into a disk of 4096-byte sectors ends with an unaligned write.
 //!
 //! The kernel splits what is larger than 1 MiB. It sends at most 128 requests at a time that nobody
 //! waits for in a system call (asynchronous and read-ahead ones).
 //!
 //! # Threads
 //!
-//! One reads requests from the kernel and hands them to the disks; each disk's thread answers. One
-//! more does writes of parts of sectors. If a disk's queue is full, the reading thread waits, and
-//! requests stay with the kernel; those for other disks of the same mount too.
+//! One thread reads requests from the kernel and hands them to the disks. Each disk's thread
+//! answers. Another thread writes parts of sectors. If a disk's queue is full, the reading thread
+//! waits. Requests then stay with the kernel, also those for other disks of the same mount.
 //!
 //! # The end
 //!
-//! [`Mounted::unmount`] is refused while files are open. If the server dies, what is in flight fails
-//! and the mount is dead (`ENOTCONN`) until somebody unmounts it: [`headtime_linux::mounts::unmount`].
-//! Requests are not interrupted: a program that is killed ends when its request does.
+//! [`Mounted::unmount`] refuses while files are open. If the server dies, requests in flight fail
+//! and the mount is dead (`ENOTCONN`) until somebody unmounts it
+//! ([`headtime_linux::mounts::unmount`]). Requests are not interrupted: a killed program ends when
+//! its request does.
 
 mod filesystem;
 mod slow;
@@ -102,9 +103,7 @@ pub enum MountError {
     /// The machine refuses.
     #[error("{mountpoint}: cannot mount: {error}")]
     Machine {
-        /// Where.
         mountpoint: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
@@ -211,7 +210,7 @@ impl Mounted {
         self.mountpoint.join(export)
     }
 
-    /// Whether it has been unmounted, by whomever, and no file is open any more.
+    /// Returns true if it has been unmounted, by whomever, and no file is open any more.
     pub fn is_gone(&self) -> bool {
         self.gone.is.load(Ordering::SeqCst)
     }

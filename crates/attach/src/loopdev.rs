@@ -1,7 +1,8 @@
 //! Loop devices: a file as a block device, for file systems and whatever else wants one.
 //!
-//! Linux schedules a loop device's requests as any block device's, reads ahead on it, and cuts large
-//! requests up. [`attach`] sets it up so that what the server sees is what the programs ask:
+//! Linux schedules a loop device's requests like those of any block device. It reads ahead and
+//! splits large requests. [`attach`] sets the device up so that the server sees the requests of the
+//! programs:
 //!
 //! | setting | value | why |
 //! |---|---|---|
@@ -16,9 +17,9 @@
 //! Read-ahead is the size of the requests of a program that reads a file from its beginning to its
 //! end through the page cache: 128 KiB on a disk as Linux ships.
 //!
-//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes these. One is not touched
-//! for that reason: `discard_max_bytes`, once 0, takes no other value (seen with Linux 6.18). That a
-//! disk cannot discard is left to the file to say.
+//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes them.
+//! `discard_max_bytes` is left alone, since it takes no other value once it is 0 (seen with Linux
+//! 6.18). The file itself says whether its disk can discard.
 
 mod ioctl;
 
@@ -49,11 +50,9 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: cannot {what}: {error}")]
 pub struct LoopError {
-    /// Of which file.
     pub path: PathBuf,
     /// What did not succeed.
     pub what: String,
-    /// Why.
     pub error: io::Error,
 }
 

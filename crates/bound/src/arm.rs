@@ -177,7 +177,7 @@ impl<'a> Arm<'a> {
         self.without_free_sectors(least, circle)
     }
 
-    /// Whether sectors in front of a request are kept as they pass under the head.
+    /// Returns true if sectors in front of a request are kept as they pass under the head.
     fn keeps_free_sectors(&self) -> bool {
         self.profile.cache.enabled && self.profile.cache.read_free_sectors
     }

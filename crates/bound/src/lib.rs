@@ -39,7 +39,6 @@ use spans::Spans;
 /// What the work is done with.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
-    /// The drive.
     pub profile: &'a Profile,
     /// Where its sectors are.
     pub layout: &'a Layout,

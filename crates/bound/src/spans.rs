@@ -100,7 +100,6 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// How many sectors.
     pub fn sectors(&self) -> u64 {
         self.0.iter().map(|(start, end)| end - start).sum()
     }

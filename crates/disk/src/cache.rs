@@ -1,21 +1,21 @@
-//! The buffer in the drive: segments, what they hold, and which one serves a command.
+//! The buffer of the drive: its segments and the sectors that they hold.
 //!
-//! A segment holds one run of consecutive sectors. Reads push sectors into it from the medium, and
-//! go on doing so after the command is done (read-ahead); writes push them in from the bus. Which
-//! segment a command gets, and what counts as a hit, follows the DiskSim 4.0 manual (section on the
-//! disk module) and the behaviour of its disk cache. The order of preference is exact, and of equal
-//! segments the one that has gone unused for longest is taken.
+//! A segment holds one run of consecutive sectors. A read fills it from the medium, and goes on
+//! after the command is done (read-ahead). A write fills it from the bus. Which segment a command
+//! gets, and what counts as a hit, follows the DiskSim 4.0 manual (section on the disk module) and
+//! the behaviour of its disk cache. The order of preference is exact. Of equal segments the least
+//! recently used is taken.
 //!
-//! What is not here: time. The drive tells the cache how far reading ahead has come before it asks.
+//! What is not here: time. The drive says how far reading ahead has come before it asks the cache.
 
 mod lookup;
-mod order;
+mod lru;
 mod segment;
 
 use crate::dirty::Dirty;
 use crate::profile::{CacheSpec, ReadAhead, RequestedData};
 use headtime_units::{Extent, Lba};
-use order::Order;
+use lru::Lru;
 use segment::Near;
 
 pub(crate) use lookup::{ReadLookup, WriteLookup};
@@ -27,7 +27,7 @@ pub(crate) struct Cache {
     segments: Vec<Segment>,
     /// One for each of them.
     near: Vec<Near>,
-    order: Order,
+    order: Lru,
     /// How many are empty.
     empty: u32,
     spec: CacheSpec,
@@ -74,7 +74,7 @@ impl Cache {
         Cache {
             clock: segments.len() as u64 - 1,
             near: segments.iter().map(Near::of).collect(),
-            order: Order::new(spec.segments),
+            order: Lru::new(spec.segments),
             empty: spec.segments,
             segments,
             spec: *spec,
@@ -135,7 +135,7 @@ impl Cache {
         self.dirty
     }
 
-    /// Whether everything is on the medium.
+    /// Returns true if everything is on the medium.
     pub fn is_clean(&self) -> bool {
         self.dirty == 0 && self.runs.is_empty()
     }
@@ -150,19 +150,19 @@ impl Cache {
         &mut self.runs
     }
 
-    /// Whether written data serve a read that is in part on the medium alone, and copies of sectors
-    /// that are written are changed.
+    /// Returns true if written data serve a read that is in part on the medium alone, and copies of
+    /// sectors that are written are changed.
     pub fn overlays(&self) -> bool {
         self.spec.enabled && self.changes_copies()
     }
 
-    /// Whether dirty runs have all of a read and serve it.
+    /// Returns true if dirty runs have all of a read and serve it.
     pub fn runs_serve(&self, extent: Extent) -> bool {
         let serves = self.spec.enabled && self.spec.read_hits_on_write_data;
         serves && !self.runs.is_empty() && self.runs.covers(extent)
     }
 
-    /// Whether all sectors of `extent` are in the buffer, one way or the other.
+    /// Returns true if all sectors of `extent` are in the buffer, one way or the other.
     pub fn holds(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         let held = |s: &Segment| s.state != State::Empty && s.start <= start && end <= s.end;
@@ -287,7 +287,7 @@ impl Cache {
         self.spec.dedicated_write_segment && index == 0
     }
 
-    /// Whether a write into `id` directly follows another write that it does not continue: what
+    /// Returns true if a write into `id` directly follows another write that it does not continue: what
     /// makes some drives give up the bus before the data have come.
     pub fn follows_other_write(&self, id: SegmentId, extent: Extent) -> bool {
         let s = self.get(id);
@@ -472,8 +472,8 @@ impl Cache {
         }
     }
 
-    /// Whether a write changes the copies that other segments have of its sectors; else they are
-    /// stale. Written data that can serve reads are as good in one segment as in another, unless
+    /// Returns true if a write changes the copies that other segments have of its sectors; else they
+    /// are stale. Written data that can serve reads are as good in one segment as in another, unless
     /// they are kept apart.
     ///
     /// In DiskSim they always are stale, and with them the whole segment; but real drives that serve

@@ -1,21 +1,20 @@
-//! Written data that are not on the medium yet, where the buffer keeps them by what they are and not
-//! by segment.
+//! Dirty data, for a buffer that keeps them by address and not by segment.
 //!
-//! Written data are kept in *runs*, ordered by address, which neither overlap nor touch. A write that
-//! meets others becomes one run with them, so that one pass of the arm writes all of it. A run is as old
-//! as the oldest of its sectors. Data that the arm is writing have left their run. They are kept until
-//! they are on the medium, and nothing joins them.
+//! Dirty data form *runs*, ordered by address, which neither overlap nor touch. A write that
+//! overlaps or touches runs joins them into one, so that one pass of the arm writes all of it. A
+//! run is as old as its oldest sector. When the arm sets out to write data, they leave their run.
+//! They stay in the buffer until they are on the medium, and nothing joins them.
 //!
-//! Nothing is allocated once as much has been dirty as ever is.
+//! Does not allocate in steady state.
 
 use crate::profile::CacheSpec;
 use crate::queue::Target;
 use headtime_sched::SortedMap;
 use headtime_units::{Extent, Time};
 
-/// Sectors that follow each other.
+/// Consecutive dirty sectors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct DirtyRun {
     /// The first sector.
     pub start: u64,
     /// Behind the last.
@@ -30,7 +29,7 @@ pub(crate) struct Run {
     stamp: u64,
 }
 
-impl Run {
+impl DirtyRun {
     /// Its sectors.
     pub fn extent(&self) -> Extent {
         Extent::at(self.start, self.end - self.start)
@@ -41,7 +40,7 @@ impl Run {
 #[derive(Clone, Debug)]
 pub(crate) struct Dirty {
     /// By their first sectors.
-    runs: SortedMap<u64, Run>,
+    runs: SortedMap<u64, DirtyRun>,
     /// The first sectors by age, with when the oldest sector of the run came.
     ages: SortedMap<u64, (u64, Time)>,
     /// The next to come is given this.
@@ -74,7 +73,7 @@ impl Dirty {
         }
     }
 
-    /// Whether all is on the medium.
+    /// Returns true if all is on the medium.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.writing.is_none()
     }
@@ -84,7 +83,7 @@ impl Dirty {
         self.sectors
     }
 
-    /// Whether half of what may be dirty is.
+    /// Returns true if half of what may be dirty is.
     pub fn is_half_full(&self) -> bool {
         self.sectors * 2 > self.room || self.runs.len() * 2 > self.most
     }
@@ -96,7 +95,7 @@ impl Dirty {
     }
 
     /// The run of the first dirty sector at or behind `lba`.
-    pub fn at_or_behind(&self, lba: u64) -> Option<Run> {
+    pub fn at_or_behind(&self, lba: u64) -> Option<DirtyRun> {
         if self.runs.is_empty() {
             return None;
         }
@@ -106,7 +105,7 @@ impl Dirty {
     }
 
     /// The first run that begins at `lba` or behind.
-    pub fn begins_at_or_behind(&self, lba: u64) -> Option<Run> {
+    pub fn begins_at_or_behind(&self, lba: u64) -> Option<DirtyRun> {
         self.runs.first_at_or_after(&lba).map(|(_, run)| run)
     }
 
@@ -118,18 +117,18 @@ impl Dirty {
         impl Iterator<Item = (u64, Target)>,
         impl Iterator<Item = (u64, Target)>,
     ) {
-        let place = |(start, run): (u64, Run)| (start, run.target);
+        let place = |(start, run): (u64, DirtyRun)| (start, run.target);
         let (down, up) = self.runs.around(&lba);
         (down.map(place), up.map(place))
     }
 
     /// The run that begins at `lba`.
-    pub fn get(&self, lba: u64) -> Option<Run> {
+    pub fn get(&self, lba: u64) -> Option<DirtyRun> {
         self.runs.get(&lba)
     }
 
     /// The oldest run.
-    pub fn oldest(&self) -> Option<Run> {
+    pub fn oldest(&self) -> Option<DirtyRun> {
         let (_, (start, _)) = self.ages.first()?;
         self.runs.get(&start)
     }
@@ -140,22 +139,22 @@ impl Dirty {
     }
 
     /// A run with sectors of `extent`.
-    pub fn overlapping(&self, extent: Extent) -> Option<Run> {
+    pub fn overlapping(&self, extent: Extent) -> Option<DirtyRun> {
         self.at_or_behind(extent.start.get())
             .filter(|run| run.start < extent.end().get())
     }
 
-    /// Whether the arm is writing sectors of `extent`.
+    /// Returns true if the arm is writing sectors of `extent`.
     pub fn is_writing(&self, extent: Extent) -> bool {
         self.writing.is_some_and(|writing| writing.overlaps(extent))
     }
 
-    /// Whether sectors of `extent` are dirty.
+    /// Returns true if sectors of `extent` are dirty.
     pub fn overlaps(&self, extent: Extent) -> bool {
         self.is_writing(extent) || self.overlapping(extent).is_some()
     }
 
-    /// Whether all sectors of `extent` are dirty.
+    /// Returns true if all sectors of `extent` are dirty.
     pub fn covers(&self, extent: Extent) -> bool {
         let (mut from, end) = (extent.start.get(), extent.end().get());
         while from < end {
@@ -178,7 +177,7 @@ impl Dirty {
         }
     }
 
-    /// Whether there is room for a write. What it overwrites counts twice.
+    /// Returns true if there is room for a write. What it overwrites counts twice.
     pub fn has_room(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         if self.sectors + extent.len.get() > self.room {
@@ -223,7 +222,7 @@ impl Dirty {
         self.stamp += u64::from(stamp == self.stamp);
         let has_first = first == start / self.per;
         let has_last = last == Some((end - 1) / self.per);
-        let run = Run {
+        let run = DirtyRun {
             start,
             end,
             since,
@@ -234,14 +233,14 @@ impl Dirty {
         self.put(run);
     }
 
-    fn put(&mut self, run: Run) {
+    fn put(&mut self, run: DirtyRun) {
         self.sectors += run.end - run.start;
         let before = self.runs.insert(run.start, run);
         let other = self.ages.insert(run.stamp, (run.start, run.since));
         debug_assert!(before.is_none() && other.is_none(), "{run:?} twice");
     }
 
-    fn take(&mut self, run: &Run) {
+    fn take(&mut self, run: &DirtyRun) {
         self.sectors -= run.end - run.start;
         let here = self.runs.remove(&run.start);
         let aged = self.ages.remove(&run.stamp);
@@ -254,18 +253,18 @@ impl Dirty {
         // Of a run that is longer than a pass the end is not read.
         let all = run.end - run.start <= self.size;
         let read = [true, all || run.read[1]];
-        self.runs.insert(start, Run { read, ..run });
+        self.runs.insert(start, DirtyRun { read, ..run });
     }
 
-    /// Whether one of the medium's sectors lies in part outside of a run.
-    pub fn is_ragged(&self, run: &Run) -> bool {
+    /// Returns true if one of the medium's sectors lies in part outside of a run.
+    pub fn is_ragged(&self, run: &DirtyRun) -> bool {
         let divided = |lba: u64| !lba.is_multiple_of(self.per);
         self.per > 1 && !self.is_complete(run) && (divided(run.start) || divided(run.end))
     }
 
-    /// Whether what a run lacks of the medium's sectors at its ends has been read; of a run that is
-    /// longer than a pass, at its beginning.
-    fn is_complete(&self, run: &Run) -> bool {
+    /// Returns true if what a run lacks of the medium's sectors at its ends has been read; of a run
+    /// that is longer than a pass, at its beginning.
+    fn is_complete(&self, run: &DirtyRun) -> bool {
         let whole = |lba: u64| lba.is_multiple_of(self.per);
         let long = run.end - run.start > self.size;
         let [first, last] = run.read;
@@ -301,7 +300,7 @@ impl Dirty {
         self.writing = Some(extent);
         self.sectors += end - start;
         if end < run.end {
-            let rest = Run {
+            let rest = DirtyRun {
                 start: end,
                 since: now,
                 read: [false, run.read[1]],
@@ -463,7 +462,7 @@ mod tests {
                 prop_assert_eq!(set.len(), all.len());
                 prop_assert!(set.iter().eq(model.keys()));
                 prop_assert_eq!(dirty.sectors(), all.len() as u64);
-                let runs: Vec<Run> = dirty.runs.iter().map(|(_, run)| run).collect();
+                let runs: Vec<DirtyRun> = dirty.runs.iter().map(|(_, run)| run).collect();
                 prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
                 prop_assert!(runs.iter().all(|run| run.target == target(run.start)));
                 prop_assert_eq!(dirty.ages.len(), runs.len());

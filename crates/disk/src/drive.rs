@@ -1,18 +1,18 @@
-//! A disk: commands in, completions out.
+//! A simulated disk: takes commands and returns completions.
 //!
-//! [`Drive`] puts together where sectors are ([`crate::layout`]), how the arm gets there
-//! ([`crate::mechanics`]), the buffer, the bus and the firmware's queue. It has no clock: time is an
-//! argument, and never goes backwards. What happens between two calls is worked out when the later
-//! one comes, so that an idle drive costs nothing, however long it reads ahead or destages.
+//! [`Drive`] combines the layout of sectors ([`crate::layout`]), the movements of the arm
+//! ([`crate::mechanics`]), the buffer, the bus and the firmware's queue. It has no clock: time is
+//! an argument and never goes backwards. Each call works out what has happened since the call
+//! before, so that an idle drive costs nothing, however long it reads ahead or destages.
 //!
 //! ```text
 //! submit(now, command) ──► next_event() ──► poll(next) = Some(completion)
 //!                                                      = None: ask for the next event again
 //! ```
 //!
-//! Behaviour follows the disk module of DiskSim 4.0 as its manual describes it, for every parameter
-//! it has; for what drives have learned since (write-back that outlasts other commands, reordering)
-//! see `docs/design/2026-11-21-drive-model.md`.
+//! Every parameter of DiskSim 4.0's disk module has the behaviour that its manual describes. For
+//! what drives have learned since (write-back that outlasts other commands, reordering) see
+//! `docs/design/2026-11-21-drive-model.md`.
 
 mod ahead;
 mod arm;
@@ -48,7 +48,7 @@ pub use fault::{Fault, MediumError};
 
 /// A command in the drive.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct InFlight {
     command: Command,
     submitted: Time,
     /// When the drive has received it.
@@ -80,7 +80,7 @@ pub struct Drive {
     noise: Noise,
     faults: Faults,
     ledger: Ledger,
-    slots: Vec<Slot>,
+    slots: Vec<InFlight>,
     free_slots: Vec<u16>,
     /// Commands whose completion is planned, the earliest last.
     planned: Vec<(Time, u16)>,
@@ -233,7 +233,7 @@ impl Drive {
         );
         self.advance(now);
         let arrived = self.faults.after_stall(now) + self.spec().overhead.per_command;
-        let slot = Slot {
+        let slot = InFlight {
             command,
             submitted: now,
             arrived,
@@ -345,7 +345,7 @@ impl Drive {
         self.ledger.take_spans()
     }
 
-    /// Whether everything that was written is on the medium.
+    /// Returns true if everything that was written is on the medium.
     ///
     /// # Panics
     ///
@@ -422,12 +422,12 @@ impl Drive {
         true
     }
 
-    /// Whether the arm has something to do for the commands that wait.
+    /// Returns true if the arm has something to do for the commands that wait.
     fn has_work(&self) -> bool {
         !self.queue.is_empty() && !self.no_room
     }
 
-    fn slot(&mut self, index: u16) -> &mut Slot {
+    fn slot(&mut self, index: u16) -> &mut InFlight {
         &mut self.slots[usize::from(index)]
     }
 }

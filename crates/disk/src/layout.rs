@@ -1,4 +1,4 @@
-//! Where each sector is.
+//! Maps addresses to positions on the disk.
 //!
 //! [`Layout`] maps a logical address to a cylinder, a head, a slot on the track and the angle at
 //! which the slot begins, and back, in at most logarithmic time. The mapping goes
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! and follows the DiskSim 4.0 manual (`dm_layout_g1`) for everything that can be imported. Skews
-//! add up from the first track of the zone, whose slot 0 begins at the zone's offset; they do not
+//! add up from the first track of the zone, whose slot 0 begins at the zone's offset. They do not
 //! carry over from one zone to the next. Angle zero is the index mark, the same for all surfaces.
 //!
-//! A drive whose layout is a map ([`crate::profile::MapSpec`]) has strips of tracks in place of zones;
-//! [`Layout::zones`] and what speaks of a zone means one of those.
+//! A drive whose layout is a map ([`crate::profile::MapSpec`]) has strips of tracks in place of
+//! zones. For such a drive a zone in [`Layout::zones`] and elsewhere is a strip.
 //!
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
@@ -35,7 +35,7 @@ pub use tracks::{Fitted, fitted};
 use zone::ZoneMap;
 use zones::Zones;
 
-/// Where each sector of a drive is.
+/// The position of each sector of a drive.
 #[derive(Clone, Debug)]
 pub struct Layout {
     map: Map,
@@ -119,7 +119,7 @@ impl Layout {
         self.group_cylinders
     }
 
-    /// Whether any address was moved out of order.
+    /// Returns true if any address was moved out of order.
     pub fn has_remaps(&self) -> bool {
         self.remapped
     }

@@ -1,8 +1,8 @@
-//! Where the time of the arm goes.
+//! Accounts for the time of the arm.
 //!
-//! Every instant belongs to exactly one [`Part`]; the parts of a [`HeadTime`] sum to the time that
-//! has passed. What is done for a command that the host waits for comes first, so that a wait for the
-//! bus is overhead even while the arm reads ahead:
+//! Every instant belongs to exactly one [`Part`]. The parts of a [`HeadTime`] sum to the time that
+//! has passed. Work for a command that the host waits for comes first, so that a wait for the bus
+//! is overhead even while the arm reads ahead:
 //!
 //! ```text
 //! submit                                                                         complete
@@ -13,16 +13,16 @@
 //!              (bus of the command before: hidden)                                  └─► or waiting
 //! ```
 //!
-//! *Switch* is a head switch and the skew that hides it; the dead time of a zero-latency access is
-//! *rotation*. The movements of the arm for data that no command waits for, written back from the
-//! buffer, are *destage* as a whole; but what it costs to read the rest of a sector of the medium of which
-//! a part is written is *read-modify-write*, whoever writes: from the first of that reading until the
-//! head is there again.
+//! *Switch* is a head switch and the skew that hides it. The dead time of a zero-latency access is
+//! *rotation*. *Destage* is all movement of the arm that writes back data for which no command
+//! waits. *Read-modify-write* is the cost of reading the rest of a sector of the medium of which a
+//! part is written, for commands and for destaging: from the beginning of that read until the head
+//! is there again.
 //!
-//! An arm at rest although the host has requests pending is *waiting* if the scheduler chose not to send
-//! one, and *held* if the host's queue keeps them back whatever the scheduler: for order, or until others
-//! join them. If only the drive's own work keeps them out, as many commands as the host sends at a time
-//! being in it already, that is *overhead*.
+//! The arm may be at rest while the host has requests pending. That time is *waiting* if the
+//! scheduler chose not to send one. It is *held* if the host's queue keeps them back whatever the
+//! scheduler: for order, or until others join them. It is *overhead* if only the drive's own work
+//! keeps them out, because the drive already has as many commands as the host sends at a time.
 
 use headtime_units::{Lba, Nanos, Time};
 
@@ -87,7 +87,7 @@ impl Part {
     }
 }
 
-/// How a span of time divides into parts.
+/// The division of a span of time into parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime([Nanos; Part::ALL.len()]);
 

@@ -1,10 +1,13 @@
-//! What a disk does.
+//! A model of a hard disk.
 //!
-//! A [`Profile`] describes a drive; it is read from TOML and checked, so that nothing built on it
-//! can fail. [`Layout`] says where each sector is, [`Mechanics`] how long the arm and the platter
-//! take to reach it. Both are pure: time and the state of the arm are arguments.
+//! A [`Profile`] describes a drive. It is read from TOML and checked, so that nothing built on it
+//! can fail. [`Layout`] says where each sector is. [`Mechanics`] says how long the arm and the
+//! platter take to reach it. Both are pure: time and the state of the arm are arguments. [`Drive`]
+//! is the disk as a whole, with buffer, bus and queue.
 //!
 //! What is not here: a clock, I/O, and any knowledge of who asks.
+
+#![warn(missing_docs)]
 
 pub mod layout;
 pub mod mechanics;

@@ -1,7 +1,7 @@
-//! How long the arm and the platter take.
+//! The times that the arm and the platter take.
 //!
-//! Pure functions of a profile, the track the arm is on, the time, and what is to be accessed. An
-//! access falls into steps, one for each run of sectors in consecutive slots:
+//! All are pure functions of a profile, the track of the arm, the time, and the sectors to access.
+//! An access consists of steps, one for each run of sectors in consecutive slots:
 //!
 //! ```text
 //! at ──► seek ──► head switch ──► rotation ──► transfer ──► seek or switch ──► skew ──► transfer ──► end
@@ -15,14 +15,14 @@
 //! * *rotation*: every other wait for a sector, including the dead time of a zero-latency access.
 //! * *transfer*: sectors pass under the head.
 //!
-//! The platter turns freely: at time t the angle under the heads is (t mod turn) / turn, so that
-//! shifting an access by whole turns changes nothing. Slots begin at whole nanoseconds, and a
-//! transfer ends exactly when the next slot begins, so that the sector after it needs no wait.
+//! The platter turns freely: at time t the angle under the heads is (t mod turn) / turn. So
+//! shifting an access by whole turns changes nothing. Slots begin at whole nanoseconds. A transfer
+//! ends exactly when the next slot begins, so that the sector after it needs no wait.
 //!
-//! The combination of seek, head switch and write settling is that of DiskSim's `dm_mech_g1`: the
-//! longer of seek and head switch, plus the settling for a write if either was needed. The settling is
-//! negative on drives whose writes settle sooner than their reads; a movement takes no less than
-//! nothing. A zero-latency access takes the sectors of a track in the order in which they pass (DiskSim,
+//! Seek, head switch and write settling combine as in DiskSim's `dm_mech_g1`: the longer of seek
+//! and head switch, plus the settling for a write if either was needed. The settling is negative on
+//! drives whose writes settle sooner than their reads. A movement never takes less than zero. A
+//! zero-latency access takes the sectors of a track in the order in which they pass (DiskSim,
 //! "immediate").
 
 mod seek;
@@ -117,7 +117,7 @@ impl Mechanics {
         self.turn
     }
 
-    /// Whether the profile lets such an operation take sectors as they pass.
+    /// Returns true if the profile lets such an operation take sectors as they pass.
     pub fn zero_latency(&self, op: Op) -> bool {
         if op.is_read() {
             self.zero_latency_read
@@ -230,11 +230,6 @@ impl Mechanics {
             later -= self.turn;
         }
         later
-    }
-
-    /// The angle under the heads at `now`.
-    pub fn angle_at(&self, now: Time) -> Angle {
-        Angle::turned(self.phase_at(now), self.turn)
     }
 
     /// How long the platter takes from one point of a turn to the next time it is at another: less

@@ -1,4 +1,4 @@
-//! A drive as a position-aware policy believes it to be.
+//! A drive as a position-aware policy believes it to be: predicts positioning times.
 
 use crate::layout::{Layout, Run};
 use crate::mechanics::Mechanics;
@@ -7,26 +7,26 @@ use headtime_sched::{Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
-/// Layout, mechanics and overheads of a profile, to predict positioning times with.
+/// Predicts positioning times from the layout, mechanics and overheads of a profile.
 ///
-/// [`Positioning::predict`] answers for a command that is sent at `now` to a drive with nothing to do:
-/// the arm leaves when the drive has processed the command, a read has its least positioning time
-/// ([`Mechanics::set_up`]), a write waits for its data. All of that but the movement is in
-/// [`Predicted::rotation`], which may be longer than a turn for it.
+/// [`Positioning::predict`] answers for a command that is sent at `now` to an idle drive. The arm
+/// leaves when the drive has processed the command. A read takes its least positioning time
+/// ([`Mechanics::set_up`]). A write waits for its data. [`Predicted::rotation`] contains all of
+/// this but the movement, and so may be longer than a turn.
 ///
-/// Processing depends on the command before: [`Model::left_by`] says what that was. A policy that
-/// knows no more than where the head is ([`Positioning::end`]) gets the slower of the two, as a
-/// sector that is missed costs a turn and one that is waited for only the difference. The same goes
-/// for a read on the track where the head may still be reading ahead: it is taken to set out anew.
-/// Writes are those that the arm sets out with at once: the processing of a write that completes in
-/// the buffer for [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, else of one that
+/// Processing depends on the command before, which [`Model::left_by`] names. A policy that knows
+/// only where the head is ([`Positioning::end`]) gets the slower of the two: a missed sector costs
+/// a turn, a wait for one only the difference. For the same reason a read on the track where the
+/// head may still be reading ahead counts as setting out anew. Writes are those with which the arm
+/// sets out at once. Their processing is that of a write that completes in the buffer for
+/// [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, else that of a write that
 /// completes on the medium (with `Full`: forced unit access).
 ///
-/// Not predicted: what the buffer has, a drive that is still busy, noise, and (512e) what is read
-/// before a write of parts of a sector.
+/// It does not predict buffer hits, a drive that is still busy, noise, and (512e) the read before a
+/// write of parts of a sector.
 ///
-/// Its platter is at angle zero at time zero; a live scheduler shifts its clock accordingly. What
-/// it predicts is the profile's truth, not the drive's: give a policy a profile of its own.
+/// Its platter is at angle zero at time zero. A live scheduler shifts its clock accordingly.
+/// Predictions follow the profile, not the drive: give a policy a profile of its own.
 #[derive(Clone, Debug)]
 pub struct Model {
     profile: Profile,
@@ -49,7 +49,7 @@ enum Before {
     Unknown,
 }
 
-/// What happens to a write before the arm can write, from when it is sent.
+/// The delays of a write between its submission and the time at which the arm can write.
 #[derive(Clone, Copy, Debug)]
 struct WriteLead {
     /// Until the arm may leave.

@@ -471,7 +471,7 @@ impl CacheSpec {
     /// The age at which dirty data go first where a profile does not say.
     pub const DESTAGE_AGE: Nanos = Nanos::from_millis(4_000);
 
-    /// Whether dirty data are kept in runs of their own, not in segments.
+    /// Returns true if dirty data are kept in runs of their own, not in segments.
     pub(crate) fn keeps_runs(&self) -> bool {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
@@ -592,7 +592,7 @@ pub enum Destage {
 }
 
 impl WriteBack {
-    /// Whether the arm sets out with a write at once although that completes in the buffer.
+    /// Returns true if the arm sets out with a write at once although that completes in the buffer.
     pub(crate) fn sets_out(self) -> bool {
         matches!(self, WriteBack::Appending | WriteBack::Flushed)
     }
@@ -776,7 +776,7 @@ pub struct NoiseSpec {
 }
 
 impl NoiseSpec {
-    /// Whether anything varies.
+    /// Returns true if anything varies.
     pub fn is_off(&self) -> bool {
         *self == NoiseSpec::default()
     }

@@ -1,14 +1,14 @@
-//! Commands in the drive, and which of those that wait is next.
+//! The drive's queue: chooses which waiting command is next.
 //!
-//! The policies are those of the profile: in order of arrival, or the shortest positioning time
-//! among the commands that were waiting when the arm became free. A margin can be added to each
-//! estimated seek, so that an arrival that is too tight is not tried (it may still succeed), and a
+//! The profile names the policy: order of arrival, or the shortest positioning time among the
+//! commands that were waiting when the arm became free. A margin can be added to each estimated
+//! seek, so that the drive does not try an arrival that is too tight (it might have succeeded). A
 //! command that has waited for longer than a cap goes first. The position of a command is computed
 //! once, when it comes.
 //!
-//! What the buffer has, or gets by going on with what the arm does, is not rated by position: the arm
-//! does not set out for it ([`Reach`]). How long that may go on while others wait is the drive's to
-//! say.
+//! Commands whose data are in the buffer, or get there by reading on, are not rated by position:
+//! the arm does not set out for them ([`Reach`]). The drive decides how long that may go on while
+//! others wait.
 
 use crate::layout::Layout;
 use crate::mechanics::Mechanics;
@@ -16,7 +16,7 @@ use crate::profile::FirmwarePolicy;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
-/// Where the arm has to be for a sector.
+/// The position of a sector that the arm has to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The circle.
@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
     pub target: Option<Target>,
 }
 
-/// What the arm comes to without setting out for it.
+/// The sectors that the arm reaches without setting out for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// The operation that goes on.
@@ -77,7 +77,7 @@ pub(crate) struct Reach {
 }
 
 impl Waiting {
-    /// Whether it goes on where another ends.
+    /// Returns true if it goes on where another ends.
     fn follows(&self, other: &Waiting) -> bool {
         self.extent.start == other.extent.end()
             && self.op == other.op
@@ -93,7 +93,7 @@ impl Reach {
         (low, self.limit.max(self.next).get().saturating_sub(low))
     }
 
-    /// Whether the data of a command are all in the buffer.
+    /// Returns true if the data of a command are all in the buffer.
     fn has(&self, waiting: &Waiting) -> bool {
         let extent = waiting.extent;
         !waiting.fua
@@ -114,7 +114,7 @@ impl Reach {
             && extent.end() <= self.next
     }
 
-    /// Whether the arm comes to the first sector of a command that is not in the buffer.
+    /// Returns true if the arm comes to the first sector of a command that is not in the buffer.
     fn comes_to(&self, waiting: &Waiting) -> bool {
         let start = waiting.extent.start;
         let from = if waiting.fua { self.next } else { self.start };
@@ -167,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -215,7 +215,7 @@ impl Queue {
         Some(self.take(place))
     }
 
-    /// Whether the arm's next destination depends on where it is.
+    /// Returns true if the arm's next destination depends on where it is.
     pub fn is_by_position(&self) -> bool {
         matches!(self.policy, FirmwarePolicy::Sptf { .. })
     }

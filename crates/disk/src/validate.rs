@@ -1,10 +1,10 @@
-//! Comparing the model with a real drive.
+//! Compares the model with a real drive.
 //!
-//! A validation trace is a list of requests that were issued to a real drive one at a time, each
-//! with its measured response time and the pause before the next. The model runs it *closed*: the
-//! next request is issued that pause after the modelled completion of this one. Requests cannot be
-//! compared one by one, since the rotation phase at which each was issued is not known; the two
-//! distributions can: sorted, paired rank by rank, the root mean square of the differences is the
+//! A validation trace lists requests that a real drive served one at a time, each with its measured
+//! response time and the pause before the next. The model runs it *closed*: it issues the next
+//! request that pause after the modelled completion of this one. Single requests cannot be
+//! compared, since the rotation phase at which each was issued is unknown. The two distributions
+//! can: sort both and pair them rank by rank. The root mean square of the differences is the
 //! *demerit* (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer, March
 //! 1994).
 

@@ -9,17 +9,14 @@ pub enum ImportError {
     /// A file that cannot be read.
     #[error("{}{file}: {source}", .named_in.as_ref().map(|at| format!("{at}: names a file that cannot be read: ")).unwrap_or_default())]
     Read {
-        /// The file.
         file: String,
         /// The file and line that name it.
         named_in: Option<String>,
-        /// Why.
         source: std::io::Error,
     },
     /// Text that is no parameter file.
     #[error("{file}:{line}: {message}")]
     Syntax {
-        /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -29,11 +26,9 @@ pub enum ImportError {
     /// A parameter that is missing, unknown, out of range or of a kind that is not supported.
     #[error("{file}:{line}: {key}: {message}")]
     Parameter {
-        /// The file.
         file: String,
         /// The line of the parameter, or of the block that lacks it.
         line: usize,
-        /// The parameter.
         key: String,
         /// What is wrong, and what is allowed.
         message: String,

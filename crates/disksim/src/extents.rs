@@ -300,8 +300,8 @@ impl Builder<'_> {
         0
     }
 
-    /// Whether the extent ahead holds what was to be at the end of a track: few sectors, on a track that
-    /// the next addresses are not on either.
+    /// Returns true if the extent ahead holds what was to be at the end of a track: few sectors, on a
+    /// track that the next addresses are not on either.
     fn is_moved(&self, home: &Home, ahead: &[Extent]) -> bool {
         let is_short = sectors_near(ahead) < home.slots / 2;
         self.homes.contains(&ahead[0].track) || is_short && self.moved_in_front(ahead) == 0

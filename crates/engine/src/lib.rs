@@ -21,6 +21,8 @@
 //!
 //! What is not here: a clock, I/O, the disk. Time is an argument.
 
+#![warn(missing_docs)]
+
 pub mod audit;
 pub mod log;
 

@@ -1,11 +1,11 @@
-//! What a process will ask for next, told before it does.
+//! Foretells the next request of a process.
 //!
 //! A process that is awake, or wakes at a known time, is followed through its coming steps, against
-//! memory as it is, until it makes a request: that one is certain, unless another process changes
-//! what is in memory before, or memory is so short that a page leaves between being read and being
-//! used. What the process itself changes on the way is taken into account as far as it matters to
-//! whether there is a request. If it comes to a page that is still being read it is not known when it
-//! goes on; it is looked at again when something completes.
+//! the present state of memory, until it makes a request. That request is certain, unless another
+//! process changes memory before, or memory is so short that a page leaves between being read and
+//! being used. The process's own changes on the way count as far as they decide whether it makes a
+//! request. If the process comes to a page that is still being read, the time at which it goes on
+//! is unknown. It is followed again when something completes.
 
 use crate::cache::PageId;
 use crate::changes::{Change, Changes};
@@ -20,7 +20,7 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 const AHEAD: Nanos = Nanos::from_secs(1);
 const STEPS: usize = 4096;
 
-/// How following a process ended.
+/// The end of following a process.
 enum End {
     /// It makes this request at this time.
     Asks(Time, Op, Extent),
@@ -30,7 +30,7 @@ enum End {
     Unknown,
 }
 
-/// A process as it is followed.
+/// A process that is being followed.
 struct Shadow {
     process: u32,
     time: Time,

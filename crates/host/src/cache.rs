@@ -1,11 +1,11 @@
-//! What is in memory, and what makes room.
+//! The page cache: what is in memory, and what leaves to make room.
 //!
-//! Pages of all files, and blocks of metadata, have one numbering: a file's pages follow each other
-//! from its base on; blocks get numbers in chunks when one of a chunk is first touched. A page costs
-//! 16 bytes whether cached or not.
+//! Pages of all files and blocks of metadata share one numbering. A file's pages have consecutive
+//! numbers from its base on. Blocks get numbers in chunks, when a block of a chunk is first
+//! touched. A page costs 16 bytes whether cached or not.
 //!
-//! Pages that are clean make room in the order in which they came, but one that several calls have
-//! touched gets a second turn: near enough to Linux's two lists (a page read once is on the inactive
+//! Clean pages leave in the order in which they came, but a page that several calls have touched
+//! gets a second turn. This approximates Linux's two lists (a page read once is on the inactive
 //! list and leaves first).
 
 use std::collections::BTreeMap;

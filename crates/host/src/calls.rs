@@ -1,4 +1,4 @@
-//! What processes do: their calls, step by step.
+//! Runs the calls of processes, step by step.
 
 use crate::cache::PageId;
 use crate::file::NONE;

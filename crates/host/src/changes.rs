@@ -19,7 +19,6 @@ pub(crate) struct Changes {
 /// What happens to a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
-    /// It is forgotten.
     Forgotten(u32),
     /// From one page to before another it is in memory, without a mark, and so many bytes long.
     Present {

@@ -96,7 +96,6 @@ pub(crate) struct Files {
     pub names: Vec<Name>,
     runs: Vec<Run>,
     page_sectors: u64,
-    /// Pages of all.
     pub pages: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The state of a host, and what all its rules do with it: wake, sleep, and make requests.
+//! The state of a host, and the operations that all its rules share: wake and sleep processes, and
+//! make requests.
 
 use crate::cache::Cache;
 use crate::changes::Changes;
@@ -19,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Processes, page cache and write-back before a disk: a [`Source`](headtime_workload::Source) of requests.
 ///
-/// Made by [`HostBuilder`]. See the page of the crate for the rules.
+/// A [`HostBuilder`] makes it. See the crate's page for the rules.
 pub struct Host {
     pub(crate) spec: HostSpec,
     /// Sectors of a page, and pages of the longest request and of the longest window.
@@ -217,7 +218,7 @@ impl Host {
         self.files.names[name.0 as usize].data
     }
 
-    /// Whether a worker is free for a process.
+    /// Returns true if a worker is free for a process.
     pub(crate) fn has_idle(&self, process: u32) -> bool {
         self.processes[process as usize]
             .pool

@@ -1,4 +1,4 @@
-//! Requests under way.
+//! Outstanding requests.
 
 use crate::cache::PageId;
 use crate::file::NONE;

@@ -1,12 +1,12 @@
-//! What stands above a disk in simulation: programs, and the kernel that turns their calls into
+//! Simulates what stands above a disk: programs, and the kernel that turns their calls into
 //! requests.
 //!
 //! A [`Host`] is a [`Source`](headtime_workload::Source): a state machine that is told when its
 //! requests complete. Its processes run [`Step`]s. A buffered read goes through the page cache and
-//! on-demand readahead ([`readahead`]); a window of readahead becomes one request for each run of
-//! sectors; a reader sleeps until the request that brings its page is complete, as a whole, and the
-//! queue is unplugged when it goes to sleep. Writes are written back later. Time passes in thinking,
-//! copying and sleeping, nowhere else.
+//! on-demand readahead ([`readahead`]). A window of readahead becomes one request for each run of
+//! sectors. A reader sleeps until the whole request that brings its page is complete. When it goes
+//! to sleep, the queue is unplugged. Writes reach the disk later. Time passes only in thinking,
+//! copying and sleeping.
 //!
 //! The rules are those of Linux 2.6.31 (`mm/filemap.c`, `mm/readahead.c`, `mm/page-writeback.c`,
 //! `fs/mpage.c`, `fs/fs-writeback.c`, `fs/direct-io.c`).

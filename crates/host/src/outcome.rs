@@ -1,11 +1,10 @@
-//! What programs achieved, as they would report it themselves.
+//! The results of programs, as they would report them themselves.
 
 use headtime_units::Time;
 
-/// What one program achieved.
+/// The result of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOutcome {
-    /// Which.
     pub program: u32,
     /// The start of its first process.
     pub started: Time,
@@ -21,7 +20,7 @@ pub struct ProgramOutcome {
     pub processes: Vec<ProcessOutcome>,
 }
 
-/// What one process achieved.
+/// The result of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessOutcome {
     /// Its number, from 1 on: the `process` of its requests' origin unless a server makes them.

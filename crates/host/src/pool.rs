@@ -1,4 +1,4 @@
-//! Servers: pools of workers that carry out the calls of others.
+//! Servers: pools of workers that carry out the calls of client processes.
 
 use crate::waiters::Chain;
 use headtime_workload::Random;
@@ -36,7 +36,7 @@ impl Pool {
         Some(self.idle.swap_remove(at as usize))
     }
 
-    /// Whether anybody is idle.
+    /// Returns true if anybody is idle.
     pub fn has_idle(&self) -> bool {
         !self.idle.is_empty()
     }

@@ -134,7 +134,7 @@ impl Process {
         self.ahead[index]
     }
 
-    /// Whether a server carries out its calls.
+    /// Returns true if a server carries out its calls.
     pub fn is_served(&self) -> bool {
         self.pool.is_some()
     }

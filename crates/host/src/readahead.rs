@@ -1,9 +1,9 @@
-//! When a sequential reader's next pages are read, and how many.
+//! Decides when to read a sequential reader's next pages, and how many.
 //!
 //! The on-demand readahead of Linux 2.6.31 (`mm/readahead.c`, `ondemand_readahead`), as a state
-//! machine without memory of its own but the window. It is asked when a read finds a page missing
+//! machine whose only state is the window. A read asks it when a page is missing
 //! ([`Cause::Missing`]), and when it touches the page that an earlier window marked
-//! ([`Cause::Marked`]), which is how the next window is under way before the reader needs it.
+//! ([`Cause::Marked`]). The mark starts the next window before the reader needs it.
 //!
 //! What is left out: the queue's congestion, which suppresses windows once 113 reads are queued, and
 //! the limit by free memory.
@@ -22,7 +22,6 @@ pub enum Cause {
 pub struct Window {
     /// The first page.
     pub start: u64,
-    /// How many.
     pub pages: u64,
     /// The page that gets the mark, if it is among those read.
     pub mark: Option<u64>,

@@ -1,4 +1,4 @@
-//! What a host is made of, and the builder that checks it.
+//! The description of a host, and the builder that checks it.
 
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 
@@ -8,13 +8,12 @@ pub const PAGE: u64 = 4096;
 /// How big the disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSize {
-    /// Its sectors.
     pub capacity: Sectors,
     /// Bytes of a sector: a power of two, 512 to 4096.
     pub sector_bytes: u32,
 }
 
-/// The properties of the host that all its processes share.
+/// The properties of the host, which all its processes share.
 ///
 /// The defaults are Linux 2.6.31 on the machine of the Stream Scheduling paper (section 3: Core 2
 /// Duo, 2 GB of memory).
@@ -74,8 +73,8 @@ impl Default for HostSpec {
 
 /// Names an open file: what a file descriptor stands for.
 ///
-/// The state of readahead belongs to it. Who reads through the same name shares that state; see
-/// [`HostBuilder::reopen`] for a name of its own on the same data.
+/// The state of readahead belongs to it. Processes that read through the same name share that
+/// state. [`HostBuilder::reopen`] gives another name for the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
@@ -102,28 +101,24 @@ pub(crate) const PLANNED_MAX: u64 = 1 << 27;
 
 /// What a process does next.
 ///
-/// Offsets and lengths are bytes. Reads end at the end of the file, writes at the end of its extents;
-/// what lies behind is not asked for.
+/// Offsets and lengths are bytes. Reads end at the end of the file, writes at the end of its
+/// extents. Nothing behind that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Lets time pass.
     Think(Nanos),
     /// One call of `read()`, through the page cache.
     Read {
-        /// Of which file.
         file: FileId,
         /// From which byte on.
         offset: u64,
-        /// How many.
         len: u64,
     },
     /// One call of `write()`: the data is in memory afterwards, dirty.
     Write {
-        /// To which file.
         file: FileId,
         /// From which byte on.
         offset: u64,
-        /// How many.
         len: u64,
     },
     /// One call that passes by the page cache (`O_DIRECT`) and returns when the disk is done. Rounded
@@ -131,11 +126,9 @@ pub enum Step {
     Direct {
         /// [`Op::Read`](headtime_sched::Op::Read) or [`Op::Write`](headtime_sched::Op::Write).
         op: headtime_sched::Op,
-        /// Of which file.
         file: FileId,
         /// From which byte on.
         offset: u64,
-        /// How many.
         len: u64,
     },
     /// Reads the block of 4 KiB that starts at this sector unless it is cached: metadata.
@@ -157,8 +150,8 @@ pub enum Step {
 
 /// The program of a process.
 ///
-/// Knows no time and sees no result: what it does next depends on what it did, on nothing else.
-/// Built again from the same seed it says the same. After [`Step::Exit`] it is not asked again.
+/// Knows no time and sees no result: its next step depends only on its earlier steps. Built again
+/// from the same seed it takes the same steps. It is not asked again after [`Step::Exit`].
 pub trait Behaviour: Send {
     /// What to do next. Of 268 million steps in a row at least one must take time.
     fn next(&mut self) -> Step;
@@ -182,18 +175,15 @@ pub struct ProcessSpec {
     pub start: Time,
 }
 
-/// Why a host cannot be.
+/// Why a host cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// A number of [`HostSpec`] or [`DiskSize`] is out of range.
     #[error("{key} is {value}; allowed is {allowed}")]
     Range {
-        /// Which.
         key: &'static str,
-        /// What it is.
         value: String,
-        /// What it may be.
         allowed: &'static str,
     },
     /// An extent of a file does not lie on the disk.
@@ -201,7 +191,6 @@ pub enum HostError {
     OutsideDisk {
         /// The file, counted from 1 as they were added.
         file: usize,
-        /// The extent.
         extent: Extent,
         /// Sectors of the disk.
         capacity: Sectors,
@@ -211,7 +200,6 @@ pub enum HostError {
     NotPages {
         /// The file, counted from 1 as they were added.
         file: usize,
-        /// The extent.
         extent: Extent,
         /// Sectors of a page.
         page: u64,
@@ -221,7 +209,6 @@ pub enum HostError {
     TooBig {
         /// The file, counted from 1 as they were added.
         file: usize,
-        /// Its size.
         size: u64,
         /// Bytes of its extents.
         room: u64,
@@ -241,7 +228,6 @@ pub enum HostError {
     /// There are more processes than the host can keep the state of.
     #[error("there are {processes} processes; allowed are {most}")]
     TooManyProcesses {
-        /// How many there are.
         processes: usize,
         /// How many it can.
         most: usize,
@@ -254,23 +240,16 @@ pub enum HostError {
     Program {
         /// The process, counted from 1 as they were added.
         process: usize,
-        /// Its program.
         program: u32,
     },
     /// A name that this builder did not give.
     #[error("{kind} {index} is not of this host")]
-    Unknown {
-        /// Of what.
-        kind: &'static str,
-        /// Its number.
-        index: u32,
-    },
+    Unknown { kind: &'static str, index: u32 },
     /// A barrier that nobody, or not everybody, can come to.
     #[error("barrier {barrier} is for {members} members; the host has {processes} processes")]
     BarrierMembers {
         /// The barrier, counted from 1 as they were added.
         barrier: usize,
-        /// Its members.
         members: u32,
         /// Processes of the host.
         processes: usize,
@@ -324,7 +303,6 @@ impl HostBuilder {
         &self.spec
     }
 
-    /// The size of the disk.
     pub fn disk(&self) -> DiskSize {
         self.disk
     }
@@ -435,7 +413,6 @@ impl HostBuilder {
         }
     }
 
-    /// Sectors of a page.
     pub(crate) fn page_sectors(&self) -> u64 {
         PAGE / u64::from(self.disk.sector_bytes)
     }
@@ -445,7 +422,6 @@ impl HostBuilder {
 pub struct Plan {
     /// The properties of the host.
     pub spec: HostSpec,
-    /// Sectors of a page.
     pub page_sectors: u64,
     /// The files as they lie.
     pub files: Vec<File>,

@@ -1,9 +1,9 @@
-//! Who waits for what.
+//! Lists of waiting processes.
 
 use crate::file::NONE;
 
-/// Processes that wait for one thing, first come first. The links are kept outside, one per process:
-/// nobody waits for two things.
+/// The processes that wait for one thing, first come first. The links are stored outside, one per
+/// process, since no process waits for two things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     head: u32,

@@ -3,8 +3,8 @@
 use headtime_units::{Nanos, Time};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Counts nanoseconds of the machine's monotonic clock since it was made. All that passes through
-/// one server is stamped by copies of one clock.
+/// Counts nanoseconds of the machine's monotonic clock since it was created. Copies of one clock
+/// stamp everything that passes through one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: u64,

@@ -22,7 +22,6 @@ pub const SUBTYPE: &str = "headtime";
 pub struct Mount {
     /// The number of the device that its files are on: major, minor.
     pub device: (u32, u32),
-    /// Where.
     pub mountpoint: PathBuf,
     /// The type of file system, with subtype.
     pub kind: String,
@@ -45,14 +44,13 @@ impl Mount {
 /// A process that serves a mount. It may be over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its number.
     pub pid: i32,
     /// When it was started, in clock ticks since the machine was: numbers are used again.
     pub started: u64,
 }
 
 impl Server {
-    /// Whether it lives.
+    /// Returns true if it lives.
     pub fn lives(&self) -> bool {
         started(&self.pid.to_string()).is_ok_and(|(state, started)| {
             // Z and X: dead, and waiting for its parent to hear of it.
@@ -259,7 +257,7 @@ pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     }
 }
 
-/// Whether a path is at or below another.
+/// Returns true if a path is at or below another.
 pub fn below(path: &Path, above: &Path) -> bool {
     // By bytes: the kernel's text of a path may end in a remark that is no component.
     let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());

@@ -1,5 +1,5 @@
-//! What a server asks of the machine, where it is permitted: memory that stays, a thread that is
-//! not kept waiting. None of that is needed to be right, so what is refused is reported, not an error.
+//! Asks the machine for locked memory, real-time threads and groups. Missing privileges are
+//! reported and do not stop the server, since correctness does not depend on them.
 
 #![allow(
     unsafe_code,
@@ -55,8 +55,8 @@ fn may_lock(limit: Option<u64>, exempt: bool) -> Result<(), LockError> {
     }
 }
 
-/// Whether the limit of locked memory does not bind: `CAP_IPC_LOCK`, which counts only in the first
-/// user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
+/// Returns true if the limit of locked memory does not bind: `CAP_IPC_LOCK`, which counts only in the
+/// first user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
 fn exempt_from_limits() -> bool {
     let held =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));

@@ -138,7 +138,6 @@ pub enum LearnError {
     Option {
         /// The field of [`CurveOptions`].
         option: &'static str,
-        /// Its range.
         allowed: &'static str,
     },
     /// The probe has no sectors.
@@ -147,7 +146,6 @@ pub enum LearnError {
     /// A read that takes no time, or more than a minute, was not timed.
     #[error("a read at a distance of {distance} took {time}; that is no disk, or no clock")]
     Time {
-        /// The distance.
         distance: Sectors,
         /// What the probe said.
         time: Nanos,
@@ -166,7 +164,6 @@ pub struct Origin {
     pub program: String,
     /// Sectors of the drive.
     pub capacity: Sectors,
-    /// Bytes of a sector.
     pub sector_bytes: u32,
     /// How it was learned.
     pub options: CurveOptions,

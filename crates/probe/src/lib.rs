@@ -26,10 +26,8 @@ pub trait Probe {
     /// What it is called, for the provenance of what is learned.
     fn name(&self) -> String;
 
-    /// Its size.
     fn capacity(&self) -> Sectors;
 
-    /// Bytes of a sector.
     fn sector_bytes(&self) -> u32;
 
     /// Reads sectors, past any cache of the host's, and says how long that took: from sending the
@@ -52,7 +50,6 @@ pub trait Probe {
 #[derive(Debug, thiserror::Error)]
 #[error("reading sectors {extent}: {source}")]
 pub struct ProbeError {
-    /// What was to be read.
     pub extent: Extent,
     /// What the drive or the system said.
     pub source: Box<dyn std::error::Error + Send + Sync>,

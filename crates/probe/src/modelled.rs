@@ -22,7 +22,6 @@ impl Modelled {
         }
     }
 
-    /// The drive.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }

@@ -11,7 +11,6 @@ pub enum RecordError {
     /// It is not there, or is no block device, or has nothing in it.
     #[error("{device}: {problem}")]
     Device {
-        /// Its path.
         device: String,
         /// What is wrong with it.
         problem: String,

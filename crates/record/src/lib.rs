@@ -1,18 +1,20 @@
 //! Records the requests of a block device with their processes.
 //!
-//! The kernel's block layer reports what is handed in and what is complete through tracing events
-//! (linux: Documentation/trace/events.rst). A [`Recorder`] makes an instance of its own in tracefs, so
-//! that nobody else's tracing is touched, lets only events of one device into its buffers, reads the
-//! buffers as they are, and puts the events of all processors in one order. What belongs together is
-//! found by [`Pairing`]. It needs neither a kernel module nor blktrace, and works on a loop device.
+//! The kernel's block layer reports submissions and completions through tracing events (linux:
+//! Documentation/trace/events.rst). A [`Recorder`] creates an instance of its own in tracefs, so
+//! that it disturbs nobody else's tracing. It records events of one device only, reads the raw
+//! buffers, and puts the events of all processors in one order. [`Pairing`] finds the events that
+//! belong to one request. Recording needs neither a kernel module nor blktrace, and works on a loop
+//! device.
 //!
-//! What is recorded is what is handed to the block layer (`block_bio_queue`), before merging and
-//! scheduling, with the thread that did so, until it is complete (`block_rq_complete`, or
-//! `block_bio_complete` at drivers without requests such as device mapper). A read from the page cache
-//! is not there; a write of the page cache belongs to the thread that writes it back.
+//! A recorded request begins where a thread submits it to the block layer (`block_bio_queue`),
+//! before merging and scheduling. It ends where it completes (`block_rq_complete`, or
+//! `block_bio_complete` for drivers without requests such as device mapper). Reads served from the
+//! page cache are not recorded. A write of the page cache belongs to the thread that writes it
+//! back.
 //!
-//! The instance is called `headtime-PID-START-N`, PID and START telling which process it is of. It is
-//! removed at the end whatever happens, and one that a killed process left is removed by the next.
+//! The instance is called `headtime-PID-START-N`; PID and START name its process. It is removed at
+//! the end whatever happens. If the process is killed, the next recorder removes it.
 
 mod error;
 mod order;
@@ -129,7 +131,6 @@ pub struct Recording {
 /// A thread that handed in requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub id: u32,
     /// Its name at its last request, at most 15 bytes.
     pub name: String,

@@ -1,12 +1,13 @@
-//! One order for the events of several processors.
+//! Puts the events of several processors in one order.
 
 use headtime_workload::RingEvent;
 
-/// Events that have come, and go on in order of time.
+/// Holds back events until their order is known, and passes them on in order of time.
 ///
-/// Each processor's events come in order, the processors one after the other, in rounds that take all
-/// there is. What happened before the latest event of one round was there by the end of it, on whichever
-/// processor, so the next round has taken it: up to that time the order is known.
+/// The events of each processor come in order. A round takes all events of one processor after the
+/// other. Whatever happened before the latest event of a round was in some processor's buffer by
+/// the end of that round, so the next round takes it. After that next round the order is known up
+/// to that time.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     events: Vec<RingEvent>,

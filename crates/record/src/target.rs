@@ -114,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Whether it has been taken away, or what was in it.
+    /// Returns true if it has been taken away, or what was in it.
     pub(crate) fn is_gone(&self) -> bool {
         let size = fs::read_to_string(directory(self.numbers).join("size"));
         number(size).is_none_or(|size| size == 0)

@@ -26,7 +26,6 @@ pub(crate) struct Instance {
 /// tracefs, by whatever way there is to it.
 #[derive(Debug)]
 enum Root {
-    /// It is mounted there.
     Mounted(PathBuf),
     /// It is mounted nowhere, but here it is.
     Detached(OwnedFd),
@@ -218,8 +217,8 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Whether a name is that of an instance whose process is gone. `started` tells when a process started,
-/// `None` if there is none of that number.
+/// Returns true if a name is that of an instance whose process is gone. `started` tells when a process
+/// started, `None` if there is none of that number.
 fn is_stale(name: &str, started: impl Fn(u32) -> Option<u64>) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return false;

@@ -20,6 +20,7 @@
 //! `now` never goes backwards from one call to the next.
 
 #![no_std]
+#![warn(missing_docs)]
 
 extern crate alloc;
 #[cfg(test)]

@@ -1,25 +1,29 @@
-//! The files behind disks: how they are made, locked, watched and removed.
+//! The files behind disks: makes, locks, watches and removes them.
 //!
 //! # One server for a file
 //!
-//! Whoever serves a file has it locked (`flock`), whatever name it was opened by. A lock is one of the
-//! file and not of its name, which another server may meanwhile have removed or given to another file.
-//! So whoever has got a lock looks whether the name still leads there, and begins again if not.
+//! A server locks the file that it serves (`flock`), whatever name it opened it by. The lock
+//! belongs to the file and not to its name. Another server may meanwhile have removed the name or
+//! given it to another file. So after it has locked the file, a server checks that the name still
+//! leads to it, and starts again if not.
 //!
 //! # How a file is made
 //!
-//! It has no name at first: it is given its size, locked and synced, and only then gets its name, by a
-//! link that fails if there is something of that name. Of servers that start at the same time one makes
-//! the file, and the others find it locked. A server that is killed before that leaves nothing.
+//! At first the file has no name. The server sets its size, locks and syncs it, and only then links
+//! it to its name. The link fails if the name exists. Of several servers that start at the same
+//! time one makes the file, and the others find it locked. A server that is killed before the link
+//! leaves nothing behind.
 //!
-//! Not every file system can do that. On others a file that is made is empty at first, under its name. An
-//! empty file is therefore nobody's disk: whoever locks it and is to make one gives it its size.
+//! Not every file system supports files without a name. On others the file is empty at first, under
+//! its name. An empty file is therefore nobody's disk: a server that locks it and may create one
+//! sets its size.
 //!
 //! # How it is removed
 //!
-//! A file that was made for a server that cannot start after all goes again, if it is still locked
-//! here, the name still leads to it, and nothing was written to it ([`Made::remove`]). Only a program
-//! that asks for no lock could come between the look and the removal.
+//! If a server cannot start after all, it removes a file that it has made, provided that it still
+//! holds the lock, that the name still leads to the file, and that nothing was written to it
+//! ([`Made::remove`]). Only a program that ignores the lock could interfere between the check and
+//! the removal.
 
 mod error;
 mod making;
@@ -44,7 +48,7 @@ use std::sync::{Arc, Weak};
 /// How often a file is looked for anew that is made, removed or replaced meanwhile.
 pub(crate) const TRIES_MAX: u32 = 32;
 
-/// A file or a block device that a disk has open, by the name under which it was found or made.
+/// A file or block device that a disk has open, with the name under which it was found or made.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
@@ -57,7 +61,6 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// On what was there.
     pub fn found(path: &Path, file: Arc<OwnedFd>, bytes: u64) -> Claim {
         Claim {
             path: path.to_owned(),
@@ -75,12 +78,11 @@ impl Claim {
         }
     }
 
-    /// The file.
     pub fn file(&self) -> &Arc<OwnedFd> {
         &self.file
     }
 
-    /// Whether it was not there before.
+    /// Returns true if it was not there before.
     pub fn is_made(&self) -> bool {
         self.made
     }
@@ -160,9 +162,10 @@ impl Claim {
     }
 }
 
-/// Files that opening a device has made, for whoever has to undo that.
+/// The files that opening a device has made, for the caller that has to undo it.
 ///
-/// They are removed only while the device has them open, and so locked: this does not keep them.
+/// They are removed only while the device has them open, and so locked. This value does not keep
+/// them open.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Vec<Weak<Claim>>);
 

@@ -1,4 +1,4 @@
-//! Where the data of requests lie.
+//! Memory for the data of requests.
 
 use crossbeam_queue::ArrayQueue;
 use std::fmt;
@@ -25,11 +25,11 @@ pub const KEPT_BYTES_MAX: usize = 128 << 20;
 /// Of one class no more are kept than a disk has unfinished requests by default.
 const KEPT_OF_CLASS: usize = 4096;
 
-/// A store of buffers, so that requests do not allocate, of a load that fits its bound. A clone is the
+/// A pool of buffers. Requests do not allocate while the load fits the pool's bound. A clone is the
 /// same pool.
 ///
-/// Buffers that come back are kept up to a bound in bytes, those of sizes that are in use now before
-/// those of sizes that were: when the bound is reached, others make room, the largest first.
+/// The pool keeps returned buffers up to a bound in bytes. When it reaches the bound, it frees
+/// buffers of other sizes than those in use now, the largest first.
 #[derive(Clone)]
 pub struct Pool(Arc<Kept>);
 
@@ -131,7 +131,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory for the data of one request, aligned to [`ALIGNMENT`]. Goes back to its pool when dropped.
+/// Memory for the data of one request, aligned to [`ALIGNMENT`]. Returns to its pool when dropped.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,

@@ -1,4 +1,4 @@
-//! What executes the commands of a disk.
+//! The seam between a disk and the device that executes its commands.
 
 use crate::backing::{Lost, Made};
 use crate::request::{Data, Failure};
@@ -15,9 +15,7 @@ use std::sync::Arc;
 pub struct Part {
     /// The disk's name for the request.
     pub id: u64,
-    /// Its sectors.
     pub extent: Extent,
-    /// Its data.
     pub data: Data,
 }
 
@@ -35,7 +33,6 @@ pub type Parts = Vec<Part>;
 /// A command is done.
 #[derive(Debug)]
 pub struct Done {
-    /// Its tag.
     pub tag: DriveTag,
     /// When: model time for a device that has one ([`Device::next_event`]), else the `now` of
     /// [`Device::poll`].
@@ -46,7 +43,7 @@ pub struct Done {
     pub parts: Parts,
 }
 
-/// What came of giving up on a command.
+/// The result of aborting a command.
 #[derive(Debug)]
 pub enum Aborted {
     /// It did not happen, and will not.
@@ -72,11 +69,11 @@ pub struct Geometry {
     pub discards: bool,
 }
 
-/// A disk's back end. Lives on the disk's thread.
+/// Executes the commands of a disk. Lives on the disk's thread.
 ///
-/// A device owns the data of a command from [`Device::submit`] until it returns them with
-/// [`Device::poll`]. It gives commands to the medium in any order; the engine sees to it that no two
-/// of them that matter to each other are there at a time.
+/// A device owns the data of a command from [`Device::submit`] until [`Device::poll`] returns them.
+/// It may execute commands in any order: the engine never hands over two at a time whose order
+/// matters.
 pub trait Device {
     /// What it is. Does not change.
     fn geometry(&self) -> Geometry;
@@ -90,8 +87,8 @@ pub trait Device {
     /// A command that is done by `now`, the earliest first.
     fn poll(&mut self, now: Time) -> Option<Done>;
 
-    /// Whether it lives in model time: it says when things happen ([`Device::next_event`]), and the
-    /// disk's thread takes care not to be late.
+    /// Returns true if it lives in model time: it says when things happen ([`Device::next_event`]), and
+    /// the disk's thread takes care not to be late.
     fn in_model_time(&self) -> bool {
         false
     }
@@ -138,8 +135,8 @@ pub trait Device {
         Err(ControlError::Unsupported)
     }
 
-    /// Whether sectors that were discarded read as zeroes, so that discarding may stand for writing
-    /// zeroes. Does not change.
+    /// Returns true if sectors that were discarded read as zeroes, so that discarding may stand for
+    /// writing zeroes. Does not change.
     fn discards_to_zeroes(&self) -> bool {
         false
     }
@@ -185,7 +182,6 @@ pub enum ControlError {
     Outside {
         /// The sectors.
         extent: Extent,
-        /// How many it has.
         capacity: Sectors,
     },
     /// What a power cut takes back could not be taken back from the store: the kernel's number of the
@@ -197,7 +193,7 @@ pub enum ControlError {
     Store(i32),
 }
 
-/// Something that is done to an emulated drive.
+/// An order to an emulated drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The power fails: what is in the drive is lost, and every command fails until it is back.
@@ -208,7 +204,7 @@ pub enum Control {
     Fault(Fault),
 }
 
-/// What of a device is allocated.
+/// Says which sectors of a device are allocated.
 pub trait Allocation: Send + Sync + std::fmt::Debug {
     /// Whether the byte at `offset` is allocated, and how many bytes from it on, at most `len`, are
     /// alike. Sectors that are not allocated read as zeroes.

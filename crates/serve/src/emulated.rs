@@ -1,12 +1,12 @@
-//! A drive that is emulated in real time: what happens when is the model's to say
-//! ([`headtime_disk::Drive`]), the bytes lie in a [`StoreSpec`].
+//! Emulates a drive in real time. The model ([`headtime_disk::Drive`]) decides when things happen.
+//! A store ([`StoreSpec`]) holds the bytes.
 //!
 //! # Writes, and what a power cut takes back
 //!
 //! The bytes of a write go to the store when it is submitted, so that running out of space is an
-//! error of that write and of no later one. What they replace is kept in memory until the model says
-//! that the arm has written those sectors: a power cut writes it back. The memory for it is so
-//! bounded by the drive's buffer and the commands in it.
+//! error of that write and of no later one. Memory keeps the bytes that they replace until the
+//! model says that the arm has written those sectors. A power cut writes them back. So the drive's
+//! buffer and the commands in the drive bound this memory.
 //!
 //! - After a power cut a sector holds what is on the medium by the model: what was flushed or written
 //!   with FUA, or something newer. A write that the arm was in the middle of is there as far as whole
@@ -28,10 +28,9 @@
 //!
 //! # Time
 //!
-//! Completions have the model's time. Nothing that this machine does, late as it may be, changes it:
-//! a command starts in the model at the time at which it was submitted, which for one that waited in
-//! the engine is when the one before it completed in the model. The platters' angle is zero at time
-//! zero.
+//! Completions carry the model's time. Lateness of this machine does not change it. A command
+//! starts in the model when it was submitted; if it waited in the engine, that is when the command
+//! before it completed in the model. The platters' angle is zero at time zero.
 
 mod bytes;
 mod error;
@@ -81,7 +80,6 @@ pub enum StoreSpec {
 /// What to emulate.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// The drive.
     pub profile: Profile,
     /// Where its bytes lie.
     pub store: StoreSpec,

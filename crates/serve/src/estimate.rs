@@ -1,10 +1,10 @@
-//! Where the arm's time goes in a device that does not tell: an estimate, from the profile of the
-//! drive that it is believed to be.
+//! Estimates where the arm's time goes in a device that does not report it, from the profile of the
+//! drive that the device is believed to be.
 //!
-//! What is seen of a real device is when a command goes to it and when it completes. The rest is
-//! taken from the profile: how long the arm takes from where the last command left it, how long the
-//! sectors pass under the head, what processing costs. Where the platter is nobody knows, so that the
-//! rotation is what is left of the time that was measured:
+//! A real device shows when a command is issued and when it completes. The profile gives the rest:
+//! the seek from where the last command left the arm, the transfer of the sectors, and the
+//! processing. Nobody knows the angle of the platter, so the rotation is what remains of the
+//! measured time:
 //!
 //! ```text
 //! later of issue and completion before                                        completion
@@ -67,7 +67,7 @@ pub const PARTS: [Part; 8] = [
 /// The account is never further behind than this.
 const BEHIND_MAX: Nanos = Nanos::from_secs(1);
 
-/// Where the arm's time went, as far as one can tell.
+/// Where the arm's time went, estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EstimatedHeadTime([Nanos; Part::ALL.len()]);
 
@@ -125,8 +125,8 @@ impl Predicted {
     }
 }
 
-/// Keeps the account of a device's arm. It is told of commands as they go and come; its clock is the
-/// caller's, and a time before the last one counts as the last one.
+/// Keeps the account of a device's arm from the issue and completion of its commands. The caller
+/// passes the time. A time before the last one counts as the last one.
 #[derive(Clone, Debug)]
 pub struct HeadTimeEstimate {
     model: Model,

@@ -1,7 +1,7 @@
-//! A device that goes wrong when it is told to: around one that works.
+//! Wraps a device and injects faults on request.
 //!
-//! An emulated drive can be told to go wrong by itself. Around a file this does the same, by the
-//! same [`Control::Fault`], so that what stands above can be tried in front of either.
+//! An emulated drive injects its own faults. This does the same around a file, with the same
+//! [`Control::Fault`], so that everything above can be tested in front of either.
 
 use crate::backing::{Lost, Made};
 use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts};
@@ -16,7 +16,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What a file can do wrong and a drive's model cannot. Shared with whoever tells it to.
+/// Faults that a file can have and a drive's model cannot. Shared with the caller that injects
+/// them.
 #[derive(Debug, Default)]
 pub struct Switch {
     writes: AtomicU32,

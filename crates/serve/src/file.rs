@@ -1,9 +1,9 @@
 //! A file or a block device through io_uring.
 //!
-//! Commands are collected by [`submit`](Device::submit), handed to the kernel together by
-//! [`kick`](Device::kick), and their ends are read by [`poll`](Device::poll) from memory that is
-//! shared with the kernel, without a call. The data of a command lie where their front ends put
-//! them: a merged command is one vectored call over its parts.
+//! [`submit`](Device::submit) collects commands. [`kick`](Device::kick) hands them to the kernel
+//! together. [`poll`](Device::poll) reads completions from memory that is shared with the kernel,
+//! without a system call. The data of a command stay where the front ends put them: a merged
+//! command is one vectored call over its parts.
 //!
 //! # What the operations become
 //!
@@ -20,9 +20,9 @@
 //!
 //! # Files that change behind the disk's back
 //!
-//! A read of what was cut off fails. A write there extends the file again, and what lies before it
-//! reads as zeroes: the lock keeps other servers out, not programs that ignore it. What they do shows when
-//! it is asked for ([`Device::check_backing`]).
+//! The lock keeps other servers out, not programs that ignore it. If such a program truncates the
+//! file, a read behind the new end fails. A write there extends the file again, and what lies
+//! before it reads as zeroes. [`Device::check_backing`] detects such changes when it is called.
 
 pub(crate) mod allocation;
 mod error;
@@ -141,7 +141,7 @@ pub struct File {
     is_block_device: bool,
     path: PathBuf,
     ring: Ring,
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<Call>>,
     free: Vec<u16>,
     /// The slot of a command that was not given up on.
     by_tag: Vec<Option<u16>>,
@@ -158,7 +158,7 @@ pub struct File {
 
 /// What a command is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Stage {
     /// Read or write the parts.
     Transfer,
     /// Make the range read as zeroes.
@@ -171,12 +171,12 @@ enum Step {
 
 /// A command with the kernel.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Call {
     tag: DriveTag,
     op: Op,
     extent: Extent,
     durable: bool,
-    step: Step,
+    step: Stage,
     /// Bytes transferred.
     progress: u64,
     /// Times that the call was made without success.
@@ -197,44 +197,44 @@ impl File {
         &self.path
     }
 
-    fn start(&mut self, index: u16, slot: Slot) {
+    fn start(&mut self, index: u16, slot: Call) {
         let bytes = u64::from(self.geometry.sector_bytes);
         let offset = slot.extent.start.get() * bytes;
         let len = slot.extent.len.get() * bytes;
         let mut mode = libc::FALLOC_FL_KEEP_SIZE;
         let action = match slot.step {
-            Step::Transfer if slot.op == Op::Read => Action::Read {
+            Stage::Transfer if slot.op == Op::Read => Action::Read {
                 offset: offset + slot.progress,
                 skip: slot.progress,
             },
-            Step::Transfer => Action::Write {
+            Stage::Transfer => Action::Write {
                 offset: offset + slot.progress,
                 skip: slot.progress,
                 durable: slot.durable,
             },
-            Step::Zero { punch } => {
+            Stage::Zero { punch } => {
                 mode |= match punch {
                     true => libc::FALLOC_FL_PUNCH_HOLE,
                     false => libc::FALLOC_FL_ZERO_RANGE,
                 };
                 Action::Allocate { mode, offset, len }
             }
-            Step::Discard => {
+            Stage::Discard => {
                 mode |= libc::FALLOC_FL_PUNCH_HOLE;
                 Action::Allocate { mode, offset, len }
             }
-            Step::Sync => Action::Sync,
+            Stage::Sync => Action::Sync,
         };
         self.slots[usize::from(index)] = Some(slot);
         self.ring.start(index, action);
     }
 
     /// How a write of nothing but zeroes is done.
-    fn zero_step(&self, punch: bool) -> Step {
+    fn zero_step(&self, punch: bool) -> Stage {
         match (punch && self.can_punch, self.can_zero) {
-            (true, _) => Step::Zero { punch: true },
-            (false, true) => Step::Zero { punch: false },
-            (false, false) => Step::Transfer,
+            (true, _) => Stage::Zero { punch: true },
+            (false, true) => Stage::Zero { punch: false },
+            (false, false) => Stage::Transfer,
         }
     }
 
@@ -282,9 +282,9 @@ impl File {
     }
 
     /// A call succeeded.
-    fn advanced(&self, slot: &mut Slot, bytes: u64) -> Next {
+    fn advanced(&self, slot: &mut Call, bytes: u64) -> Next {
         match slot.step {
-            Step::Transfer => {
+            Stage::Transfer => {
                 let sector = u64::from(self.geometry.sector_bytes);
                 let total = slot.extent.len.get() * sector;
                 // Beyond whole sectors direct I/O could not go on.
@@ -308,24 +308,24 @@ impl File {
                 slot.tries = 0;
                 Next::Again
             }
-            Step::Zero { .. } if slot.durable => {
-                slot.step = Step::Sync;
+            Stage::Zero { .. } if slot.durable => {
+                slot.step = Stage::Sync;
                 slot.tries = 0;
                 Next::Again
             }
-            Step::Zero { .. } | Step::Discard | Step::Sync => Next::Ended(Ok(())),
+            Stage::Zero { .. } | Stage::Discard | Stage::Sync => Next::Ended(Ok(())),
         }
     }
 
     /// A call failed.
-    fn refused(&mut self, slot: &mut Slot, errno: i32) -> Next {
+    fn refused(&mut self, slot: &mut Call, errno: i32) -> Next {
         let unsupported = matches!(errno, libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOTTY);
         match (errno, slot.step) {
             (libc::EINTR | libc::EAGAIN, _) if slot.tries < TRIES_MAX => {
                 slot.tries += 1;
                 Next::Again
             }
-            (_, Step::Zero { punch }) if unsupported => {
+            (_, Stage::Zero { punch }) if unsupported => {
                 match punch {
                     true => self.can_punch = false,
                     false => self.can_zero = false,
@@ -334,12 +334,12 @@ impl File {
                 Next::Again
             }
             // A device that can forget, but not so that zeroes are left: it need not, then.
-            (_, Step::Discard) if unsupported && self.is_block_device => Next::Ended(Ok(())),
+            (_, Stage::Discard) if unsupported && self.is_block_device => Next::Ended(Ok(())),
             _ => Next::Ended(Err(self.failure(slot, errno))),
         }
     }
 
-    fn failure(&self, slot: &Slot, errno: i32) -> Failure {
+    fn failure(&self, slot: &Call, errno: i32) -> Failure {
         let kind = match errno {
             libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Kind::NoSpace,
             libc::ENODATA | libc::EILSEQ => Kind::Medium,
@@ -348,7 +348,7 @@ impl File {
         };
         // Of several sectors the kernel does not say which.
         let done = Sectors::new(slot.progress / u64::from(self.geometry.sector_bytes));
-        let one_left = slot.step == Step::Transfer && slot.extent.len - done == Sectors::new(1);
+        let one_left = slot.step == Stage::Transfer && slot.extent.len - done == Sectors::new(1);
         Failure {
             kind,
             at: one_left.then_some(slot.extent.start + done),
@@ -387,10 +387,10 @@ impl Device for File {
             _ => None,
         });
         let step = match (command.op, zeroes) {
-            (Op::Flush, _) => Step::Sync,
-            (Op::Discard, _) => Step::Discard,
+            (Op::Flush, _) => Stage::Sync,
+            (Op::Discard, _) => Stage::Discard,
             (Op::Write, Some(may_punch)) => self.zero_step(may_punch),
-            (Op::Read | Op::Write, _) => Step::Transfer,
+            (Op::Read | Op::Write, _) => Stage::Transfer,
         };
         let index = self.free.pop().expect("as many slots as commands");
         if self.by_tag.len() <= tag.index() {
@@ -398,7 +398,7 @@ impl Device for File {
         }
         self.by_tag[tag.index()] = Some(index);
         self.ring.put(index, parts);
-        let slot = Slot {
+        let slot = Call {
             tag,
             op: command.op,
             extent: command.extent,
@@ -449,7 +449,7 @@ impl Device for File {
             let slot = self.slots[usize::from(other)];
             if other == index
                 && result == -libc::ECANCELED
-                && slot.is_some_and(|slot| slot.progress == 0 && slot.step != Step::Sync)
+                && slot.is_some_and(|slot| slot.progress == 0 && slot.step != Stage::Sync)
             {
                 self.by_tag[tag.index()] = None;
                 let parts = self.release(index);

@@ -10,11 +10,12 @@
 //! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
 //!
-//! What changes nothing is served at loopback addresses too; what changes something, at a unix
-//! socket whose file says who may, by default its owner alone. An answer other than 200 has a line of text that says why:
-//! 400 for a request that is not understood, 403 for a fault where none are allowed, 404 for a disk
-//! that is not there, 409 for what the disk cannot do now, 413 for a text that no scheduler has, 503
-//! for a disk that has stopped. Clients are bounded in number and time, see [`Limits`].
+//! Requests that change nothing are served at loopback addresses too. Requests that change
+//! something are served at a unix socket only; the permissions of its file say who may connect, by
+//! default its owner alone. An answer other than 200 has a line of text that says why: 400 for a
+//! request that is not understood, 403 for a fault where none are allowed, 404 for a disk that does
+//! not exist, 409 for what the disk cannot do now, 413 for a text that no scheduler has, 503 for a
+//! disk that has stopped. [`Limits`] bounds clients in number and time.
 
 pub mod client;
 pub mod fault;
@@ -47,7 +48,6 @@ pub type ParseScheduler =
 /// A disk that is watched and controlled.
 #[derive(Clone)]
 pub struct Watched {
-    /// The disk.
     pub disk: Disk,
     /// What is behind it, in words.
     pub backend: String,

@@ -1,5 +1,5 @@
-//! The live world: the same core as in simulation, in front of a real disk or of one that is
-//! emulated in real time.
+//! The live world: runs the same core as the simulation in front of a real disk, or of a disk that
+//! is emulated in real time.
 //!
 //! ```text
 //!  front ends            disk (one thread each)                      devices
@@ -24,8 +24,9 @@
 //!
 //! # Threads
 //!
-//! One for each disk, which alone touches its engine and device; one for NBD and HTTP; one for FUSE, if that is in use.
-//! Between them stand bounded queues: when one is full, its front end stops reading from its client.
+//! Each disk has a thread that alone touches its engine and device. One more thread serves NBD and
+//! HTTP, and one FUSE if it is in use. Bounded queues connect them. When a queue is full, its front
+//! end stops reading from its client.
 
 pub mod backing;
 pub mod buffer;

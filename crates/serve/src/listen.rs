@@ -1,8 +1,8 @@
-//! Where servers listen: unix sockets, and TCP on this machine only.
+//! Listens at unix sockets, and at TCP addresses of this machine only.
 //!
-//! All that listens does so through this: a socket whose server is gone is replaced, one that is
-//! answered is not, its file is for whom it is meant from the beginning, and in the end what was made
-//! here is removed, and nothing else.
+//! Every server listens through this module. It replaces a socket file whose server is gone, and
+//! never one that a server answers. The socket file has its final permissions from the first moment
+//! on. At the end the module removes what it has made, and nothing else.
 
 mod address;
 mod unix;
@@ -51,7 +51,7 @@ pub(crate) struct Bound {
 
 #[derive(Debug)]
 enum Socket {
-    Unix(unix::Bound),
+    Unix(unix::BoundFile),
     Tcp(std::net::TcpListener),
 }
 

@@ -1,4 +1,4 @@
-//! What is measured of a disk while it runs.
+//! Measurements of a running disk.
 
 mod histogram;
 mod text;
@@ -43,8 +43,8 @@ pub struct ExportMetrics {
 
 /// What is measured of a disk: counts and times since it was started.
 ///
-/// Of a clone the counts stay as they were, while the histograms go on: what a scrape copies on the
-/// disk's thread has to be little.
+/// A clone keeps its counts, while its histograms go on counting: the disk's thread must copy
+/// little for a scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     /// By number of the export.
@@ -115,7 +115,6 @@ impl Metrics {
 /// A disk's state at one time; but see [`Metrics`] for its histograms.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When.
     pub now: Time,
     /// The text of its scheduler.
     pub scheduler: String,

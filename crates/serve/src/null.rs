@@ -1,4 +1,4 @@
-//! A device that answers at once: what is left is the cost of everything else.
+//! A device that answers at once, to measure the cost of everything else.
 
 use crate::device::{Aborted, Device, Done, Geometry, Parts};
 use crate::request::Data;
@@ -7,7 +7,7 @@ use headtime_sched::{Op, Request};
 use headtime_units::{Sectors, Time};
 use std::collections::VecDeque;
 
-/// Reads as zeroes, forgets what is written.
+/// Reads as zeroes and forgets what is written.
 #[derive(Debug)]
 pub struct Null {
     geometry: Geometry,

@@ -6,7 +6,7 @@ use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Lba, Time};
 use std::sync::Arc;
 
-/// The data of a request. They move with it: the front end that submits gives them away and gets
+/// The data of a request. They move with it: the front end gives them away at submission and gets
 /// them back with the completion.
 #[derive(Debug, Default)]
 pub enum Data {
@@ -42,7 +42,6 @@ pub struct Submission {
     /// To which sectors of [`Disk::sector_bytes`](crate::disk::Disk::sector_bytes); empty for a
     /// flush, and only for it.
     pub extent: Extent,
-    /// Further properties.
     pub flags: Flags,
     /// Who asks: at least the number of the export.
     pub origin: Origin,
@@ -50,7 +49,6 @@ pub struct Submission {
     pub class: Class,
     /// When it came, by [`Disk::now`](crate::disk::Disk::now).
     pub arrived: Time,
-    /// Its data.
     pub data: Data,
     /// Whom to tell.
     pub to: Arc<dyn Completer>,
@@ -68,8 +66,9 @@ pub struct Completion {
     pub data: Data,
 }
 
-/// Whom a disk tells of completions. Called on the disk's thread (or, if that has just ended, on the
-/// one that submits), so it must return soon and never wait: a front end's queue of completions holds as many as it has requests submitted.
+/// Receives a disk's completions. The disk calls it on its own thread, or on the submitting thread
+/// if its own has just ended. So it must return soon and never wait: a front end's queue has room
+/// for a completion of every request that it has submitted.
 pub trait Completer: Send + Sync + std::fmt::Debug {
     /// Takes note of a completion.
     fn complete(&self, completion: Completion);
@@ -104,7 +103,6 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct Failure {
-    /// Of what kind.
     pub kind: Kind,
     /// The first sector that is known to be bad.
     pub at: Option<Lba>,

@@ -23,9 +23,7 @@ pub struct Arrival {
     pub op: Op,
     /// To which sectors.
     pub extent: Extent,
-    /// Who asks.
     pub process: u32,
-    /// Its rank.
     pub class: Class,
 }
 

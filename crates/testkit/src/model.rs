@@ -166,7 +166,7 @@ impl Model {
     }
 }
 
-/// Whether `new` continues `queued`, behind it or before it.
+/// Returns true if `new` continues `queued`, behind it or before it.
 fn touches(queued: &Request, new: &Request, back: bool) -> bool {
     if back {
         queued.extent.is_followed_by(new.extent)

@@ -98,7 +98,6 @@ impl ToyMechanics {
         }
     }
 
-    /// How many sectors it has.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }

@@ -25,9 +25,7 @@ pub enum Rule {
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
     pub rule: Rule,
-    /// When.
     pub at: Time,
     /// What happened instead.
     pub what: String,

@@ -9,6 +9,7 @@
 //! on it can ask what time it is.
 
 #![no_std]
+#![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]

@@ -94,7 +94,6 @@ pub enum TraceError {
     Empty {
         /// Name of the file.
         file: String,
-        /// Its lines.
         lines: u64,
         /// As what it was read.
         format: Format,
@@ -140,7 +139,6 @@ pub enum TraceError {
     Options {
         /// Name of the file.
         file: String,
-        /// The format.
         format: Format,
         /// What is missing or too much, and what to give.
         problem: String,

@@ -24,7 +24,6 @@ pub struct TraceInfo {
     pub responses: Option<Spread>,
     /// How many requests have a known process.
     pub with_process: u64,
-    /// How many processes there are.
     pub processes: u64,
     /// Requests by size, from the smallest size that occurs to the largest.
     pub sizes: Vec<SizeBin>,
@@ -33,7 +32,6 @@ pub struct TraceInfo {
 /// Figures of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
-    /// Its number.
     pub device: u32,
     /// Its name, if the format names devices.
     pub name: Option<String>,
@@ -47,13 +45,9 @@ pub struct DeviceInfo {
 /// Counts and sums over requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Discards.
     pub discards: u64,
     /// Bytes read; at most 2⁶⁴ − 1.
     pub read_bytes: u64,
@@ -74,7 +68,6 @@ const PER_4K: u64 = 8;
 /// How a time is distributed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many there are.
     pub count: u64,
     /// Their mean, rounded down.
     pub mean: Nanos,
@@ -97,12 +90,10 @@ pub struct Spread {
 pub struct SizeBin {
     /// The sizes are more than half of this, and at most this; a power of two.
     pub up_to: Bytes,
-    /// How many there are.
     pub requests: u64,
 }
 
 impl Figures {
-    /// All requests.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes + self.flushes + self.discards
     }

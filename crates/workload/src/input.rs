@@ -42,9 +42,9 @@ impl<R: Read> Read for Raw<R> {
 }
 
 /// The contents of a file that may be compressed.
-pub(crate) struct Input<R>(Kind<R>);
+pub(crate) struct Input<R>(Encoding<R>);
 
-enum Kind<R> {
+enum Encoding<R> {
     Plain(Raw<R>),
     Gzip(MultiGzDecoder<BufReader<Raw<R>>>),
     Zstd(Box<Frames<R>>),
@@ -82,38 +82,38 @@ impl<R: Read> Input<R> {
             && head[0] & 0xf0 == ZSTD_SKIPPABLE[0]
             && head[1..] == ZSTD_SKIPPABLE[1..];
         Ok(Input(if head.starts_with(GZIP) {
-            Kind::Gzip(MultiGzDecoder::new(BufReader::new(raw)))
+            Encoding::Gzip(MultiGzDecoder::new(BufReader::new(raw)))
         } else if head == ZSTD || skippable {
-            Kind::Zstd(Box::new(Frames {
+            Encoding::Zstd(Box::new(Frames {
                 source: BufReader::new(raw),
                 decoder: FrameDecoder::new(),
                 inside: false,
             }))
         } else {
-            Kind::Plain(raw)
+            Encoding::Plain(raw)
         }))
     }
 
     pub(crate) fn compression(&self) -> Compression {
         match self.0 {
-            Kind::Plain(_) => Compression::None,
-            Kind::Gzip(_) => Compression::Gzip,
-            Kind::Zstd(_) => Compression::Zstd,
+            Encoding::Plain(_) => Compression::None,
+            Encoding::Gzip(_) => Compression::Gzip,
+            Encoding::Zstd(_) => Compression::Zstd,
         }
     }
 
     /// What to report for an error of `read` behind `decompressed` bytes.
     pub(crate) fn error(&self, file: &str, decompressed: u64, source: io::Error) -> TraceError {
         let buffered = match &self.0 {
-            Kind::Plain(_) => {
+            Encoding::Plain(_) => {
                 return TraceError::Read {
                     file: file.to_owned(),
                     offset: decompressed,
                     source,
                 };
             }
-            Kind::Gzip(decoder) => decoder.get_ref(),
-            Kind::Zstd(frames) => &frames.source,
+            Encoding::Gzip(decoder) => decoder.get_ref(),
+            Encoding::Zstd(frames) => &frames.source,
         };
         TraceError::Compressed {
             file: file.to_owned(),
@@ -129,9 +129,9 @@ impl<R: Read> Input<R> {
 impl<R: Read> Read for Input<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
-            Kind::Plain(raw) => raw.read(into),
-            Kind::Gzip(decoder) => decoder.read(into),
-            Kind::Zstd(frames) => frames.read(into),
+            Encoding::Plain(raw) => raw.read(into),
+            Encoding::Gzip(decoder) => decoder.read(into),
+            Encoding::Zstd(frames) => frames.read(into),
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn time(text: &[u8], unit: u64, most: u64) -> Result<u64, Allowed> {
         })
 }
 
-/// Whether a number that [`time`] accepts is written as an integer.
+/// Returns true if a number that [`time`] accepts is written as an integer.
 pub(crate) fn is_integer(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_digit)
 }

@@ -24,7 +24,7 @@ pub struct ReadOptions {
     /// Which event of a request is its arrival, where a format has several (blkparse, ftrace, perf);
     /// `None` takes queue events if there are any, else issue events.
     pub arrival_event: Option<ArrivalEvent>,
-    /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`] writes.
+    /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub columns: Option<CsvColumns>,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn advance<R: Read>(
     }
 }
 
-/// Whether a line is blank or a comment (`#`).
+/// Returns true if a line is blank or a comment (`#`).
 #[inline]
 pub(crate) fn is_ignored(line: &[u8]) -> bool {
     match line.iter().find(|byte| !matches!(byte, b' ' | b'\t')) {

@@ -8,7 +8,7 @@
 //!
 //! Only descriptions and pages go in here; who reads the files is somebody else.
 
-use crate::format::events::{Kind, block_event};
+use crate::format::events::{EventKind, block_event};
 use crate::format::rwbs;
 use crate::{BlockEvent, reader};
 use headtime_units::{Extent, Time};
@@ -77,7 +77,7 @@ pub struct RingReader {
     commit: Field,
     data: Field,
     /// In the order of [`BLOCK_EVENTS`]; `None` if the kernel has no such event.
-    layouts: [Option<Layout>; BLOCK_EVENTS.len()],
+    layouts: [Option<EventFormat>; BLOCK_EVENTS.len()],
 }
 
 /// Where a number or text lies.
@@ -89,7 +89,7 @@ struct Field {
 
 /// Where the fields of an event lie.
 #[derive(Clone, Debug)]
-struct Layout {
+struct EventFormat {
     id: u16,
     process: Field,
     dev: Field,
@@ -140,7 +140,7 @@ impl RingReader {
         let data = description.field("data")?;
         let mut layouts = [const { None }; BLOCK_EVENTS.len()];
         for ((layout, text), name) in layouts.iter_mut().zip(formats).zip(BLOCK_EVENTS) {
-            *layout = text.map(|text| Layout::new(name, text)).transpose()?;
+            *layout = text.map(|text| EventFormat::new(name, text)).transpose()?;
         }
         for (layout, name) in layouts.iter().zip(BLOCK_EVENTS).take(2) {
             if layout.is_none() {
@@ -271,13 +271,14 @@ impl RingReader {
             return Ok(None);
         };
         let id = u16::from_ne_bytes(*id);
-        let is_it = |layout: &Option<Layout>| layout.as_ref().is_some_and(|layout| layout.id == id);
+        let is_it =
+            |layout: &Option<EventFormat>| layout.as_ref().is_some_and(|layout| layout.id == id);
         let Some(kind) = self.layouts.iter().position(is_it) else {
             return Ok(None);
         };
         let layout = self.layouts[kind].as_ref().expect("found by it");
         layout
-            .read(record, Kind::named(BLOCK_EVENTS[kind]), time)
+            .read(record, EventKind::named(BLOCK_EVENTS[kind]), time)
             .map(|event| Some(RingEvent { kind, ..event }))
             .ok_or(RingError::Page {
                 at,
@@ -286,14 +287,14 @@ impl RingReader {
     }
 }
 
-impl Layout {
-    fn new(name: &str, text: &str) -> Result<Layout, RingError> {
+impl EventFormat {
+    fn new(name: &str, text: &str) -> Result<EventFormat, RingError> {
         let description = Description::new(&format!("events/block/{name}/format"), text);
         let id = text
             .lines()
             .find_map(|line| line.strip_prefix("ID:"))
             .and_then(|id| id.trim().parse().ok());
-        Ok(Layout {
+        Ok(EventFormat {
             id: id.ok_or_else(|| description.error("it has no line `ID: number`"))?,
             process: description.number("common_pid")?,
             dev: description.number("dev")?,
@@ -310,7 +311,7 @@ impl Layout {
     }
 
     /// `None` if the record is too short.
-    fn read(&self, record: &[u8], kind: Kind, time: u64) -> Option<RingEvent> {
+    fn read(&self, record: &[u8], kind: EventKind, time: u64) -> Option<RingEvent> {
         let dev = self.dev.number(record)? as u32;
         let start = self.sector.number(record)?;
         let len = self.sectors.number(record)?;

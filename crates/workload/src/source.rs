@@ -16,11 +16,8 @@ pub struct NewRequest {
     pub op: Op,
     /// To which sectors, as the drive counts them.
     pub extent: Extent,
-    /// Further properties.
     pub flags: Flags,
-    /// Who asks.
     pub origin: Origin,
-    /// Its rank.
     pub class: Class,
 }
 
@@ -45,10 +42,10 @@ pub trait Source {
     /// until then.
     fn poll(&mut self, now: Time) -> Option<NewRequest>;
 
-    /// Whether somebody has gone to sleep on a request since this was last asked, so that holding
-    /// requests back for others to join them gains nothing any more. To be asked each time that
-    /// [`Source::poll`] has returned `None`; while the answer would be yes,
-    /// [`Source::next_arrival`] is not later than now.
+    /// Returns true if somebody has gone to sleep on a request since this was last asked, so that
+    /// holding requests back for others to join them gains nothing any more. To be asked each time that
+    /// [`Source::poll`] has returned `None`; while the answer would be yes, [`Source::next_arrival`] is
+    /// not later than now.
     fn unplug(&mut self) -> bool {
         false
     }
@@ -70,7 +67,7 @@ pub trait Source {
     /// If no such request was made. Naming one twice may go unnoticed.
     fn completed(&mut self, now: Time, cookie: u64);
 
-    /// Whether every request was made and has completed.
+    /// Returns true if every request was made and has completed.
     fn done(&self) -> bool;
 }
 

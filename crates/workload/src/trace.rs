@@ -30,7 +30,6 @@ pub struct TraceRequest {
     pub extent: Extent,
     /// Which process asked.
     pub process: Option<u32>,
-    /// Further properties.
     pub flags: Flags,
 }
 
@@ -39,7 +38,6 @@ pub struct TraceRequest {
 /// Requests with equal arrivals, or without any, keep the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The requests.
     pub requests: Vec<TraceRequest>,
     /// How the file was read.
     pub notes: Notes,
@@ -52,7 +50,6 @@ pub struct Trace {
 pub struct Notes {
     /// Name of the file.
     pub file: String,
-    /// Its format.
     pub format: Format,
     /// How it was compressed.
     pub compression: Compression,
@@ -109,7 +106,6 @@ pub enum Compression {
     /// Not at all.
     #[default]
     None,
-    /// gzip.
     Gzip,
     /// Zstandard.
     Zstd,
@@ -118,7 +114,6 @@ pub enum Compression {
 /// Unit of a time in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
-    /// Seconds.
     Seconds,
     /// Milliseconds.
     Millis,
@@ -133,7 +128,6 @@ pub enum TimeUnit {
 /// A unit of time and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeUnitNote {
-    /// The unit.
     pub unit: TimeUnit,
     /// Why this one.
     pub because: UnitReason,
@@ -287,7 +281,6 @@ impl TimeUnit {
 pub struct UnknownName {
     /// What was to be named.
     pub what: &'static str,
-    /// The text.
     pub found: String,
     /// The names that there are, separated by commas.
     pub allowed: String,

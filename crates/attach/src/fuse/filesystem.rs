@@ -1,4 +1,4 @@
-//! What the kernel asks, and what it is told.
+//! Answers what the kernel asks of the file system.
 
 use super::slow::{Job, Slow, Work, Zeroing};
 use super::submit::submit;

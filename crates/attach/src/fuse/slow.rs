@@ -1,7 +1,8 @@
-//! What takes several requests to a disk: writes that begin or end within a sector, and zeroes.
+//! Operations that take several requests to a disk: writes that begin or end within a sector, and
+//! zeroes.
 //!
-//! A write of part of a sector reads the sector, changes it and writes it. What else is written to
-//! that sector in between would be lost, so:
+//! A write of part of a sector reads the sector, changes it and writes it. Another write to that
+//! sector in between would be lost, so:
 //!
 //! - All such operations of a mount are done one after the other, on a thread of their own, in the
 //!   order in which they came.
@@ -11,9 +12,9 @@
 //! - Writes that were submitted before are with the disk already, which keeps overlapping requests
 //!   in order: the sector is read with their data.
 //!
-//! So operations on the files of one mount are as if done one at a time, bytes and all. A client
-//! that writes to the same sectors of the same disk through another front end (NBD) is not seen
-//! here: between front ends the unit is the sector.
+//! So operations on the files of one mount have the same effect as one at a time, to the byte. This
+//! does not hold against a client that writes the same sectors through another front end (NBD):
+//! between front ends the unit is the sector.
 
 use super::submit::submit;
 use super::table::{Answer, lock};
@@ -106,7 +107,7 @@ impl Slow {
         })
     }
 
-    /// Whether some of these sectors of the export's disk are claimed.
+    /// Returns true if some of these sectors of the export's disk are claimed.
     pub(super) fn claims(&self, export: &Export, extent: Extent) -> bool {
         // Disks of one server have different names; were two alike, requests would wait in vain
         // but nothing would be wrong.

@@ -1,4 +1,4 @@
-//! Handing a request to a disk from a thread that can wait.
+//! Hands a request to a disk from a thread that may wait.
 
 use headtime_serve::disk::{Disk, Refused};
 use headtime_serve::request::Submission;

@@ -1,4 +1,4 @@
-//! Requests of the kernel that are with a disk, and how each is to be answered.
+//! The kernel's requests that a disk is serving, and how to answer each.
 
 use crossbeam_queue::ArrayQueue;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
@@ -56,8 +56,8 @@ fn errno(failure: &Failure) -> Errno {
     }
 }
 
-/// The requests that are with the disks. The thread that reads requests from the kernel puts them
-/// in, the disks' threads answer them and take them out.
+/// The requests that disks are serving. The thread that reads requests from the kernel inserts
+/// them. The disks' threads answer and remove them.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Box<[Mutex<Option<Answer>>]>,

@@ -33,7 +33,7 @@ pub fn can_loop(test: &str) -> bool {
     there && can_mount(test)
 }
 
-/// Whether a program is installed.
+/// Returns true if a program is installed.
 pub fn has(program: &str) -> bool {
     Command::new(program)
         .arg("--help")

@@ -1,4 +1,4 @@
-//! Which segment serves a command.
+//! Finds the segment that serves a command.
 
 use super::Cache;
 use super::segment::{Segment, SegmentId, State};
@@ -44,8 +44,9 @@ impl Cache {
         self.find_read_in_row(extent).0
     }
 
-    /// Whether any segment has to do with a read: it may have the first sector or come to it next, or
-    /// reads in a row go on there. Of those that are dirty, and of one for writes, nothing is said.
+    /// Returns true if any segment has to do with a read: it may have the first sector or come to it
+    /// next, or reads in a row go on there. Of those that are dirty, and of one for writes, nothing is
+    /// said.
     fn is_near(&self, extent: Extent) -> bool {
         let start = extent.start.get();
         // All of them, without a branch for each.
@@ -54,7 +55,7 @@ impl Cache {
             .fold(false, |any, near| any | near.has(start))
     }
 
-    /// Whether a read may find all its data in segments.
+    /// Returns true if a read may find all its data in segments.
     pub fn may_serve(&self, extent: Extent) -> bool {
         self.dirty > 0 || self.spec.dedicated_write_segment || self.is_near(extent)
     }
@@ -281,7 +282,7 @@ impl Cache {
         }
     }
 
-    /// Whether a segment may have all of a read; [`Cache::find_read`] says whether it has.
+    /// Returns true if a segment may have all of a read; [`Cache::find_read`] says whether it has.
     pub fn may_hold(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         let holds = |s: &Segment| start >= s.start && end <= s.end;

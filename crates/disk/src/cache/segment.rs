@@ -59,7 +59,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Whether some of its sectors are not on the medium yet.
+    /// Returns true if some of its sectors are not on the medium yet.
     pub fn is_dirty(&self) -> bool {
         matches!(self.state, State::Dirty | State::Writing)
     }
@@ -70,7 +70,7 @@ impl Segment {
             && self.start < extent.end().get()
     }
 
-    /// Whether the first sector of `extent` is here.
+    /// Returns true if the first sector of `extent` is here.
     pub(super) fn has_first(&self, extent: Extent) -> bool {
         self.start <= extent.start.get() && extent.start.get() < self.end
     }
@@ -85,7 +85,8 @@ impl Segment {
     }
 }
 
-/// Where a read that has to do with a segment can begin: from `low` on, up to `span` sectors behind.
+/// The addresses at which a read that concerns a segment can begin: from `low` on, up to `span`
+/// sectors behind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Near {
     low: u64,

@@ -1,4 +1,4 @@
-//! Reading ahead, worked out when somebody asks how far it has come.
+//! Reading ahead. A caller's question how far it has come works it out.
 
 use super::Drive;
 use super::arm::{Ahead, Leave, Progress};

@@ -28,7 +28,7 @@ pub(super) struct Ahead {
     pub known: Known,
 }
 
-/// What has been worked out already, and up to which limit it holds.
+/// Results that have been worked out already, and the limit up to which each holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     /// Where it was at a time.
@@ -124,7 +124,7 @@ pub(super) struct Leave {
     pub reads: bool,
 }
 
-/// How long the arm has gone on reading, and for whom it gives that up.
+/// How long the arm has gone on reading, and for which commands it stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Going {
     /// When it set out for what it goes on with.
@@ -170,7 +170,7 @@ pub(super) struct Passing {
     pub takes: Nanos,
 }
 
-/// What has been written since somebody last asked.
+/// The sectors that have been written since the caller last took them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub on: bool,

@@ -1,8 +1,8 @@
-//! The way between buffer and host.
+//! The bus between buffer and host.
 //!
-//! Sectors of a read become available one after another as they leave the medium ([`Piece`]); the
-//! bus sends them in order of their addresses. A drive that runs out of sectors to send either holds
-//! the bus or gives it up and asks for it again when enough have come (the high water mark).
+//! The sectors of a read become available one after another as they leave the medium ([`Piece`]).
+//! The bus sends them in order of address. A drive without sectors to send either holds the bus, or
+//! releases it and requests it again when enough sectors have come (the high water mark).
 
 use headtime_units::{Nanos, Time};
 
@@ -168,8 +168,8 @@ fn stream(sector: Nanos, pieces: &[Piece], ready: u64, begin: Time) -> Time {
 
 /// When the bus is taken.
 ///
-/// Data of the command that has the arm are planned ahead; short transfers of other commands go in
-/// between where they fit.
+/// Transfers of the command that has the arm are planned ahead. Short transfers of other commands
+/// fill the gaps where they fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bus {
     /// Until then it is taken by short transfers before the planned one.

@@ -1,18 +1,18 @@
-//! What the arm does next, and for how long reads that follow each other may keep it.
+//! Chooses what the arm does next, and for how long sequential reads may keep it.
 //!
-//! Firmware that looks at positions does not send the arm away from reads that the arm comes to by
-//! going on. Data in the buffer are sent at once, and what comes under the head next is read first,
-//! through holes too. A *stream* is several reads that have continued each other while other commands
-//! were in the drive. It keeps the arm until its next read comes, as far as the drive reads ahead.
+//! Firmware that chooses by position does not seek away from reads that the arm reaches by reading
+//! on. It sends data in the buffer at once. It first reads what comes under the head next, through
+//! holes too. A *stream* is several reads that have continued each other while other commands were
+//! in the drive. A stream keeps the arm until its next read comes, as far as the drive reads ahead.
 //!
-//! That ends when another command has been kept waiting for [`QueueSpec::stream_cap`]. Then all
-//! commands that have waited for half of it go first, in order of arrival, and with each of them those
-//! that the arm comes to on the way. After that the arm goes on with a stream, the same or another.
+//! This ends when another command has waited for [`QueueSpec::stream_cap`]. Then all commands that
+//! have waited for half of it go first, in order of arrival, and with each of them those that the
+//! arm passes on the way. After that the arm goes on with a stream, the same or another.
 //!
-//! Writes that wait for the arm are written in one go as well. Their data are fetched while the arm is
-//! at work, as far as the part of the buffer for written data holds them.
+//! The arm also writes sequential waiting writes in one pass. The drive fetches their data while
+//! the arm works, as far as the part of the buffer for written data has room.
 //!
-//! A drive with a single command has nothing to choose, and does none of this.
+//! Does nothing of this while the drive has a single command.
 //!
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
 
@@ -68,7 +68,7 @@ impl Drive {
         self.queue.is_by_position() && self.in_flight() - self.finished.len() > 1
     }
 
-    /// Whether the arm reads ahead for a stream.
+    /// Returns true if the arm reads ahead for a stream.
     pub(super) fn is_streaming(&self) -> bool {
         self.ahead
             .is_some_and(|ahead| !ahead.reached && self.cache.get(ahead.segment).in_row >= STREAM)
@@ -189,7 +189,7 @@ impl Drive {
         self.serve_waiting(place, now)
     }
 
-    /// Whether the buffer still has the data of a read that it had once.
+    /// Returns true if the buffer still has the data of a read that it had once.
     fn has(&self, waiting: &Waiting) -> bool {
         let found = self.cache.find_read(waiting.extent);
         matches!(found, ReadLookup::Whole(_)) || self.cache.runs_serve(waiting.extent)

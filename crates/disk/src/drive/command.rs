@@ -1,4 +1,4 @@
-//! What a drive is told, and what it answers.
+//! Commands and completions of a drive.
 
 use super::fault::MediumError;
 use headtime_sched::Op;
@@ -7,21 +7,21 @@ use headtime_units::{Extent, Nanos, Time};
 /// The most commands that a drive takes at a time.
 pub const TAGS_MAX: u32 = 256;
 
-/// What a drive is told to do.
+/// A command for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The host's name for it; not that of another command in the drive.
     pub tag: u32,
     /// The operation.
     pub op: Op,
-    /// The sectors; ignored by a flush. Of a read or write at most [`Sectors::REQUEST_MAX`], as with more
+    /// The sectors; ignored by a flush. Of a read or write at most [`REQUEST_MAX`](headtime_units::Sectors::REQUEST_MAX), as with more
     /// the times of a slow drive's commands could leave 64 bits.
     pub extent: Extent,
     /// Force unit access: a write completes when it is on the medium, a read comes from there.
     pub fua: bool,
 }
 
-/// Where a command found its data, or left them.
+/// How the buffer served a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hit {
     /// Read from the medium.
@@ -38,7 +38,7 @@ pub enum Hit {
     NoData,
 }
 
-/// Where the time between submission and completion went. The parts sum to it.
+/// How the time between submission and completion divides. The parts sum to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// Waiting in the drive for other commands or destaging.
@@ -70,7 +70,7 @@ impl Breakdown {
     }
 }
 
-/// A command is done.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The host's name for it.

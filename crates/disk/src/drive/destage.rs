@@ -1,10 +1,11 @@
-//! What is written from the buffer when no command waits for it, and in which order.
+//! Destages: chooses which dirty data the arm writes when no command waits for them, and in which
+//! order.
 //!
-//! Firmware that keeps dirty data in runs (`Destage::Sweep`) sweeps over the disk with them. A run that
-//! begins where the arm has just written comes first, at no cost, also if it came meanwhile. Otherwise
-//! the next is the run that is soonest under the head, of those ahead and of those just behind. A run
-//! that has waited for longer than [`CacheSpec::destage_age`] goes first, and the sweep goes on from
-//! there.
+//! Firmware that keeps dirty data in runs (`Destage::Sweep`) sweeps over the disk. A run that
+//! begins where the arm has just written comes first, at no cost, also if it came meanwhile.
+//! Otherwise the run that is soonest under the head is next, of those ahead and of those just
+//! behind. A run that has waited for longer than [`CacheSpec::destage_age`] goes first, and the
+//! sweep continues from there.
 //!
 //! Reads go before runs. Runs are written
 //!
@@ -14,19 +15,19 @@
 //!   the reads that have come before it;
 //! - for their age.
 //!
-//! Reads that follow each other may keep writes, or runs of that age, waiting up to the cap. An eighth
-//! of the cap then belongs to the runs.
+//! Sequential reads may keep writes, or runs of that age, waiting up to the cap. An eighth of the
+//! cap then belongs to the runs.
 //!
-//! A run may lack part of the medium's sectors at its ends. Where the buffer does not have that part, it
-//! is read when the head is soonest there. The run is complete then; the arm does not wait for its
-//! sectors to come round again.
+//! A run may cover only part of the medium's sectors at its ends. If the buffer does not have the
+//! rest, the drive reads it when the head is soonest there. The run is then complete. The arm does
+//! not wait for its sectors to come round again.
 //!
 //! [`CacheSpec::destage_age`]: crate::profile::CacheSpec::destage_age
 
 use super::Drive;
 use super::arm::{Source, Writing};
 use crate::cache::SegmentId;
-use crate::dirty::Run;
+use crate::dirty::DirtyRun;
 use crate::ledger::Part;
 use crate::profile::FirmwarePolicy;
 use crate::queue::Target;
@@ -176,7 +177,7 @@ impl Drive {
     }
 
     /// The run to write next.
-    fn next_run(&self, now: Time) -> Option<Run> {
+    fn next_run(&self, now: Time) -> Option<DirtyRun> {
         let runs = self.cache.runs();
         if self.is_aged(runs.oldest_since()?, now) {
             return runs.oldest();
@@ -196,7 +197,7 @@ impl Drive {
         self.soonest_run(from, now)
     }
 
-    /// Whether a run of that time goes first for its age.
+    /// Returns true if a run of that time goes first for its age.
     fn is_aged(&self, since: Time, now: Time) -> bool {
         let age = self.cache.spec().destage_age;
         now >= since.saturating_add(age) && now >= self.aged.saturating_add(age / AGED_PART)
@@ -212,7 +213,7 @@ impl Drive {
 
     /// Of the runs ahead of `from`, and of those behind that are as near, the one that is soonest under
     /// the head.
-    fn soonest_run(&self, from: u64, now: Time) -> Option<Run> {
+    fn soonest_run(&self, from: u64, now: Time) -> Option<DirtyRun> {
         let mut soonest = Soonest {
             from: self.arm_track(),
             phase: self.mechanics.phase_at(now),
@@ -264,7 +265,7 @@ impl Drive {
     /// Returns true if the rest of one of the medium's sectors has to be read before the run can be
     /// written. Of a long run that is the first sector; what lies behind its last whole one can
     /// wait.
-    fn needs_rest(&self, run: &Run) -> bool {
+    fn needs_rest(&self, run: &DirtyRun) -> bool {
         if !self.cache.runs().is_ragged(run) {
             return false;
         }

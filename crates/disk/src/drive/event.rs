@@ -1,9 +1,9 @@
-//! What happens by itself between two calls, in the order in which it happens.
+//! Works out, in order, what happens between two calls.
 
 use super::arm::{Progress, Source};
 use super::choice::Next;
 use super::read::Taken;
-use super::{Command, Drive, Hit, Slot};
+use super::{Command, Drive, Hit, InFlight};
 use crate::ledger::Part;
 use crate::profile::{Destage, WriteBack};
 use crate::queue::{Target, Waiting};
@@ -129,8 +129,8 @@ impl Drive {
         self.admit(at);
     }
 
-    /// Whether a write need not wait for the arm.
-    pub(super) fn is_buffered(&self, slot: &Slot) -> bool {
+    /// Returns true if a write need not wait for the arm.
+    pub(super) fn is_buffered(&self, slot: &InFlight) -> bool {
         let spec = self.cache.spec();
         let room = match spec.destage {
             Destage::Segment => u64::from(spec.segment_sectors),
@@ -190,8 +190,8 @@ impl Drive {
         }
     }
 
-    /// Whether the arm and the bus can take up a command at once.
-    fn is_free_for(&mut self, slot: &Slot, now: Time) -> bool {
+    /// Returns true if the arm and the bus can take up a command at once.
+    fn is_free_for(&mut self, slot: &InFlight, now: Time) -> bool {
         if !self.queue.is_empty() || self.arm_free > now || self.bus.free() > now {
             return false;
         }

@@ -1,9 +1,9 @@
-//! What can go wrong, on request.
+//! Faults on request.
 
 use headtime_units::{Extent, Lba, Nanos, Time};
 use std::collections::BTreeMap;
 
-/// Something that goes wrong with a drive.
+/// A fault of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Sectors that cannot be read from the medium until they are written, nor be read ahead: a read
@@ -17,7 +17,7 @@ pub enum Fault {
     },
     /// The drive begins nothing before so much time has passed; what it has begun, it ends.
     Stall(Nanos),
-    /// The next command never completes. It stays in the drive until [`Drive::abort`].
+    /// The next command never completes. It stays in the drive until [`Drive::abort`](super::Drive::abort).
     LoseNext,
 }
 
@@ -53,7 +53,7 @@ impl Faults {
         now.max(self.stalled_until)
     }
 
-    /// Whether this command is lost.
+    /// Returns true if this command is lost.
     pub fn loses_next(&mut self) -> bool {
         let lost = self.lose > 0;
         self.lose -= u32::from(lost);

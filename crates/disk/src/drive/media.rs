@@ -1,4 +1,4 @@
-//! The arm at work: accesses to the medium, entered into the account.
+//! Accesses of the arm to the medium, and their entries in the account.
 
 use super::arm::Passing;
 use super::{Drive, Piece};
@@ -188,7 +188,8 @@ impl Drive {
         motion
     }
 
-    /// Whether the buffer has what `extent` does not have of the sectors of the medium that it touches.
+    /// Returns true if the buffer has what `extent` does not have of the sectors of the medium that it
+    /// touches.
     pub(super) fn has_rest(&self, extent: Extent) -> bool {
         let whole = self.physical(extent);
         self.cache
@@ -310,7 +311,7 @@ fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
     (lead / behind + 1).min(u64::from(len)) as u32
 }
 
-/// What of a step would not be, if no sector of the medium were written in part.
+/// The part of a step that is due to sectors of the medium that are written in part.
 #[derive(Clone, Copy, Debug)]
 enum Spare {
     Nothing,

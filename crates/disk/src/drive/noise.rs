@@ -48,7 +48,7 @@ impl Noise {
         Nanos::from_nanos(libm::round(turn.as_nanos() as f64 / (1.0 + part)) as u64)
     }
 
-    /// Whether seeks vary.
+    /// Returns true if seeks vary.
     pub fn seeks_vary(&self) -> bool {
         !self.spec.seek_sd.is_zero() || self.spec.seek_sd_relative > 0.0
     }

@@ -4,7 +4,7 @@ use super::arm::{Ahead, Known, Leave};
 use super::bus::{Link, Start, send};
 use super::destage::What;
 use super::media::Motion;
-use super::{Breakdown, Drive, Hit, Slot};
+use super::{Breakdown, Drive, Hit, InFlight};
 use crate::cache::{ReadLookup, SegmentId, State};
 use crate::ledger::Part;
 use crate::profile::{Preseek, ReadAhead};
@@ -47,7 +47,7 @@ impl Drive {
 
     /// What a command has to go through before it can wait off the bus: processing, and giving up
     /// the bus.
-    pub(super) fn waiting_overheads(&mut self, slot: &Slot) -> (Nanos, Nanos) {
+    pub(super) fn waiting_overheads(&mut self, slot: &InFlight) -> (Nanos, Nanos) {
         if slot.command.op.is_read() {
             (self.read_overhead(false), self.read_disconnect())
         } else {
@@ -82,7 +82,7 @@ impl Drive {
     /// Looks for the data of a read, as of the last time that reading ahead was brought up to date.
     ///
     /// With how many reads in a row it goes on with if it needs a new segment.
-    fn find_read(&self, slot: &Slot) -> (ReadLookup, u16) {
+    fn find_read(&self, slot: &InFlight) -> (ReadLookup, u16) {
         let extent = slot.command.extent;
         let (found, in_row) = self.cache.find_read_in_row(extent);
         let runs = self.cache.runs();
@@ -160,7 +160,7 @@ impl Drive {
         true
     }
 
-    /// Whether a command is reading into the segment and not done with it.
+    /// Returns true if a command is reading into the segment and not done with it.
     fn is_being_filled(&self, id: SegmentId, now: Time) -> bool {
         self.ahead
             .is_some_and(|ahead| ahead.segment == id && ahead.at > now)
@@ -322,7 +322,8 @@ impl Drive {
         true
     }
 
-    /// Whether the arm goes on with what it reads ahead, since that serves a read from the buffer.
+    /// Returns true if the arm goes on with what it reads ahead, since that serves a read from the
+    /// buffer.
     fn goes_on(&mut self, found: &Found, now: Time) -> bool {
         let Some(ahead) = self.ahead.as_mut() else {
             return false;
@@ -366,7 +367,7 @@ impl Drive {
     /// When a read has been processed far enough for the arm to move, and how it gets to send.
     fn read_start(
         &mut self,
-        slot: &Slot,
+        slot: &InFlight,
         found: &Found,
         link: &Link,
         now: Time,
@@ -544,7 +545,13 @@ struct Found {
 
 /// Where the time of a read from the medium went: one that the arm served from `now` on, left at
 /// `media_end` (with everything read, or given up on), and completed at `at`.
-fn read_breakdown(slot: &Slot, motion: &Motion, now: Time, media_end: Time, at: Time) -> Breakdown {
+fn read_breakdown(
+    slot: &InFlight,
+    motion: &Motion,
+    now: Time,
+    media_end: Time,
+    at: Time,
+) -> Breakdown {
     let queue = now.saturating_since(slot.arrived);
     // What the arm had done before the command came, it had done for nobody.
     let since = slot.submitted + queue;

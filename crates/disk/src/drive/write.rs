@@ -3,7 +3,7 @@
 use super::arm::{Source, Writing};
 use super::destage::What;
 use super::media::Feed;
-use super::{Breakdown, Drive, Hit, Slot};
+use super::{Breakdown, Drive, Hit, InFlight};
 use crate::cache::{State, WriteLookup};
 use crate::ledger::Part;
 use crate::profile::Preseek;
@@ -20,8 +20,8 @@ struct Data {
 }
 
 impl Drive {
-    /// Whether a write completes in the buffer, although the arm sets out with it.
-    fn is_fast(&self, slot: &Slot) -> bool {
+    /// Returns true if a write completes in the buffer, although the arm sets out with it.
+    fn is_fast(&self, slot: &InFlight) -> bool {
         !slot.command.fua && self.cache.spec().write_back.sets_out()
     }
 
@@ -38,7 +38,7 @@ impl Drive {
     }
 
     /// Processing, and giving up the bus, for a write that has to wait.
-    pub(super) fn write_waiting_overheads(&mut self, slot: &Slot) -> (Nanos, Nanos) {
+    pub(super) fn write_waiting_overheads(&mut self, slot: &InFlight) -> (Nanos, Nanos) {
         let buffered = self.is_fast(slot) || self.is_buffered(slot);
         let overhead = self.write_overhead(buffered);
         // A drive that writes through does not charge for giving up the bus here, since it charges
@@ -152,7 +152,7 @@ impl Drive {
         self.slot(index).fetched = Some(begin + length);
     }
 
-    /// Whether the part of the buffer for written data has room for so many sectors more.
+    /// Returns true if the part of the buffer for written data has room for so many sectors more.
     fn has_room_to_fetch(&self, len: u64) -> bool {
         let spec = self.cache.spec();
         let room = u64::from(spec.write_segments) * u64::from(spec.segment_sectors);
@@ -182,7 +182,7 @@ impl Drive {
         }
     }
 
-    /// Whether the data of a write come as fast as an arm that begins at `now` writes them.
+    /// Returns true if the data of a write come as fast as an arm that begins at `now` writes them.
     pub(super) fn is_fetched(&self, index: u16, now: Time) -> bool {
         let slot = &self.slots[usize::from(index)];
         let rest = self.sector() * (slot.command.extent.len.get() - 1);

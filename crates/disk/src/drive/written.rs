@@ -1,7 +1,7 @@
-//! What is on the medium, and what is lost when the power fails.
+//! Tells what is on the medium, and what a power cut loses.
 //!
-//! For whoever keeps the data of an emulated drive: the drive itself moves none, it only says which
-//! sectors have got where.
+//! For the code that keeps the data of an emulated drive. The drive itself moves no data: it only
+//! says which sectors have reached the medium.
 
 use super::arm::{Going, Source, Writing};
 use super::{Drive, empty_cache};

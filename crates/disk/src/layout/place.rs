@@ -1,4 +1,4 @@
-//! What a layout says of a sector, a slot, a run of sectors and a zone.
+//! The answers of a layout: positions, runs of sectors, slots and zones.
 
 use headtime_units::{Angle, Cylinder, Extent, Lba, Sectors, Track};
 
@@ -81,7 +81,7 @@ pub(super) fn slot_angle(index: u32, step: u64) -> Angle {
     Angle::from_bits(((u64::from(index) * step).wrapping_add(0xFFFF_FFFF) >> 32) as u32)
 }
 
-/// What is in a slot.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The sector of an address.

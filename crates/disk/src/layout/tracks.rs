@@ -1,8 +1,8 @@
 //! The mapping by a table of tracks.
 //!
-//! A *place* counts along the strips of a [`MapSpec`] with its repetitions written out; a *number*
-//! counts those that are not slipped, and is an address. Finding the strip of a place, or of a track,
-//! takes a search in a sorted list.
+//! A *place* counts along the strips of a [`MapSpec`] with its repetitions written out. A *number*
+//! counts the places that are not slipped, and is an address. A search in a sorted list finds the
+//! strip of a place or of a track.
 
 mod flat;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use flat::{Flat, flatten, step_of};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bad places in a row.
+/// Consecutive bad places.
 #[derive(Clone, Copy, Debug)]
 struct Slipped {
     place: u64,
@@ -437,7 +437,7 @@ impl TrackMap {
     }
 }
 
-/// A map without what does not fit, and how much that was.
+/// A map without the entries that do not fit, and how many these were.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
     /// The map.

@@ -1,10 +1,10 @@
 //! The mapping within a zone.
 //!
-//! Three counts occur: a *number* counts the places that could hold an address, from the first one
-//! of the zone; a *place* counts slots from the first slot of the zone along the order of tracks,
-//! bad ones and spares included; an *ordinal* counts tracks in that order.
+//! There are three counts. A *number* counts the places that could hold an address, from the first
+//! one of the zone. A *place* counts slots from the first slot of the zone along the order of
+//! tracks, bad ones and spares included. An *ordinal* counts tracks in that order.
 //!
-//! From number to place there are two ways, by what slips are at the expense of:
+//! There are two ways from number to place. They differ in whether slips use spares:
 //!
 //! ```text
 //! slips use spares:    number ── area ── spares in front that slips left ── slips of the area ──► place
@@ -83,7 +83,8 @@ impl Areas {
         self.places - self.numbers
     }
 
-    /// Whether a place of an area, counted from the area's first, is for spares if no slip uses any.
+    /// Returns true if a place of an area, counted from the area's first, is for spares if no slip uses
+    /// any.
     fn is_for_spares(&self, within: u64) -> bool {
         if self.at_front {
             within < self.spares()
@@ -464,7 +465,7 @@ impl ZoneMap {
         }
     }
 
-    /// Whether nothing is at `place` (a track if slips count tracks) before any remap.
+    /// Returns true if nothing is at `place` (a track if slips count tracks) before any remap.
     pub(super) fn is_spare(&self, place: u64) -> bool {
         let slot = if self.in_tracks {
             let (track, slot) = self.number_at(place);
@@ -550,8 +551,8 @@ impl ZoneMap {
         whole.then(|| self.run(first))
     }
 
-    /// Whether addresses run from the last head to the first on a cylinder, counted from the zone's
-    /// first.
+    /// Returns true if addresses run from the last head to the first on a cylinder, counted from the
+    /// zone's first.
     fn runs_backward(&self, cylinder: u64) -> bool {
         match self.order {
             Order::Serpentine => cylinder % 2 == 1,

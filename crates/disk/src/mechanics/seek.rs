@@ -1,4 +1,4 @@
-//! Seek times, made from a profile's curve when it is loaded.
+//! Tables of seek times, computed from a profile's curve when it is loaded.
 
 use crate::profile::{Interpolation, SeekCurve};
 use headtime_units::Nanos;
@@ -19,7 +19,7 @@ pub struct SeekTimes {
     least: LeastTimes,
 }
 
-/// For each entry of [`SeekTimes`], a bound of it and of all behind.
+/// For each entry of [`SeekTimes`], a lower bound of it and of all entries behind it.
 #[derive(Clone, Debug)]
 pub(super) struct LeastTimes {
     dense: Vec<u32>,

@@ -1,4 +1,4 @@
-//! An access, step by step.
+//! The steps of an access.
 
 use super::Mechanics;
 use crate::layout::{Layout, Run};

@@ -1,4 +1,4 @@
-//! The profiles that come with the program.
+//! The shipped profiles.
 
 use super::Profile;
 

@@ -8,28 +8,16 @@ use thiserror::Error;
 pub enum LayoutError {
     /// A block has to be a whole number of sectors.
     #[error("a sector of {sector_bytes} bytes does not divide a block of 4096 bytes")]
-    Sector {
-        /// Bytes of a sector.
-        sector_bytes: u32,
-    },
+    Sector { sector_bytes: u32 },
     /// Not a size of an inode.
     #[error("an inode of {found} bytes: allowed are 128, 256, 512, 1024, 2048 and 4096")]
-    InodeBytes {
-        /// What was given.
-        found: u32,
-    },
+    InodeBytes { found: u32 },
     /// Not a density of inodes.
     #[error("one inode for {found} bytes: allowed are 1024 to 4194304")]
-    BytesPerInode {
-        /// What was given.
-        found: u64,
-    },
+    BytesPerInode { found: u64 },
     /// The partition cannot be a file system.
     #[error("a partition of {bytes} bytes: allowed are about 300 KiB to 16 TiB")]
-    PartitionSize {
-        /// Its size.
-        bytes: u64,
-    },
+    PartitionSize { bytes: u64 },
     /// Nothing left.
     #[error("the file system has no free {what}")]
     Full {
@@ -44,10 +32,7 @@ pub enum LayoutError {
     },
     /// Two levels of indirection do not reach that far.
     #[error("a file of {bytes} bytes: at most 4 GiB are laid down")]
-    FileSize {
-        /// Its size.
-        bytes: u64,
-    },
+    FileSize { bytes: u64 },
     /// Not a state of wear.
     #[error(
         "aged to {used} used with holes of {hole_blocks} blocks: allowed are 0 to 0.95 and 1 to 1000000"
@@ -61,11 +46,8 @@ pub enum LayoutError {
     /// A number of a tree is out of range.
     #[error("a tree with {key} = {found}: allowed are {allowed}")]
     Tree {
-        /// Which.
         key: &'static str,
-        /// What was given.
         found: String,
-        /// What may be.
         allowed: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Where the ext3 of Linux 2.6.31 puts directories, inodes and data.
+//! Places directories, inodes and data where the ext3 of Linux 2.6.31 places them.
 //!
 //! | rule | source |
 //! |---|---|
@@ -447,7 +447,6 @@ impl Ext3 {
         (self.lba(directory.blocks[0]), leaf)
     }
 
-    /// Blocks that are free.
     pub fn free_blocks(&self) -> u64 {
         self.free_blocks
     }
@@ -679,7 +678,6 @@ impl Directory {
         self.inode
     }
 
-    /// How many blocks it has.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
@@ -721,7 +719,7 @@ fn indirect_blocks_before(blocks: u64) -> u32 {
     }
 }
 
-/// Whether a group holds a copy of the superblock: 0, 1 and the powers of 3, 5 and 7.
+/// Returns true if a group holds a copy of the superblock: 0, 1 and the powers of 3, 5 and 7.
 fn has_backup(group: u32) -> bool {
     let power_of = |base: u32| {
         let mut power = base;

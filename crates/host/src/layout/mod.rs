@@ -1,4 +1,4 @@
-//! Where files lie: directories, inodes and data placed as a file system of the time places them.
+//! Lays out files: places directories, inodes and data as a file system of the time places them.
 //!
 //! [`Ext3`] follows the allocation rules of ext3 in Linux 2.6.31 block by block; [`Tree`] is a tree of
 //! directories on it, such as the sources of that kernel ([`TreeSpec::default`]). Everything is a pure

@@ -3,7 +3,7 @@
 //! A [`Plan`] says which directories and files there are and how large; [`Plan::lay`] writes them to an
 //! [`Ext3`]. The same plan can be laid down on several file systems: copies of one tree.
 
-use super::{BLOCK_BYTES, Directory, Ext3, FileLayout, LayoutError};
+use super::{Directory, Ext3, FileLayout, LayoutError};
 use headtime_units::{Bytes, Lba};
 use headtime_workload::Random;
 
@@ -97,9 +97,7 @@ impl Written {
 /// A directory's entry: an index into [`Tree::directories`] or [`Tree::files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A directory.
     Directory(u32),
-    /// A file.
     File(u32),
 }
 
@@ -116,7 +114,6 @@ pub struct Plan {
 /// A directory of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeDirectory {
-    /// The block of its inode.
     pub inode_block: Lba,
     /// Its blocks, in the order in which listing it reads them.
     pub blocks: Vec<Lba>,
@@ -129,7 +126,6 @@ pub struct TreeDirectory {
 pub struct TreeFile {
     /// The directory that it is in, as an index.
     pub directory: u32,
-    /// The block of its inode.
     pub inode_block: Lba,
     /// Where it lies.
     pub layout: FileLayout,
@@ -140,7 +136,6 @@ pub struct TreeFile {
 pub struct Tree {
     /// All directories; the first is the tree's own.
     pub directories: Vec<TreeDirectory>,
-    /// All files.
     pub files: Vec<TreeFile>,
 }
 
@@ -149,12 +144,11 @@ pub struct Tree {
 pub enum Visit {
     /// A directory, before what is in it.
     Directory(u32),
-    /// A file.
     File(u32),
 }
 
-/// Goes through a tree as `grep -r` does: each directory is listed when it is come to, and its
-/// entries are visited in the order of the list, directories at once and with all that is in them.
+/// Walks a tree as `grep -r` does. It lists each directory when it reaches it and visits the
+/// entries in the order of the list, descending into directories at once.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     tree: &'a Tree,
@@ -366,14 +360,6 @@ impl Tree {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.layout.size).sum()
-    }
-
-    /// Blocks of 4 KiB that the data of all files takes.
-    pub fn data_blocks(&self) -> u64 {
-        self.files
-            .iter()
-            .map(|file| file.layout.size.div_ceil(BLOCK_BYTES))
-            .sum()
     }
 }
 

@@ -1,3 +1,4 @@
+use super::super::BLOCK_BYTES;
 use super::super::Ext3Options;
 use super::*;
 use headtime_units::{Extent, Sectors};

@@ -1,8 +1,8 @@
-//! Benchmarks: programs whose processes ask a [`Host`](crate::Host) for what theirs did.
+//! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
-//! Each has a struct of plain numbers whose defaults are those of the Stream Scheduling paper (Xu and
-//! Jiang, FAST 2011, sections 3.3 and 3.4), and says beside each rule what it rests on. What a
-//! process does is a function of these numbers and a seed; it knows no time.
+//! Each has a struct of plain numbers whose defaults are those of the Stream Scheduling paper (Xu
+//! and Jiang, FAST 2011, sections 3.3 and 3.4). Each rule says what it rests on. The steps of a
+//! process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
 //! |---|---|---|
@@ -91,7 +91,6 @@ impl BenchmarkSpec {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             BenchmarkSpec::ParRead(_) => "par-read",
@@ -171,8 +170,8 @@ impl BenchmarkSpec {
     }
 }
 
-/// What of a benchmark is the same on every host with a disk of one size: the files as they lie, and
-/// what its processes do with them. Worked out once for many runs, and cheap to clone.
+/// The part of a benchmark that is the same on every host with a disk of one size: the layout of
+/// its files, and the steps of its processes. Computed once for many runs, and cheap to clone.
 #[derive(Clone)]
 pub struct Laid(Lay);
 

@@ -14,10 +14,10 @@ use headtime_workload::Random;
 /// With as many processes as servers, as in the paper, process p has all its blocks on server p: each
 /// program keeps exactly one process busy here, and the other servers do not matter.
 ///
-/// A block costs its process, besides the server's work, a request and an answer over the network, the
-/// transfer, and a wait for the client's link, on which the other processes of the node have theirs. The
-/// server hands each request to a thread of its pool, which reads from the one
-/// descriptor that the server has open for the file, through the page cache.
+/// Besides the server's work a block costs its process a request and an answer over the network,
+/// the transfer, and a wait for the client's link, which the other processes of the node use too.
+/// The server hands each request to a thread of its pool. The thread reads through the page cache,
+/// from the one descriptor that the server has open for the file.
 ///
 /// Rests on: the paper (section 3.4) for programs, processes, servers, the block and the distances, and
 /// for the pool; gigabit Ethernet (64 KiB in 0.52 ms). Trust: high for the pattern at the disk, moderate
@@ -193,7 +193,7 @@ impl Turns {
         Nanos::from_nanos((mean * self.random.exponential()) as u64)
     }
 
-    /// Whether any of its blocks is on this server.
+    /// Returns true if any of its blocks is on this server.
     fn comes_here(&self) -> bool {
         (self.next..self.blocks)
             .step_by(self.stride as usize)

@@ -120,17 +120,18 @@ impl PostMarkSpec {
                 .map_err(|error| site.layout(error))?;
             fs.set_writer(random.bits());
             let counts = (few(self.files), few(self.transactions));
-            let mut run = Run::prepare(self, fs, random, counts, room.saturating_sub(planned))
-                .map_err(|error| error.of(site))?;
+            let mut instance =
+                Instance::prepare(self, fs, random, counts, room.saturating_sub(planned))
+                    .map_err(|error| error.of(site))?;
             if self.metadata_cached {
-                run.jobs.retain(|job| !matches!(job, Job::Load(_)));
+                instance.jobs.retain(|job| !matches!(job, Job::Load(_)));
             }
-            planned += run.jobs.len() as u64;
-            let files = run.files.into_iter().map(|file| File {
+            planned += instance.jobs.len() as u64;
+            let files = instance.files.into_iter().map(|file| File {
                 extents: file.layout.data,
                 size: file.before,
             });
-            instances.push(Part::new(files.collect(), run.jobs));
+            instances.push(Part::new(files.collect(), instance.jobs));
         }
         Ok(instances)
     }
@@ -199,7 +200,7 @@ pub(super) enum Job {
 
 /// What an instance does, worked out before it begins: where a new file lies depends on all that was
 /// created and deleted before.
-struct Run {
+struct Instance {
     fs: Ext3,
     directory: Directory,
     files: Vec<Mail>,
@@ -229,7 +230,7 @@ impl From<LayoutError> for Unplanned {
     }
 }
 
-impl Run {
+impl Instance {
     /// Of so many files and transactions, where there is room for `room` steps.
     fn prepare(
         spec: &PostMarkSpec,
@@ -237,10 +238,10 @@ impl Run {
         mut random: Random,
         (count, transactions): (u32, u32),
         room: u64,
-    ) -> Result<Run, Unplanned> {
+    ) -> Result<Instance, Unplanned> {
         let mut root = fs.root();
         let directory = fs.make_directory(&mut root, 8)?;
-        let mut run = Run {
+        let mut instance = Instance {
             fs,
             directory,
             files: Vec::new(),
@@ -256,8 +257,8 @@ impl Run {
         let mut table: Vec<Option<u32>> = vec![None; count as usize * 2];
         for (place, slot) in table.iter_mut().enumerate().take(count as usize) {
             let size = draw(&mut random);
-            run.make(&mut random, size)?;
-            run.files[place].before = size;
+            instance.make(&mut random, size)?;
+            instance.files[place].before = size;
             *slot = Some(place as u32);
         }
         // The places that are free.
@@ -268,15 +269,15 @@ impl Run {
             if there == 0 {
                 break;
             }
-            if run.jobs.len() as u64 > room {
+            if instance.jobs.len() as u64 > room {
                 return Err(Unplanned::TooLong);
             }
-            run.jobs.push(Job::Think(spec.cpu));
+            instance.jobs.push(Job::Think(spec.cpu));
             let (_, file) = used(&table, &mut random);
             if random.below(10) < u64::from(spec.bias_read) {
-                run.read(file);
+                instance.read(file);
             } else {
-                run.append(&mut random, file, high)?;
+                instance.append(&mut random, file, high)?;
             }
             if random.below(10) < u64::from(spec.bias_create) {
                 // Behind the last place taken, or else the first free one.
@@ -287,21 +288,21 @@ impl Run {
                 if let Some(place) = place {
                     free.remove(&place);
                     let size = draw(&mut random);
-                    let file = run.make(&mut random, size)?;
-                    run.create(file, size);
+                    let file = instance.make(&mut random, size)?;
+                    instance.create(file, size);
                     table[place] = Some(file);
                     next_place = place + 1;
                     there += 1;
                 }
             } else {
                 let (place, file) = used(&table, &mut random);
-                run.delete(file);
+                instance.delete(file);
                 table[place] = None;
                 free.insert(place);
                 there -= 1;
             }
         }
-        Ok(run)
+        Ok(instance)
     }
 
     /// Lays a file down; returns its index.

@@ -28,7 +28,6 @@ pub enum BenchmarkError {
         suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
     )]
     Unknown {
-        /// The text.
         found: String,
         /// The name that is most like it.
         suggestion: Option<&'static str>,
@@ -36,13 +35,9 @@ pub enum BenchmarkError {
     /// A number is out of range.
     #[error("{benchmark}: {key} is {found}; allowed is {allowed}")]
     Range {
-        /// Of which benchmark.
         benchmark: &'static str,
-        /// Which.
         key: &'static str,
-        /// What was given.
         found: String,
-        /// What may be.
         allowed: &'static str,
     },
     /// It does more than can be planned ahead.
@@ -50,7 +45,6 @@ pub enum BenchmarkError {
         "{benchmark}: more than {most} calls to be planned; make fewer or larger ones, or scale it down"
     )]
     TooLong {
-        /// Which benchmark.
         benchmark: &'static str,
         /// How many calls and blocks of metadata all programs of a host may plan.
         most: u64,
@@ -58,7 +52,6 @@ pub enum BenchmarkError {
     /// Its files do not fit on the disk.
     #[error("{benchmark}: the data ends at byte {end}, the disk at {capacity}")]
     DiskSize {
-        /// Which benchmark.
         benchmark: &'static str,
         /// Where the last of its data would end.
         end: u64,
@@ -68,17 +61,13 @@ pub enum BenchmarkError {
     /// Its files cannot be laid down.
     #[error("{benchmark}: {source}")]
     Layout {
-        /// Which benchmark.
         benchmark: &'static str,
-        /// Why.
         source: LayoutError,
     },
     /// The host refuses it.
     #[error("{benchmark}: {source}")]
     Host {
-        /// Which benchmark.
         benchmark: &'static str,
-        /// Why.
         source: HostError,
     },
 }

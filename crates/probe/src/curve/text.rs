@@ -47,12 +47,7 @@ pub enum Problem {
     },
     /// A value of the wrong kind, or outside its range.
     #[error("{found} is not allowed; allowed is {allowed}")]
-    Value {
-        /// What it is.
-        found: String,
-        /// What is allowed.
-        allowed: String,
-    },
+    Value { found: String, allowed: String },
     /// A point that is not farther than the one before, or costs less.
     #[error("{0}")]
     Order(String),

@@ -1,18 +1,17 @@
-//! Why there is no file, or no longer the one that is served.
+//! Errors of making a file, and what may happen to a served file.
 
 use headtime_units::Bytes;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file that is not there, or is empty, is not made a disk's.
+/// Why a missing or empty file is not made into a disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MakeError {
     /// Nobody has asked for it.
     #[error("{} is not there{hint}", path.display())]
     Missing {
-        /// The file.
         path: PathBuf,
         /// What would make it.
         hint: Hint,
@@ -20,7 +19,6 @@ pub enum MakeError {
     /// It is there, and nothing is in it: a file that is about to be made, or was left so.
     #[error("{} is empty; with create = true it becomes a file of {wanted}", path.display())]
     Empty {
-        /// The file.
         path: PathBuf,
         /// Its size then.
         wanted: Bytes,
@@ -28,7 +26,6 @@ pub enum MakeError {
     /// It would be where the kernel and its helpers have theirs.
     #[error("{} is not there, and no file is made under {root}{}", path.display(), within(folder))]
     Forbidden {
-        /// The file.
         path: PathBuf,
         /// Which of those places it is.
         root: &'static str,
@@ -41,32 +38,22 @@ pub enum MakeError {
         path.display(), to.display()
     )]
     Link {
-        /// The link.
         path: PathBuf,
         /// Where it leads.
         to: PathBuf,
     },
     /// The path ends like that of a folder.
     #[error("{} is no name for a file", path.display())]
-    Name {
-        /// The path.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// The folder that it would be in is not to be had.
     #[error("{}: {error}", folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    Folder { folder: PathBuf, error: io::Error },
     /// The process may not have files so large.
     #[error(
         "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
         path.display()
     )]
     Limit {
-        /// The file.
         path: PathBuf,
         /// Bytes that it would have.
         wanted: u64,
@@ -76,30 +63,24 @@ pub enum MakeError {
     /// The file system has no files so large.
     #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// Bytes that it would have.
         wanted: u64,
     },
     /// Others make and remove it all the time.
     #[error("{} is replaced or removed again and again by somebody else", path.display())]
-    Unsteady {
-        /// The file.
-        path: PathBuf,
-    },
+    Unsteady { path: PathBuf },
     /// The kernel refuses something else.
     #[error("{}: {doing}: {error}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// Why not.
         error: io::Error,
     },
 }
 
-/// What would have a file made that is not there.
+/// What the user can do so that a missing file is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// To ask for it; so large it would be.
@@ -129,19 +110,16 @@ fn within(folder: &Option<PathBuf>) -> String {
     }
 }
 
-/// What has become of a disk's file behind its back.
+/// What other programs have done to a disk's file.
 ///
-/// What is written from then on is out of reach for whoever opens the path, unless the file was
-/// [moved](Lost::Moved) and is found again.
+/// Later writes cannot be reached by opening the path, unless the file was [moved](Lost::Moved) and
+/// is found again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
     /// It has no name any more, and is gone when the disk stops.
     #[error("{} was deleted", path.display())]
-    Deleted {
-        /// The file.
-        path: PathBuf,
-    },
+    Deleted { path: PathBuf },
     /// Its name leads to another file or device, and whoever opens the path gets that.
     #[error("{} is another file now", path.display())]
     Replaced {
@@ -150,10 +128,7 @@ pub enum Lost {
     },
     /// Its name leads nowhere, but it has another.
     #[error("{} was moved: the file that is served has another name", path.display())]
-    Moved {
-        /// The file.
-        path: PathBuf,
-    },
+    Moved { path: PathBuf },
     /// Somebody has made it shorter; a block device without its medium has no bytes.
     #[error("{} has {found} bytes, {served} were served", path.display())]
     Truncated {
@@ -178,7 +153,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Whether what was acknowledged is gone, or will not be found where it is looked for.
+    /// Returns true if what was acknowledged is gone, or will not be found where it is looked for.
     pub fn is_loss(&self) -> bool {
         match self {
             Lost::Deleted { .. } | Lost::Replaced { .. } | Lost::Truncated { .. } => true,

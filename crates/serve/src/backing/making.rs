@@ -1,4 +1,4 @@
-//! Files that are made.
+//! Makes the file of a disk.
 
 use super::error::MakeError;
 use super::place::Place;
@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a file comes to its name.
+/// How a file gets its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It is made without one (`O_TMPFILE`) and linked to it when it is whole: nobody ever sees it empty or
@@ -25,8 +25,8 @@ pub(crate) enum Way {
     Named,
 }
 
-/// A file that was made just now, for its owner alone, open for reading and writing. It goes again unless it
-/// is published.
+/// A file that was just made, for its owner alone, open for reading and writing. It is removed
+/// unless it is published.
 pub(crate) struct New<'place> {
     place: &'place Place,
     file: Arc<OwnedFd>,
@@ -74,7 +74,6 @@ impl<'place> New<'place> {
         }
     }
 
-    /// The file.
     pub fn file(&self) -> &Arc<OwnedFd> {
         &self.file
     }

@@ -1,4 +1,4 @@
-//! Where a file is made.
+//! Finds the folder in which a file is made.
 
 use super::error::MakeError;
 use rustix::fs::{
@@ -19,8 +19,8 @@ const FORBIDDEN: [&str; 3] = ["/dev", "/proc", "/sys"];
 const SYSFS_MAGIC: FsWord = 0x6265_6572;
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// A folder in which a file may be made, and the file's name in it. The folder stays the same, whatever
-/// becomes of its path.
+/// A folder in which a file may be made, and the file's name in it. It stays the same folder if its
+/// path changes.
 pub(crate) struct Place {
     pub path: PathBuf,
     pub name: OsString,

@@ -1,4 +1,4 @@
-//! Where the bytes of commands go, and where they come from.
+//! Moves the bytes of commands to and from the store.
 
 use super::Emulated;
 use super::store::{WriteError, failure};

@@ -11,7 +11,6 @@ pub enum OpenError {
     /// The size is not that of whole sectors, or none.
     #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
     Size {
-        /// The size.
         size: u64,
         /// The drive's.
         sector_bytes: u32,
@@ -19,11 +18,9 @@ pub enum OpenError {
     /// The drive is smaller.
     #[error("a size of {size} bytes is more than the {capacity} bytes of drive {drive}")]
     Capacity {
-        /// The size.
         size: u64,
         /// The drive's.
         capacity: u64,
-        /// The drive.
         drive: String,
     },
     /// The kernel gives no memory.
@@ -31,36 +28,22 @@ pub enum OpenError {
     Memory(io::Error),
     /// A file of the store cannot be opened.
     #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
     /// It is something else.
     #[error("{} is not a regular file", path.display())]
-    NotAFile {
-        /// The file.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// Somebody else has it open as a store.
     #[error("{} is in use by another server", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// It is used for something else beside.
     #[error("{} is in use: {what}", path.display())]
     InUse {
-        /// The file.
         path: PathBuf,
-        /// For what.
         what: crate::file::Use,
     },
     /// It was made for another size.
     #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
     OtherSize {
-        /// The file.
         path: PathBuf,
         /// Its size, bytes.
         found: u64,
@@ -69,10 +52,7 @@ pub enum OpenError {
     },
     /// There is one file more than the size needs.
     #[error("{} belongs to a larger store; this one ends before it", path.display())]
-    Beyond {
-        /// The file.
-        path: PathBuf,
-    },
+    Beyond { path: PathBuf },
     /// Some of its files are there, and not all.
     #[error(
         "{} is there, but {}, which belongs to it, is not", holds.display(), missing.display()
@@ -92,7 +72,6 @@ pub enum OpenError {
         path.display()
     )]
     NoLock {
-        /// The file.
         path: PathBuf,
         /// What it says.
         error: io::Error,

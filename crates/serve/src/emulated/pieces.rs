@@ -1,8 +1,9 @@
-//! The files of a store: found or made, all of them or none.
+//! Finds or makes the files of a store, all of them or none.
 //!
-//! The first is the lock of all: whoever does not have it touches none of the others. Of several it is
-//! made empty and gets its size when the others are there, so that a store whose first file has its size
-//! is whole. One that a killed server has left half made is completed by the next that is to make it.
+//! The first file is the lock of all: a server without it touches none of the others. If there are
+//! several, the first is made empty and gets its size after the others exist. So a store whose
+//! first file has its size is whole. If a killed server leaves a store half made, the next server
+//! that may make it completes it.
 
 use super::OpenError;
 use crate::backing::{

@@ -1,6 +1,6 @@
-//! Where blocks are found by their numbers: a table without an order, in which nothing is allocated
-//! once it has its size. A map of the library would be a tree, which allocates its nodes, or one
-//! that the workspace forbids, as its order differs from run to run.
+//! A table from the numbers of blocks to their places, without an order. It does not allocate once
+//! it has its size. The library's maps do not fit: a tree allocates its nodes, and the workspace
+//! forbids hashed maps, whose order differs from run to run.
 
 /// Numbers and places, by open addressing with linear probing (Knuth, The Art of Computer
 /// Programming, vol. 3, 6.4, algorithms L and R).

@@ -1,4 +1,4 @@
-//! The power fails, and comes back.
+//! Cuts the power of an emulated drive, and restores it.
 
 use super::{Emulated, InFlight, Ready};
 use crate::device::{ControlError, Done};

@@ -1,8 +1,8 @@
 //! The bytes of an emulated drive: memory, or sparse files.
 //!
 //! A store is a raw image and nothing else, so that other tools can open it: `losetup`, `fsck`,
-//! `cmp`. Its size is what it is recognised by. A volume of more than [`FILE_BYTES_MAX`] takes
-//! several files, `PATH`, `PATH.1` and so on, of which only the last is shorter.
+//! `cmp`. It is recognised by its size. A volume of more than [`FILE_BYTES_MAX`] takes several
+//! files, `PATH`, `PATH.1` and so on. Only the last is shorter.
 
 use super::OpenError;
 use super::pieces::Pieces;
@@ -22,8 +22,8 @@ pub const FILE_BYTES_MAX: u64 = 8 << 40;
 /// What is written at a time where zeroes have to be written out.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
-/// Sparse bytes. Shared by the disk's thread, the one that syncs, and whoever asks for what is
-/// allocated; only the first changes them.
+/// Sparse bytes. The disk's thread, the syncing thread, and queries of what is allocated share
+/// them. Only the disk's thread changes them.
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<Arc<OwnedFd>>,
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Whether it is gone with the process, so that there is nothing to sync.
+    /// Returns true if it is gone with the process, so that there is nothing to sync.
     pub fn in_memory(&self) -> bool {
         self.claims.is_empty()
     }
@@ -157,7 +157,6 @@ impl Store {
         Ok(())
     }
 
-    /// Writes `bytes` from `offset` on.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let mut written = 0;
         for (file, from, len) in self.spans(offset, bytes.len() as u64) {

@@ -1,5 +1,4 @@
-//! Syncs a store on a thread of its own, so that the disk's thread is not kept from what happens in
-//! model time meanwhile.
+//! Syncs a store on a thread of its own, so that the disk's thread goes on in model time meanwhile.
 
 use super::store::Store;
 use headtime_linux::clock::{Clock, timespec};
@@ -20,7 +19,7 @@ const LAST_LOOK: Nanos = Nanos::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// A thread that syncs. What is asked for while it does so is done by the next sync in one go.
+/// A thread that syncs. One sync serves all that were asked for during the sync before it.
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<Shared>,
@@ -78,7 +77,7 @@ impl Syncer {
         ticket
     }
 
-    /// Whether a sync is over.
+    /// Returns true if a sync is over.
     pub fn is_done(&self, ticket: Ticket) -> bool {
         self.shared.done.load(Ordering::Acquire) >= ticket.0
     }
@@ -108,7 +107,7 @@ impl Syncer {
         }
     }
 
-    /// Whether a sync is over before the time is.
+    /// Returns true if a sync is over before the time is.
     fn wait(&self, ticket: Ticket, most: Nanos) -> bool {
         let clock = Clock::start();
         let end = Time::ZERO + most;

@@ -1,8 +1,8 @@
-//! What a power cut takes back.
+//! Keeps what a power cut must restore.
 //!
-//! The store holds what was written last. The medium of a real drive would hold something older as
-//! long as the new data wait in the drive's buffer; these older bytes are kept here. Of a sector the
-//! versions that matter are at most three:
+//! The store holds what was written last. The medium of a real drive holds older data as long as
+//! the new data wait in the drive's buffer. This module keeps these older bytes. At most three
+//! versions of a sector matter:
 //!
 //! ```text
 //!           old ──────────► earlier ──────────► new
@@ -10,13 +10,13 @@
 //!                       in the buffer       write is in the drive
 //! ```
 //!
-//! When the arm is said to have written a sector whose write is still in the drive, that may have
-//! been the earlier data. So `earlier` is kept while there is such a write (`shadow`), and becomes
-//! `old` then. The rest of the time there is only `old`.
+//! When the model says that the arm has written a sector while a write of it is still in the drive,
+//! the arm may have written the earlier data. So `earlier` is kept while there is such a write
+//! (`shadow`), and then becomes `old`. At all other times there is only `old`.
 //!
-//! Zeroes and discards have changed the store for good when they complete, and nothing is kept of them.
-//! The arm writes them later all the same, perhaps while a newer write waits in the drive. So what
-//! that write replaced is kept until it completes, should it be given up on (`landed`).
+//! When zeroes and discards complete, they have changed the store for good, and nothing is kept of
+//! them. The arm still writes them later, perhaps while a newer write waits in the drive. That
+//! write may be aborted. So what it replaced is kept until it completes (`landed`).
 
 use super::places::Places;
 use headtime_units::{Extent, Lba, Sectors};
@@ -49,8 +49,8 @@ struct Block {
     landed: Bits,
 }
 
-/// Older versions of sectors, by block. In steady state nothing is allocated: an ordered map would
-/// be, a little, with every few writes.
+/// Older versions of sectors, by block. Does not allocate in steady state; an ordered map would,
+/// with every few writes.
 #[derive(Debug)]
 pub(super) struct Undo {
     sector: usize,

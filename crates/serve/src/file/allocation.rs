@@ -1,4 +1,4 @@
-//! What of a regular file is allocated.
+//! Finds out which parts of a regular file are allocated.
 
 use crate::device::Allocation;
 use rustix::fs::{SeekFrom, seek};
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 /// How often to ask again when the file changes between two questions: soon there is an answer.
 const TRIES: usize = 8;
 
-/// A file that can say where its data and its holes are, as `lseek` does.
+/// A file that knows where its data and its holes are, as `lseek` tells.
 pub(crate) trait Sparse {
     /// The first byte of data from `from` on. `NXIO`: there is none, or the file ends before.
     fn data(&self, from: u64) -> Result<u64, Errno>;

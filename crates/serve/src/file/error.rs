@@ -12,11 +12,9 @@ pub enum OpenError {
     /// The kernel refuses something.
     #[error("{}: {doing}: {error}", .path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// Why not.
         error: io::Error,
     },
     /// It is not there, and is not made.
@@ -29,40 +27,27 @@ pub enum OpenError {
         .path.display()
     )]
     NoLock {
-        /// The file.
         path: PathBuf,
         /// What it says.
         error: io::Error,
     },
     /// It is not something that a disk can be made of.
     #[error("{} is {is}; allowed is a regular file or a block device", .path.display())]
-    Kind {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        is: &'static str,
-    },
+    Kind { path: PathBuf, is: &'static str },
     /// The file system does no direct I/O.
     #[error(
         "{}: its file system does no direct I/O; with `direct = false` the data go through the page cache",
         .path.display()
     )]
-    NoDirect {
-        /// The file.
-        path: PathBuf,
-    },
+    NoDirect { path: PathBuf },
     /// Another program has it locked, a server most likely, and both would write it.
     #[error("{} is in use: another program has locked it", .path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// It is used for something else, and writing to it would do damage.
     #[error("{} is in use: {what}; `force` opens it all the same", .path.display())]
     InUse {
         /// The file or device.
         path: PathBuf,
-        /// For what.
         what: Use,
     },
     /// The kernel does not tell whether it is used for something else.
@@ -73,7 +58,6 @@ pub enum OpenError {
     Unknown {
         /// The file or device.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// It is not made of whole sectors.
@@ -82,19 +66,14 @@ pub enum OpenError {
         .path.display()
     )]
     Size {
-        /// The file.
         path: PathBuf,
-        /// Its size.
         bytes: u64,
-        /// Bytes of a sector.
         sector_bytes: u32,
     },
     /// It exists, and is not as large as it should be.
     #[error("{} exists and has {bytes} bytes, not {asked}", .path.display())]
     OtherSize {
-        /// The file.
         path: PathBuf,
-        /// Its size.
         bytes: u64,
         /// The size that was asked for.
         asked: u64,
@@ -110,7 +89,6 @@ pub enum OpenError {
     /// The depth is out of range.
     #[error("depth {0} is out of range; allowed is 1 to 256")]
     Depth(u32),
-    /// There is no io_uring.
     #[error(
         "the kernel gives no io_uring, which may be switched off (kernel.io_uring_disabled): {0}"
     )]

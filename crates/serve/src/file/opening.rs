@@ -1,4 +1,4 @@
-//! From a path to an open file that is safe to be a disk.
+//! Opens a path as a file that is safe to use as a disk.
 
 use super::error::OpenError;
 use super::safety::{Machine, Use};
@@ -65,7 +65,7 @@ pub(super) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Whether somebody only looks at what is to be written.
+    /// Returns true if somebody only looks at what is to be written.
     fn looks(&self, options: &FileOptions) -> bool {
         !self.for_writing && !options.read_only
     }
@@ -438,14 +438,14 @@ fn direct_alignment(path: &Path, file: &OwnedFd) -> Result<u32, OpenError> {
     }
 }
 
-/// Whether the file system can give back what lies in the middle of a file: it is asked to do so
-/// behind the end, where there is nothing.
+/// Returns true if the file system can give back what lies in the middle of a file: it is asked to do
+/// so behind the end, where there is nothing.
 fn can_punch(file: &OwnedFd, bytes: u64) -> bool {
     let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(file, mode, bytes, 4096).is_ok()
 }
 
-/// Whether a block device forgets what it is told to.
+/// Returns true if a block device forgets what it is told to.
 fn device_discards(machine: &Machine, device: u64) -> bool {
     let most = |dir: &Path| fs::read_to_string(dir.join("queue/discard_max_bytes"));
     let text = machine.directory(device).and_then(|dir| match most(&dir) {

@@ -1,8 +1,7 @@
-//! The kernel's ring: the one place where memory is shared with the kernel.
+//! The io_uring of a file: the only module that shares memory with the kernel.
 //!
-//! A slot of the ring holds the data of one command from the moment at which the kernel is told of
-//! them until the kernel says that it is done, and hands them out only then. What is built on this
-//! needs no care of its own.
+//! A slot of the ring owns the data of one command from submission to the kernel until its
+//! completion, and returns them only then. So the code above needs no unsafe of its own.
 
 #![allow(
     unsafe_code,
@@ -55,7 +54,7 @@ pub(super) enum Action {
 }
 
 /// The data of one command.
-struct Slot {
+struct Transfer {
     parts: Parts,
     /// What the kernel is given of them.
     pieces: Vec<libc::iovec>,
@@ -66,7 +65,7 @@ struct Slot {
 /// A ring before one file.
 pub(super) struct Ring {
     ring: IoUring,
-    slots: Vec<Slot>,
+    slots: Vec<Transfer>,
     zeroes: Buffer,
     /// Commands with the kernel.
     out: usize,
@@ -87,7 +86,7 @@ impl Ring {
             .setup_cqsize(completions)
             .build((completions / 2).min(256))?;
         ring.submitter().register_files(&[file.as_raw_fd()])?;
-        let slot = || Slot {
+        let slot = || Transfer {
             parts: Parts::new(),
             pieces: Vec::with_capacity(16),
             name: None,
@@ -242,7 +241,7 @@ fn wait(fds: &mut [PollFd<'_>], span: Duration) {
     let _ = rustix::event::poll(fds, span.as_ref());
 }
 
-impl Slot {
+impl Transfer {
     /// Names the memory of the parts from byte `skip` on, as much as the kernel takes in one call.
     fn fill(&mut self, mut skip: u64, sector_bytes: u64, zeroes: Option<&Buffer>) {
         self.pieces.clear();

@@ -1,5 +1,5 @@
-//! Who else uses a file or a block device: what is mounted, swapped to, held by another driver,
-//! partitioned or behind a loop device is not to be written to from here.
+//! Finds out who else uses a file or block device. A disk does not write to what is mounted,
+//! swapped to, held by another driver, partitioned or behind a loop device.
 
 use headtime_linux::mounts::{self, Mount};
 use headtime_linux::shown::one_line;
@@ -17,7 +17,6 @@ pub enum Use {
     Mounted {
         /// The device or file.
         what: String,
-        /// Where.
         at: PathBuf,
     },
     /// It, or a partition of it, is swapped to.
@@ -27,23 +26,14 @@ pub enum Use {
     },
     /// Another driver (device mapper, RAID, bcache) has built on it, or on a partition of it.
     Held {
-        /// The device.
         what: String,
         /// What was built.
         by: String,
     },
     /// It has partitions.
-    Partitioned {
-        /// The first.
-        first: String,
-        /// How many.
-        count: usize,
-    },
+    Partitioned { first: String, count: usize },
     /// A loop device shows it.
-    Loop {
-        /// Which.
-        device: String,
-    },
+    Loop { device: String },
     /// Another program has it locked or opened for itself alone.
     Claimed,
 }
@@ -127,7 +117,6 @@ fn names(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A number as `8:1`.
 fn device_number(text: &str) -> Option<u64> {
     let (major, minor) = text.split_once(':')?;
     Some(makedev(major.parse().ok()?, minor.parse().ok()?))

@@ -29,7 +29,6 @@ pub enum FaultError {
     /// A key that nobody knows, or that the kind does not have.
     #[error("{key}: unknown here; allowed are {allowed}")]
     Unknown {
-        /// The key.
         key: String,
         /// Those there are.
         allowed: &'static str,
@@ -40,9 +39,7 @@ pub enum FaultError {
     /// A value that cannot be.
     #[error("{key}: `{value}`: {problem}")]
     Value {
-        /// The key.
         key: &'static str,
-        /// The value.
         value: String,
         /// What is wrong and what is allowed.
         problem: String,

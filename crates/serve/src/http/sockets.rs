@@ -1,6 +1,6 @@
 //! The sockets of HTTP, and what their clients may ask of the server.
 //!
-//! A connection is for one request: with nothing to keep, it cannot be kept for ever.
+//! A connection serves one request, so no client can hold it for ever.
 
 use super::{Site, controlling, watching};
 use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream, UnixSocket};
@@ -47,19 +47,19 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// A socket, and how it is served.
 #[derive(Debug)]
-struct Place {
+struct Endpoint {
     /// Removes its file in the end.
     bound: Bound,
     listener: Listener,
 }
 
-impl Place {
-    fn new(listen: Listen) -> Result<Place, BindError> {
+impl Endpoint {
+    fn new(listen: Listen) -> Result<Endpoint, BindError> {
         let bound = listen.bind()?;
         let listener = bound
             .listener()
             .map_err(|error| BindError::Io { listen, error })?;
-        Ok(Place { bound, listener })
+        Ok(Endpoint { bound, listener })
     }
 
     /// Serves until `ended`.
@@ -137,8 +137,8 @@ impl<T: AsyncRead + AsyncWrite + Send> Socket for T {}
 /// Sockets that are listened at.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    metrics: Option<Place>,
-    control: Option<Place>,
+    metrics: Option<Endpoint>,
+    control: Option<Endpoint>,
     limits: Limits,
 }
 
@@ -153,8 +153,8 @@ impl Sockets {
         metrics: Option<SocketAddr>,
         control: Option<UnixSocket>,
     ) -> Result<Sockets, BindError> {
-        let metrics = metrics.map(|address| Place::new(Listen::Tcp(address)));
-        let control = control.map(|socket| Place::new(Listen::Unix(socket)));
+        let metrics = metrics.map(|address| Endpoint::new(Listen::Tcp(address)));
+        let control = control.map(|socket| Endpoint::new(Listen::Unix(socket)));
         Ok(Sockets {
             metrics: metrics.transpose()?,
             control: control.transpose()?,
@@ -189,7 +189,7 @@ impl Sockets {
             control,
             limits,
         } = self;
-        let serve = async |place: Option<Place>, app: Router<Arc<Site>>| {
+        let serve = async |place: Option<Endpoint>, app: Router<Arc<Site>>| {
             if let Some(place) = place {
                 let app = app.with_state(Arc::clone(&site));
                 place.serve(app, limits, ended.clone()).await;

@@ -62,12 +62,7 @@ impl fmt::Display for UnixSocket {
 pub enum BindError {
     /// The machine refuses.
     #[error("{listen}: {error}")]
-    Io {
-        /// Where.
-        listen: Listen,
-        /// Why.
-        error: io::Error,
-    },
+    Io { listen: Listen, error: io::Error },
     /// Another server listens there.
     #[error("{0}: another server listens there")]
     InUse(Listen),
@@ -83,11 +78,8 @@ pub enum BindError {
         what_to_do(error)
     )]
     Group {
-        /// Where.
         listen: Listen,
-        /// Which group.
         group: u32,
-        /// Why.
         error: io::Error,
     },
     /// Who can write to the directory has put something else there before the socket's permissions
@@ -109,7 +101,6 @@ fn what_to_do(error: &io::Error) -> String {
 /// Where to listen. As text: `unix:PATH` or `tcp:ADDRESS:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A unix socket.
     Unix(UnixSocket),
     /// A loopback address; port 0 lets the kernel choose.
     Tcp(SocketAddr),

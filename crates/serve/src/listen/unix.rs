@@ -1,4 +1,4 @@
-//! Unix sockets: who may connect, from the first moment on.
+//! Unix sockets whose permissions hold from the first moment on.
 
 use super::address::{BindError, LOCK_AGAIN, LOCK_WITHIN, Listen, UnixSocket};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
@@ -12,8 +12,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 impl UnixSocket {
-    /// Whether the process may give the file to its group, as far as that shows before there is a file. In a
-    /// directory that is of the group already, only making the file shows it.
+    /// Returns true if the process may give the file to its group, as far as that shows before there is
+    /// a file. In a directory that is of the group already, only making the file shows it.
     pub fn may_be_given(&self) -> bool {
         let Some(group) = self.access.group else {
             return true;
@@ -51,7 +51,7 @@ impl UnixSocket {
         closed.map(Path::to_owned)
     }
 
-    pub(super) fn bind(&self) -> Result<Bound, BindError> {
+    pub(super) fn bind(&self) -> Result<BoundFile, BindError> {
         let failed = |error: io::Error| BindError::Io {
             listen: Listen::Unix(self.clone()),
             error,
@@ -70,7 +70,7 @@ impl UnixSocket {
         let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
         let missing = self.missing(&found)?;
         // Is removed from here on if something goes wrong.
-        let bound = Bound {
+        let bound = BoundFile {
             listener,
             path: self.path.clone(),
             file: (found.st_dev, found.st_ino),
@@ -182,14 +182,14 @@ impl UnixSocket {
 
 /// A unix socket that is listened on. Its file is removed with this, unless it has been replaced.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundFile {
     pub listener: std::os::unix::net::UnixListener,
     path: PathBuf,
     /// Device and number of its file.
     file: (u64, u64),
 }
 
-impl Drop for Bound {
+impl Drop for BoundFile {
     fn drop(&mut self) {
         remove(&self.path, self.file);
     }
@@ -213,7 +213,7 @@ struct Missing {
     mode: Mode,
 }
 
-/// Whether the process may give its own files to a group (chown(2)).
+/// Returns true if the process may give its own files to a group (chown(2)).
 fn may_give_to(group: Gid) -> bool {
     getegid() == group
         || getgroups().is_ok_and(|groups| groups.contains(&group))

@@ -13,11 +13,11 @@ const OCTAVES: u32 = 42;
 
 const CELLS: usize = ((OCTAVES - FINE + 1) << FINE) as usize;
 
-/// Counts of times by their length, to 1.6 %; up to 64 ns each on its own, from 73 minutes on all
-/// together.
+/// A histogram of times with a resolution of 1.6 %. Times up to 64 ns have a bucket each. Times
+/// from 73 minutes on share one.
 ///
-/// A clone is the same histogram. One thread records, with plain stores and no lock; others read at
-/// any time without its help, and may see a time counted before it is in the sum.
+/// A clone is the same histogram. One thread records, with plain stores and no lock. Others read at
+/// any time without its help. They may see a time in the counts before it is in the sum.
 #[derive(Clone)]
 pub struct Histogram(Arc<Cells>);
 
@@ -110,12 +110,11 @@ pub struct Times {
 }
 
 impl Times {
-    /// How many there are.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

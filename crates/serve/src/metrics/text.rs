@@ -22,7 +22,6 @@ pub struct Labelled {
     pub disk: String,
     /// What is behind it, in words.
     pub backend: String,
-    /// Bytes of a sector.
     pub sector_bytes: u32,
     /// Names of its exports, by number.
     pub exports: Vec<String>,

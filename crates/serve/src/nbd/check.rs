@@ -1,7 +1,7 @@
-//! What a request comes to: something to do, or a refusal. No I/O.
+//! Decides what to do with a request: an action, or a refusal. No I/O.
 //!
-//! A well-formed request is always answered, whatever it asks for; the connection ends only when
-//! there is no telling where the next message starts, or it would take too long to get there.
+//! A well-formed request always gets an answer, whatever it asks for. The connection ends only if
+//! the start of the next message is unknown, or would take too long to reach.
 
 use super::handshake::{Choice, Offer};
 use super::wire::{Error, Request, command, flag};
@@ -15,7 +15,6 @@ pub const SKIP_BYTES_MAX: u32 = 256 << 20;
 /// What a request comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Read.
     Read(Extent),
     /// Write the data that follow the header.
     Write(Extent, Durable),
@@ -52,7 +51,6 @@ pub struct Durable(pub bool);
 /// An error that the disk is not asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which.
     pub error: Error,
     /// For people.
     pub text: &'static str,

@@ -1,7 +1,8 @@
-//! The handshake: what a client may ask before it sends requests. Bytes in, bytes out; no I/O.
+//! The handshake: what a client may ask before it sends requests. Takes bytes and returns bytes; no
+//! I/O.
 //!
-//! Fixed newstyle only. A client that is well-behaved gets an answer to everything; whatever
-//! cannot be answered, or not be told from noise, ends the connection ([`HandshakeError`]).
+//! Only the fixed newstyle. A well-behaved client gets an answer to everything. Input that cannot
+//! be answered, or looks like noise, ends the connection ([`HandshakeError`]).
 
 use super::wire::{
     self, BASE_ALLOCATION, BASE_ALLOCATION_ID, STRING_BYTES_MAX, export, info, option,
@@ -103,7 +104,6 @@ pub enum HandshakeError {
     /// An option has too much data.
     #[error("option {option} of {len} bytes, of at most {max}")]
     TooLong {
-        /// Its number.
         option: u32,
         /// Bytes.
         len: u32,

@@ -1,4 +1,4 @@
-//! Where a connection finds what the disk is done with.
+//! Holds the completions of a connection until it takes them.
 
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
@@ -9,8 +9,8 @@ use std::task::Waker;
 
 /// Completions of one connection, and how to wake it.
 ///
-/// It is rung for only while it waits: a disk that completes requests faster than replies are
-/// written wakes nobody.
+/// A completion wakes the connection only while it waits. A disk that completes requests faster
+/// than replies are written wakes nobody.
 pub(super) struct Inbox {
     queue: ArrayQueue<Completion>,
     asleep: AtomicBool,
@@ -71,7 +71,7 @@ impl Inbox {
         self.drain.load(Ordering::Relaxed)
     }
 
-    /// Whether there were more completions than requests, so that some have no answer: a bug.
+    /// Returns true if there were more completions than requests, so that some have no answer: a bug.
     pub(super) fn is_overflown(&self) -> bool {
         self.overflown.load(Ordering::Relaxed)
     }

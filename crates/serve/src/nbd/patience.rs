@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A limit for something that a client has to do: it runs from when that is first waited for until it
-/// does some of it.
+/// Limits how long a client may take for something that it has to do. The time runs from when the
+/// server first waits for it until the client does some of it.
 ///
-/// It costs nothing while nobody waits, and an allocation the first time that somebody does.
+/// Costs nothing while nobody waits, and one allocation the first time.
 pub(super) struct Patience {
     limit: Duration,
     sleep: Option<Pin<Box<Sleep>>>,

@@ -1,4 +1,4 @@
-//! Sockets that clients connect to, and what all connections have in common.
+//! Accepts clients, and holds what all connections share.
 
 use super::handshake::Offer;
 use super::inbox::Inbox;
@@ -310,7 +310,7 @@ impl Common {
     }
 }
 
-/// Whether a connection ended badly, which is said.
+/// Returns true if a connection ended badly, which is said.
 fn has_failed(result: Result<Ended, tokio::task::JoinError>) -> bool {
     let error = match result {
         Ok(Ok(())) => return false,

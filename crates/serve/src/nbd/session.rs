@@ -1,11 +1,11 @@
 //! A connection with one client after the handshake: requests and replies.
 //!
-//! Here they are read; `disk` is what happens to them then, `replies` how they end.
+//! This module reads requests, `disk` submits them, and `replies` answers them.
 //!
-//! One task does it all. A round takes what the disk has completed, writes replies, reads requests
-//! and hands them to the disk, until none of that gets any further; then it waits for the socket,
-//! the disk, or the order to end. Memory is bounded by the limits: requests beyond them stay in the
-//! socket, until the client has taken its replies.
+//! One task does everything. A round takes completions from the disk, writes replies, reads
+//! requests and hands them to the disk, until none of these makes progress. Then it waits for the
+//! socket, the disk, or the order to end. The limits bound memory: requests beyond them stay in the
+//! socket until the client has taken its replies.
 
 mod disk;
 mod replies;
@@ -97,7 +97,7 @@ pub enum SessionError {
 
 /// A request that is not answered.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Pending {
     request: Request,
     then: Then,
 }
@@ -170,7 +170,7 @@ pub(super) struct Session {
     reading: bool,
     /// A request has been read for which there is no room yet.
     held: bool,
-    slots: Vec<Slot>,
+    slots: Vec<Pending>,
     free: Vec<u32>,
     /// Requests whose replies are not written, and the bytes of their data.
     unanswered: usize,

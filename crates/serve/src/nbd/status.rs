@@ -1,4 +1,4 @@
-//! What of an export is allocated, in the form of the protocol.
+//! Block status: what of an export is allocated, as the protocol encodes it.
 
 use super::wire::{BASE_ALLOCATION_ID, state};
 use crate::buffer::{Buffer, Pool};

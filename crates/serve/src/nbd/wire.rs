@@ -66,8 +66,6 @@ pub mod reply {
     pub const ERR_INVALID: u32 = ERROR + 3;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = ERROR + 6;
-    /// The server ends.
-    pub const ERR_SHUTDOWN: u32 = ERROR + 7;
     /// The option is too long.
     pub const ERR_TOO_BIG: u32 = ERROR + 9;
 }
@@ -164,7 +162,6 @@ pub mod state {
 
 /// The one metadata context.
 pub const BASE_ALLOCATION: &[u8] = b"base:allocation";
-/// Its number.
 pub const BASE_ALLOCATION_ID: u32 = 1;
 
 /// Errors of the protocol.
@@ -191,9 +188,7 @@ pub const REQUEST_BYTES: usize = 28;
 /// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Of [`flag`].
     pub flags: u16,
-    /// Of [`command`].
     pub command: u16,
     /// The client's name for it.
     pub cookie: u64,
@@ -203,15 +198,12 @@ pub struct Request {
     pub len: u32,
 }
 
-/// These bytes are no message of the protocol. There is no telling where the next one starts.
+/// Bytes that are no message of the protocol. The start of the next message is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} begins with {found:#x} in place of {expected:#x}")]
 pub struct BadMagic {
-    /// What it was to be.
     pub what: &'static str,
-    /// What is there.
     pub found: u64,
-    /// What was expected.
     pub expected: u64,
 }
 
@@ -357,7 +349,6 @@ impl Head {
         self.len += bytes.len() as u8;
     }
 
-    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

@@ -3,8 +3,8 @@
 use headtime_sched::{Op, Request};
 use headtime_units::Extent;
 
-/// Whether a command may be in the device beside others: none that matter to each other are there at
-/// a time, and a flush is there alone.
+/// Returns true if a command may be in the device beside others: none that matter to each other are
+/// there at a time, and a flush is there alone.
 pub fn may_be_beside<T>(others: &[Request<T>], op: Op, extent: Extent) -> bool {
     let matters = |other: &Request<T>| {
         other.op == Op::Flush

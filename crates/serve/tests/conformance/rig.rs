@@ -64,7 +64,7 @@ impl Rig {
         u64::from(self.device.geometry().sector_bytes)
     }
 
-    /// Whether the engine would hand this over now.
+    /// Returns true if the engine would hand this over now.
     pub fn may_go(&self, op: Op, extent: Extent) -> bool {
         !self.free.is_empty() && may_be_beside(&self.in_flight, op, extent)
     }

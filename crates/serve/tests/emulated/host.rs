@@ -63,7 +63,7 @@ impl Host {
         self.device.geometry().sector_bytes as usize
     }
 
-    /// Whether the engine would hand this command to the device now.
+    /// Returns true if the engine would hand this command to the device now.
     pub fn may_go(&self, op: Op, extent: Extent) -> bool {
         !self.free.is_empty() && may_be_beside(&self.in_flight, op, extent)
     }

@@ -199,7 +199,7 @@ fn race() {
     assert_eq!(names(&place), ["disk"]);
 }
 
-/// Whether the path leads to a file that this process has open, which only a winner has.
+/// Returns true if the path leads to a file that this process has open, which only a winner has.
 fn is_served(file: &File, path: &Path) -> bool {
     let inode = |path: &Path| {
         let found = fs::metadata(path).ok()?;

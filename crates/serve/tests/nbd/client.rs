@@ -90,7 +90,7 @@ impl Client {
         bytes
     }
 
-    /// Whether the server has closed the connection, and said no more.
+    /// Returns true if the server has closed the connection, and said no more.
     pub fn is_closed(&mut self) -> bool {
         match self.socket.read(&mut [0; 1]) {
             Ok(0) => true,

@@ -5,7 +5,7 @@ use headtime_sched::{Flags, Op};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Whether these are installed.
+/// Returns true if these are installed.
 fn there(tools: &[&str]) -> bool {
     tools.iter().all(|tool| {
         let found = command(tool).arg("--version").output().is_ok();

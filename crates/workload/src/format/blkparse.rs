@@ -77,12 +77,12 @@ pub(super) fn device_names(devices: Numbered<(u32, u32)>) -> Vec<(u32, String)> 
         .collect()
 }
 
-/// Whether a line is an event, right or wrong: it begins with `major,minor`.
+/// Returns true if a line is an event, right or wrong: it begins with `major,minor`.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     device(Fields::new(line).next()).is_ok()
 }
 
-/// Whether a line begins what blkparse writes beside the events.
+/// Returns true if a line begins what blkparse writes beside the events.
 fn is_summary(line: &[u8]) -> bool {
     let word = Fields::new(line).next().text;
     [

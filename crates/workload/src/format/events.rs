@@ -160,7 +160,7 @@ fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
     }
 }
 
-/// Whether a line is one of those that trace-cmd and tracefs write beside the events.
+/// Returns true if a line is one of those that trace-cmd and tracefs write beside the events.
 fn is_preamble(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     lost(line).is_some()
@@ -188,8 +188,8 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(counts.next_back().unwrap_or(1))
 }
 
-/// Whether a line is part of the calls that led to an event: `=> function` (tracefs), or an address
-/// and a function behind a tab (perf).
+/// Returns true if a line is part of the calls that led to an event: `=> function` (tracefs), or an
+/// address and a function behind a tab (perf).
 fn is_call(line: &[u8]) -> bool {
     let text = line.trim_ascii_start();
     let address = || {
@@ -212,12 +212,12 @@ fn parse(
         };
     };
     let kind = match head.event {
-        b"block_bio_queue" => Kind::BioQueue,
-        b"block_rq_insert" => Kind::Insert,
-        b"block_rq_issue" => Kind::Issue,
-        b"block_rq_requeue" => Kind::Requeue,
-        b"block_rq_complete" => Kind::RequestComplete,
-        b"block_bio_complete" => Kind::BioComplete,
+        b"block_bio_queue" => EventKind::BioQueue,
+        b"block_rq_insert" => EventKind::Insert,
+        b"block_rq_issue" => EventKind::Issue,
+        b"block_rq_requeue" => EventKind::Requeue,
+        b"block_rq_complete" => EventKind::RequestComplete,
+        b"block_bio_complete" => EventKind::BioComplete,
         b"" => return Ok(lost(line).map_or(Said::Other, Said::Lost)),
         _ => return Ok(Said::Other),
     };
@@ -236,8 +236,8 @@ fn parse(
             Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
         };
     };
-    if !matches!(kind, Kind::BioQueue | Kind::BioComplete) {
-        command(text, matches!(kind, Kind::Insert | Kind::Issue))?;
+    if !matches!(kind, EventKind::BioQueue | EventKind::BioComplete) {
+        command(text, matches!(kind, EventKind::Insert | EventKind::Issue))?;
     }
     let extent = extent(text)?;
     let failed = kind.is_complete() && error(text)?;
@@ -249,7 +249,7 @@ fn parse(
 
 /// Which event of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     BioQueue,
     Insert,
     Issue,
@@ -258,29 +258,29 @@ pub(crate) enum Kind {
     BioComplete,
 }
 
-impl Kind {
+impl EventKind {
     /// Of the events that say the most with the least.
     ///
     /// # Panics
     ///
     /// For other names.
-    pub(crate) fn named(name: &str) -> Kind {
+    pub(crate) fn named(name: &str) -> EventKind {
         match name {
-            "block_bio_queue" => Kind::BioQueue,
-            "block_rq_complete" => Kind::RequestComplete,
-            "block_bio_complete" => Kind::BioComplete,
+            "block_bio_queue" => EventKind::BioQueue,
+            "block_rq_complete" => EventKind::RequestComplete,
+            "block_bio_complete" => EventKind::BioComplete,
             _ => unreachable!("{name} is not among those that are recorded"),
         }
     }
 
     pub(crate) const fn is_complete(self) -> bool {
-        matches!(self, Kind::RequestComplete | Kind::BioComplete)
+        matches!(self, EventKind::RequestComplete | EventKind::BioComplete)
     }
 }
 
 /// What an event says of a request.
 pub(crate) fn block_event(
-    kind: Kind,
+    kind: EventKind,
     time: Time,
     device: u32,
     op: Op,
@@ -290,13 +290,13 @@ pub(crate) fn block_event(
 ) -> BlockEvent {
     let (mut op, mut flags) = (op, flags);
     let mut action = match kind {
-        Kind::BioQueue => BlockAction::Queue,
-        Kind::Insert => BlockAction::Insert,
-        Kind::Issue => BlockAction::Issue,
-        Kind::Requeue => BlockAction::Requeue,
-        Kind::RequestComplete if op == Op::Flush => BlockAction::Complete(Level::Issued),
-        Kind::RequestComplete => BlockAction::Complete(Level::Both),
-        Kind::BioComplete => BlockAction::Complete(Level::Queued),
+        EventKind::BioQueue => BlockAction::Queue,
+        EventKind::Insert => BlockAction::Insert,
+        EventKind::Issue => BlockAction::Issue,
+        EventKind::Requeue => BlockAction::Requeue,
+        EventKind::RequestComplete if op == Op::Flush => BlockAction::Complete(Level::Issued),
+        EventKind::RequestComplete => BlockAction::Complete(Level::Both),
+        EventKind::BioComplete => BlockAction::Complete(Level::Queued),
     };
     if op == Op::Write && extent.is_empty() {
         // What a process hands in to flush is a write of nothing with a flush before it; at its

@@ -84,7 +84,7 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Whether a line is the first of a file in this format, of whatever version.
+/// Returns true if a line is the first of a file in this format, of whatever version.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.starts_with(b"fio version ") && line.ends_with(b" iolog")

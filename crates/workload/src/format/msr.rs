@@ -85,8 +85,8 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Whether a line looks like the first of a file in this format, right or wrong: headings, or seven
-/// columns of which the first and the third are whole numbers.
+/// Returns true if a line looks like the first of a file in this format, right or wrong: headings, or
+/// seven columns of which the first and the third are whole numbers.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
     let is_number = |text: &[u8]| !text.is_empty() && number::is_integer(text);

@@ -29,7 +29,6 @@ pub enum ReplayError {
     /// No request is for a device that was chosen.
     #[error("no request of the trace is for device {device}; it has requests for {present}")]
     NoSuchDevice {
-        /// The device.
         device: u32,
         /// Those that there are, separated by commas.
         present: String,
@@ -65,7 +64,6 @@ pub enum ReplayError {
         /// Which request of the chosen devices in order of arrival, counted from 1.
         request: u64,
     },
-    /// A request has no arrival.
     #[error(
         "request {request} has no arrival, which an open replay needs; replay it closed, or give the column of the \
          arrivals"

@@ -27,7 +27,6 @@ pub struct ScriptRequest {
     pub op: Op,
     /// To which sectors of the drive.
     pub extent: Extent,
-    /// Further properties.
     pub flags: Flags,
     /// Whether the trace says which process asked; process 0 exists too.
     pub process_known: bool,
@@ -100,7 +99,7 @@ impl Cursor {
             .expect("a completion too many");
     }
 
-    /// Whether every request was made and has completed.
+    /// Returns true if every request was made and has completed.
     pub fn done(&self) -> bool {
         self.outstanding == 0 && self.next().is_none()
     }

@@ -64,7 +64,7 @@ impl TimeDistribution {
         }
     }
 
-    /// Whether no time ever passes.
+    /// Returns true if no time ever passes.
     pub fn is_always_zero(self) -> bool {
         match self {
             TimeDistribution::Constant(span)
@@ -257,7 +257,7 @@ impl Check {
 }
 
 impl Area {
-    /// Whether a request of `len` sectors may begin at `start`.
+    /// Returns true if a request of `len` sectors may begin at `start`.
     fn holds(self, start: u64, len: u64) -> bool {
         self.start <= start && start <= self.end && len <= self.end - start
     }

@@ -14,7 +14,6 @@ pub struct SyntheticSpec {
     pub seed: u64,
     /// Most requests of all processes together; `None` sets no limit.
     pub count: Option<u64>,
-    /// The processes.
     pub processes: Vec<ProcessSpec>,
 }
 
@@ -200,11 +199,8 @@ impl SyntheticSpec {
 pub struct SpecError {
     /// Which process of the list, counted from 1.
     pub process: usize,
-    /// The field.
     pub key: &'static str,
-    /// Its value.
     pub found: String,
-    /// What it may be.
     pub allowed: String,
 }
 
@@ -212,11 +208,9 @@ pub struct SpecError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is no distribution: {problem}; allowed are {allowed}")]
 pub struct DistributionError {
-    /// The text.
     pub found: String,
     /// What is wrong.
     pub problem: String,
-    /// What it may be.
     pub allowed: &'static str,
 }
 

@@ -11,7 +11,7 @@ const DEEPEST: usize = 16;
 /// Places that a map may have; keeps products in 64 bits.
 const MOST_PLACES: u64 = 1 << 40;
 
-/// Tracks of one head side by side, each with as many places, but perhaps the last.
+/// Adjacent tracks of one head. Each has the same number of places, but perhaps the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flat {
     /// The first place.
@@ -93,7 +93,7 @@ pub(super) fn step_of(sectors_per_track: u32) -> u64 {
     }
 }
 
-/// What of a map does not fit.
+/// Why a part of a map does not fit.
 #[derive(Debug)]
 pub(crate) struct Misfit {
     /// The key in the map: `groups[1].strips[7]`.

@@ -213,7 +213,7 @@ fn what_was_made_goes_if_a_piece_is_not_to_be_had() {
     }
 }
 
-/// Whether a name leads to a file that this process has open.
+/// Returns true if a name leads to a file that this process has open.
 fn is_open_here(path: &Path) -> bool {
     let same = |other: fs::Metadata| {
         let found = fs::metadata(path).expect("is there");

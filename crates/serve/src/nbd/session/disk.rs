@@ -1,8 +1,8 @@
-//! What a connection asks of its disk, and what comes of it.
+//! Submits a connection's requests to its disk, and takes its completions.
 
 use super::super::status;
 use super::super::wire::{Request, flag};
-use super::{NOWHERE, Session, Slot, Then};
+use super::{NOWHERE, Pending, Session, Then};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Refused;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Session {
     pub(super) fn slot(&mut self, request: &Request, then: Then) -> u32 {
-        let slot = Slot {
+        let slot = Pending {
             request: *request,
             then,
         };

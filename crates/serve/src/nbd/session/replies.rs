@@ -1,8 +1,8 @@
-//! How requests end: replies, and the writing of them.
+//! Makes and writes the replies.
 
 use super::super::stream::Moved;
 use super::super::wire::{Error, Head, Request, command};
-use super::{Reply, Session, Slot};
+use super::{Pending, Reply, Session};
 use crate::request::{Data, Failure, Kind};
 use std::io::{self, IoSlice};
 
@@ -12,7 +12,7 @@ const REPLIES_AT_A_TIME: usize = 64;
 impl Session {
     /// The request is over.
     pub(super) fn answer(&mut self, slot: u32, result: Result<(), Failure>, data: Data) {
-        let Slot { request, .. } = self.slots[slot as usize];
+        let Pending { request, .. } = self.slots[slot as usize];
         self.free.push(slot);
         if request.command == command::BLOCK_STATUS {
             self.queries.pop_front();

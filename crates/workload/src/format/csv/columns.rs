@@ -67,7 +67,6 @@ pub struct CsvColumns {
     pub size_unit: SizeUnit,
     /// Which disk.
     pub device: Option<DeviceColumn>,
-    /// Which process.
     pub process: Option<Column>,
     /// Further properties: the sum of 1 (FUA), 2 (preflush) and 4 (sync).
     pub flags: Option<Column>,
@@ -87,7 +86,6 @@ pub enum Column {
 /// The column of the devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceColumn {
-    /// The column.
     pub column: Column,
     /// Whether it holds names, to be numbered from 0 as they appear, and not numbers.
     pub named: bool,
@@ -350,7 +348,6 @@ impl CsvColumns {
         }
     }
 
-    /// The columns that there are.
     pub(super) fn roles(&self) -> impl Iterator<Item = (Role, &Column)> {
         [
             (Role::Arrival, self.time.as_ref().map(|(column, _)| column)),

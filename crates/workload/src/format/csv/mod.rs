@@ -29,7 +29,7 @@ struct Layout {
 /// Devices that are named by text, numbered as they appear.
 type Names = Numbered<Vec<u8>>;
 
-/// Whether a line is the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
+/// Returns true if a line is the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     line == CSV_HEADINGS.as_bytes()
 }

@@ -1,30 +1,30 @@
-//! Segments in the order in which they were used.
+//! Segments in the order of their last use.
 
 use super::segment::SegmentId;
 
-/// A list through all segments, the one that has gone unused for longest first.
+/// A list of all segments, the least recently used first.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct Lru {
     /// By segment, the one used before it and the one used after it; behind the last segment, the
     /// newest and the oldest.
-    links: Vec<Link>,
+    links: Vec<Neighbours>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Neighbours {
     older: u32,
     newer: u32,
 }
 
-impl Order {
+impl Lru {
     /// So many segments, the first of which is the oldest.
-    pub fn new(segments: u32) -> Order {
+    pub fn new(segments: u32) -> Lru {
         let ring = segments + 1;
-        let link = |at: u32| Link {
+        let link = |at: u32| Neighbours {
             older: (at + ring - 1) % ring,
             newer: (at + 1) % ring,
         };
-        Order {
+        Lru {
             links: (0..ring).map(link).collect(),
         }
     }
@@ -32,13 +32,13 @@ impl Order {
     /// A segment is used.
     pub fn make_newest(&mut self, id: SegmentId) {
         let last = self.links.len() - 1;
-        let Link { older, newer } = self.links[id.index()];
+        let Neighbours { older, newer } = self.links[id.index()];
         self.links[older as usize].newer = newer;
         self.links[newer as usize].older = older;
         let newest = self.links[last].older;
         self.links[newest as usize].newer = id.0;
         self.links[last].older = id.0;
-        self.links[id.index()] = Link {
+        self.links[id.index()] = Neighbours {
             older: newest,
             newer: last as u32,
         };
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_is_used_goes_behind_all_others() {
-        let mut order = Order::new(5);
+        let mut order = Lru::new(5);
         let mut expected: Vec<u32> = (0..5).collect();
         for used in [0, 4, 4, 2, 0, 1, 3, 3, 0] {
             order.make_newest(SegmentId(used));
@@ -70,7 +70,7 @@ mod tests {
             let found: Vec<u32> = order.iter().map(|id| id.0).collect();
             assert_eq!(found, expected);
         }
-        let mut single = Order::new(1);
+        let mut single = Lru::new(1);
         single.make_newest(SegmentId(0));
         assert_eq!(single.iter().collect::<Vec<_>>(), [SegmentId(0)]);
     }
