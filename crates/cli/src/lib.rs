@@ -4,10 +4,7 @@
 
 pub mod args;
 pub mod batch;
-pub mod bound;
-mod by_name;
 pub mod clock;
-pub mod columns;
 pub mod commands;
 #[cfg(test)]
 mod damage;

@@ -1,8 +1,10 @@
 //! `headtime sweep`
 
-use crate::sweep::plan::RUNS_MAX;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+
+/// The most runs of a sweep if nothing is said, repeats included.
+pub const SWEEP_RUNS_MAX: u64 = 10_000;
 
 /// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
@@ -31,7 +33,7 @@ pub struct Sweep {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub print_scenario: Option<u64>,
     /// Most runs, repeats included
-    #[arg(long, value_name = "N", default_value_t = RUNS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = SWEEP_RUNS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_runs: u64,
     /// Where results go: NAME.csv, NAME.json, or a directory
     ///

@@ -6,7 +6,6 @@ use crate::clock::Clock;
 use crate::execute::{How, Keep, Mark, Outcome, With, execute};
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output;
 use crate::plot;
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
@@ -81,7 +80,7 @@ pub(super) fn compare(
             .write_all(text.as_bytes())
             .map_err(|error| Fault::writing(output.path(), &error))?;
     }
-    output::write(context.out, &report, options.format, context.terminal)?;
+    report.write(context.out, options.format, context.terminal)?;
     picture.map_or(Ok(()), Output::finish)
 }
 

@@ -6,7 +6,7 @@ use super::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, Column, table};
+use crate::output::{self, TableColumn, table};
 use crate::report::round;
 use headtime_disk::profile::{self, FirmwarePolicy, Profile};
 use headtime_disk::{Mechanics, validate as compare};
@@ -156,21 +156,21 @@ pub(super) fn list(args: &List, context: &mut Context<'_>) -> Result<(), Fault> 
     let each =
         |show: fn(&Summary) -> String| shipped.iter().map(show).collect::<Vec<_>>().into_iter();
     let columns = vec![
-        Column::words("name", each(|drive| drive.name.clone())),
-        Column::numbers("capacity", each(Summary::capacity)),
-        Column::numbers("rpm", each(|drive| drive.rpm.to_string())),
-        Column::numbers("heads", each(|drive| drive.heads.to_string())),
-        Column::numbers(
+        TableColumn::words("name", each(|drive| drive.name.clone())),
+        TableColumn::numbers("capacity", each(Summary::capacity)),
+        TableColumn::numbers("rpm", each(|drive| drive.rpm.to_string())),
+        TableColumn::numbers("heads", each(|drive| drive.heads.to_string())),
+        TableColumn::numbers(
             "seek ms",
             each(|drive| format!("{:.2}", drive.seek_ms.third)),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "MB/s",
             each(|drive| format!("{:.0}-{:.0}", drive.media_mb_s[0], drive.media_mb_s[1])),
         ),
-        Column::numbers("depth", each(|drive| drive.queue_depth.to_string())),
-        Column::words("firmware", each(|drive| drive.firmware.to_owned())),
-        Column::words("model", each(|drive| drive.model.clone())),
+        TableColumn::numbers("depth", each(|drive| drive.queue_depth.to_string())),
+        TableColumn::words("firmware", each(|drive| drive.firmware.to_owned())),
+        TableColumn::words("model", each(|drive| drive.model.clone())),
     ];
     let text = table(&columns, context.terminal);
     context.print(&text)?;
@@ -370,18 +370,18 @@ pub(super) fn validate(args: &Validate, context: &mut Context<'_>) -> Result<(),
     let Means { measured, modelled } = validated.mean_ms;
     let demerit = validated.demerit_ms;
     let columns = vec![
-        Column::words("drive", std::iter::once(validated.drive)),
-        Column::numbers("requests", std::iter::once(validated.requests.to_string())),
-        Column::numbers(
+        TableColumn::words("drive", std::iter::once(validated.drive)),
+        TableColumn::numbers("requests", std::iter::once(validated.requests.to_string())),
+        TableColumn::numbers(
             "measured mean ms",
             std::iter::once(format!("{measured:.3}")),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "modelled mean ms",
             std::iter::once(format!("{modelled:.3}")),
         ),
-        Column::numbers("demerit ms", std::iter::once(format!("{demerit:.3}"))),
-        Column::numbers(
+        TableColumn::numbers("demerit ms", std::iter::once(format!("{demerit:.3}"))),
+        TableColumn::numbers(
             "% of mean",
             std::iter::once(format!("{:.1}", 100.0 * demerit / measured)),
         ),

@@ -8,7 +8,7 @@ use crate::figure::judge::{self, Measured};
 use crate::figure::run::{Runs, count};
 use crate::figure::{BASELINE, Figure, SHIPPED, Scale, output};
 use crate::files::Output;
-use crate::output::{Column, json, table};
+use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
 use headtime_units::nearest;
@@ -131,16 +131,16 @@ fn list(scale: Scale, context: &mut Context<'_>) -> Result<(), Fault> {
         judged.count().to_string()
     };
     let columns = [
-        Column::words("figure", each(|figure| figure.id.clone())),
-        Column::numbers(
+        TableColumn::words("figure", each(|figure| figure.id.clone())),
+        TableColumn::numbers(
             "runs",
             figures
                 .iter()
                 .map(|figure| count(std::slice::from_ref(figure)).to_string()),
         ),
-        Column::numbers("points", each(|figure| figure.points.len().to_string())),
-        Column::numbers("judged", each(judged)),
-        Column::words("what it shows", each(|figure| figure.title.clone())),
+        TableColumn::numbers("points", each(|figure| figure.points.len().to_string())),
+        TableColumn::numbers("judged", each(judged)),
+        TableColumn::words("what it shows", each(|figure| figure.title.clone())),
     ];
     context.print(&table(&columns, context.terminal))
 }

@@ -10,7 +10,7 @@ use super::sim::{set, set_all, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, Replay, TextFormat, To};
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, Column, table};
+use crate::output::{self, TableColumn, table};
 use crate::prepare::{reading_notes, trace_fault};
 use crate::report::round;
 use crate::scenario::tree::{Node, Place, Table, Value};
@@ -125,20 +125,20 @@ fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
     text
 }
 
-fn sizes(info: &TraceInfo) -> Vec<Column> {
+fn sizes(info: &TraceInfo) -> Vec<TableColumn> {
     let all: u64 = info.sizes.iter().map(|bin| bin.requests).sum();
     let bins = || info.sizes.iter();
     vec![
-        Column::numbers("size up to", bins().map(|bin| bin.up_to.to_string())),
-        Column::numbers("requests", bins().map(|bin| bin.requests.to_string())),
-        Column::numbers(
+        TableColumn::numbers("size up to", bins().map(|bin| bin.up_to.to_string())),
+        TableColumn::numbers("requests", bins().map(|bin| bin.requests.to_string())),
+        TableColumn::numbers(
             "%",
             bins().map(|bin| format!("{:.1}", 100.0 * bin.requests as f64 / all.max(1) as f64)),
         ),
     ]
 }
 
-fn devices(info: &TraceInfo) -> Vec<Column> {
+fn devices(info: &TraceInfo) -> Vec<TableColumn> {
     let each = |show: &dyn Fn(&Figures) -> String| {
         info.devices
             .iter()
@@ -153,21 +153,21 @@ fn devices(info: &TraceInfo) -> Vec<Column> {
         )
     };
     vec![
-        Column::words("device", info.devices.iter().map(name)),
-        Column::numbers("requests", each(&|figures| figures.requests().to_string())),
-        Column::numbers(
+        TableColumn::words("device", info.devices.iter().map(name)),
+        TableColumn::numbers("requests", each(&|figures| figures.requests().to_string())),
+        TableColumn::numbers(
             "read %",
             each(&|figures| format!("{:.1}", 100.0 * figures.read_share())),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "sequential %",
             each(&|figures| format!("{:.1}", 100.0 * figures.sequential_share())),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "mean size",
             each(&|figures| rounded_size(figures.mean_size().0)),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "reaches to",
             info.devices
                 .iter()

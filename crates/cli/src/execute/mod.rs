@@ -1,5 +1,7 @@
 //! Makes the runs of a scenario, several at a time, and sums them up.
 
+mod bound;
+mod by_name;
 mod kept;
 mod load;
 mod repeat;

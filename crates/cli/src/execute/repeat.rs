@@ -1,9 +1,9 @@
 //! Makes one repeat of one run.
 
+use super::bound::{self, Known};
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, disk, least, load};
 use super::seed::{self, mix};
-use crate::bound::{self, Known};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::{DriveSet, Prepared};

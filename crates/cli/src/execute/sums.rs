@@ -1,8 +1,8 @@
 //! Sums up the repeats of one run.
 
+use super::bound::{self, Repeat};
+use super::by_name::{Names, by_name, kinds};
 use super::repeat::Made;
-use crate::bound::{self, Repeat};
-use crate::by_name::{Names, by_name, kinds};
 use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::report::{

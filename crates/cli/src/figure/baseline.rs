@@ -1,8 +1,8 @@
 //! What is known of the figures' results: the values measured before, and which of them are out of
 //! their range, and why.
 
-use super::judge::{Measured, MeasuredPoint, range, spread};
-use super::{Scale, X};
+use super::Scale;
+use super::judge::{Known, Measured, MeasuredPoint, range, spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,35 +28,6 @@ pub struct Entry {
     /// At its quick scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quick: Vec<Known>,
-}
-
-/// What is known of a point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// The line or bar it belongs to.
-    pub series: String,
-    /// Where on it.
-    pub x: X,
-    /// What is measured.
-    pub metric: String,
-    /// Its unit, in words.
-    pub unit: String,
-    /// The value.
-    pub measured: f64,
-    /// If it is out of its range: why. Empty if nobody has said so yet, which a check refuses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub red: Option<String>,
-}
-
-impl Known {
-    /// Whether this is about that point.
-    pub fn is_of(&self, point: &MeasuredPoint) -> bool {
-        self.series == point.series
-            && self.x == point.x
-            && self.metric == point.metric
-            && self.unit == point.unit
-    }
 }
 
 impl Baseline {
@@ -188,6 +159,7 @@ fn drifted(unit: &str, before: f64, now: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::X;
 
     fn point(measured: f64, within: Option<bool>) -> MeasuredPoint {
         MeasuredPoint {

@@ -1,9 +1,8 @@
 //! What was measured of a figure, and whether that is what was expected.
 
-use super::baseline::Known;
 use super::{Figure, Point, RunOf, Scale, Transform, X};
 use crate::report::{Run, round};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A figure as measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -128,6 +127,35 @@ impl MeasuredPoint {
     /// Its name in messages.
     pub fn name(&self) -> String {
         super::name(&self.series, &self.x, self.metric, &self.unit)
+    }
+}
+
+/// What is known of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The line or bar it belongs to.
+    pub series: String,
+    /// Where on it.
+    pub x: X,
+    /// What is measured.
+    pub metric: String,
+    /// Its unit, in words.
+    pub unit: String,
+    /// The value.
+    pub measured: f64,
+    /// If it is out of its range: why. Empty if nobody has said so yet, which a check refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub red: Option<String>,
+}
+
+impl Known {
+    /// Whether this is about that point.
+    pub fn is_of(&self, point: &MeasuredPoint) -> bool {
+        self.series == point.series
+            && self.x == point.x
+            && self.metric == point.metric
+            && self.unit == point.unit
     }
 }
 
@@ -297,8 +325,8 @@ pub fn range(accept: Option<[Option<f64>; 2]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metric::Metric;
     use super::*;
+    use crate::report::metric::Metric;
     use headtime_sched::Spec;
 
     fn figure(transform: Transform, metric: &str, runs: Vec<(RunOf, Vec<RunOf>)>) -> Figure {

@@ -5,16 +5,15 @@
 
 pub mod baseline;
 pub mod judge;
-pub mod metric;
 pub mod output;
 mod read;
 pub mod run;
 mod shipped;
 
+use crate::report::metric::Metric;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Place, Table, TreeError};
 use headtime_sched::Spec;
-use metric::Metric;
 
 pub use shipped::{BASELINE, SHIPPED, Shipped};
 

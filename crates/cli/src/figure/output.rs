@@ -2,7 +2,7 @@
 
 use super::judge::{Measured, Tally, range};
 use crate::execute::Sample;
-use crate::output::{Column, Terminal, escaped, table};
+use crate::output::{TableColumn, Terminal, escaped, table};
 use crate::report::round;
 
 /// The text for people.
@@ -30,27 +30,27 @@ pub fn text(measured: &Measured, terminal: Terminal) -> String {
         _ => String::new(),
     };
     let mut columns = vec![
-        Column::words("series", points.iter().map(|point| point.series.clone())),
-        Column::words("x", points.iter().map(|point| point.x.to_string())),
-        Column::words("metric", points.iter().map(|point| point.metric.to_owned())),
-        Column::numbers(
+        TableColumn::words("series", points.iter().map(|point| point.series.clone())),
+        TableColumn::words("x", points.iter().map(|point| point.x.to_string())),
+        TableColumn::words("metric", points.iter().map(|point| point.metric.to_owned())),
+        TableColumn::numbers(
             "measured",
             points.iter().map(|point| digits(point.measured)),
         ),
-        Column::words("unit", points.iter().map(|point| point.unit.clone())),
-        Column::numbers("paper", points.iter().map(|point| number(point.stated))),
-        Column::words("accepted", points.iter().map(|point| range(point.accept))),
-        Column::words("within", points.iter().map(verdict)),
+        TableColumn::words("unit", points.iter().map(|point| point.unit.clone())),
+        TableColumn::numbers("paper", points.iter().map(|point| number(point.stated))),
+        TableColumn::words("accepted", points.iter().map(|point| range(point.accept))),
+        TableColumn::words("within", points.iter().map(verdict)),
     ];
     if points.iter().any(|point| point.bound_share.is_some()) {
         let shares = points.iter().map(|point| match point.bound_share {
             Some(share) => format!("{share:.1}"),
             None => String::new(),
         });
-        columns.insert(5, Column::numbers("% of bound", shares));
+        columns.insert(5, TableColumn::numbers("% of bound", shares));
     }
     if measured.seeds > 1 {
-        let column = Column::words("of the seeds", points.iter().map(range_of));
+        let column = TableColumn::words("of the seeds", points.iter().map(range_of));
         columns.insert(4, column);
     }
     text.push_str(&table(&columns, terminal));

@@ -1,7 +1,7 @@
 //! From a tree to a figure.
 
-use super::metric::Metric;
 use super::{Figure, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
+use crate::report::metric::Metric;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value, split_list};
 use headtime_sched::Spec;

@@ -1,23 +1,4 @@
-//! A report as CSV: one line per run, and below it one for each of its names where there are several.
-
-use crate::columns::{self, Row};
-use crate::report::Report;
-
-/// The text, with a heading.
-pub(super) fn report(report: &Report) -> String {
-    let names = columns::of_run().map(|column| column.name);
-    let mut text = line(["origin"].into_iter().chain(names).map(str::to_owned));
-    for run in &report.runs {
-        for row in Row::all(run) {
-            if matches!(row, Row::Origin(..)) {
-                continue;
-            }
-            let fields = columns::of_run().map(|column| column.of(&row).to_string());
-            text.push_str(&line([row.name()].into_iter().chain(fields)));
-        }
-    }
-    text
-}
+//! Lines of CSV.
 
 /// A line of fields.
 pub fn line(fields: impl Iterator<Item = String>) -> String {

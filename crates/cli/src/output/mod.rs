@@ -1,17 +1,16 @@
-//! A report as a table, JSON or CSV.
+//! Results as text: tables for people, lines of CSV, JSON. What the results are of is not here.
 
 mod csv;
 mod equal;
 mod table;
 
 use crate::fault::Fault;
-use crate::report::Report;
 use serde::Serialize;
 use std::io::Write;
 
 pub use csv::{escaped, line};
 pub use equal::{Served, reasons};
-pub use table::{Column, Terminal, measured, table};
+pub use table::{TableColumn, Terminal, measured, places, table};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -23,32 +22,6 @@ pub enum Format {
     Json,
     /// CSV, one line per run, and one per workload or program where there are several
     Csv,
-}
-
-/// Writes a report.
-///
-/// # Errors
-///
-/// If `out` does not take it.
-pub fn write(
-    out: &mut dyn Write,
-    report: &Report,
-    format: Format,
-    terminal: Terminal,
-) -> Result<(), Fault> {
-    match format {
-        Format::Table => {
-            let text = table::report(report, terminal);
-            out.write_all(text.as_bytes())
-                .map_err(|error| Fault::output(&error))
-        }
-        Format::Json => json(out, report),
-        Format::Csv => {
-            let text = csv::report(report);
-            out.write_all(text.as_bytes())
-                .map_err(|error| Fault::output(&error))
-        }
-    }
 }
 
 /// Writes anything as JSON, with a line end.

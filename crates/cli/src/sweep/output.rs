@@ -3,12 +3,11 @@
 use super::plan::{Combination, Plan};
 use super::results::{Measured, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
-use crate::columns::{Field, of_sweep};
-use crate::output::{Column, Served, Terminal, line, measured, reasons, table};
-use crate::report::key;
+use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
+use crate::report::columns::{Column, Field, find, of_sweep};
+use crate::report::{key, text};
 use crate::scenario::WHOLE;
 use crate::scenario::tree::Value;
-use headtime_disk::Part;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::convert::Infallible;
 
@@ -54,7 +53,7 @@ impl Line<'_> {
         for (name, field) in FIRST_COLUMNS.into_iter().zip(first) {
             give(name, &field)?;
         }
-        for (at, column) in of_sweep().enumerate() {
+        for (at, column) in of_sweep().iter().enumerate() {
             match self.row {
                 Ok(row) => give(column.name, &row.fields[at])?,
                 Err(_) => give(column.name, &of_cell(combination, column.name))?,
@@ -175,7 +174,9 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
         let of = of
             .into_iter()
             .chain(lists.iter().filter_map(|name| text(name)));
-        let measured = of_sweep().filter(|column| column.name != "scheduler");
+        let measured = of_sweep()
+            .iter()
+            .filter(|column| column.name != "scheduler");
         Some(Served {
             name: (number + 1).to_string(),
             of: of.collect::<Vec<_>>().join(" "),
@@ -241,14 +242,14 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
 }
 
 /// What all combinations have in common, as words, and what they differ in, as columns.
-pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<Column>) {
+pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColumn>) {
     let all = &plan.combinations;
     let mut shared = vec![match all.len() {
         1 => "1 combination".to_owned(),
         count => format!("{count} combinations"),
     }];
     let numbers = (1..=all.len()).map(|number| number.to_string());
-    let mut columns = vec![Column::numbers("#", numbers)];
+    let mut columns = vec![TableColumn::numbers("#", numbers)];
     for (place, axis) in plan.sweep.axes.iter().enumerate() {
         for (at, key) in axis.keys.iter().enumerate() {
             let value = |step: usize| &axis.step(step)[at].value;
@@ -260,8 +261,8 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<Column>) {
                 .all(|step| matches!(value(step), Value::Integer(_) | Value::Float(_)));
             match cells.windows(2).all(|pair| pair[0] == pair[1]) {
                 true => shared.push(format!("{key} {}", cells[0])),
-                false if is_number => columns.push(Column::numbers(key, cells.into_iter())),
-                false => columns.push(Column::words(key, cells.into_iter())),
+                false if is_number => columns.push(TableColumn::numbers(key, cells.into_iter())),
+                false => columns.push(TableColumn::words(key, cells.into_iter())),
             }
         }
     }
@@ -278,7 +279,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<Column>) {
         // The usual goes without saying.
         let is_usual = ["merge", "commit_ahead"].contains(&name) || cells[0].is_empty();
         if within {
-            columns.push(Column::words(name, cells.into_iter()));
+            columns.push(TableColumn::words(name, cells.into_iter()));
         } else if constant && !swept && !is_usual {
             shared.push(format!("{name} {}", cells[0]));
         }
@@ -296,37 +297,17 @@ pub fn described(plan: &Plan, outcomes: &[Outcome], number: usize, column: &str)
         .unwrap_or_else(|| of_cell(&plan.combinations[number], column))
 }
 
-fn figures(outcomes: &[Outcome]) -> Vec<Column> {
-    const RESPONSE: &str = "response ms";
-    let values = |name: &str| -> Vec<Option<f64>> {
-        let value = |outcome: &Outcome| outcome.whole(name)?.number();
-        outcomes.iter().map(value).collect()
-    };
-    let number = |heading: &str, name: &str| {
-        let half = values(&format!("{name}_ci95"));
-        let both = values(name).into_iter().zip(half);
-        let both: Vec<_> = both.map(|(value, half)| Some((value?, half))).collect();
-        measured(heading, &both)
-    };
-    let fair = values("fairness").into_iter();
-    let fair = fair.map(|value| value.map_or(String::new(), |value| format!("{value:.2}")));
-    let mut columns = vec![
-        number("IOPS", "iops"),
-        number("MB/s", "throughput_mb_s"),
-        Column::numbers("fair", fair),
-        number("mean", "response_mean_ms").under(RESPONSE),
-        number("p50", "response_p50_ms").under(RESPONSE),
-        number("p99", "response_p99_ms").under(RESPONSE),
-        number("max", "response_max_ms").under(RESPONSE),
-    ];
-    for part in Part::ALL {
-        let shares = values(&format!("head_{}_pct", key(part)));
-        if shares.iter().flatten().any(|share| *share >= 0.05) {
-            let cells = shares.into_iter();
-            let cells =
-                cells.map(|share| share.map_or(String::new(), |share| format!("{share:.1}")));
-            columns.push(Column::numbers(part.name(), cells).under("head time %"));
-        }
-    }
-    columns
+fn figures(outcomes: &[Outcome]) -> Vec<TableColumn> {
+    let value = |outcome: &Outcome, column: &Column| outcome.whole(column.name)?.number();
+    let mut shown = text::figures(
+        outcomes.len(),
+        |row, column| value(&outcomes[row], column),
+        true,
+    );
+    shown.extend(text::shares(|part| {
+        let share = find(&format!("head_{}_pct", key(part)));
+        let each = outcomes.iter().map(|outcome| value(outcome, share?));
+        each.collect()
+    }));
+    shown
 }

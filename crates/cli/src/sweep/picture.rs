@@ -5,10 +5,10 @@ use super::plan::Plan;
 use super::results::{Outcome, Results};
 use super::{LISTS, Mode, column_of};
 use crate::args::Picture as Wishes;
-use crate::columns::{Column, Field, Row as Of, of_sweep};
 use crate::fault::Fault;
 use crate::plot::multiples::{self, ACROSS_MAX, Block, Chart, Picture, Point, Row, numbers};
 use crate::report::Run;
+use crate::report::columns::{Column, Field, Row as Of, of_sweep};
 use headtime_units::nearest;
 use std::collections::BTreeSet;
 
@@ -175,8 +175,8 @@ impl Drawing {
 
 impl Part {
     fn block(&self, metric: &Column, outcomes: &[Outcome]) -> Block {
-        let half = format!("{}_ci95", metric.name);
-        let value = |number: usize, name: &str| outcomes[number].whole(name)?.number();
+        let half = metric.ci95();
+        let value = |number: usize, column: &Column| outcomes[number].whole(column.name)?.number();
         let chart = |spot: &Spot| Chart {
             title: spot.title.clone(),
             x: spot.x.clone(),
@@ -187,8 +187,8 @@ impl Part {
                 .map(|&(series, at, number)| Point {
                     series,
                     at,
-                    measured: value(number, metric.name),
-                    half: value(number, &half),
+                    measured: value(number, metric),
+                    half: half.and_then(|half| value(number, half)),
                 })
                 .collect(),
         };
@@ -220,10 +220,14 @@ fn metric(name: &str) -> Result<&'static Column, Fault> {
         !matches!(field, Field::Text(_) | Field::Flag(_))
     };
     let found = of_sweep()
+        .iter()
         .filter(is_number)
         .find(|column| column.name == name);
     found.ok_or_else(|| {
-        let names = of_sweep().filter(is_number).map(|column| column.name);
+        let names = of_sweep()
+            .iter()
+            .filter(is_number)
+            .map(|column| column.name);
         let names: Vec<&str> = names.collect();
         let guess = nearest(name, names.iter().copied())
             .map(|guess| format!("; did you mean `{guess}`?"))

@@ -12,9 +12,6 @@ use crate::scenario::{Cell, Scenario, alone, cells};
 use crate::stock::Stock;
 use std::collections::BTreeMap;
 
-/// The most runs of a sweep if nothing is said, repeats included.
-pub const RUNS_MAX: u64 = 10_000;
-
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Combination {

@@ -1,7 +1,7 @@
 //! What a scenario says of a sweep: `[sweep]`, and `--vary`.
 
 use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, line_of};
-use crate::columns;
+use crate::report::columns;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value};
 use headtime_units::nearest;
@@ -219,7 +219,7 @@ fn check(table: &Table, axes: &[Axis]) -> Result<(), TreeError> {
         .iter()
         .chain(&LAST_COLUMNS)
         .copied()
-        .chain(columns::of_sweep().map(|column| column.name));
+        .chain(columns::of_sweep().iter().map(|column| column.name));
     let taken: Vec<&str> = taken.collect();
     for (key, place) in axes
         .iter()

@@ -1,7 +1,7 @@
 //! What the runs of a sweep measured.
 
-use crate::columns::{Field, Row, of_sweep};
 use crate::report::Run;
+use crate::report::columns::{Field, Row, of_sweep};
 
 /// What came of every combination, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl Outcome {
                 Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
                 Row::Origin(..) | Row::Named(..) | Row::Whole(_) => Field::Nothing,
             },
-            fields: of_sweep().map(|column| column.of(&row)).collect(),
+            fields: of_sweep().iter().map(|column| column.of(&row)).collect(),
         });
         Outcome::Rows(rows.collect())
     }
@@ -52,7 +52,7 @@ impl Outcome {
         let Outcome::Rows(rows) = self else {
             return None;
         };
-        let place = of_sweep().position(|other| other.name == column)?;
+        let place = of_sweep().iter().position(|other| other.name == column)?;
         rows.first()?.fields.get(place)
     }
 }

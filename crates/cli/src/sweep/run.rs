@@ -248,7 +248,7 @@ impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Making, RUNS_MAX};
+    use super::super::plan::Making;
     use super::super::{Sweep, output};
     use super::*;
     use crate::progress::Progress;
@@ -272,7 +272,7 @@ mod tests {
         let sweep = Sweep::take(&mut table, &[]).unwrap().unwrap();
         let (stock, progress) = (Stock::default(), Progress::new(false));
         let making = Making {
-            most: RUNS_MAX,
+            most: 10_000,
             jobs: Some(2),
             stock: &stock,
             progress: &progress,

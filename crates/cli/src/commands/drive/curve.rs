@@ -4,7 +4,7 @@ use crate::args::{Curve, CurveFormat};
 use crate::commands::{Context, compare};
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, Column, table};
+use crate::output::{self, TableColumn, table};
 use crate::plot;
 use crate::report::round;
 use headtime_probe::curve::Origin;
@@ -145,18 +145,18 @@ fn describe(learned: &Learned, context: &Context<'_>) -> String {
         .collect();
     let ms = |time: Nanos| format!("{:.3}", time.as_millis_f64());
     let columns = vec![
-        Column::numbers(
+        TableColumn::numbers(
             "distance",
             some.iter()
                 .map(|point| size(point.distance, origin.sector_bytes)),
         ),
-        Column::numbers(
+        TableColumn::numbers(
             "sectors",
             some.iter().map(|point| point.distance.get().to_string()),
         ),
-        Column::numbers("mean ms", some.iter().map(|point| ms(point.mean))),
-        Column::numbers("sd ms", some.iter().map(|point| ms(point.sd))),
-        Column::numbers("curve ms", some.iter().map(|point| ms(point.fit))),
+        TableColumn::numbers("mean ms", some.iter().map(|point| ms(point.mean))),
+        TableColumn::numbers("sd ms", some.iter().map(|point| ms(point.sd))),
+        TableColumn::numbers("curve ms", some.iter().map(|point| ms(point.fit))),
     ];
     let mut text = format!("{}\n\n", summary(origin, all.len()));
     text.push_str(&table(&columns, context.terminal));

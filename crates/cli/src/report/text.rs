@@ -1,0 +1,374 @@
+//! A report as tables for people.
+
+use super::columns::{self, Row};
+use super::{KindRun, NamedRun, OriginRun, Report, Run};
+use crate::output::{Served, TableColumn, Terminal, measured, places, reasons, table};
+use headtime_disk::Part;
+
+/// The whole text of a report.
+pub(super) fn text(report: &Report, terminal: Terminal) -> String {
+    let runs = &report.runs;
+    let mut text = String::new();
+    if let Some(title) = &report.title {
+        text.push_str(title);
+        text.push('\n');
+    }
+    let (shared, options) = options(runs);
+    let mut shared: Vec<String> = shared.into_iter().collect();
+    shared.push(format!("seed {}", report.seed));
+    if let Some(run) = runs.first() {
+        if run.warm_up_s > 0.0 {
+            shared.push(format!("warm-up {} s", run.warm_up_s));
+        }
+        if run.repeats > 1 {
+            shared.push(format!(
+                "{} repeats, ± is the 95 % confidence interval",
+                run.repeats
+            ));
+        }
+    }
+    text.push_str(&shared.join(", "));
+    text.push_str("\n\n");
+    let columns: Vec<TableColumn> = options.into_iter().chain(measured_columns(runs)).collect();
+    text.push_str(&table(&columns, terminal));
+    let reasons = reasons(&served(runs, &columns));
+    if !reasons.is_empty() {
+        text.push_str(&format!("\n{}\n", reasons.join("\n")));
+    }
+    let names = by_name(runs);
+    if let Some(programs) = programs(runs).filter(|_| names.is_none()) {
+        text.push('\n');
+        text.push_str(&table(&programs, terminal));
+    }
+    if let Some((names, left_out)) = names {
+        text.push('\n');
+        text.push_str(&table(&names, terminal));
+        if left_out > 0 {
+            let more = "more names have rows in CSV and JSON";
+            text.push_str(&format!("\n{left_out} {more}\n"));
+        }
+    }
+    let failed: u64 = runs.iter().map(|run| run.failed).sum();
+    if failed > 0 {
+        text.push_str(&format!("\n{failed} requests failed\n"));
+    }
+    let starved: Vec<String> = runs.iter().filter_map(starved).collect();
+    if !starved.is_empty() {
+        text.push_str(&format!("\n{}\n", starved.join("\n")));
+    }
+    text
+}
+
+/// The rows of the table, as far as it matters for why some are equal.
+fn served(runs: &[Run], columns: &[TableColumn]) -> Vec<Served> {
+    let figures = |row: usize| {
+        let columns = columns
+            .iter()
+            .filter(|column| column.heading != "scheduler");
+        columns.map(|column| column.cells[row].clone()).collect()
+    };
+    let rows = runs.iter().enumerate();
+    rows.map(|(row, run)| Served {
+        name: run.label.clone(),
+        of: format!(
+            "{} {} {} {} {}",
+            run.drive, run.depth, run.firmware, run.merge, run.commit_ahead
+        ),
+        depth: u64::from(run.depth),
+        idled: run.engine.idled,
+        chosen: run.engine.chosen,
+        overtaken: run.engine.overtaken,
+        figures: figures(row),
+    })
+    .collect()
+}
+
+/// What to say of a run that leaves requests behind which are older than any that it served: its
+/// figures do not show them. Some older than most are left behind by every run that is stopped.
+fn starved(run: &Run) -> Option<String> {
+    if run.unfinished == 0 || run.oldest_unfinished_ms <= run.response_ms.max {
+        return None;
+    }
+    let whose: Vec<&OriginRun> = run
+        .per_origin
+        .iter()
+        .filter(|origin| origin.oldest_unfinished_ms > run.response_ms.max)
+        .collect();
+    let count = match whose.iter().map(|origin| origin.unfinished).sum() {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    };
+    let of = match whose[..] {
+        [one] if run.per_origin.len() > 1 => format!(" of {}", one.name()),
+        _ if whose.len() > 1 => format!(" of {} processes", whose.len()),
+        _ => String::new(),
+    };
+    let oldest = run.oldest_unfinished_ms / 1e3;
+    let oldest = match oldest {
+        oldest if oldest < 9.995 => format!("{oldest:.2} s"),
+        oldest => format!("{oldest:.1} s"),
+    };
+    Some(format!(
+        "{}: {count}{of} unfinished, the oldest for {oldest}",
+        run.label
+    ))
+}
+
+/// What the runs have in common, as words, and what they differ in, as columns.
+fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
+    let each = |show: fn(&Run) -> String| runs.iter().map(show);
+    let on_off = |flag: bool| if flag { "on" } else { "off" }.to_owned();
+    let all = [
+        TableColumn::words("drive", each(|run| run.drive.clone())),
+        TableColumn::words("firmware", each(|run| run.firmware.clone())),
+        TableColumn::numbers("depth", each(|run| run.depth.to_string())),
+        TableColumn::words("merge", runs.iter().map(|run| on_off(run.merge))),
+        TableColumn::words("ahead", runs.iter().map(|run| on_off(run.commit_ahead))),
+        TableColumn::numbers("requests", each(|run| run.requests.to_string())),
+    ];
+    let (mut shared, mut columns) = (Vec::new(), Vec::new());
+    let (mut requests, mut differ) = (None, Vec::new());
+    for column in all {
+        let value = column.cells.first().cloned().unwrap_or_default();
+        match (column.heading.as_str(), column.is_constant()) {
+            ("requests", true) => shared.push(format!("{value} requests")),
+            ("requests", false) => requests = Some(column),
+            // The usual goes without saying.
+            ("merge", true) if value == "on" => {}
+            ("ahead", true) if value == "off" => {}
+            ("ahead", true) if runs.iter().all(|run| !run.programs.is_empty()) => {}
+            (name, true) => shared.push(format!("{name} {value}")),
+            (_, false) => differ.push(column),
+        }
+    }
+    if runs.iter().any(|run| run.hide_processes) {
+        shared.push("processes hidden".to_owned());
+    }
+    columns.extend(differ);
+    columns.push(TableColumn::words(
+        "scheduler",
+        each(|run| run.scheduler.clone()),
+    ));
+    columns.extend(requests);
+    (shared, columns)
+}
+
+/// The measured columns that tables of runs show, which are as many as `rows`. `value` gives the number that a row has in a column.
+pub fn figures(
+    rows: usize,
+    value: impl Fn(usize, &columns::Column) -> Option<f64>,
+    fair: bool,
+) -> Vec<TableColumn> {
+    const RESPONSE: &str = "response ms";
+    /// Group, heading, and the column of results.
+    const SHOWN: [(&str, &str, &str); 7] = [
+        ("", "IOPS", "iops"),
+        ("", "MB/s", "throughput_mb_s"),
+        ("", "fair", "fairness"),
+        (RESPONSE, "mean", "response_mean_ms"),
+        (RESPONSE, "p50", "response_p50_ms"),
+        (RESPONSE, "p99", "response_p99_ms"),
+        (RESPONSE, "max", "response_max_ms"),
+    ];
+    let shown = SHOWN
+        .into_iter()
+        .filter(|(_, _, name)| fair || *name != "fairness");
+    let shown = shown.map(|(group, heading, name)| {
+        let column = columns::find(name).expect("a table shows columns that there are");
+        let values = (0..rows).map(|row| value(row, column));
+        let shown = match name {
+            "fairness" => TableColumn::numbers(heading, values.map(|value| fixed(value, 2))),
+            _ => {
+                let half = |row| value(row, column.ci95()?);
+                let values = values
+                    .enumerate()
+                    .map(|(row, value)| Some((value?, half(row))));
+                measured(heading, &values.collect::<Vec<_>>())
+            }
+        };
+        shown.under(group)
+    });
+    shown.collect()
+}
+
+/// Shares of the head time in %, those that round to more than nothing in some row. `of` gives a part's share in each row.
+pub fn shares(of: impl Fn(Part) -> Vec<Option<f64>>) -> Vec<TableColumn> {
+    let columns = Part::ALL.into_iter().filter_map(|part| {
+        let shares = of(part);
+        let shown = shares.iter().flatten().any(|share| *share >= 0.05);
+        let cells = shares.into_iter().map(|share| fixed(share, 1));
+        shown.then(|| TableColumn::numbers(part.name(), cells).under("head time %"))
+    });
+    columns.collect()
+}
+
+/// A number with so many places; blank if there is none.
+fn fixed(value: Option<f64>, places: usize) -> String {
+    value.map_or(String::new(), |value| format!("{value:.places$}"))
+}
+
+/// The measured columns of a report's runs, with the share of the bound where runs have one.
+fn measured_columns(runs: &[Run]) -> Vec<TableColumn> {
+    let fair = !runs.iter().any(|run| run.recorded);
+    let value = |row: usize, column: &columns::Column| column.of(&Row::Whole(&runs[row])).number();
+    let mut shown = figures(runs.len(), value, fair);
+    let longest = runs.iter().filter_map(|run| run.bound);
+    if let Some(longest) = longest.map(|bound| bound.by.len()).max() {
+        let cells = runs.iter().map(|run| match run.bound {
+            Some(bound) => format!("{:.1} {:<longest$}", bound.share, bound.by),
+            None => String::new(),
+        });
+        shown.insert(2, TableColumn::numbers("% of bound", cells));
+    }
+    let share = |run: &Run, part| Some(run.head_time.share(part));
+    shown.extend(shares(|part| {
+        runs.iter().map(|run| share(run, part)).collect()
+    }));
+    shown
+}
+
+/// What the programs of each run achieved; nothing if there are none.
+fn programs(runs: &[Run]) -> Option<Vec<TableColumn>> {
+    /// More programs than that are summed up.
+    const EACH: usize = 8;
+    const ENDED: &str = "ended s";
+    const RATES: &str = "MB/s";
+    let first = &runs.first()?.programs;
+    if first.is_empty() {
+        return None;
+    }
+    let numbers = |runs: &[Run], value: &dyn Fn(&Run) -> Option<f64>| -> Vec<String> {
+        let values: Vec<Option<f64>> = runs.iter().map(value).collect();
+        let places = places(values.iter().flatten().copied());
+        let show = |value: &Option<f64>| match value {
+            Some(value) => format!("{value:.places$}"),
+            None => "running".to_owned(),
+        };
+        values.iter().map(show).collect()
+    };
+    let column = |name: &str, group, value: &dyn Fn(&Run) -> Option<f64>| {
+        TableColumn::numbers(name, numbers(runs, value).into_iter()).under(group)
+    };
+    let mut columns = vec![TableColumn::words(
+        "",
+        runs.iter().map(|run| run.label.clone()),
+    )];
+    if first.len() <= EACH {
+        for (index, program) in first.iter().enumerate() {
+            let name = &program.name;
+            let ended = |run: &Run| run.programs[index].ended_s;
+            columns.push(column(name, ENDED, &ended));
+        }
+        for (index, program) in first.iter().enumerate() {
+            let rate = |run: &Run| Some(run.programs[index].throughput_mb_s);
+            columns.push(column(&program.name, RATES, &rate));
+        }
+    } else {
+        let ends = |run: &Run| {
+            let ends = run.programs.iter().map(|program| program.ended_s);
+            ends.collect::<Option<Vec<f64>>>()
+        };
+        let rates = |run: &Run, pick: fn(f64, f64) -> f64| {
+            let rates = run.programs.iter().map(|program| program.throughput_mb_s);
+            rates.reduce(pick)
+        };
+        let least = |run: &Run| ends(run)?.into_iter().reduce(f64::min);
+        let most = |run: &Run| ends(run)?.into_iter().reduce(f64::max);
+        columns.push(column("first", ENDED, &least));
+        columns.push(column("last", ENDED, &most));
+        columns.push(column("least", RATES, &|run| rates(run, f64::min)));
+        columns.push(column("most", RATES, &|run| rates(run, f64::max)));
+    }
+    Some(columns)
+}
+
+/// What each name got in each run, a row for each, its reads and writes apart, and how many names
+/// are left out. Nothing if there is one alone, or all are programs of one kind, which have columns.
+fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
+    /// More names than that are left out.
+    const EACH: usize = 12;
+    let first = runs.first()?;
+    let one_kind = first
+        .programs
+        .windows(2)
+        .all(|pair| pair[0].entry == pair[1].entry);
+    if first.by_name.len() < 2 || (!first.programs.is_empty() && one_kind) {
+        return None;
+    }
+    let rows: Vec<(&Run, &NamedRun)> = runs
+        .iter()
+        .flat_map(|run| run.by_name.iter().take(EACH).map(move |named| (run, named)))
+        .collect();
+    let mut before = "";
+    let labels: Vec<String> = rows
+        .iter()
+        .map(
+            |(run, _)| match std::mem::replace(&mut before, &run.label) {
+                // Said once, in front of the first of its names.
+                same if same == run.label => String::new(),
+                _ => run.label.clone(),
+            },
+        )
+        .collect();
+    let mut columns = vec![
+        TableColumn::words("scheduler", labels.into_iter()),
+        TableColumn::words("who", rows.iter().map(|(_, named)| named.name.clone())),
+    ];
+    if !first.programs.is_empty() {
+        let program = |run: &Run, named: &NamedRun| -> Option<(Option<f64>, f64)> {
+            let index = (named.program as usize).checked_sub(1)?;
+            let program = run.programs.get(index)?;
+            Some((program.ended_s, program.throughput_mb_s))
+        };
+        let of: Vec<_> = rows
+            .iter()
+            .map(|(run, named)| program(run, named))
+            .collect();
+        let ends: Vec<f64> = of.iter().flatten().filter_map(|(end, _)| *end).collect();
+        let places = places(ends.into_iter());
+        let ends = of.iter().map(|program| match program {
+            Some((Some(end), _)) => format!("{end:.places$}"),
+            Some((None, _)) => "running".to_owned(),
+            None => String::new(),
+        });
+        columns.push(TableColumn::numbers("ended s", ends).under("program"));
+        let rates: Vec<_> = of
+            .iter()
+            .map(|one| one.map(|(_, rate)| (rate, None)))
+            .collect();
+        columns.push(measured("MB/s", &rates).under("program"));
+    }
+    type Kind = fn(&NamedRun) -> Option<&KindRun>;
+    type Value = fn(&KindRun) -> f64;
+    let kinds: [(&str, Kind); 2] = [
+        ("reads", |named| named.of_reads.as_ref()),
+        ("writes", |named| named.of_writes.as_ref()),
+    ];
+    for (group, kind) in kinds {
+        if rows.iter().all(|(_, named)| kind(named).is_none()) {
+            continue;
+        }
+        let values: [(&str, Value); 5] = [
+            ("IOPS", |of| of.iops),
+            ("MB/s", |of| of.throughput_mb_s),
+            ("mean ms", |of| of.response_ms.mean),
+            ("p99 ms", |of| of.response_ms.p99),
+            ("max ms", |of| of.response_ms.max),
+        ];
+        for (name, value) in values {
+            let values: Vec<_> = rows
+                .iter()
+                .map(|(_, named)| kind(named).map(|of| (value(of), None)))
+                .collect();
+            columns.push(measured(name, &values).under(group));
+        }
+    }
+    if rows
+        .iter()
+        .any(|(_, named)| named.unfinished > 0 && named.requests == 0)
+    {
+        let unfinished = rows.iter().map(|(_, named)| named.unfinished.to_string());
+        columns.push(TableColumn::numbers("unfinished", unfinished));
+    }
+    Some((columns, first.by_name.len().saturating_sub(EACH)))
+}
