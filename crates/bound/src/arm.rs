@@ -1,4 +1,4 @@
-//! The least time in which an arm can have brought sectors under its head.
+//! The least time in which an arm can bring sectors under its head.
 //!
 //! The arm is on one track at a time, and a sector passes under the head only while the arm is there.
 //! So no order takes less than the following sum, whatever its waits and detours:
@@ -22,8 +22,8 @@ use headtime_disk::profile::{Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics, Run};
 use headtime_units::{Lba, Nanos, Track};
 
-/// The part of the wanted sectors that need not pass under the head after all, since the buffer
-/// still has it at the end.
+/// The part of the wanted sectors that need not pass under the head, since the buffer still has it
+/// at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     /// So many sectors at most.
@@ -381,7 +381,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// Of all tracks of which something is wanted, and of what is wanted of them.
+/// Extremes over all tracks with wanted sectors.
 #[derive(Clone, Copy, Debug)]
 struct Extremes {
     pieces: usize,

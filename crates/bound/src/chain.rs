@@ -1,8 +1,8 @@
-//! The longest chain of what processes do one after the other.
+//! The longest chain of sequential steps of processes.
 
 use headtime_units::{Nanos, Time};
 
-/// What a process does, as far as it takes time whatever the disk does first.
+/// A step of a process that takes time whatever the disk does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     /// It computes, thinks, or waits for the least that a command takes.

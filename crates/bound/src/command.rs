@@ -1,4 +1,4 @@
-//! The least that a command takes of drive and bus, wherever its data are.
+//! The least time that a command takes of drive and bus, wherever its data are.
 
 use crate::sort::sort_by_start;
 use crate::spans::Spans;
@@ -108,7 +108,7 @@ impl Floors {
     }
 }
 
-/// What is asked of the drive: how much is to be transferred, in how many commands at least.
+/// The load of the drive: how much it must transfer, in how many commands at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub reads: Commands,

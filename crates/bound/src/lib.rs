@@ -1,7 +1,7 @@
 //! The least time that a disk needs for given work, whatever the scheduler.
 //!
-//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least each of
-//! them, however it orders, merges and waits:
+//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least as long
+//! as each of them, however it orders, merges and waits:
 //!
 //! - *arm*: the time in which all sectors that must come from the medium, or reach it, pass under the
 //!   head, and the shortest movements between their tracks;
@@ -36,7 +36,7 @@ use sort::sort_by_start;
 use source::Asked;
 use spans::Spans;
 
-/// What the work is done with.
+/// The drive and the host's queue that do the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     pub profile: &'a Profile,
@@ -48,7 +48,7 @@ pub struct Machine<'a> {
     pub merge: Option<Sectors>,
 }
 
-/// What takes the least time that there is.
+/// The resource whose least time a term of the bound is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Term {
     /// Sectors under the head, and movements.
@@ -91,7 +91,7 @@ struct Program {
     passing: Nanos,
 }
 
-/// What changes between processes cost.
+/// The cost of changing between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turns {
     /// The least that a change takes longer than going on.

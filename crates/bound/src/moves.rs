@@ -1,4 +1,4 @@
-//! The least that the arm needs from one track to another.
+//! The least time that the arm needs from one track to another.
 
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{NoiseSpec, Profile};

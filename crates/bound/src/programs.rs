@@ -1,7 +1,7 @@
-//! What programs need of a disk, read from their steps.
+//! Reads from the steps of programs what they need of a disk.
 //!
-//! The steps of a process depend on nothing but itself, so they can be gone through without a disk.
-//! Everything counted here is needed in every run:
+//! The steps of a process depend only on the process, so they can be followed without a disk. Every
+//! run needs everything that is counted here:
 //!
 //! - A page comes from the disk if it is read, or changed in part, and nobody has made it before. So
 //!   does a block of metadata.
@@ -11,8 +11,8 @@
 //! - A direct call takes the command, or the commands, that it makes.
 //! - Pages of calls are copied, and processes think and meet.
 //!
-//! Three things are left out: pages that leave memory are not read again, workers of a pool are always
-//! free, and what is written through the page cache is never written to the disk.
+//! Three things are left out: pages that leave memory are not read again, workers of a pool are
+//! always free, and data written through the page cache never go to the disk.
 
 use crate::chain::{Chain, Link};
 use crate::command::{Commands, Floors, Load};

@@ -1,4 +1,4 @@
-//! Sources of requests that are no programs: traces and made-up processes.
+//! Bounds for sources that are no programs: traces and synthetic processes.
 
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The most requests of which a bound is computed, which takes some 100 bytes for each.
 pub const REQUESTS_MAX: usize = 1 << 23;
 
-/// What was asked, in the order in which it came.
+/// The requests of a source, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub reads: Vec<Extent>,
@@ -67,9 +67,9 @@ pub(crate) fn drain(
     }
 }
 
-/// Requests by when they are done, and by their names.
+/// Outstanding requests by completion time and by cookie.
 ///
-/// Of those that take as long as each other, whoever came first is done first.
+/// Of requests that take equally long, the first to arrive completes first.
 #[derive(Debug, Default)]
 struct UnderWay {
     /// By how long they take.

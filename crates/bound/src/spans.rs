@@ -2,7 +2,7 @@
 
 use headtime_units::Extent;
 
-/// Stretches of sectors, from the first to behind the last, ascending and apart from each other.
+/// Spans of sectors, each from its first to behind its last, ascending and not touching.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spans(Vec<(u64, u64)>);
 

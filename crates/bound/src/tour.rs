@@ -3,10 +3,10 @@
 use crate::moves::Moves;
 use headtime_units::Track;
 
-/// Tracks that the arm has to come to, each given once.
+/// Tracks that the arm has to visit, each given once.
 ///
-/// Places on a line are joined by the ways between neighbours; tracks of one cylinder, by switches. So
-/// what counts is which cylinders there are, and how many tracks.
+/// Movements between neighbours join cylinders, head switches join tracks of one cylinder. So only
+/// the set of cylinders and the number of tracks count.
 #[derive(Debug)]
 pub(crate) struct Tour {
     /// A bit for each cylinder.

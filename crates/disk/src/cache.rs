@@ -113,7 +113,7 @@ impl Cache {
         self.get_mut(id).users += 1;
     }
 
-    /// It has completed.
+    /// A command that needed the segment has completed.
     pub fn drop_user(&mut self, id: SegmentId) {
         self.get_mut(id).users -= 1;
     }
@@ -140,12 +140,12 @@ impl Cache {
         self.dirty == 0 && self.runs.is_empty()
     }
 
-    /// What is dirty beside segments.
+    /// The dirty runs, which are kept outside of segments.
     pub fn runs(&self) -> &Dirty {
         &self.runs
     }
 
-    /// The same, to change.
+    /// Like [`Cache::runs`], to change them.
     pub fn runs_mut(&mut self) -> &mut Dirty {
         &mut self.runs
     }
@@ -458,7 +458,7 @@ impl Cache {
         self.set_state(id, State::Writing);
     }
 
-    /// What was dirty up to `written` is on the medium.
+    /// The arm has written the dirty sectors up to `written`.
     pub fn end_destage(&mut self, id: SegmentId, written: u64) {
         let keep = self.spec.enabled && self.spec.read_hits_on_write_data;
         let segment = &mut self.segments[id.index()];

@@ -314,7 +314,7 @@ impl Dirty {
         (extent, completed)
     }
 
-    /// What the arm was writing is on the medium.
+    /// The arm has written the run that it was writing; returns its sectors.
     pub fn end(&mut self) -> Extent {
         let writing = self.writing.take().expect("something is written");
         self.sectors -= writing.len.get();

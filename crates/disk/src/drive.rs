@@ -131,7 +131,7 @@ impl Drive {
         Drive::with_layout(profile, layout, seed)
     }
 
-    /// The same, with a layout that is shared between drives.
+    /// Like [`Drive::new`], with a layout that several drives share.
     ///
     /// # Panics
     ///

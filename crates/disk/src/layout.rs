@@ -96,14 +96,14 @@ impl Layout {
         zone::capacity(spec, zone)
     }
 
-    /// Returns a function that says whether a place of `zone`, counted as slips are, is a spare that no
-    /// slip uses. Remaps are not looked at.
+    /// Returns a function that returns true if a place of `zone`, counted as slips are, is a spare
+    /// that no slip uses. Ignores remaps.
     pub fn zone_spares(spec: &Spec, zone: &Zone) -> impl Fn(u64) -> bool + use<> {
         let zone = ZoneMap::new(spec, zone, 0);
         move |place| zone.is_spare(place)
     }
 
-    /// Addresses of the drive: 0 up to this.
+    /// The number of addresses of the drive.
     pub fn capacity(&self) -> Sectors {
         Sectors::new(self.capacity)
     }
@@ -157,7 +157,7 @@ impl Layout {
         lba.get()
     }
 
-    /// Where an address is.
+    /// The position of an address.
     ///
     /// # Panics
     ///
@@ -171,9 +171,9 @@ impl Layout {
         }
     }
 
-    /// The run of addresses that begins at `lba`, up to the end of its track, a slip, a remapped
-    /// sector or the end of the zone. Remapped sectors are a run of their own, on the track where
-    /// their data is.
+    /// The run of addresses that begins at `lba`. It ends at the end of its track, a slip, a
+    /// remapped sector or the end of the zone. Remapped sectors are a run of their own, on the
+    /// track where their data is.
     ///
     /// # Panics
     ///
@@ -186,8 +186,9 @@ impl Layout {
         }
     }
 
-    /// The run of all addresses of the track of `lba`, if every slot has one and nothing of the zone is
-    /// slipped or moved; quicker to find than [`Layout::track_extent_of`]. `None` says nothing.
+    /// The run of all addresses of the track of `lba`, if every slot has one and nothing of the
+    /// zone is slipped or moved. Faster than [`Layout::track_extent_of`]. `None` says nothing about
+    /// the track.
     ///
     /// # Panics
     ///
@@ -200,8 +201,9 @@ impl Layout {
         }
     }
 
-    /// The addresses that belong to the track of `lba` in their order, remapped ones included
-    /// although their data is elsewhere: what reading ahead "to the end of the track" means.
+    /// The addresses that belong to the track of `lba` in the order of addresses. Remapped ones are
+    /// included although their data is elsewhere. This is the track in "reading ahead to the end of
+    /// the track".
     ///
     /// # Panics
     ///
@@ -240,7 +242,7 @@ impl Layout {
         })
     }
 
-    /// Slots of a track; `None` for one in no zone.
+    /// The number of slots of a track; `None` for a track in no zone.
     pub fn sectors_per_track(&self, track: Track) -> Option<u32> {
         match &self.map {
             Map::Zones(zones) => zones.of_track(track).map(ZoneMap::sectors_per_track),
@@ -248,7 +250,7 @@ impl Layout {
         }
     }
 
-    /// What is in a slot; `None` if there is no such slot.
+    /// The content of a slot; `None` if there is no such slot.
     pub fn slot(&self, track: Track, slot: u32) -> Option<Slot> {
         match &self.map {
             Map::Zones(zones) => {
@@ -259,7 +261,7 @@ impl Layout {
         }
     }
 
-    /// Where a slot begins, whatever is in it; `None` if there is no such slot.
+    /// The angle at which a slot begins, whatever its content; `None` if there is no such slot.
     pub fn slot_angle(&self, track: Track, slot: u32) -> Option<Angle> {
         let exists = slot < self.sectors_per_track(track)?;
         exists.then(|| match &self.map {

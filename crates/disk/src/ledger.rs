@@ -26,7 +26,7 @@
 
 use headtime_units::{Lba, Nanos, Time};
 
-/// What the arm does at an instant.
+/// An activity of the arm. It has exactly one at every instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// Moving, settling included.
@@ -102,13 +102,13 @@ impl HeadTime {
         self.0.iter().copied().sum()
     }
 
-    /// What is neither waiting, held nor idle.
+    /// The time in which the arm was neither waiting, held nor idle.
     pub fn busy(&self) -> Nanos {
         let rest = [Part::Waiting, Part::Held, Part::Idle].map(|part| self.get(part));
         self.total() - rest.into_iter().sum()
     }
 
-    /// What has come to this since `earlier`, part by part.
+    /// The time since `earlier`, part by part.
     ///
     /// # Panics
     ///
@@ -240,7 +240,7 @@ impl Ledger {
         self.settled = now;
     }
 
-    /// The same, where the arm was last.
+    /// Like [`Ledger::fill`], at the last position of the arm.
     pub fn rest(&mut self, now: Time, part: Part) {
         self.fill(now, self.lba, part);
     }

@@ -100,7 +100,7 @@ impl Mechanics {
         }
     }
 
-    /// The same drive, a unit of which turns once in `turn`.
+    /// The same drive as a unit that turns once in `turn`.
     ///
     /// # Panics
     ///

@@ -28,7 +28,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use error::{ProfileError, ProfileErrorKind};
-pub use map::{MapRemap, MapSpec, Part, SpareTrack, Strip};
+pub use map::{MapPart, MapRemap, MapSpec, SpareTrack, Strip};
 pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
 
@@ -181,10 +181,10 @@ impl LayoutSpec {
         let zones = self.zones.iter().map(|zone| zone.sectors_per_track);
         let strips = self.map.iter().flat_map(|map| map.groups.iter().flatten());
         let tracks = strips.filter_map(|strip| match strip.of {
-            Part::Track {
+            MapPart::Track {
                 sectors_per_track, ..
             } => Some(sectors_per_track),
-            Part::Group(_) => None,
+            MapPart::Group(_) => None,
         });
         let all = zones.chain(tracks);
         [all.clone().min(), all.max()].map(|slots| slots.unwrap_or(0))

@@ -354,7 +354,7 @@ impl Queue {
         })
     }
 
-    /// Of the commands that follow each other up to the one at `place`, the first.
+    /// The first of the consecutive commands that end with the one at `place`.
     pub fn first_of_run(&self, mut place: usize) -> usize {
         loop {
             let last = &self.waiting[place];
@@ -378,7 +378,7 @@ impl Queue {
         self.estimate_from(mechanics, from, mechanics.phase_at(now), target, best)
     }
 
-    /// The same when the platter is at `phase`.
+    /// Like [`Queue::estimate`], with the platter at `phase`.
     pub fn estimate_from(
         &self,
         mechanics: &Mechanics,
@@ -390,7 +390,7 @@ impl Queue {
         self.positioning(mechanics, from, phase, target, self.margin(), best)
     }
 
-    /// What is added to each estimated movement.
+    /// The margin that is added to each estimated movement.
     pub fn margin(&self) -> Nanos {
         match self.policy {
             FirmwarePolicy::Fifo => Nanos::ZERO,

@@ -16,12 +16,12 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 /// Bytes in a block of a validation trace.
 const BLOCK_BYTES: u64 = 512;
 
-/// A request as it was measured.
+/// A measured request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Read or write.
     pub op: Op,
-    /// What was asked for, in blocks of 512 bytes.
+    /// The sectors of the request, in blocks of 512 bytes.
     pub blocks: Extent,
     /// How long the real drive took.
     pub response: Nanos,
@@ -31,7 +31,7 @@ pub struct Measured {
     pub line: usize,
 }
 
-/// What is wrong with a validation trace, or with the drive for it.
+/// Why a validation trace cannot be read, or does not fit the drive.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {

@@ -1,4 +1,4 @@
-//! From parameters to a profile.
+//! Converts parameters to a profile.
 
 use crate::error::ImportError;
 use crate::fields::Fields;

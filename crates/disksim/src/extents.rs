@@ -13,7 +13,7 @@ use crate::fields::Fields;
 use crate::run::Run;
 use crate::syntax::{Block, Value};
 use crate::zones::{skew, skew_units};
-use headtime_disk::profile::{LayoutSpec, MapRemap, MapSpec, Part, Skew, SpareTrack, Strip};
+use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, Skew, SpareTrack, Strip};
 use std::collections::BTreeSet;
 
 /// How many extents may be elsewhere before a track goes on: as many as real tracks have bad sectors.
@@ -402,7 +402,7 @@ impl Builder<'_> {
             skew: 0.0,
             places,
             run: places,
-            of: Part::Track {
+            of: MapPart::Track {
                 head: home.track.1,
                 first_slot: home.first_slot,
                 sectors_per_track: home.slots,

@@ -6,7 +6,7 @@ use crate::syntax::{Block, Entry, Param, Value};
 use headtime_units::{Nanos, SignedNanos, nearest};
 use std::cell::RefCell;
 
-/// Takes parameters out of a block and keeps account of which were asked for.
+/// Reads parameters of a block and remembers which were read.
 pub(crate) struct Fields<'a> {
     pub(crate) block: &'a Block,
     known: RefCell<Vec<&'static str>>,

@@ -1,4 +1,4 @@
-//! What people are told of an import that succeeds.
+//! Notes and warnings of an import that succeeds.
 
 /// Notes and warnings in the order in which they come up.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What DiskSim takes and a profile refuses.
+//! Adapts what DiskSim accepts and a profile refuses.
 //!
 //! Slips and remaps that do not fit: DiskSim computes nonsense for the few sectors concerned. And
 //! parameters of a buffer that is off, or that shut each other out.

@@ -4,7 +4,7 @@ use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use crate::syntax::{Block, Entry, Value};
-use headtime_disk::profile::{LayoutSpec, MapRemap, MapSpec, Part, SpareTrack, Strip};
+use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, SpareTrack, Strip};
 
 /// More places than any disk has.
 const MOST: i64 = 1 << 48;
@@ -138,7 +138,7 @@ fn group(lists: usize, items: &[Entry], patterns: &[Pattern]) -> Result<Vec<Stri
                         format!("{places} sectors on a track whose pattern has {slots} of them");
                     return Err(len.error(KEY, message));
                 }
-                let track = Part::Track {
+                let track = MapPart::Track {
                     head: head.integer(KEY, 0, 254)? as u16,
                     first_slot: pattern.low,
                     sectors_per_track: pattern.slots,
@@ -147,7 +147,7 @@ fn group(lists: usize, items: &[Entry], patterns: &[Pattern]) -> Result<Vec<Stri
             }
             ("IDX", [_, child, ..]) => {
                 let part = child.integer(KEY, 0, lists as i64 - 1)? as usize;
-                (Part::Group(part), 2)
+                (MapPart::Group(part), 2)
             }
             _ => return Err(start.error(KEY, FORM)),
         };
@@ -182,7 +182,7 @@ fn group(lists: usize, items: &[Entry], patterns: &[Pattern]) -> Result<Vec<Stri
 fn cut_last(groups: &mut [Vec<Strip>]) -> Option<u64> {
     let (disk, parts) = groups.split_last_mut()?;
     let last = disk.last_mut()?;
-    let Part::Group(part) = last.of else {
+    let MapPart::Group(part) = last.of else {
         return None;
     };
     let size = parts[part].iter().map(|strip| strip.run).sum();
@@ -199,8 +199,8 @@ fn cut_last(groups: &mut [Vec<Strip>]) -> Option<u64> {
 fn in_order(groups: Vec<Vec<Strip>>) -> Result<Vec<Vec<Strip>>, usize> {
     let named = |group: usize| {
         groups[group].iter().filter_map(|strip| match strip.of {
-            Part::Group(part) => Some(part),
-            Part::Track { .. } => None,
+            MapPart::Group(part) => Some(part),
+            MapPart::Track { .. } => None,
         })
     };
     if (0..groups.len()).all(|group| named(group).all(|part| part < group)) {
@@ -235,11 +235,11 @@ fn in_order(groups: Vec<Vec<Strip>>) -> Result<Vec<Vec<Strip>>, usize> {
         State::New | State::Open => unreachable!("every group that is named was visited"),
     };
     let moved = |strip: &Strip| match strip.of {
-        Part::Group(part) => Strip {
-            of: Part::Group(place(part)),
+        MapPart::Group(part) => Strip {
+            of: MapPart::Group(place(part)),
             ..*strip
         },
-        Part::Track { .. } => *strip,
+        MapPart::Track { .. } => *strip,
     };
     let group = |&group: &usize| groups[group].iter().map(moved).collect();
     Ok(order.iter().map(group).collect())

@@ -1,13 +1,13 @@
-//! What a drive is like, learned from timed reads alone.
+//! Learns properties of a drive from timed reads alone.
 //!
-//! A [`Probe`] is anything that can be read and timed: a simulated drive ([`Modelled`]), or a device.
-//! Nothing here knows more of a drive than its size and the times of its answers, so that what is
-//! learned from a model can be learned from the drive in the same way. What is learned so far is the
-//! service time of a request by its distance ([`curve`]), which a scheduler needs that weighs waiting
-//! for a near request against going to a far one.
+//! A [`Probe`] is anything that can be read and timed: a simulated drive ([`Modelled`]), or a
+//! device. This crate knows only a drive's size and the times of its answers. So everything that it
+//! learns from a model it can learn from the drive in the same way. So far it learns the service
+//! time of a request by its distance ([`curve`]). A scheduler needs that curve to weigh waiting for
+//! a near request against going to a far one.
 //!
-//! What is not here: files (texts come in and go out), and the clock of the machine, which belongs to
-//! the implementation of a probe.
+//! What is not here: files (texts come in and go out), and the clock of the machine, which is the
+//! business of a probe.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -87,7 +87,7 @@ impl Claim {
         self.made
     }
 
-    /// Whether the file has its name and size still.
+    /// Checks that the file still has its name and size.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ pub(crate) fn still_named(path: &Path, file: &OwnedFd) -> Result<bool, Errno> {
     }
 }
 
-/// Whether this process may open a file for reading and writing, as far as permissions say.
+/// Checks that permissions let this process open a file for reading and writing.
 pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
     let access = Access::READ_OK | Access::WRITE_OK;
     accessat(CWD, path, access, AtFlags::EACCESS)

@@ -17,7 +17,8 @@ pub const BUFFER_BYTES_MAX: usize = 32 << 20;
 /// The smallest and the largest class: 2^12 to 2^25 bytes.
 const CLASSES: std::ops::RangeInclusive<u32> = 12..=25;
 
-/// So many bytes of buffers a pool keeps for later, all sizes together: what FUSE may have in flight
+/// The most bytes of buffers that a pool keeps for later, all sizes together: what FUSE may have in
+/// flight
 /// (128 requests of 1 MiB), and twice what a connection over NBD may by default. Load beyond that
 /// goes back to the system and is allocated anew.
 pub const KEPT_BYTES_MAX: usize = 128 << 20;

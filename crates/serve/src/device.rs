@@ -54,7 +54,7 @@ pub enum Aborted {
     No,
 }
 
-/// What a device is.
+/// The geometry and abilities of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Addresses: 0 up to this.

@@ -163,8 +163,8 @@ pub fn open(options: EmulatedOptions) -> Result<Emulated, OpenError> {
     Emulated::open(&options, FILE_BYTES_MAX)
 }
 
-/// Whether the drive could be emulated, as far as that shows without opening its store for writing; its
-/// bytes.
+/// Checks that the drive could be emulated, as far as possible without opening its store for
+/// writing. Returns its bytes.
 ///
 /// # Errors
 ///

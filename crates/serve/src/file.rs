@@ -87,7 +87,7 @@ pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
     Ok(geometry.capacity.bytes(geometry.sector_bytes))
 }
 
-/// What a regular file is used for beside, if anything.
+/// How a regular file is otherwise used, if at all.
 ///
 /// # Errors
 ///

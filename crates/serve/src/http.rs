@@ -49,7 +49,7 @@ pub type ParseScheduler =
 #[derive(Clone)]
 pub struct Watched {
     pub disk: Disk,
-    /// What is behind it, in words.
+    /// A description of its device.
     pub backend: String,
     /// Names of its exports, by number.
     pub exports: Vec<String>,
@@ -65,12 +65,12 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// What is behind the addresses.
+/// Everything that the addresses serve.
 #[derive(Debug)]
 pub struct Site {
     /// The disks, in order.
     pub disks: Vec<Watched>,
-    /// What the server of NBD clients counts, if there is one.
+    /// The counts of the NBD server, if there is one.
     pub nbd: Option<Arc<Counts>>,
     /// Messages that standard error had no room for.
     pub messages_dropped: Arc<AtomicU64>,

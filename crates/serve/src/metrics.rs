@@ -20,7 +20,7 @@ pub const OPS: [(Op, &str); 4] = [
     (Op::Discard, "discard"),
 ];
 
-/// What is measured of one export. Counts by kind are in the order of [`OPS`].
+/// Measurements of one export. Counts by kind are in the order of [`OPS`].
 #[derive(Clone, Debug, Default)]
 pub struct ExportMetrics {
     /// Requests finished, failed ones included.
@@ -41,7 +41,7 @@ pub struct ExportMetrics {
     pub total: Histogram,
 }
 
-/// What is measured of a disk: counts and times since it was started.
+/// Measurements of a disk: counts and times since it was started.
 ///
 /// A clone keeps its counts, while its histograms go on counting: the disk's thread must copy
 /// little for a scrape.

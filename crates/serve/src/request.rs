@@ -120,7 +120,7 @@ impl Failure {
         }
     }
 
-    /// What the engine is told of it.
+    /// The outcome that the engine is told.
     pub fn outcome(&self) -> Outcome {
         match self.kind {
             Kind::Medium => Outcome::MediumError,

@@ -1,4 +1,4 @@
-//! The promises of every policy, tried on a scenario.
+//! Checks the promises of every policy on a scenario.
 
 use crate::arrivals::Scenario;
 use crate::counted::Counted;

@@ -1,4 +1,4 @@
-//! A scheduler that is watched from outside.
+//! A scheduler that counts how it is used.
 
 use headtime_sched::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
 use headtime_units::Time;

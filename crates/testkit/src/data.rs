@@ -1,8 +1,8 @@
-//! Recorded data that is too large, or not ours, to be kept beside the code.
+//! Finds recorded data that is too large to be kept beside the code, or not ours to keep.
 //!
-//! Tests that need it do nothing where it is absent, and must not be taken for tests that passed:
-//! they say so past the harness, which keeps what passing tests print, or fail if
-//! `HEADTIME_REQUIRE_DATA` asks for that.
+//! A test that needs absent data does nothing, and must not be mistaken for a test that passed. It
+//! says so on the terminal itself, since the harness hides the output of passing tests. If
+//! `HEADTIME_REQUIRE_DATA` is set, it fails.
 
 use std::env::var_os;
 use std::io::Write;

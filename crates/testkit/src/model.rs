@@ -1,4 +1,4 @@
-//! The obvious account of what a scheduler has queued, and the engine's merging on it.
+//! A simple model of a scheduler's queue and of the engine's merging.
 
 use headtime_sched::{Op, Request, Tag, WaitBound};
 use headtime_units::{Extent, Time};

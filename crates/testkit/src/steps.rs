@@ -1,6 +1,6 @@
-//! Counts how many requests are looked at, or places in an index: what an operation costs must not
-//! grow with the requests that it does not concern, and a count shows that where a clock would only
-//! suggest it.
+//! Counts the requests, or places in an index, that an operation looks at. The cost of an operation
+//! must not grow with the requests that it does not concern. A count proves that where a clock
+//! would only suggest it.
 //!
 //! Code under test counts with `#[cfg(test)] headtime_testkit::steps::one()`, in its own crate's tests
 //! alone.

@@ -1,4 +1,4 @@
-//! What is checked: a scheduler as it is, or an elevator that is peeked at.
+//! The subject of a check: a scheduler, or an elevator that is peeked at.
 
 use crate::counted::Counted;
 use crate::violation::{Rule, Violation};

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! Errors of reading a trace.
 
 use crate::{Compression, Format};
 use headtime_units::{Extent, Sectors};

@@ -1,4 +1,4 @@
-//! Bringing the addresses of a trace onto a drive.
+//! Maps the addresses of a trace onto a drive.
 
 use crate::trace::{TRACE_SECTOR, names};
 use headtime_units::{Extent, Lba, Sectors};
@@ -17,7 +17,7 @@ pub enum Fit {
 
 names!(Fit, "way to fit addresses", { Refuse => "error", Wrap => "wrap" });
 
-/// Turns sectors of 512 bytes into the sectors of a drive, and brings them below its end.
+/// Converts sectors of 512 bytes into the sectors of a drive, and maps them below its end.
 ///
 /// On a drive with larger sectors a request that does not begin and end with one of them is widened
 /// until it does. What a real drive would do beyond that (reading before writing) is not modelled.
@@ -29,7 +29,7 @@ pub struct Fitter {
     fit: Fit,
 }
 
-/// An extent on the drive, and what was done to it on the way.
+/// An extent on the drive, and how it was changed on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitted {
     /// The sectors of the drive.

@@ -1,9 +1,9 @@
-//! What programs ask of a disk.
+//! The requests that programs make of a disk: traces, replays and synthetic programs.
 //!
-//! A [`Trace`] is a recorded sequence of requests, read from any of several formats. A [`Script`] is
-//! a trace made ready for one drive: the chosen devices, their addresses brought onto the drive by a
-//! [`Fitter`]. A [`Source`] is what a simulation takes requests from: a script replayed
-//! ([`OpenReplay`], [`ClosedReplay`], [`ClosedPerProcess`]) or made-up programs ([`Synthetic`]).
+//! A [`Trace`] is a recorded sequence of requests, read from any of several formats. A [`Script`]
+//! is a trace prepared for one drive: it has the chosen devices, and a [`Fitter`] has mapped their
+//! addresses onto the drive. A simulation takes requests from a [`Source`]: a replay of a script
+//! ([`OpenReplay`], [`ClosedReplay`], [`ClosedPerProcess`]) or synthetic programs ([`Synthetic`]).
 //!
 //! ```
 //! use headtime_units::{Sectors, Time};

@@ -1,4 +1,4 @@
-//! Requests from the events of a block layer: what begins, and what completes it.
+//! Pairs the events of a block layer that belong to one request.
 //!
 //! Linux's block layer reports the same request several times (linux: include/trace/events/block.h):
 //! a *queue* event when a process hands it in, an *insert* when a scheduler takes it, an *issue*
@@ -6,16 +6,16 @@
 //! carries a number that says which belong together. [`Pairing`] finds that out from device,
 //! operation and sectors.
 //!
-//! A completion belongs to the oldest request that begins where it begins; if it is longer, to those
-//! that follow as well (they were merged); if it is shorter, to a part of a request (it was split),
-//! which is complete with its last part.
+//! A completion belongs to the oldest request that begins where it begins. A longer completion
+//! belongs to the following requests as well (they were merged). A shorter one belongs to a part of
+//! a request (it was split); the request is complete with its last part.
 //!
-//! A flush is the odd one out. What a process hands in is a write of nothing with a flush ahead of
-//! it; for any number of those together the block layer issues one request of its own, whose
-//! completion is followed by one completion of nothing for each. So a flush completes on one of two
-//! [`Level`]s. Likewise, a write with a flush before it, or with one behind it in place of forced
-//! unit access, is complete for the drive when its sectors are written, and for the process at a
-//! second completion, of nothing, at its first sector: that is the one that counts.
+//! Flushes differ. A process submits an empty write with a flush ahead of it. For any number of
+//! those together the block layer issues one request of its own. After that request's completion
+//! comes one empty completion for each. So a flush completes on one of two [`Level`]s. A write with
+//! a flush before it, or with one behind it in place of forced unit access, also completes twice:
+//! for the drive when its sectors are written, and for the process at an empty completion at its
+//! first sector. The second one counts.
 
 use crate::{ArrivalEvent, TraceRequest};
 use headtime_sched::{Flags, Op};

@@ -1,4 +1,4 @@
-//! Reading a trace, of whatever format.
+//! Reads a trace of any format.
 
 use crate::error::TraceError;
 use crate::format;

@@ -41,7 +41,7 @@ pub enum Backwards {
 /// First arrival that is a date and not a time since some start: ten years.
 const DATE_MIN: Time = Time::from_nanos(10 * 365 * 86_400 * 1_000_000_000);
 
-/// What the readers of all formats fill.
+/// Collects the requests that the reader of a format finds.
 pub(crate) struct Reader<'a> {
     pub file: &'a str,
     pub options: &'a ReadOptions,

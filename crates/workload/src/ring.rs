@@ -1,12 +1,12 @@
 //! Block events as the kernel's trace buffer holds them.
 //!
-//! tracefs gives a processor's buffer away in pages (`per_cpu/cpuN/trace_pipe_raw`) and describes
-//! in text what is in them: the head of a page in `events/header_page`, the fields of an event in its
-//! `format`. Times are in whole nanoseconds there, which the text of `trace_pipe` rounds to
-//! microseconds, and nothing is formatted on the way. The layout within a page is described in linux:
-//! include/linux/ring_buffer.h, and by tracefs in `events/header_event`.
+//! tracefs returns a processor's buffer in pages (`per_cpu/cpuN/trace_pipe_raw`). It describes them
+//! in text: the head of a page in `events/header_page`, the fields of an event in its `format`.
+//! Their times are in whole nanoseconds; the text of `trace_pipe` rounds them to microseconds. The
+//! layout within a page is described in linux: include/linux/ring_buffer.h, and by tracefs in
+//! `events/header_event`.
 //!
-//! Only descriptions and pages go in here; who reads the files is somebody else.
+//! This module takes descriptions and pages. The caller reads the files.
 
 use crate::format::events::{EventKind, block_event};
 use crate::format::rwbs;

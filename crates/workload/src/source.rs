@@ -1,4 +1,4 @@
-//! Where a simulation takes its requests from.
+//! The seam between a simulation and whatever makes its requests.
 
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Time};
@@ -23,7 +23,7 @@ pub struct NewRequest {
 
 /// Makes requests, some of them in answer to completions.
 ///
-/// A source is a state machine without a clock. Whoever drives it repeats:
+/// A source is a state machine without a clock. Its caller repeats:
 ///
 /// ```text
 /// while let Some(request) = source.poll(now) { hand it in }
@@ -31,8 +31,8 @@ pub struct NewRequest {
 /// for each completion: source.completed(now, cookie)
 /// ```
 ///
-/// `now` never goes backwards. A source does not depend on how often it is polled, only on when its
-/// requests complete; it does not allocate once it is built.
+/// `now` never goes backwards. A source depends on when its requests complete, not on how often it
+/// is polled. It does not allocate once it is built.
 pub trait Source {
     /// When the next request is due if nothing completes before; `None` if none is due until
     /// something completes, or at all. May lie in the past, which means at once.

@@ -1,4 +1,4 @@
-//! What a trace holds, whatever file it came from.
+//! The contents of a trace, whatever file it came from.
 
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};

@@ -1,4 +1,4 @@
-//! Writing a trace.
+//! Writes a trace.
 
 use crate::Trace;
 use crate::number::{write_millis, write_unsigned};
@@ -7,7 +7,7 @@ use headtime_units::{Nanos, Time};
 use std::io::{self, Write};
 use thiserror::Error;
 
-/// What a written trace lacks of the one it was written from.
+/// What a written trace lacks of its original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Requests written.

@@ -3,7 +3,7 @@
 use headtime_bound::Machine;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{
-    self, CacheSpec, Destage, FirmwarePolicy, LayoutSpec, MapSpec, Part, Preseek, Profile,
+    self, CacheSpec, Destage, FirmwarePolicy, LayoutSpec, MapPart, MapSpec, Preseek, Profile,
     ReadAhead, RequestedData, Strip, WriteBack,
 };
 use headtime_disk::{Layout, Model};
@@ -149,7 +149,7 @@ fn mapped(random: &mut Random, profile: Profile) -> Profile {
                 skew: turned(random),
                 places,
                 run: places * wide,
-                of: Part::Track {
+                of: MapPart::Track {
                     head,
                     first_slot: random.below(slots - places + 1) as u32,
                     sectors_per_track: slots as u32,
@@ -166,7 +166,7 @@ fn mapped(random: &mut Random, profile: Profile) -> Profile {
         skew: turned(random),
         places,
         run: all,
-        of: Part::Group(0),
+        of: MapPart::Group(0),
     };
     let changed = profile.with(|spec| {
         spec.geometry.capacity = Sectors::new(all);

@@ -36,7 +36,7 @@ pub(crate) enum WriteLookup {
 }
 
 impl Cache {
-    /// What the buffer has for a read.
+    /// Finds what the buffer has for a read.
     ///
     /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
     /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
@@ -81,7 +81,8 @@ impl Cache {
         filled_ahead
     }
 
-    /// The same, with how many reads in a row this one goes on with if it needs a new segment.
+    /// Like [`Cache::find_read`]; also returns how many sequential reads this one continues if it
+    /// needs a new segment.
     pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
         let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
             true => None,
@@ -214,7 +215,7 @@ impl Cache {
         (found, in_row)
     }
 
-    /// Where the data of a write go.
+    /// Finds where the data of a write go.
     ///
     /// Appending to what is being written is preferred to any other joining; then comes a clean
     /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being

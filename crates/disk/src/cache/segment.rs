@@ -12,7 +12,7 @@ impl SegmentId {
     }
 }
 
-/// What is in a segment and what happens to it.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Nothing of use.
@@ -94,8 +94,8 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// What a segment holds, where it ends, and where a read would go on with those that follow each
-    /// other.
+    /// The sectors of a segment, its end, and the address at which the next sequential read would
+    /// begin.
     pub fn of(segment: &Segment) -> Near {
         let (mut low, mut high) = (segment.start, segment.end);
         if segment.in_row > 0 {

@@ -153,8 +153,8 @@ pub(super) enum Source {
 pub(super) struct Writing {
     /// Where they are dirty.
     pub source: Source,
-    /// What is not on the medium yet. A segment that is written for several commands has all of it
-    /// until the last is done: it is given away as a whole.
+    /// The sectors that are not on the medium yet. A segment that is written for several commands
+    /// keeps all of them until the last command is done: it is released as a whole.
     pub extent: Extent,
     /// When the last of them is on the medium.
     pub until: Time,
@@ -175,8 +175,8 @@ pub(super) struct Passing {
 pub(super) struct Record {
     pub on: bool,
     pub done: Vec<(Time, Extent)>,
-    /// What the arm is writing, step by step; also if nothing is recorded, as it decides what a loss
-    /// of power leaves of sectors that could not be read.
+    /// The steps of the present write. Kept also if nothing is recorded, since they decide what a
+    /// power cut leaves of unreadable sectors.
     pub passing: Vec<Passing>,
 }
 

@@ -77,7 +77,7 @@ pub struct Completion {
     pub tag: u32,
     /// When it completed.
     pub at: Time,
-    /// Whether it succeeded.
+    /// Its result.
     pub result: Result<(), MediumError>,
     /// Where its time went.
     pub breakdown: Breakdown,

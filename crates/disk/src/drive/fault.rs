@@ -60,7 +60,7 @@ impl Faults {
         lost
     }
 
-    /// What the medium has stays, what the firmware had is over.
+    /// Ends the faults of the firmware. Those of the medium stay.
     pub fn power_cycle(&mut self) {
         self.stalled_until = Time::ZERO;
         self.lose = 0;

@@ -7,7 +7,7 @@ use crate::mechanics::Step;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
-/// What an access to the medium took, and where it left the arm.
+/// The duration of an access to the medium, and the position in which it left the arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Motion {
     pub seek: Nanos,

@@ -45,8 +45,8 @@ impl Drive {
         }
     }
 
-    /// What a command has to go through before it can wait off the bus: processing, and giving up
-    /// the bus.
+    /// The overheads of a command before it can wait off the bus: processing, and releasing the
+    /// bus.
     pub(super) fn waiting_overheads(&mut self, slot: &InFlight) -> (Nanos, Nanos) {
         if slot.command.op.is_read() {
             (self.read_overhead(false), self.read_disconnect())

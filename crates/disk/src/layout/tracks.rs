@@ -348,7 +348,7 @@ impl TrackMap {
         zero + slot_angle(index, step_of(sectors_per_track))
     }
 
-    /// What is in a slot; `None` if there is no such slot.
+    /// The content of a slot; `None` if there is no such slot.
     pub(super) fn slot(&self, track: Track, slot: u32) -> Option<Slot> {
         if slot >= self.sectors_per_track(track)? {
             return None;
@@ -452,8 +452,8 @@ pub struct Fitted {
     pub remaps: usize,
 }
 
-/// The same map without slips and remaps that do not fit, and with no more spare tracks than it needs.
-/// `offered` are the addresses that the drive offers, where there is room for so many.
+/// Removes slips and remaps that do not fit from a map, and spare tracks that it does not need.
+/// `offered` is the number of addresses that the drive offers, where there is room for so many.
 ///
 /// # Errors
 ///

@@ -209,8 +209,8 @@ impl Mechanics {
 }
 
 impl<'a> Walk<'a> {
-    /// The same access, whose first movement takes so many nanoseconds more (or less, but not less
-    /// than nothing). No movement, no error.
+    /// The same access with a first movement that takes `nanos` longer (or shorter, but never less
+    /// than zero). Without a movement there is no error.
     pub fn with_seek_error(mut self, nanos: i64) -> Walk<'a> {
         self.seek_error = nanos;
         self

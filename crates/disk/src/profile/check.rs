@@ -1,7 +1,7 @@
 //! What must hold of a profile, so that nothing built on it can fail.
 
 use super::{
-    FirmwarePolicy, MapSpec, Order, Part, Profile, ProfileError, ReadAhead, SeekCurve, Skew,
+    FirmwarePolicy, MapPart, MapSpec, Order, Profile, ProfileError, ReadAhead, SeekCurve, Skew,
     Sparing, Spec, WriteBack, Zone,
 };
 use crate::layout::Layout;
@@ -24,7 +24,7 @@ const FARTHEST: u32 = 1 << 24;
 const MOST_SECTORS: u64 = 1 << 40;
 
 impl Profile {
-    /// The same profile with something changed, checked again.
+    /// Changes a copy of the profile and checks it again.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ fn map(spec: &Spec, map: &MapSpec) -> Check {
             let key = format!("layout.groups[{group}].strips[{index}]");
             part(&key, strip.offset)?;
             part(&key, strip.skew)?;
-            if let Part::Track {
+            if let MapPart::Track {
                 sectors_per_track, ..
             } = strip.of
                 && !(strip.places.is_multiple_of(aligned)

@@ -33,12 +33,12 @@ pub struct Strip {
     /// Places in all of them; the last repetition may be cut short.
     pub run: u64,
     /// What is repeated.
-    pub of: Part,
+    pub of: MapPart,
 }
 
-/// What a strip repeats.
+/// The track or group that a strip repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MapPart {
     /// Consecutive slots of a track, as many as a repetition has places. What the strip's `offset` says
     /// is where the first of them begins.
     Track {

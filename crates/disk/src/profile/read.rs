@@ -7,7 +7,7 @@ use super::words::{
 };
 use super::{
     AccessSpec, BusSpec, CacheSpec, EarlyDisconnect, FirmwarePolicy, Geometry, Interpolation,
-    LayoutSpec, MapRemap, MapSpec, NoiseSpec, Order, OverheadSpec, Part, Preseek, Profile,
+    LayoutSpec, MapPart, MapRemap, MapSpec, NoiseSpec, Order, OverheadSpec, Preseek, Profile,
     ProfileError, ProfileErrorKind, Provenance, QueueSpec, ReadAhead, RequestedData, Rotation,
     SeekCurve, SeekSpec, Skew, SpareTrack, Sparing, Spec, Strip, WriteBack, Zone,
 };
@@ -279,7 +279,7 @@ fn strip(node: &Node, key: &str) -> Result<Strip> {
     let items = node.items(key, STRIPS)?;
     let (common, of) = match items.as_slice() {
         [common @ .., head, first_slot, slots] if items.len() == 9 => {
-            let of = Part::Track {
+            let of = MapPart::Track {
                 head: head.count(key, 254)? as u16,
                 first_slot: first_slot.count(key, 65_534)? as u32,
                 sectors_per_track: slots.count(key, 65_535)? as u32,
@@ -287,7 +287,7 @@ fn strip(node: &Node, key: &str) -> Result<Strip> {
             (common, of)
         }
         [common @ .., group] if items.len() == 7 => {
-            (common, Part::Group(group.count(key, 1 << 32)? as usize))
+            (common, MapPart::Group(group.count(key, 1 << 32)? as usize))
         }
         _ => return Err(node.kind_error(key, STRIPS)),
     };

@@ -5,8 +5,8 @@ use super::words::{
     WRITE_BACK, word_of,
 };
 use super::{
-    Destage, FirmwarePolicy, MapRemap, MapSpec, Part, Profile, SeekCurve, Skew, SpareTrack, Spec,
-    Zone,
+    Destage, FirmwarePolicy, MapPart, MapRemap, MapSpec, Profile, SeekCurve, Skew, SpareTrack,
+    Spec, Zone,
 };
 use headtime_units::{Bytes, Nanos};
 use std::fmt::{Display, Write};
@@ -182,12 +182,12 @@ fn map(out: &mut Out, map: &MapSpec) {
         out.line("strips = [");
         for strip in group {
             let of = match strip.of {
-                Part::Track {
+                MapPart::Track {
                     head,
                     first_slot,
                     sectors_per_track,
                 } => format!("{head}, {first_slot}, {sectors_per_track}"),
-                Part::Group(group) => group.to_string(),
+                MapPart::Group(group) => group.to_string(),
             };
             out.line(format_args!(
                 "    [{}, {}, {}, {}, {}, {}, {of}],",

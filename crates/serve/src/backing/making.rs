@@ -141,8 +141,8 @@ pub(crate) fn set_size(path: &Path, file: &OwnedFd, bytes: u64) -> Result<(), Ma
     }
 }
 
-/// Whether this process may make a file so large. Beyond this limit the kernel does not refuse, it ends
-/// the process.
+/// Checks that this process may make so large a file. Beyond its limit the kernel does not refuse:
+/// it ends the process.
 ///
 /// # Errors
 ///

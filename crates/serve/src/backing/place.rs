@@ -85,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Whether this process may make files in the folder, as far as permissions say.
+    /// Checks that permissions let this process make files in the folder.
     ///
     /// # Errors
     ///

@@ -51,7 +51,7 @@ impl Emulated {
         }
     }
 
-    /// What is left to be done with the store when a command completes.
+    /// Does what remains to be done with the store when a command completes.
     pub(super) fn settle(&mut self, op: Op, parts: &mut Parts) -> Result<(), Failure> {
         let sector = self.geometry.sector_bytes;
         for part in parts {

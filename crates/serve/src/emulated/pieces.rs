@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the files of a store are to be.
+/// The files of a store as they should be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pieces<'a> {
     /// The first one's; the others are beside it: `PATH.1` and so on.
@@ -79,7 +79,7 @@ impl Pieces<'_> {
         PathBuf::from(name)
     }
 
-    /// Whether the files could be a store or become one, as far as that shows without writing.
+    /// Checks that the files are a store or could become one, as far as possible without writing.
     ///
     /// # Errors
     ///

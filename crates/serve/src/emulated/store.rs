@@ -32,7 +32,7 @@ pub(super) struct Store {
     bytes: u64,
     /// By what names the files go; none if they are in memory.
     claims: Vec<Arc<Claim>>,
-    /// Whoever holds this keeps a sync from ending.
+    /// A sync does not end while a test holds this.
     #[cfg(test)]
     pub held: std::sync::Mutex<()>,
 }
@@ -96,7 +96,7 @@ impl Store {
         Made::among(&self.claims)
     }
 
-    /// Whether its files are where they were, and as long.
+    /// Checks that its files are where they were, and as long.
     pub fn check(&self) -> Result<(), Lost> {
         self.claims.iter().try_for_each(|claim| claim.check())
     }

@@ -215,7 +215,7 @@ impl Undo {
         self.each(extent, |_, _| {});
     }
 
-    /// What is in the store is final there.
+    /// The store's sectors of `extent` are final: forgets what they replaced.
     pub fn forget(&mut self, extent: Extent) {
         self.each(extent, |block, bits| {
             block.held &= !bits;

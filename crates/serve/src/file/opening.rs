@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct FileOptions {
     /// The file or block device. Symbolic links are followed.
     pub path: PathBuf,
-    /// Whether it is only read. What is only read may be in use by others.
+    /// Whether it is only read. Others may then use it.
     pub read_only: bool,
     /// Whether the data go past the page cache.
     pub direct: bool,
@@ -59,8 +59,8 @@ impl FileOptions {
 pub(super) struct Opening<'a> {
     /// What tells whether it is used otherwise.
     pub machine: &'a Machine,
-    /// Whether it can then be written to. Whoever only looks at what is to be written cannot, and makes
-    /// nothing, but is refused what a writer is.
+    /// Whether it can then be written to. A check before writing opens for reading only and makes
+    /// nothing, but is refused whatever a writer is refused.
     pub for_writing: bool,
 }
 
@@ -257,7 +257,8 @@ fn place(options: &FileOptions) -> Result<(Place, u64), OpenError> {
     Err(MakeError::Missing { path, hint }.into())
 }
 
-/// Whether a file that is not there could be made, as far as that shows without making it; its size.
+/// Checks that a missing file could be made, as far as possible without making it. Returns its
+/// size.
 pub(super) fn could_make(options: &FileOptions) -> Result<Option<u64>, OpenError> {
     if handle(&options.path)?.is_some() {
         return Ok(None);

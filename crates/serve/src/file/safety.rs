@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a file or a block device is used for.
+/// How a file or block device is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Use {
@@ -133,7 +133,7 @@ impl Machine {
         fs::canonicalize(self.sys.join("dev/block").join(number))
     }
 
-    /// What a block device is used for, if anything.
+    /// How a block device is used, if at all.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl Machine {
         Ok(text.lines().skip(1).filter_map(first).collect())
     }
 
-    /// What a regular file is used for, if anything.
+    /// How a regular file is used, if at all.
     ///
     /// # Errors
     ///

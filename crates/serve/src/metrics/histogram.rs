@@ -70,7 +70,7 @@ impl Histogram {
         }
     }
 
-    /// What has been counted by now.
+    /// A copy of the present counts.
     pub fn read(&self) -> Times {
         let cells = &*self.0;
         let counts: Vec<u64> = cells
@@ -100,7 +100,7 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// What a [`Histogram`] had counted at one time.
+/// The counts of a [`Histogram`] at one time.
 #[derive(Clone, Debug)]
 pub struct Times {
     counts: Vec<u64>,

@@ -20,7 +20,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 pub struct Labelled {
     /// The disk's name.
     pub disk: String,
-    /// What is behind it, in words.
+    /// A description of its device.
     pub backend: String,
     pub sector_bytes: u32,
     /// Names of its exports, by number.
@@ -47,7 +47,7 @@ pub struct Page {
     pub disks: Vec<Labelled>,
     /// Names of disks that have not: their thread has ended, or is stuck in its device or store.
     pub silent: Vec<String>,
-    /// What the server of NBD clients counts, if there is one.
+    /// The counts of the NBD server, if there is one.
     pub nbd: Option<Arc<Counts>>,
     /// Messages that could not be written.
     pub messages_dropped: u64,

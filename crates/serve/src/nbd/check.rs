@@ -12,7 +12,7 @@ use headtime_units::{Extent, Lba, Sectors};
 /// connection.
 pub const SKIP_BYTES_MAX: u32 = 256 << 20;
 
-/// What a request comes to.
+/// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Read(Extent),

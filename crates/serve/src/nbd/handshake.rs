@@ -18,7 +18,7 @@ pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 /// An option longer than this ends the connection.
 pub const OPTION_SKIP_MAX: u32 = 16 << 20;
 
-/// So many options may a client send before it has to choose an export.
+/// The most options that a client may send before it chooses an export.
 pub const OPTIONS_MAX: u32 = 256;
 
 /// What clients are told of an export.
@@ -67,7 +67,7 @@ impl Offer {
     }
 }
 
-/// What a client and the server have agreed on.
+/// The agreement between a client and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Which of the offers.
@@ -78,7 +78,7 @@ pub struct Choice {
     pub allocation: bool,
 }
 
-/// What comes next.
+/// The next step of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A message is not complete.
@@ -91,7 +91,7 @@ pub enum Step {
     End,
 }
 
-/// Why a connection ends before there was a request.
+/// Why a connection ends before its first request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
@@ -121,7 +121,7 @@ pub enum HandshakeError {
     NoExport(String),
 }
 
-/// What a client has been told up to now.
+/// How far a handshake has come.
 #[derive(Clone, Copy, Debug)]
 enum State {
     ClientFlags,
@@ -150,7 +150,7 @@ pub struct Handshake {
 const OPTION_HEAD: usize = 16;
 
 impl Handshake {
-    /// What the server says first.
+    /// The server's first message.
     pub const GREETING: [u8; 18] = {
         let mut bytes = [0; 18];
         let parts = [wire::NBDMAGIC.to_be_bytes(), wire::IHAVEOPT.to_be_bytes()];

@@ -31,15 +31,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// What a connection may hold.
+/// The limits of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     /// Requests that are not answered.
     pub(super) requests: usize,
     /// Bytes of their data; one request may have more.
     pub(super) bytes: usize,
-    /// The same for all connections; each may have one request more, so nobody has to wait for
-    /// others, nor to be woken by them.
+    /// The same for all connections together. Each may have one request more, so that no connection
+    /// waits for others or is woken by them.
     pub(super) bytes_total: usize,
     /// What all connections hold.
     pub(super) held: Arc<AtomicUsize>,
@@ -47,7 +47,7 @@ pub(super) struct Share {
     pub(super) stalled: Duration,
 }
 
-/// What was agreed on with a client, and what it may have of the server.
+/// The agreement with a client, and the client's limits.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) export: Export,
@@ -102,7 +102,7 @@ struct Pending {
     then: Then,
 }
 
-/// What is to be done for a request after what is being done now.
+/// The next step of a request after the present one.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Reply,

@@ -4,7 +4,7 @@
 //! baseline protocol and its extensions `INFO`, `STRUCTURED_REPLY`, `BLOCK_STATUS` and
 //! `WRITE_ZEROES`). All numbers are big-endian.
 
-/// What a server says first.
+/// The first bytes of a server.
 pub const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
 /// Before an option, from either side's first message on.
 pub const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
@@ -279,7 +279,7 @@ impl Request {
 /// The longest [`Head`].
 pub const HEAD_BYTES_MAX: usize = 96;
 
-/// What comes before the data of a reply, or the whole of one that has none.
+/// The head of a reply: everything before its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     bytes: [u8; HEAD_BYTES_MAX],

@@ -1,4 +1,4 @@
-//! The formats, and how to tell them apart.
+//! Recognises the format of a trace.
 
 pub(crate) mod blkparse;
 pub(crate) mod csv;

@@ -1,4 +1,4 @@
-//! The letters by which the kernel's block layer describes a request (`blk_fill_rwbs`).
+//! The letters with which the kernel's block layer describes a request (`blk_fill_rwbs`).
 
 use headtime_sched::{Flags, Op};
 

@@ -6,8 +6,8 @@ use crate::{NewRequest, Source};
 use headtime_units::Time;
 use std::sync::Arc;
 
-/// Hands in the requests in the order of the trace, so that always the same number is outstanding;
-/// every completion is followed at once by the next request. Arrival times do not matter.
+/// Submits requests in the order of the trace and keeps the same number outstanding: the next
+/// request follows every completion at once. Arrival times do not matter.
 ///
 /// A closed replay shows throughput. Its response times are those of a load that waits for the disk,
 /// not of the recorded one.

@@ -1,9 +1,9 @@
-//! Replaying a trace.
+//! Replays traces.
 //!
-//! A [`Script`] is a trace made ready for one drive: the chosen devices, with their addresses on the
-//! drive. It is built once and shared by the replays of a comparison. [`OpenReplay`] keeps the
-//! recorded arrivals, [`ClosedReplay`] keeps a number of requests outstanding, [`ClosedPerProcess`]
-//! keeps the recorded think times.
+//! A [`Script`] is a trace prepared for one drive: the chosen devices, with their addresses on the
+//! drive. The replays of a comparison share one script. [`OpenReplay`] keeps the recorded arrivals,
+//! [`ClosedReplay`] keeps a number of requests outstanding, [`ClosedPerProcess`] keeps the recorded
+//! think times.
 
 mod closed;
 mod open;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Hands in every request at its recorded arrival, whatever the disk does.
+/// Submits every request at its recorded arrival, whatever the disk does.
 ///
 /// An open replay shows response times under the recorded load; it cannot show more throughput
 /// than was recorded, and a disk that cannot keep up gathers a queue without bound.

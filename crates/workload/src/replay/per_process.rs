@@ -8,13 +8,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// Hands in each request as long after the completion that its process waited for as was recorded.
+/// Submits each request as long after the completion that its process waited for as was recorded.
 ///
-/// What a request waited for is taken to be the latest completion of its process at or before its
-/// arrival; the time between is think time. A process that never has two requests at once thus
-/// becomes a closed loop: think time is arrival minus the previous completion. One that has several
-/// keeps that parallelism. A request that nothing of its process completed before arrives as
-/// recorded, counted from the first arrival of all.
+/// A request is taken to have waited for the latest completion of its process at or before its
+/// arrival. The time between is think time. So a process that never has two requests at once
+/// becomes a closed loop: think time is arrival minus the previous completion. A process that has
+/// several at once keeps that parallelism. A request before which nothing of its process completed
+/// arrives as recorded, counted from the first arrival of all.
 ///
 /// This is what to replay on a faster or slower disk than the recorded one: an open replay would
 /// pretend that programs do not notice, a closed one that they never think.

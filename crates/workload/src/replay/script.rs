@@ -1,4 +1,4 @@
-//! A trace made ready for a drive.
+//! A trace prepared for a drive.
 
 use super::ReplayError;
 use crate::{Fitter, Format, NewRequest, PastTheEnd, Trace};
@@ -49,7 +49,7 @@ impl ScriptRequest {
     }
 }
 
-/// Goes through a script in order and keeps count of what is outstanding.
+/// Steps through a script in order and counts the outstanding requests.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     script: Arc<Script>,

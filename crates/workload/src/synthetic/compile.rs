@@ -1,4 +1,4 @@
-//! From a specification in bytes to one in sectors of a drive, checked.
+//! Checks a specification in bytes and converts it to sectors of a drive.
 
 use super::spec::{Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
 use crate::Random;

@@ -1,9 +1,9 @@
-//! Made-up programs.
+//! Synthetic programs.
 //!
-//! A [`Synthetic`] source runs any number of processes. Each has four streams of random numbers of
-//! its own: for places, sizes, operations and times. What a process asks for therefore does not
-//! depend on when the disk answers, nor on the other processes: two schedulers compared on one seed
-//! serve the same requests.
+//! A [`Synthetic`] source runs any number of processes. Each has four random streams of its own:
+//! for places, sizes, operations and times. So the requests of a process depend neither on when the
+//! disk answers nor on other processes. Two schedulers compared on one seed serve the same
+//! requests.
 
 mod compile;
 

@@ -1,4 +1,4 @@
-//! What a made-up program does.
+//! The description of a synthetic workload.
 
 use headtime_sched::{Class, Flags, Origin};
 use headtime_units::{Bytes, Nanos, ParseUnitError, Time};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A made-up workload: any number of processes.
+/// A synthetic workload: any number of processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyntheticSpec {
     /// Fixes every random draw. Each process has streams of its own, derived from the seed and its
@@ -17,7 +17,7 @@ pub struct SyntheticSpec {
     pub processes: Vec<ProcessSpec>,
 }
 
-/// A process of a made-up workload. The default makes random reads of 4 KiB over the whole drive,
+/// A process of a synthetic workload. The default makes random reads of 4 KiB over the whole drive,
 /// one at a time, without thinking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSpec {
@@ -59,7 +59,7 @@ pub struct ProcessSpec {
     pub first: First,
 }
 
-/// When a process asks.
+/// When a process makes requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
     /// It waits for its requests.
@@ -193,7 +193,7 @@ impl SyntheticSpec {
     }
 }
 
-/// Why a made-up workload cannot be run.
+/// Why a synthetic workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("process {process}: {key} is {found}; allowed is {allowed}")]
 pub struct SpecError {

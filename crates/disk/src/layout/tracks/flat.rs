@@ -1,7 +1,7 @@
 //! A map with its repetitions written out.
 
 use crate::layout::place::fraction;
-use crate::profile::{MapSpec, Part, Strip};
+use crate::profile::{MapPart, MapSpec, Strip};
 use headtime_units::{Angle, Cylinder, Head, Track};
 
 /// Strips that a map may have when its repetitions are written out: as many as a large drive has tracks.
@@ -147,8 +147,8 @@ impl Writer<'_> {
             let cylinder = cylinder + i64::from(strip.cylinder);
             let turned = turned.wrapping_add(fraction(strip.offset));
             match strip.of {
-                Part::Track { .. } => self.tracks(group, index, cylinder, turned, run)?,
-                Part::Group(part) => {
+                MapPart::Track { .. } => self.tracks(group, index, cylinder, turned, run)?,
+                MapPart::Group(part) => {
                     let skew = fraction(strip.skew);
                     for repetition in 0..run.div_ceil(strip.places) {
                         let before = repetition * strip.places;
@@ -177,7 +177,7 @@ impl Writer<'_> {
         run: u64,
     ) -> Result<(), Misfit> {
         let strip: &Strip = &self.map.groups[group][index];
-        let Part::Track {
+        let MapPart::Track {
             head,
             first_slot,
             sectors_per_track,
@@ -284,7 +284,7 @@ fn check_strip(strip: &Strip, sizes: &[u64]) -> Result<(), String> {
         return Err("0 places; a strip has at least one".to_string());
     }
     match strip.of {
-        Part::Group(part) => match sizes.get(part) {
+        MapPart::Group(part) => match sizes.get(part) {
             None => Err(format!(
                 "group {part} is not an earlier one; there are {} before this",
                 sizes.len()
@@ -295,7 +295,7 @@ fn check_strip(strip: &Strip, sizes: &[u64]) -> Result<(), String> {
             )),
             Some(_) => Ok(()),
         },
-        Part::Track {
+        MapPart::Track {
             first_slot,
             sectors_per_track,
             ..

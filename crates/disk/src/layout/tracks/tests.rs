@@ -1,7 +1,7 @@
 use super::*;
 use crate::Layout;
 use crate::mechanics::Mechanics;
-use crate::profile::{self, LayoutSpec, Part, Skew, Spec, Strip, Zone};
+use crate::profile::{self, LayoutSpec, MapPart, Skew, Spec, Strip, Zone};
 use headtime_sched::Op;
 use headtime_units::{Sectors, Time};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn tracks(
         skew: 0.0,
         places,
         run,
-        of: Part::Track {
+        of: MapPart::Track {
             head,
             first_slot: slots[0],
             sectors_per_track: slots[1],
@@ -32,7 +32,7 @@ fn tracks(
 
 fn parts(group: usize, cylinder: i32, step: i32, places: u64, run: u64) -> Strip {
     Strip {
-        of: Part::Group(group),
+        of: MapPart::Group(group),
         ..tracks(0, cylinder, step, (places, run), [0, 1])
     }
 }
@@ -166,7 +166,7 @@ fn maps_that_do_not_fit_are_refused_with_the_strip_and_the_reason() {
             "layout.groups[0].strips: a group has at least one strip",
         ),
         (
-            &|map| map.groups[1][0].of = Part::Group(1),
+            &|map| map.groups[1][0].of = MapPart::Group(1),
             "layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
         ),
         (
@@ -328,12 +328,12 @@ impl Oracle {
                 let cylinder = cylinder + strip.cylinder + repetition * strip.step;
                 let turned = turned + strip.offset + f64::from(repetition) * strip.skew;
                 match strip.of {
-                    Part::Group(part) => {
+                    MapPart::Group(part) => {
                         let first = self.places.len();
                         self.write(map, part, cylinder, turned);
                         self.places.truncate(first + strip.places as usize);
                     }
-                    Part::Track {
+                    MapPart::Track {
                         head,
                         first_slot,
                         sectors_per_track,
