@@ -129,6 +129,10 @@ impl Elevator for Clook {
         })
     }
 
+    fn expires(&self, _: Time) -> Option<Time> {
+        None
+    }
+
     fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
         let request = self.sorted.remove(self.next(head)?);
         self.turn_over();

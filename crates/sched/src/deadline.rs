@@ -313,6 +313,16 @@ impl Elevator for Deadline {
         Some(Candidate { request, urgent })
     }
 
+    fn expires(&self, now: Time) -> Option<Time> {
+        // In the end it is the continuation of the batch, or the oldest of the direction. The others of
+        // that direction expire later.
+        let request = self.sorted.requests().get(self.choose(Time::NEVER)?.tag);
+        let age = self.config.expire(Direction::of(request.op));
+        let expired = age.saturating_add(Nanos::from_nanos(1));
+        let expires = request.arrival.saturating_add(expired);
+        (expires < Time::NEVER).then_some(expires.max(now))
+    }
+
     fn take(&mut self, now: Time, _: Lba) -> Option<Request> {
         let choice = self.choose(now)?;
         self.next = self.follower(choice.tag);

@@ -242,6 +242,34 @@ impl Elevator for MqDeadline {
         Some(Candidate { request, urgent })
     }
 
+    fn expires(&self, now: Time) -> Option<Time> {
+        // Who goes next, and whether that is urgent, changes only when one of these requests expires, or
+        // is old enough to go before a higher class. A class that ages can take the place of a request
+        // that is urgent, so the first time is not always the last one.
+        let lists = (0..LEVELS).flat_map(|level| {
+            [Direction::Read, Direction::Write].map(|direction| (level, direction))
+        });
+        let changes = lists.flat_map(|(level, direction)| {
+            let requests = self.sorted.requests();
+            let oldest = requests.oldest(list(level, direction));
+            let next = self
+                .continuation(level, direction)
+                .map(|tag| requests.get(tag));
+            let ages = [self.config.expire(direction), self.prio_aging_expire];
+            let arrivals = [oldest, next].into_iter().flatten();
+            arrivals.flat_map(move |request| ages.map(|age| request.arrival.saturating_add(age)))
+        });
+        let urgent = |at: &Time| {
+            let choice = self.choose(*at);
+            choice.is_some_and(|(tag, _)| self.expired(*at, self.sorted.requests().get(tag)))
+        };
+        changes
+            .filter(|at| *at > now)
+            .chain([now])
+            .filter(urgent)
+            .min()
+    }
+
     fn take(&mut self, now: Time, _: Lba) -> Option<Request> {
         let (tag, counters) = self.choose(now)?;
         let request = self.sorted.remove(tag);

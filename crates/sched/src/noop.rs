@@ -81,6 +81,10 @@ impl Elevator for Noop {
         })
     }
 
+    fn expires(&self, _: Time) -> Option<Time> {
+        None
+    }
+
     fn take(&mut self, _: Time, _: Lba) -> Option<Request> {
         let tag = self.requests.oldest(ALL)?.tag;
         Some(self.requests.remove(tag))

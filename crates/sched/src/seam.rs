@@ -10,7 +10,7 @@ use headtime_units::{Extent, Lba, Time};
 pub struct Candidate {
     /// The request.
     pub request: Request,
-    /// Whether it has expired, so that anybody who holds the disk for somebody else must let go at
+    /// Whether it has expired. A scheduler that holds the disk for another request must let it go at
     /// once.
     pub urgent: bool,
 }
@@ -55,6 +55,11 @@ pub trait Elevator {
     /// The request it would serve now, with the head behind the last sector dispatched (`head`), and
     /// whether that is urgent. `None` only when nothing is queued. Changes nothing.
     fn peek(&self, now: Time, head: Lba) -> Option<Candidate>;
+
+    /// The first time, `now` or later, at which the candidate is urgent if nothing is inserted, merged
+    /// or removed before; `None` if it never is. A scheduler may hold the disk until then and not
+    /// longer. Where the head is makes no difference to whether a candidate is urgent.
+    fn expires(&self, now: Time) -> Option<Time>;
 
     /// Removes and returns what `peek` with the same `now` and `head` returned, if nothing was
     /// inserted, merged or removed in between.
@@ -252,6 +257,10 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
 
     fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
         (**self).peek(now, head)
+    }
+
+    fn expires(&self, now: Time) -> Option<Time> {
+        (**self).expires(now)
     }
 
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {

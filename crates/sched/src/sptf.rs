@@ -398,6 +398,10 @@ impl<P: Positioning> Elevator for Sptf<P> {
         })
     }
 
+    fn expires(&self, _: Time) -> Option<Time> {
+        None
+    }
+
     fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
         let tag = self.choose(now, head)?;
         self.by_lba.remove(&self.requests, tag);

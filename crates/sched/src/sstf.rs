@@ -95,6 +95,10 @@ impl Elevator for Sstf {
         })
     }
 
+    fn expires(&self, _: Time) -> Option<Time> {
+        None
+    }
+
     fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
         let tag = self.next(head)?;
         Some(self.sorted.remove(tag))

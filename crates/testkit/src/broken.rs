@@ -39,7 +39,16 @@ pub enum Fault {
     Shy,
     /// It goes on having what was withdrawn.
     KeepsWithdrawn,
+    /// What is queued for 2 ms is urgent, and it says that nothing ever is.
+    ForgetsExpiry,
+    /// What is queued for 2 ms is urgent, and it says a nanosecond later.
+    ExpiresLate,
+    /// It says that what is never urgent is.
+    ExpiresInVain,
 }
+
+/// How long a request is queued before a [`Broken`] elevator takes it for urgent, if it does.
+const PATIENCE: Nanos = Nanos::from_millis(2);
 
 /// Shortest seek first, with a fault.
 #[derive(Debug)]
@@ -95,7 +104,25 @@ impl Elevator for Broken {
                     urgent: false,
                 })
             }
+            Fault::ForgetsExpiry | Fault::ExpiresLate => {
+                let candidate = self.right.peek(now, head)?;
+                let urgent = now >= candidate.request.arrival + PATIENCE;
+                Some(Candidate {
+                    urgent,
+                    ..candidate
+                })
+            }
             _ => self.right.peek(now, head),
+        }
+    }
+
+    fn expires(&self, now: Time) -> Option<Time> {
+        let candidate = self.right.peek(now, Lba::ZERO)?;
+        let expires = now.max(candidate.request.arrival + PATIENCE);
+        match self.fault {
+            Fault::ExpiresLate => Some(expires + Nanos::from_nanos(1)),
+            Fault::ExpiresInVain => Some(expires),
+            _ => None,
         }
     }
 

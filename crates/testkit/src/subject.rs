@@ -3,7 +3,7 @@
 use crate::counted::Counted;
 use crate::violation::{Rule, Violation};
 use headtime_sched::{Candidate, Dispatch, Elevator, Partners, Request, Scheduler, Tag};
-use headtime_units::{Lba, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// A scheduler under a check, which may find something by itself.
 pub(crate) trait Subject: Scheduler {
@@ -45,7 +45,35 @@ impl<E: Elevator> Twins<E> {
         Ok(first)
     }
 
+    /// Looks ahead for when the candidate becomes urgent: near and far, at the time that the elevator
+    /// says, and just before.
+    fn look_ahead(&self, now: Time) -> Result<(), Violation> {
+        let urgent = |at| {
+            let candidate = self.peeked.peek(at, self.head);
+            candidate.is_some_and(|candidate| candidate.urgent)
+        };
+        let says = self.peeked.expires(now);
+        let wrong = |at| {
+            let what = format!("at {at} urgent is {}, and it says {says:?}", urgent(at));
+            Err(Violation {
+                rule: Rule::Expires,
+                at: now,
+                what,
+            })
+        };
+        let end = says.unwrap_or(Time::LATEST);
+        if says.is_some() && !urgent(end) {
+            return wrong(end);
+        }
+        let last = end.saturating_sub(Nanos::from_nanos(1));
+        let ahead =
+            (0..=20).map(|power| now.saturating_add(Nanos::from_nanos(8_u64.pow(power) - 1)));
+        let mut early = ahead.chain([last]).filter(|at| now <= *at && *at < end);
+        early.find(|at| urgent(*at)).map_or(Ok(()), wrong)
+    }
+
     fn take(&mut self, now: Time) -> Result<Option<Request>, Violation> {
+        self.look_ahead(now)?;
         let seen = self.peek(now)?.map(|candidate| candidate.request);
         let taken = self.peeked.take(now, self.head);
         let blind = self.unpeeked.take(now, self.head);

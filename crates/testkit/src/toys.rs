@@ -152,6 +152,10 @@ impl Elevator for ToyFair {
         })
     }
 
+    fn expires(&self, _: Time) -> Option<Time> {
+        None
+    }
+
     fn take(&mut self, _: Time, _: Lba) -> Option<Request> {
         let next = self.next()?;
         self.last = next.origin.process;

@@ -18,6 +18,8 @@ pub enum Rule {
     Live,
     /// What is peeked at is what is taken, and looking changes nothing.
     Peek,
+    /// A candidate is urgent when the elevator says that it will be, and not before.
+    Expires,
     /// What is drained is what was queued, in order of arrival.
     Drain,
 }

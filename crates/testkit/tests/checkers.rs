@@ -72,6 +72,9 @@ fn every_fault_of_an_elevator_is_found() {
         (Fault::DrainsPartly, &[Rule::Drain]),
         (Fault::Shy, &[Rule::Peek]),
         (Fault::KeepsWithdrawn, &[Rule::Conserved]),
+        (Fault::ForgetsExpiry, &[Rule::Expires]),
+        (Fault::ExpiresLate, &[Rule::Expires]),
+        (Fault::ExpiresInVain, &[Rule::Expires]),
     ] {
         let broken = || Broken::new(fault);
         let by_elevator = |scenario: &Scenario| check_elevator(broken, scenario).map(drop);
@@ -165,6 +168,9 @@ impl headtime_sched::Elevator for Promises {
     }
     fn peek(&self, now: Time, head: headtime_units::Lba) -> Option<headtime_sched::Candidate> {
         self.0.peek(now, head)
+    }
+    fn expires(&self, now: Time) -> Option<Time> {
+        self.0.expires(now)
     }
     fn take(&mut self, now: Time, head: headtime_units::Lba) -> Option<headtime_sched::Request> {
         self.0.take(now, head)

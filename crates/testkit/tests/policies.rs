@@ -112,6 +112,7 @@ every_policy! {
         stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
         stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
         stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
+        stream_of_classes_in_a_hurry: "stream(mq-deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2:prio_aging_expire=4ms):threshold=1";
         stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
         stream_that_learns: "stream:threshold=2:learn";
         stream_that_learns_of_clook: "stream(clook):threshold=1:slice=10s:learn";

@@ -238,7 +238,10 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             && until > now
         {
             let until = match candidate {
-                Some(_) => self.until_urgent(now, until.min(slice_end)),
+                Some(_) => {
+                    let expires = self.elevator.expires(now).unwrap_or(Time::NEVER);
+                    until.min(slice_end).min(expires)
+                }
                 None => until,
             };
             self.waits.hold();
@@ -248,30 +251,6 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             Some(held) => self.hand_out(now, held, Place::Bypassed),
             None => self.let_go(now),
         }
-    }
-
-    /// The first time after `now`, and up to `until`, at which the elevator has something urgent;
-    /// `until` if there is none.
-    ///
-    /// Nobody comes to tell when a request expires, but the elevator can be asked what it would say.
-    fn until_urgent(&self, now: Time, until: Time) -> Time {
-        let urgent = |at| {
-            let candidate = self.elevator.peek(at, self.head);
-            candidate.is_some_and(|candidate| candidate.urgent)
-        };
-        if !urgent(until) {
-            return until;
-        }
-        let (mut calm, mut late) = (now, until);
-        while late > calm + Nanos::from_nanos(1) {
-            let middle = calm + Nanos::from_nanos((late - calm).as_nanos() / 2);
-            if urgent(middle) {
-                late = middle;
-            } else {
-                calm = middle;
-            }
-        }
-        late
     }
 }
 
