@@ -9,7 +9,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use headtime_sched::{
-    Dispatch, Elevator, Knowledge, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler,
+    Dispatch, Elevator, Head, Knowledge, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler,
     ServiceCurve, Spec, Tag,
 };
 use headtime_testkit::ToyMechanics;
@@ -62,7 +62,7 @@ struct Queue {
     elevator: Box<dyn Elevator>,
     addresses: Addresses,
     now: Time,
-    head: Lba,
+    head: Head,
 }
 
 impl Queue {
@@ -75,7 +75,7 @@ impl Queue {
             elevator,
             addresses: Addresses(1, disk.sectors() - 8),
             now: Time::ZERO,
-            head: Lba::ZERO,
+            head: Head::START,
         };
         for tag in 0..pending {
             queue.insert(Tag(tag));
@@ -97,9 +97,9 @@ impl Queue {
     fn step(&mut self) -> Request {
         let request = self
             .elevator
-            .take(self.now, self.head)
+            .take(self.now, &self.head)
             .expect("it is never empty");
-        self.head = request.extent.end();
+        self.head = Head::behind(&request);
         self.now += Nanos::from_millis(4);
         self.insert(request.tag);
         request

@@ -33,7 +33,7 @@
 
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, ListId, Request, Tag};
+use crate::{Candidate, Elevator, Head, ListId, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Time};
 
@@ -121,8 +121,8 @@ impl Elevator for Clook {
         }
     }
 
-    fn peek(&self, _: Time, head: Lba) -> Option<Candidate> {
-        let request = *self.sorted.requests().get(self.next(head)?);
+    fn peek(&self, _: Time, head: &Head) -> Option<Candidate> {
+        let request = *self.sorted.requests().get(self.next(head.lba)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -133,8 +133,8 @@ impl Elevator for Clook {
         None
     }
 
-    fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
-        let request = self.sorted.remove(self.next(head)?);
+    fn take(&mut self, _: Time, head: &Head) -> Option<Request> {
+        let request = self.sorted.remove(self.next(head.lba)?);
         self.turn_over();
         Some(request)
     }
@@ -181,14 +181,14 @@ mod tests {
             let mut sched = Clook::new(batch);
             sched.insert(at(0), read(0, 100, 0));
             sched.insert(at(0), read(1, 300, 0));
-            let first = sched.take(at(0), Lba::ZERO).unwrap();
+            let first = sched.take(at(0), &Head::START).unwrap();
             assert_eq!(first.tag, Tag(0));
             sched.insert(at(1), read(2, 150, 1));
             sched.insert(at(1), read(3, 20, 1));
             let mut served = Vec::new();
-            let mut head = first.extent.end();
-            while let Some(request) = sched.take(at(1), head) {
-                head = request.extent.end();
+            let mut head = Head::behind(&first);
+            while let Some(request) = sched.take(at(1), &head) {
+                head = Head::behind(&request);
                 served.push(request.extent.start.get());
             }
             assert_eq!(served, after, "batch={batch}");

@@ -54,9 +54,9 @@
 use crate::bound::{BoundsWaits, WaitBound};
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, ListId, Op, Partners, Request, Tag};
+use crate::{Candidate, Elevator, Head, ListId, Op, Partners, Request, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Lba, Nanos, Time};
+use headtime_units::{Nanos, Time};
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -307,7 +307,7 @@ impl Elevator for Deadline {
         self.sorted.insert(direction.list(), request);
     }
 
-    fn peek(&self, now: Time, _: Lba) -> Option<Candidate> {
+    fn peek(&self, now: Time, _: &Head) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.choose(now)?.tag);
         let urgent = self.expired(now, &request);
         Some(Candidate { request, urgent })
@@ -323,7 +323,7 @@ impl Elevator for Deadline {
         (expires < Time::NEVER).then_some(expires.max(now))
     }
 
-    fn take(&mut self, now: Time, _: Lba) -> Option<Request> {
+    fn take(&mut self, now: Time, _: &Head) -> Option<Request> {
         let choice = self.choose(now)?;
         self.next = self.follower(choice.tag);
         let request = self.sorted.remove(choice.tag);
@@ -408,7 +408,7 @@ mod tests {
         let mut sched = deadline(DeadlineConfig::DEFAULT);
         sched.insert(at(0), read(0, 100, 0));
         sched.insert(at(0), read(1, 300, 0));
-        assert_eq!(sched.take(at(0), Lba::ZERO).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
         // The follow-up of the first: nearer than the continuation, and not served next.
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [300, 108]);
@@ -421,11 +421,11 @@ mod tests {
         sched.insert(at(0), read(1, 500, 0));
         sched.insert(at(0), read(2, 100, 0));
         assert_eq!(
-            sched.take(at(0), Lba::ZERO).unwrap().extent,
+            sched.take(at(0), &Head::START).unwrap().extent,
             Extent::at(200, 8)
         );
         assert_eq!(
-            sched.take(at(0), Lba::ZERO).unwrap().extent,
+            sched.take(at(0), &Head::START).unwrap().extent,
             Extent::at(500, 8)
         );
         sched.insert(at(1), read(3, 600, 1));
@@ -491,7 +491,7 @@ mod tests {
         sched.insert(at(0), write(0, 900, 0));
         sched.insert(at(0), write(1, 100, 0));
         sched.insert(at(0), write(2, 950, 0));
-        assert_eq!(sched.take(at(0), Lba::ZERO).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
         sched.insert(at(0), read(3, 5, 0));
         // The batch of writes goes on; then the read, then the oldest write and not the lowest.
         sched.insert(at(0), write(4, 50, 0));
@@ -505,7 +505,7 @@ mod tests {
         for (tag, lba) in [(0, 900), (1, 100), (2, 950)] {
             sched.insert(at(0), write(tag, lba, 0));
         }
-        assert_eq!(sched.take(at(0), Lba::ZERO).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
         sched.insert(at(0), read(3, 5, 0));
         assert_eq!(order(&mut sched, at(0)), [5, 100, 950]);
     }
@@ -516,11 +516,11 @@ mod tests {
         for (tag, lba) in [(0, 100), (1, 208), (2, 400), (3, 216)] {
             sched.insert(at(u64::from(tag)), read(tag, lba, u64::from(tag)));
         }
-        assert_eq!(sched.take(at(5), Lba::ZERO).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(5), &Head::START).unwrap().tag, Tag(0));
         // 208 is the continuation and becomes part of 216.
         sched.fused(Tag(3), Tag(1));
         sched.merged(&grown(read(3, 216, 1), 208, 16));
-        let next = sched.peek(at(5), Lba::ZERO).unwrap().request;
+        let next = sched.peek(at(5), &Head::START).unwrap().request;
         assert_eq!((next.tag, next.arrival), (Tag(3), at(1)));
         assert_eq!(order(&mut sched, at(5)), [208, 400]);
     }
@@ -548,8 +548,8 @@ mod tests {
     fn urgent_is_what_has_expired() {
         let mut sched = deadline(DeadlineConfig::DEFAULT);
         sched.insert(at(0), read(0, 100, 0));
-        assert!(!sched.peek(at(500), Lba::ZERO).unwrap().urgent);
-        assert!(sched.peek(at(501), Lba::ZERO).unwrap().urgent);
+        assert!(!sched.peek(at(500), &Head::START).unwrap().urgent);
+        assert!(sched.peek(at(501), &Head::START).unwrap().urgent);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod clairvoyant;
 pub mod clook;
 mod curve;
 pub mod deadline;
+mod head;
 mod jiffies;
 mod lba_index;
 mod lba_table;
@@ -63,6 +64,7 @@ pub use clairvoyant::Clairvoyant;
 pub use clook::Clook;
 pub use curve::{CurveError, ServiceCurve};
 pub use deadline::{Deadline, DeadlineConfig};
+pub use head::Head;
 pub use jiffies::{Hz, Jiffies};
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use lba_table::LbaTable;
@@ -89,7 +91,7 @@ mod tests {
     //! Helpers of the policies' tests.
 
     use super::*;
-    use headtime_units::{Extent, Lba, Nanos, Time};
+    use headtime_units::{Extent, Nanos, Time};
     use std::vec::Vec;
 
     /// So many milliseconds after the start.
@@ -125,10 +127,10 @@ mod tests {
 
     /// Takes all requests, one after the other without time passing, and says where they start.
     pub fn order(elevator: &mut impl Elevator, now: Time) -> Vec<u64> {
-        let mut head = Lba::ZERO;
+        let mut head = Head::START;
         core::iter::from_fn(|| {
-            let request = elevator.take(now, head)?;
-            head = request.extent.end();
+            let request = elevator.take(now, &head)?;
+            head = Head::behind(&request);
             Some(request.extent.start.get())
         })
         .collect()

@@ -42,7 +42,7 @@ use crate::bound::{BoundsWaits, WaitBound};
 use crate::deadline::{DeadlineConfig, Direction};
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Class, Elevator, ListId, Partners, Request, Tag};
+use crate::{Candidate, Class, Elevator, Head, ListId, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -236,7 +236,7 @@ impl Elevator for MqDeadline {
         self.sorted.insert(list, request);
     }
 
-    fn peek(&self, now: Time, _: Lba) -> Option<Candidate> {
+    fn peek(&self, now: Time, _: &Head) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.choose(now)?.0);
         let urgent = self.expired(now, &request);
         Some(Candidate { request, urgent })
@@ -270,7 +270,7 @@ impl Elevator for MqDeadline {
             .min()
     }
 
-    fn take(&mut self, now: Time, _: Lba) -> Option<Request> {
+    fn take(&mut self, now: Time, _: &Head) -> Option<Request> {
         let (tag, counters) = self.choose(now)?;
         let request = self.sorted.remove(tag);
         let direction = Direction::of(request.op);
@@ -351,7 +351,7 @@ mod tests {
         let mut sched = MqDeadline::default();
         sched.insert(at(0), read(0, 100, 0));
         sched.insert(at(0), read(1, 300, 0));
-        assert_eq!(sched.take(at(0), Lba::ZERO).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [108, 300]);
         // Also after the sweep had nothing left, and from the start of the last one on.
@@ -369,7 +369,7 @@ mod tests {
         let served = |now: Time| {
             let mut sched = MqDeadline::new(config, AGING_DEFAULT);
             sched.insert(at(0), read(9, 500, 0));
-            sched.take(at(0), Lba::ZERO).unwrap();
+            sched.take(at(0), &Head::START).unwrap();
             for (tag, lba, ms) in [(2, 10, 1), (1, 600, 2), (3, 700, 2), (4, 800, 2)] {
                 sched.insert(at(ms), read(tag, lba, ms));
             }
@@ -400,7 +400,7 @@ mod tests {
             let (now, tag) = (at(10 * i), 1 + i as u32);
             let request = of_class(Class::REAL_TIME, read(tag, 5_000 + 8 * i, 10 * i));
             sched.insert(now, request);
-            served.push(sched.take(now, Lba::ZERO).unwrap().tag.0);
+            served.push(sched.take(now, &Head::START).unwrap().tag.0);
         }
         let when = served.iter().position(|tag| *tag == 0);
         assert_eq!(when, Some(1_000), "10 ms per request make 10 s");

@@ -26,9 +26,9 @@
 //! a remote array, and the baseline that others are compared with.
 
 use crate::policy::{Built, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, ListId, Partners, Request, Requests, Tag};
+use crate::{Candidate, Elevator, Head, ListId, Partners, Request, Requests, Tag};
 use alloc::vec::Vec;
-use headtime_units::{Lba, Time};
+use headtime_units::Time;
 
 /// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -73,7 +73,7 @@ impl Elevator for Noop {
         self.requests.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, _: Lba) -> Option<Candidate> {
+    fn peek(&self, _: Time, _: &Head) -> Option<Candidate> {
         let request = *self.requests.oldest(ALL)?;
         Some(Candidate {
             request,
@@ -85,7 +85,7 @@ impl Elevator for Noop {
         None
     }
 
-    fn take(&mut self, _: Time, _: Lba) -> Option<Request> {
+    fn take(&mut self, _: Time, _: &Head) -> Option<Request> {
         let tag = self.requests.oldest(ALL)?.tag;
         Some(self.requests.remove(tag))
     }
@@ -154,7 +154,7 @@ mod tests {
         for (tag, ms) in [(0, 5), (1, 7), (2, 6)] {
             sched.insert(at(7), read(tag, 0, ms));
         }
-        let served = [(); 3].map(|()| sched.take(at(7), Lba::ZERO).unwrap().tag.0);
+        let served = [(); 3].map(|()| sched.take(at(7), &Head::START).unwrap().tag.0);
         assert_eq!(served, [0, 2, 1]);
     }
 }

@@ -1,9 +1,9 @@
 //! The seam between policies and whatever drives them.
 
-use crate::{Op, Origin, Request, Tag, WaitStats};
+use crate::{Head, Op, Origin, Request, Tag, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Extent, Time};
 
 /// The request that an elevator would serve now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +52,17 @@ pub trait Elevator {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 
-    /// The request it would serve now, with the head behind the last sector dispatched (`head`), and
-    /// whether that is urgent. `None` only when nothing is queued. Changes nothing.
-    fn peek(&self, now: Time, head: Lba) -> Option<Candidate>;
+    /// The request that it would serve now, with the head as it is, and whether that is urgent. `None`
+    /// only if nothing is queued. Changes nothing.
+    fn peek(&self, now: Time, head: &Head) -> Option<Candidate>;
 
     /// The first time, `now` or later, at which the candidate is urgent if nothing is inserted, merged
     /// or removed before; `None` if it never is. A scheduler may hold the disk until then and not
     /// longer. Where the head is makes no difference to whether a candidate is urgent.
     fn expires(&self, now: Time) -> Option<Time>;
 
-    /// Removes and returns what `peek` with the same `now` and `head` returned, if nothing was
-    /// inserted, merged or removed in between.
-    fn take(&mut self, now: Time, head: Lba) -> Option<Request>;
+    /// Removes and returns the request that `peek` shows with the same `now` and `head`.
+    fn take(&mut self, now: Time, head: &Head) -> Option<Request>;
 
     /// Removes a queued request and returns it. Somebody else serves it: a scheduler that lets it go
     /// past its elevator, or another lane.
@@ -255,7 +254,7 @@ macro_rules! forward_elevator {
 impl<E: Elevator + ?Sized> Elevator for Box<E> {
     forward_elevator!();
 
-    fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
+    fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
         (**self).peek(now, head)
     }
 
@@ -263,7 +262,7 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
         (**self).expires(now)
     }
 
-    fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
+    fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
         (**self).take(now, head)
     }
 }
@@ -299,7 +298,7 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 #[derive(Debug)]
 pub struct WorkConserving<E> {
     elevator: E,
-    head: Lba,
+    head: Head,
 }
 
 impl<E: Elevator> WorkConserving<E> {
@@ -307,7 +306,7 @@ impl<E: Elevator> WorkConserving<E> {
     pub fn new(elevator: E) -> WorkConserving<E> {
         WorkConserving {
             elevator,
-            head: Lba::ZERO,
+            head: Head::START,
         }
     }
 
@@ -323,9 +322,9 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        match self.elevator.take(now, self.head) {
+        match self.elevator.take(now, &self.head) {
             Some(request) => {
-                self.head = request.extent.end();
+                self.head = Head::behind(&request);
                 Dispatch::Request(request)
             }
             None => Dispatch::Empty,
@@ -342,6 +341,7 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
+        self.head.completed(now, request);
         self.elevator.completed(now, request);
     }
 

@@ -59,7 +59,7 @@ mod oldest;
 
 use self::oldest::Oldest;
 use crate::policy::{Built, Needs, NumberInfo, OptionInfo, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, Entry, ListId, Op, Positioning, Request, Requests, Tag};
+use crate::{Candidate, Elevator, Entry, Head, ListId, Op, Positioning, Request, Requests, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 
@@ -390,8 +390,8 @@ impl<P: Positioning> Elevator for Sptf<P> {
         self.locate(tag, op, extent);
     }
 
-    fn peek(&self, now: Time, head: Lba) -> Option<Candidate> {
-        let request = *self.requests.get(self.choose(now, head)?);
+    fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+        let request = *self.requests.get(self.choose(now, head.lba)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -402,8 +402,8 @@ impl<P: Positioning> Elevator for Sptf<P> {
         None
     }
 
-    fn take(&mut self, now: Time, head: Lba) -> Option<Request> {
-        let tag = self.choose(now, head)?;
+    fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+        let tag = self.choose(now, head.lba)?;
         self.by_lba.remove(&self.requests, tag);
         Some(self.requests.remove(tag))
     }

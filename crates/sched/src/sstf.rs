@@ -28,7 +28,7 @@
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, ListId, Request, Tag};
+use crate::{Candidate, Elevator, Head, ListId, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Time};
 
@@ -87,8 +87,8 @@ impl Elevator for Sstf {
         self.sorted.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, head: Lba) -> Option<Candidate> {
-        let request = *self.sorted.requests().get(self.next(head)?);
+    fn peek(&self, _: Time, head: &Head) -> Option<Candidate> {
+        let request = *self.sorted.requests().get(self.next(head.lba)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -99,8 +99,8 @@ impl Elevator for Sstf {
         None
     }
 
-    fn take(&mut self, _: Time, head: Lba) -> Option<Request> {
-        let tag = self.next(head)?;
+    fn take(&mut self, _: Time, head: &Head) -> Option<Request> {
+        let tag = self.next(head.lba)?;
         Some(self.sorted.remove(tag))
     }
 
@@ -139,7 +139,7 @@ mod tests {
         for (tag, lba) in (0..).zip(lbas) {
             sched.insert(at(0), read(tag, lba, 0));
         }
-        let request = sched.take(at(0), Lba::new(head)).unwrap();
+        let request = sched.take(at(0), &Head::at(Lba::new(head))).unwrap();
         (request.extent.start.get(), request.tag.0)
     }
 

@@ -2,8 +2,8 @@
 //! scenarios that all policies are tried in.
 
 use headtime_sched::{
-    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Hz, Noop, Op, Request, Scheduler,
-    ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
+    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Head, Hz, Noop, Op, Request,
+    Scheduler, ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
 };
 use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
@@ -116,7 +116,9 @@ impl<E: Elevator> Watched<E> {
         let span = (until - now).as_nanos();
         for part in 0..=8 {
             let at = now + Nanos::from_nanos((span - 1) * part / 8);
-            let candidate = elevator.peek(at, self.head).expect("something is queued");
+            let candidate = elevator
+                .peek(at, &Head::at(self.head))
+                .expect("something is queued");
             assert!(!candidate.urgent, "{candidate:?} at {at}");
         }
         count(&self.seen.waits);
@@ -129,7 +131,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        let candidate = self.stream.elevator().peek(now, self.head);
+        let candidate = self.stream.elevator().peek(now, &Head::at(self.head));
         let established = self
             .stream
             .open()
@@ -167,7 +169,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
 
     fn completed(&mut self, now: Time, request: &Request) {
         if self.tail.is_some_and(|(tag, _, _)| tag == request.tag) {
-            let candidate = self.stream.elevator().peek(now, self.head);
+            let candidate = self.stream.elevator().peek(now, &Head::at(self.head));
             self.instead = candidate.map(|pending| {
                 let start = pending.request.extent.start;
                 CURVE.service(self.head, start)

@@ -2,7 +2,7 @@
 
 use crate::counted::Counted;
 use crate::violation::{Rule, Violation};
-use headtime_sched::{Candidate, Dispatch, Elevator, Partners, Request, Scheduler, Tag};
+use headtime_sched::{Candidate, Dispatch, Elevator, Head, Partners, Request, Scheduler, Tag};
 use headtime_units::{Lba, Nanos, Time};
 
 /// A scheduler under a check, which may find something by itself.
@@ -19,7 +19,7 @@ impl<S: Scheduler> Subject for Counted<S> {}
 pub(crate) struct Twins<E> {
     peeked: E,
     unpeeked: E,
-    head: Lba,
+    head: Head,
     found: Option<Violation>,
 }
 
@@ -28,15 +28,19 @@ impl<E: Elevator> Twins<E> {
         Twins {
             peeked,
             unpeeked,
-            head: Lba::ZERO,
+            head: Head::START,
             found: None,
         }
     }
 
     fn peek(&self, now: Time) -> Result<Option<Candidate>, Violation> {
-        let first = self.peeked.peek(now, self.head);
-        for head in [Lba::ZERO, Lba::new(u64::from(u32::MAX)), self.head] {
-            let again = self.peeked.peek(now, head);
+        let first = self.peeked.peek(now, &self.head);
+        for head in [
+            Head::START,
+            Head::at(Lba::new(u64::from(u32::MAX))),
+            self.head,
+        ] {
+            let again = self.peeked.peek(now, &head);
             if head == self.head && again != first {
                 let what = format!("{first:?} and, on looking again, {again:?}");
                 return Err(wrong(now, what));
@@ -49,7 +53,7 @@ impl<E: Elevator> Twins<E> {
     /// says, and just before.
     fn look_ahead(&self, now: Time) -> Result<(), Violation> {
         let urgent = |at| {
-            let candidate = self.peeked.peek(at, self.head);
+            let candidate = self.peeked.peek(at, &self.head);
             candidate.is_some_and(|candidate| candidate.urgent)
         };
         let says = self.peeked.expires(now);
@@ -75,8 +79,8 @@ impl<E: Elevator> Twins<E> {
     fn take(&mut self, now: Time) -> Result<Option<Request>, Violation> {
         self.look_ahead(now)?;
         let seen = self.peek(now)?.map(|candidate| candidate.request);
-        let taken = self.peeked.take(now, self.head);
-        let blind = self.unpeeked.take(now, self.head);
+        let taken = self.peeked.take(now, &self.head);
+        let blind = self.unpeeked.take(now, &self.head);
         if seen != taken {
             let what = format!("peek says {seen:?}, and taken is {taken:?}");
             return Err(wrong(now, what));
@@ -101,13 +105,13 @@ impl<E: Elevator> Scheduler for Twins<E> {
     fn insert(&mut self, now: Time, request: Request) {
         self.peeked.insert(now, request);
         self.unpeeked.insert(now, request);
-        self.peeked.peek(now, self.head);
+        self.peeked.peek(now, &self.head);
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
         match self.take(now) {
             Ok(Some(request)) => {
-                self.head = request.extent.end();
+                self.head = Head::behind(&request);
                 Dispatch::Request(request)
             }
             Ok(None) => Dispatch::Empty,
@@ -126,11 +130,12 @@ impl<E: Elevator> Scheduler for Twins<E> {
     fn withdraw(&mut self, tag: Tag) -> Request {
         self.unpeeked.withdraw(tag);
         let request = self.peeked.withdraw(tag);
-        self.head = request.extent.end();
+        self.head = Head::behind(&request);
         request
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
+        self.head.completed(now, request);
         self.peeked.completed(now, request);
         self.unpeeked.completed(now, request);
     }

@@ -1,6 +1,8 @@
 //! Policies that try the seam: one that waits, and one that vetoes merges. Not for use.
 
-use headtime_sched::{Candidate, Dispatch, Elevator, ListId, Request, Requests, Scheduler, Tag};
+use headtime_sched::{
+    Candidate, Dispatch, Elevator, Head, ListId, Request, Requests, Scheduler, Tag,
+};
 use headtime_units::{Lba, Nanos, Time};
 
 /// How long [`ToyAnticipator`] waits.
@@ -14,7 +16,7 @@ const PATIENCE: Nanos = Nanos::from_millis(2);
 #[derive(Debug)]
 pub struct ToyAnticipator<E> {
     elevator: E,
-    head: Lba,
+    head: Head,
     /// Where the last completed read ended.
     last_end: Option<Lba>,
     /// What it waits for, and how long.
@@ -26,7 +28,7 @@ impl<E: Elevator> ToyAnticipator<E> {
     pub fn new(elevator: E) -> ToyAnticipator<E> {
         ToyAnticipator {
             elevator,
-            head: Lba::ZERO,
+            head: Head::START,
             last_end: None,
             awaited: None,
         }
@@ -44,7 +46,7 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        let Some(candidate) = self.elevator.peek(now, self.head) else {
+        let Some(candidate) = self.elevator.peek(now, &self.head) else {
             return Dispatch::Empty;
         };
         if let Some((start, until)) = self.awaited
@@ -57,13 +59,14 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
         self.awaited = None;
         let request = self
             .elevator
-            .take(now, self.head)
+            .take(now, &self.head)
             .expect("it was peeked at");
-        self.head = request.extent.end();
+        self.head = Head::behind(&request);
         Dispatch::Request(request)
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
+        self.head.completed(now, request);
         self.elevator.completed(now, request);
         let end = request.extent.end();
         let continues = request.op.is_read() && self.last_end == Some(request.extent.start);
@@ -145,7 +148,7 @@ impl Elevator for ToyFair {
         self.requests.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, _: Lba) -> Option<Candidate> {
+    fn peek(&self, _: Time, _: &Head) -> Option<Candidate> {
         self.next().map(|request| Candidate {
             request,
             urgent: false,
@@ -156,7 +159,7 @@ impl Elevator for ToyFair {
         None
     }
 
-    fn take(&mut self, _: Time, _: Lba) -> Option<Request> {
+    fn take(&mut self, _: Time, _: &Head) -> Option<Request> {
         let next = self.next()?;
         self.last = next.origin.process;
         Some(self.requests.remove(next.tag))

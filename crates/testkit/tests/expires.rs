@@ -2,10 +2,10 @@
 //! could.
 
 use headtime_sched::{
-    Class, Deadline, DeadlineConfig, Elevator, MqDeadline, Op, Request, Tag, policies,
+    Class, Deadline, DeadlineConfig, Elevator, Head, MqDeadline, Op, Request, Tag, policies,
 };
 use headtime_testkit::ToyMechanics;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Nanos, Time};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
     const TICK: Nanos = Nanos::from_nanos(1);
     // Late enough to have been held back.
-    let (mut now, mut head) = (Time::from_nanos(100), Lba::ZERO);
+    let (mut now, mut head) = (Time::from_nanos(100), Head::START);
     let mut queued: Vec<Request> = Vec::new();
     for (tag, (after, step)) in (0..).zip(steps) {
         now = Time::from_nanos(now.as_nanos() + after);
@@ -63,8 +63,8 @@ fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
                 queued.push(request);
             }
             Step::Take => {
-                if let Some(request) = elevator.take(now, head) {
-                    head = request.extent.end();
+                if let Some(request) = elevator.take(now, &head) {
+                    head = Head::behind(&request);
                     queued.retain(|other| other.tag != request.tag);
                 }
             }
@@ -83,7 +83,7 @@ fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
             .filter(|at| (now..=Time::LATEST).contains(at))
             .collect();
         let urgent = |at: &Time| {
-            let candidate = elevator.peek(*at, head);
+            let candidate = elevator.peek(*at, &head);
             candidate.is_some_and(|candidate| candidate.urgent)
         };
         let urgent: Vec<(Time, bool)> = times.into_iter().map(|at| (at, urgent(&at))).collect();

@@ -3,7 +3,7 @@
 
 use crate::jiffies::Hz;
 use crate::waits::Waits;
-use crate::{Dispatch, Elevator, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
+use crate::{Dispatch, Elevator, Foretold, Head, Partners, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -103,7 +103,7 @@ pub struct Anticipating<E, F> {
     /// Slices end at ticks of a timer, if there is one.
     hz: Option<Hz>,
     /// Behind the last request handed out.
-    head: Lba,
+    head: Head,
     /// What was waited for, and goes next.
     held: Option<Request>,
     /// The run that is served, and since when.
@@ -130,7 +130,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             foresight,
             slice,
             hz,
-            head: Lba::ZERO,
+            head: Head::START,
             held: None,
             run: (0, Time::ZERO),
             members: Vec::new(),
@@ -173,9 +173,9 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     /// nearer than the request that it continues, unless the tail ends there too.
     fn may_wait_within(&self, new: &Request, continues: bool) -> bool {
         let now = self.now.max(new.arrival);
-        let pending = pending(&self.elevator, now, self.head);
+        let pending = pending(&self.elevator, now, &self.head);
         let awaits = || self.foresight.awaits(now, new, pending);
-        let continues = continues && self.head != new.extent.start;
+        let continues = continues && self.head.lba != new.extent.start;
         continues || !(self.may_bypass(now) && awaits())
     }
 
@@ -191,9 +191,9 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn hand_out(&mut self, now: Time, request: Request, place: Place) -> Dispatch {
         self.members[request.tag.index()].place = place;
         self.waits.end(self.came.take() == Some(request.tag));
-        let before = self.head;
-        self.head = request.extent.end();
-        let pending = pending(&self.elevator, now, self.head);
+        let before = self.head.lba;
+        self.head = Head::behind(&request);
+        let pending = pending(&self.elevator, now, &self.head);
         let run = self.foresight.handed_out(now, before, &request, pending);
         if run != self.run.0 {
             self.run = (run, now);
@@ -203,7 +203,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     /// The elevator's choice goes, and the held request joins those that wait in the elevator.
     fn let_go(&mut self, now: Time) -> Dispatch {
-        let request = self.elevator.take(now, self.head);
+        let request = self.elevator.take(now, &self.head);
         let request = request.expect("it was peeked at");
         self.give_back(now);
         self.hand_out(now, request, Place::Gone)
@@ -213,7 +213,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
         let slice_end = self.slice_end();
-        let candidate = self.elevator.peek(now, self.head);
+        let candidate = self.elevator.peek(now, &self.head);
         if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
             return self.let_go(now);
         }
@@ -222,7 +222,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             && self.place(follower) == Place::Elevator
         {
             if candidate.is_some_and(|candidate| candidate.tag == follower) {
-                let request = self.elevator.take(now, self.head);
+                let request = self.elevator.take(now, &self.head);
                 let request = request.expect("it was peeked at");
                 return self.hand_out(now, request, Place::Gone);
             }
@@ -255,7 +255,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 }
 
 /// The address of what an elevator would serve.
-fn pending<E: Elevator>(elevator: &E, now: Time, head: Lba) -> impl Fn() -> Option<Lba> {
+fn pending<E: Elevator>(elevator: &E, now: Time, head: &Head) -> impl Fn() -> Option<Lba> {
     move || {
         let candidate = elevator.peek(now, head)?;
         Some(candidate.request.extent.start)
@@ -275,7 +275,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             };
             self.members.resize(at + 1, empty);
         }
-        let pending = pending(&self.elevator, now, self.head);
+        let pending = pending(&self.elevator, now, &self.head);
         let awaited = self.foresight.arrived(now, &request, pending);
         let held = awaited && self.may_bypass(now);
         self.members[at] = Member {
@@ -304,11 +304,12 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
 
     fn completed(&mut self, now: Time, request: &Request) {
         self.now = now;
+        self.head.completed(now, request);
         match self.place(request.tag) {
             Place::Bypassed => self.members[request.tag.index()].place = Place::Gone,
             _ => self.elevator.completed(now, request),
         }
-        let pending = pending(&self.elevator, now, self.head);
+        let pending = pending(&self.elevator, now, &self.head);
         self.foresight.completed(now, request, pending);
     }
 

@@ -1,0 +1,158 @@
+//! Where the head is, as far as a scheduler can know.
+
+use crate::{Op, Request, Tag};
+use headtime_units::{Lba, Time};
+
+/// The state of the head behind the request that was handed out last.
+///
+/// Who drives an elevator keeps it: [`Head::behind`] for each request that goes to the drive, and
+/// [`Head::completed`] for each that comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The address behind the last sector of that request; sector 0 before the first request.
+    pub lba: Lba,
+    /// What that request does; `None` before the first request.
+    pub op: Option<Op>,
+    /// Since when that request is done; `None` while it is in the drive.
+    pub free: Option<Time>,
+    in_drive: Option<Tag>,
+}
+
+impl Head {
+    /// The head before the first request.
+    pub const START: Head = Head::at(Lba::ZERO);
+
+    /// A head that has been at rest at this address from the start, left there by nobody.
+    pub const fn at(lba: Lba) -> Head {
+        Head {
+            lba,
+            op: None,
+            free: Some(Time::ZERO),
+            in_drive: None,
+        }
+    }
+
+    /// The head behind a request that goes to the drive.
+    pub fn behind(request: &Request) -> Head {
+        Head {
+            lba: request.extent.end(),
+            op: Some(request.op),
+            free: None,
+            in_drive: Some(request.tag),
+        }
+    }
+
+    /// Notes that the drive finished a request. The head is free if that was the last one handed out.
+    pub fn completed(&mut self, now: Time, request: &Request) {
+        if self.in_drive == Some(request.tag) {
+            self.in_drive = None;
+            self.free = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::tests::curve;
+    use crate::tests::{at, read, write};
+    use crate::{
+        Candidate, Dispatch, Elevator, Noop, Scheduler, Stream, StreamConfig, WorkConserving,
+    };
+    use alloc::boxed::Box;
+    use alloc::rc::Rc;
+    use core::cell::Cell;
+    use std::vec::Vec;
+
+    /// The head that an elevator saw last.
+    type Seen = Rc<Cell<Head>>;
+
+    /// First come, first served, and shows the head behind which it gave a request away.
+    struct Sees(Noop, Seen);
+
+    impl Elevator for Sees {
+        fn insert(&mut self, now: Time, request: Request) {
+            self.0.insert(now, request);
+        }
+        fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+            self.0.peek(now, head)
+        }
+        fn expires(&self, now: Time) -> Option<Time> {
+            self.0.expires(now)
+        }
+        fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+            self.1.set(*head);
+            self.0.take(now, head)
+        }
+        fn withdraw(&mut self, tag: Tag) -> Request {
+            self.0.withdraw(tag)
+        }
+        fn merged(&mut self, grown: &Request) {
+            self.0.merged(grown);
+        }
+        fn fused(&mut self, kept: Tag, gone: Tag) {
+            self.0.fused(kept, gone);
+        }
+        fn overtake_max(&self) -> Option<usize> {
+            self.0.overtake_max()
+        }
+        fn queued(&self) -> usize {
+            self.0.queued()
+        }
+        fn drain(&mut self) -> Vec<Request> {
+            self.0.drain()
+        }
+    }
+
+    /// Both schedulers that drive an elevator, and what their elevators see.
+    fn drivers() -> [(Box<dyn Scheduler>, Seen); 2] {
+        let sees = || {
+            let seen = Rc::new(Cell::new(Head::START));
+            (Sees(Noop::new(), Rc::clone(&seen)), seen)
+        };
+        let ((plain, of_plain), (inner, of_stream)) = (sees(), sees());
+        let stream = Stream::new(inner, StreamConfig::DEFAULT, curve());
+        [
+            (Box::new(WorkConserving::new(plain)), of_plain),
+            (Box::new(stream), of_stream),
+        ]
+    }
+
+    #[test]
+    fn an_elevator_sees_what_left_the_head_where_and_since_when_that_is_done() {
+        for (mut scheduler, seen) in drivers() {
+            let requests = [write(0, 100, 0), read(1, 500, 0), read(2, 900, 0)];
+            for request in requests {
+                scheduler.insert(at(0), request);
+            }
+            let next = |scheduler: &mut dyn Scheduler, now, request| {
+                assert_eq!(scheduler.dispatch(now), Dispatch::Request(request));
+                let head = seen.get();
+                (head.lba.get(), head.op, head.free)
+            };
+            let scheduler = &mut *scheduler;
+            let first = next(scheduler, at(0), requests[0]);
+            assert_eq!(first, (0, None, Some(at(0))));
+            let behind_first = next(scheduler, at(1), requests[1]);
+            assert_eq!(behind_first, (108, Some(Op::Write), None));
+            scheduler.completed(at(2), &requests[0]);
+            scheduler.completed(at(3), &requests[1]);
+            let later = next(scheduler, at(4), requests[2]);
+            assert_eq!(later, (508, Some(Op::Read), Some(at(3))));
+        }
+    }
+
+    #[test]
+    fn a_head_is_free_when_the_last_request_is_done_and_not_before() {
+        let (first, last) = (write(0, 100, 0), read(1, 500, 0));
+        let mut head = Head::behind(&last);
+        assert_eq!((head.lba, head.op), (Lba::new(508), Some(Op::Read)));
+        head.completed(at(3), &first);
+        assert_eq!(head.free, None);
+        head.completed(at(5), &last);
+        assert_eq!(head.free, Some(at(5)));
+        // The tag is given again, and somebody else serves that request.
+        head.completed(at(9), &last);
+        assert_eq!(head.free, Some(at(5)));
+    }
+}
