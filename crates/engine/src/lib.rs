@@ -36,7 +36,7 @@ mod slots;
 mod timeouts;
 mod volume;
 
-pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Order, Seen, World};
+pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World};
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::{Arrival, Command, Engine, Event, Finished, Outcome, Stats};
 pub use names::{DriveTag, RequestId};
