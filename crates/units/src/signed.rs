@@ -94,6 +94,12 @@ impl FromStr for SignedNanos {
     }
 }
 
+#[cfg(feature = "serde")]
+crate::serde_as_text!(
+    SignedNanos,
+    "a duration with its unit, such as \"0.8ms\" or \"-0.2ms\""
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -262,53 +262,13 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Each type that has a text form is that text in files, in quotes.
 #[cfg(feature = "serde")]
 mod serde_impls {
     use super::*;
-    use crate::SignedNanos;
-    use core::marker::PhantomData;
-    use serde::de::{Deserializer, Error, Visitor};
-    use serde::{Deserialize, Serialize, Serializer};
 
-    struct Text<T>(PhantomData<T>, &'static str);
-
-    impl<T: FromStr<Err = ParseUnitError>> Visitor<'_> for Text<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.1)
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-            text.parse()
-                .map_err(|error| E::custom(format_args!("\"{text}\": {error}")))
-        }
-    }
-
-    macro_rules! text_form {
-        ($unit:ty, $expected:literal) => {
-            impl<'de> Deserialize<'de> for $unit {
-                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$unit, D::Error> {
-                    from.deserialize_str(Text(PhantomData, $expected))
-                }
-            }
-
-            impl Serialize for $unit {
-                fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                    to.collect_str(self)
-                }
-            }
-        };
-    }
-
-    text_form!(Nanos, "a duration with its unit, such as \"30ms\"");
-    text_form!(
-        SignedNanos,
-        "a duration with its unit, such as \"0.8ms\" or \"-0.2ms\""
-    );
-    text_form!(Bytes, "a size with its unit, such as \"4KiB\"");
-    text_form!(Millionths, "a plain number in quotes, such as \"0.03\"");
+    crate::serde_as_text!(Nanos, "a duration with its unit, such as \"30ms\"");
+    crate::serde_as_text!(Bytes, "a size with its unit, such as \"4KiB\"");
+    crate::serde_as_text!(Millionths, "a plain number in quotes, such as \"0.03\"");
 }
 
 #[cfg(test)]
