@@ -150,8 +150,8 @@ impl Cache {
         &mut self.runs
     }
 
-    /// Returns true if written data serve a read that is in part on the medium alone, and copies of
-    /// sectors that are written are changed.
+    /// Returns true if written data can serve a part of a read whose rest is on the medium alone,
+    /// and if writes change copies of their sectors.
     pub fn overlays(&self) -> bool {
         self.spec.enabled && self.changes_copies()
     }
@@ -178,9 +178,9 @@ impl Cache {
         needed.saturating_sub(self.lent.len() as u64)
     }
 
-    /// The segment to give up next for dirty runs, if there is one to be had: an empty one before one
-    /// that no read has used since it was given up last, before a clean one, before one that is only
-    /// being filled ahead.
+    /// The segment to give up next for dirty runs, if there is one. Prefers an empty segment, then
+    /// one that no read has used since it was last given up, then a clean one, then one that is
+    /// only being filled ahead.
     pub fn find_lender(&self) -> Option<SegmentId> {
         let mut best = (0_u8, u64::MAX, 0);
         for (index, s) in self.segments.iter().enumerate() {
@@ -219,8 +219,8 @@ impl Cache {
         self.touch(id, true);
     }
 
-    /// A run is on the medium. Segments that are not needed for what is left are segments again, and the
-    /// first of them holds the run.
+    /// The arm has written a run. Segments that the remaining runs do not need become segments
+    /// again. The first of them holds the run.
     pub fn end_run(&mut self) {
         let written = self.runs.end();
         let size = u64::from(self.spec.segment_sectors);
@@ -325,7 +325,7 @@ impl Cache {
         self.set_state(id, State::Reading);
     }
 
-    /// Nothing that a segment holds can be used.
+    /// Drops all sectors of a segment.
     pub fn drop_all(&mut self, id: SegmentId) {
         let segment = self.get_mut(id);
         segment.start = segment.end;
@@ -392,8 +392,8 @@ impl Cache {
         segment.ahead_max = segment.ahead_max.max(max.min(capacity));
     }
 
-    /// Notes that reading into a segment has come to `end`; what no longer fits is pushed out at
-    /// the front.
+    /// Notes that reading into a segment has reached `end`. Drops sectors at the front that no
+    /// longer fit.
     pub fn read_to(&mut self, id: SegmentId, end: u64) {
         let size = u64::from(self.spec.segment_sectors);
         let segment = &mut self.segments[id.index()];
@@ -452,7 +452,7 @@ impl Cache {
         self.changed(id);
     }
 
-    /// The arm sets out to write what is dirty in a segment.
+    /// The arm sets out to write the dirty sectors of a segment.
     pub fn begin_destage(&mut self, id: SegmentId) {
         debug_assert!(self.get(id).is_dirty());
         self.set_state(id, State::Writing);
@@ -472,12 +472,13 @@ impl Cache {
         }
     }
 
-    /// Returns true if a write changes the copies that other segments have of its sectors; else they
-    /// are stale. Written data that can serve reads are as good in one segment as in another, unless
-    /// they are kept apart.
+    /// Returns true if a write changes the copies that other segments have of its sectors.
+    /// Otherwise the copies are stale. Written data that can serve reads are equally good in any
+    /// segment, unless the drive keeps them apart.
     ///
-    /// In DiskSim they always are stale, and with them the whole segment; but real drives that serve
-    /// reads from written data go on to hit in a track after a write to it (see the design note).
+    /// In DiskSim the copies are always stale, and with them the whole segment. Real drives that
+    /// serve reads from written data still hit in a track after a write to it (see the design
+    /// note).
     fn changes_copies(&self) -> bool {
         self.spec.read_hits_on_write_data && !self.spec.dedicated_write_segment
     }
@@ -493,8 +494,8 @@ impl Cache {
 
     /// Drops clean copies of sectors in segments other than `writer`.
     ///
-    /// A segment goes as a whole; one that is being filled only loses what it has, one with dirty data
-    /// behind the clean ones keeps those.
+    /// Drops a clean segment as a whole. A segment that is being filled loses what it has. A
+    /// segment with dirty data behind clean data keeps the dirty ones.
     pub fn invalidate(&mut self, extent: Extent, writer: Option<SegmentId>) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
             if writer.is_some_and(|id| id.index() == index) || !segment.overlaps(extent) {
@@ -516,8 +517,7 @@ impl Cache {
         }
     }
 
-    /// Sectors in front of what a segment holds have come in too, from `front` on, as far as there is
-    /// room for them.
+    /// Adds sectors in front of a segment, from `front` on, as far as there is room for them.
     pub fn read_before(&mut self, id: SegmentId, front: u64) {
         let size = u64::from(self.spec.segment_sectors);
         let segment = &mut self.segments[id.index()];
@@ -534,8 +534,8 @@ impl Cache {
         self.changed(id);
     }
 
-    /// Drops requested data behind which a command has completed, if the drive does not keep it; but
-    /// none that are not on the medium yet, nor what is behind those.
+    /// Drops the data of a completed command if the drive does not keep requested data. Keeps dirty
+    /// sectors and everything behind them.
     pub fn completed_read(&mut self, id: SegmentId, extent: Extent) {
         let dropped = self.spec.requested_data == RequestedData::Dropped;
         let segment = &mut self.segments[id.index()];

@@ -58,7 +58,7 @@ pub(crate) struct Dirty {
 }
 
 impl Dirty {
-    /// Nothing is dirty yet, in a drive whose medium has `per` sectors of the host in one.
+    /// No dirty data, for a drive whose medium's sectors have `per` sectors of the host each.
     pub fn new(spec: &CacheSpec, per: u64) -> Dirty {
         Dirty {
             runs: SortedMap::new(),
@@ -83,12 +83,12 @@ impl Dirty {
         self.sectors
     }
 
-    /// Returns true if half of what may be dirty is.
+    /// Returns true if half of the room for dirty data is used.
     pub fn is_half_full(&self) -> bool {
         self.sectors * 2 > self.room || self.runs.len() * 2 > self.most
     }
 
-    /// All that is not on the medium, in no order.
+    /// All dirty extents, in no order.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         let runs = self.runs.iter().map(|(_, run)| run.extent());
         self.writing.into_iter().chain(runs)
@@ -177,7 +177,7 @@ impl Dirty {
         }
     }
 
-    /// Returns true if there is room for a write. What it overwrites counts twice.
+    /// Returns true if there is room for a write. Sectors that it overwrites count twice.
     pub fn has_room(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         if self.sectors + extent.len.get() > self.room {
@@ -190,8 +190,8 @@ impl Dirty {
         self.runs.len() + usize::from(self.writing.is_some()) < self.most || meets()
     }
 
-    /// Adds a write. There must be room for it, and the arm must be writing nothing of it. `target`
-    /// says where a sector is.
+    /// Adds a write. There must be room for it, and the arm must not be writing any of its sectors.
+    /// `target` returns the position of a sector.
     pub fn insert(&mut self, extent: Extent, now: Time, target: impl FnOnce(u64) -> Target) {
         debug_assert!(!self.is_writing(extent), "{extent} is being written");
         let (mut start, mut end) = (extent.start.get(), extent.end().get());
@@ -262,8 +262,8 @@ impl Dirty {
         self.per > 1 && !self.is_complete(run) && (divided(run.start) || divided(run.end))
     }
 
-    /// Returns true if what a run lacks of the medium's sectors at its ends has been read; of a run
-    /// that is longer than a pass, at its beginning.
+    /// Returns true if the drive has read what a run lacks of the medium's sectors at its ends. For
+    /// a run that is longer than a pass only its beginning counts.
     fn is_complete(&self, run: &DirtyRun) -> bool {
         let whole = |lba: u64| lba.is_multiple_of(self.per);
         let long = run.end - run.start > self.size;

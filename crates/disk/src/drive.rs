@@ -263,8 +263,8 @@ impl Drive {
         self.receive(index);
     }
 
-    /// The next time at which something may come out of [`Drive::poll`], if no command comes
-    /// before. `None` if nothing will.
+    /// The next time at which [`Drive::poll`] may return a completion, if no command comes before.
+    /// `None` if it will not.
     pub fn next_event(&self) -> Option<Time> {
         if let Some(&(at, _)) = self.finished.front() {
             return Some(at);
@@ -277,7 +277,7 @@ impl Drive {
         }
     }
 
-    /// A command that has completed by `now`, the earliest first.
+    /// The next command that has completed by `now`, the earliest first.
     ///
     /// # Panics
     ///
@@ -298,8 +298,8 @@ impl Drive {
         })
     }
 
-    /// Tells the drive why requests that the host has are not here, for the account of the time in which
-    /// the arm is at rest.
+    /// Tells the drive why the host keeps back requests. The account of the time in which the arm
+    /// is at rest uses it.
     ///
     /// # Panics
     ///
@@ -323,7 +323,7 @@ impl Drive {
         self.ledger.total()
     }
 
-    /// Records what the arm does from now on, for plots; off at first, as it takes memory.
+    /// Starts or stops recording what the arm does, for plots. Off at first, since it takes memory.
     ///
     /// # Panics
     ///
@@ -334,7 +334,7 @@ impl Drive {
         self.ledger.record(on);
     }
 
-    /// The stretches recorded up to `now` since the last call, without gaps between them.
+    /// The spans recorded since the last call up to `now`, without gaps between them.
     ///
     /// # Panics
     ///
@@ -345,7 +345,7 @@ impl Drive {
         self.ledger.take_spans()
     }
 
-    /// Returns true if everything that was written is on the medium.
+    /// Returns true if all written sectors are on the medium.
     ///
     /// # Panics
     ///
@@ -355,10 +355,10 @@ impl Drive {
         self.cache.is_clean()
     }
 
-    /// How many sectors of the buffer are to be written and not on the medium yet: what would be lost
-    /// if the power failed. Those that the arm is writing for a command count until it has written the
-    /// last of them, also if the command completes only then; a write that waits for room does not
-    /// count. Zero if and only if [`Drive::is_clean`].
+    /// The number of dirty sectors in the buffer: what a power cut would lose. Sectors that the arm
+    /// is writing for a command count until it has written the last of them, also if the command
+    /// completes only then. A write that waits for room does not count. Zero if and only if
+    /// [`Drive::is_clean`].
     ///
     /// # Panics
     ///
@@ -368,7 +368,7 @@ impl Drive {
         Sectors::new(self.dirty().map(|extent| extent.len.get()).sum())
     }
 
-    /// Makes something go wrong from now on.
+    /// Injects a fault, which lasts from now on.
     ///
     /// # Panics
     ///
@@ -394,7 +394,7 @@ impl Drive {
         }
     }
 
-    /// Gives up on a command that waits or was lost; whether there was one. A command that the
+    /// Aborts a command that waits or was lost. Returns false if there is none: a command that the
     /// drive works on completes.
     ///
     /// # Panics

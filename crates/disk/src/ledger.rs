@@ -97,7 +97,7 @@ impl HeadTime {
         self.0[part as usize]
     }
 
-    /// All of it.
+    /// The sum of all parts.
     pub fn total(&self) -> Nanos {
         self.0.iter().copied().sum()
     }
@@ -189,21 +189,21 @@ impl Ledger {
         self.settled
     }
 
-    /// When what is planned ends.
+    /// The end of the plan.
     pub fn planned(&self) -> Time {
         self.phases
             .last()
             .map_or(self.settled, |phase| phase.until.max(self.settled))
     }
 
-    /// Plans `part` from where the plan ends up to `until`; nothing if that is no later.
+    /// Plans `part` from the end of the plan up to `until`. Does nothing if the plan ends later.
     pub fn plan(&mut self, until: Time, lba: Lba, part: Part) {
         if until > self.planned() {
             self.phases.push(Phase { until, lba, part });
         }
     }
 
-    /// Settles what is planned before `now`.
+    /// Enters the plan up to `now` into the account.
     pub fn settle(&mut self, now: Time) {
         while let Some(&phase) = self.phases.get(self.done) {
             if phase.until > now {
@@ -245,7 +245,7 @@ impl Ledger {
         self.fill(now, self.lba, part);
     }
 
-    /// Drops what is planned after `now`, up to which everything is settled.
+    /// Drops the plan. Everything up to `now` has been settled.
     pub fn replan(&mut self) {
         self.phases.clear();
         self.done = 0;

@@ -117,7 +117,7 @@ impl Mechanics {
         self.turn
     }
 
-    /// Returns true if the profile lets such an operation take sectors as they pass.
+    /// Returns true if the profile lets this operation take sectors as they pass.
     pub fn zero_latency(&self, op: Op) -> bool {
         if op.is_read() {
             self.zero_latency_read
@@ -131,7 +131,8 @@ impl Mechanics {
         self.head_switch
     }
 
-    /// Further settling before a write after any move or switch; less of it if negative.
+    /// The additional settling before a write, after any movement or head switch. Negative if
+    /// writes settle sooner.
     pub fn write_settle(&self) -> SignedNanos {
         self.write_settle
     }
@@ -145,10 +146,10 @@ impl Mechanics {
         }
     }
 
-    /// At most the time of any seek over `distance` cylinders or more, for reads and writes, with and
-    /// without the settling of writes.
+    /// A lower bound of the time of every seek over `distance` cylinders or more, for reads and
+    /// writes, with and without the settling of writes.
     ///
-    /// Measured seek times may dip, so that [`Mechanics::seek`] itself is no such bound.
+    /// Measured seek times may dip, so [`Mechanics::seek`] itself is no such bound.
     pub fn seek_at_least(&self, distance: u32) -> Nanos {
         self.least.time(distance)
     }

@@ -133,8 +133,8 @@ impl Model {
         &self.mechanics
     }
 
-    /// Where the head is left after `extent` was read or written: [`Positioning::end`] with the
-    /// operation known. What is neither read nor write leaves it unknown.
+    /// The position in which a read or write of `extent` leaves the head: [`Positioning::end`] with
+    /// a known operation. Other operations leave it unknown.
     pub fn left_by(&self, extent: Extent, op: Op) -> ModelPlace {
         let before = match op {
             Op::Read => Before::Read,

@@ -77,7 +77,7 @@ pub(crate) struct Reach {
 }
 
 impl Waiting {
-    /// Returns true if it goes on where another ends.
+    /// Returns true if it begins where another ends.
     fn follows(&self, other: &Waiting) -> bool {
         self.extent.start == other.extent.end()
             && self.op == other.op
@@ -114,7 +114,7 @@ impl Reach {
             && extent.end() <= self.next
     }
 
-    /// Returns true if the arm comes to the first sector of a command that is not in the buffer.
+    /// Returns true if the arm reaches the first sector of a command that is not in the buffer.
     fn comes_to(&self, waiting: &Waiting) -> bool {
         let start = waiting.extent.start;
         let from = if waiting.fua { self.next } else { self.start };
@@ -167,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// Returns true if nothing waits.
+    /// Returns true if no command waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -187,7 +187,7 @@ impl Queue {
         &self.waiting[place]
     }
 
-    /// The buffer has come to hold sectors. Reads that wait for some of them find their data there.
+    /// Notes that the buffer has received sectors. Waiting reads find their data there.
     pub fn note_held(&mut self, extent: Extent) {
         for waiting in &mut self.waiting {
             let within =
@@ -365,8 +365,8 @@ impl Queue {
         }
     }
 
-    /// Estimated positioning time of a destage that begins at `target`. It can be compared with
-    /// what [`Queue::rate`] estimates for a command. If it is `best` or more, it may be too low.
+    /// Estimates the positioning time of a destage that begins at `target`. Compares with the
+    /// estimates of [`Queue::rate`] for commands. A result of `best` or more may be too low.
     pub fn estimate(
         &self,
         mechanics: &Mechanics,
@@ -398,8 +398,8 @@ impl Queue {
         }
     }
 
-    /// Estimated time to the first sector of `target` for an arm free to leave `from` when the platter
-    /// is at `phase`; of the seek alone if that is `best` already.
+    /// Estimates the time to the first sector of `target` for an arm that may leave `from` when the
+    /// platter is at `phase`. Returns the seek alone if that is `best` already.
     #[inline]
     fn positioning(
         &self,
@@ -428,7 +428,7 @@ mod tests {
         Nanos::from_micros(micros)
     }
 
-    /// The place of the command that an arm with nothing within its reach serves next.
+    /// The place in the queue of the command that an arm with nothing within its reach serves next.
     fn next(queue: &Queue, mechanics: &Mechanics, from: Track, now: Time) -> Option<usize> {
         let arm = Arm {
             from,

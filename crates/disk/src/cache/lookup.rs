@@ -44,9 +44,8 @@ impl Cache {
         self.find_read_in_row(extent).0
     }
 
-    /// Returns true if any segment has to do with a read: it may have the first sector or come to it
-    /// next, or reads in a row go on there. Of those that are dirty, and of one for writes, nothing is
-    /// said.
+    /// Returns true if any segment concerns a read: it may have the first sector or reach it next,
+    /// or sequential reads continue there. Ignores dirty segments and a segment for writes.
     fn is_near(&self, extent: Extent) -> bool {
         let start = extent.start.get();
         // All of them, without a branch for each.
@@ -95,8 +94,8 @@ impl Cache {
         found
     }
 
-    /// The same where no segment is dirty, from those alone that have to do with the read; `None` if
-    /// that does not tell.
+    /// Like [`Cache::find_read_in_row`] if no segment is dirty, from the segments alone that
+    /// concern the read. `None` if these do not suffice.
     fn find_clean_read(&self, extent: Extent) -> Option<(ReadLookup, u16)> {
         let (start, end) = (extent.start.get(), extent.end().get());
         let mut in_row = 0;

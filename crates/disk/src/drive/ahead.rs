@@ -26,9 +26,9 @@ impl Drive {
         Lba::new(self.cache.get(ahead.segment).ahead_max).min(ahead.stop)
     }
 
-    /// Brings the buffer up to date with what was read ahead by `now`.
+    /// Updates the buffer with the sectors that were read ahead by `now`.
     ///
-    /// Reading ahead that has come to its end is over: the segment is clean.
+    /// Closes reading ahead that has reached its end: the segment is then clean.
     pub(super) fn bring_ahead(&mut self, now: Time) -> Option<Progress> {
         let progress = self.follow_ahead(now)?;
         if let Progress::Finished(at) = progress {
@@ -40,7 +40,7 @@ impl Drive {
         Some(progress)
     }
 
-    /// Follows the arm up to `now`: what has come in is in the buffer.
+    /// Follows the arm up to `now` and puts what it has read into the buffer.
     fn follow_ahead(&mut self, now: Time) -> Option<Progress> {
         let limit = self.ahead_limit(self.ahead.as_ref()?);
         let ahead = self.ahead.as_mut()?;
@@ -98,7 +98,7 @@ impl Drive {
         ends
     }
 
-    /// The sector that reading ahead comes to by `until`, not counting those in front of it.
+    /// The first sector that reading ahead has not read by `until`.
     pub(super) fn ahead_comes_to(&self, until: Time) -> Lba {
         match self.ahead {
             Some(mut ahead) if ahead.at <= until => {
@@ -124,7 +124,7 @@ impl Drive {
         }
     }
 
-    /// Nor are copies of sectors of `extent` taken that have come in before those behind them.
+    /// Excludes sectors of `extent` that a read of a whole track has taken before those behind them.
     fn drop_around(&mut self, extent: Extent) {
         let Some(ahead) = &mut self.ahead else { return };
         let end = Lba::new(self.cache.get(ahead.segment).end);
@@ -163,7 +163,7 @@ impl Drive {
         self.cache.end_read(id);
     }
 
-    /// Leaves the segment as it is, and the arm where it has come to.
+    /// Stops reading ahead. The segment stays as it is, and the arm where it is.
     fn close_ahead(&mut self) {
         self.going.alone = false;
         let Some(ahead) = self.ahead.take() else {
@@ -173,7 +173,7 @@ impl Drive {
         self.track = ahead.over;
     }
 
-    /// When reading ahead has come to the least that it must reach, if that is after `now`.
+    /// The time at which reading ahead reaches the least that it must read, if that is after `now`.
     pub(super) fn ahead_bound_until(&mut self, now: Time) -> Option<Time> {
         let ahead = self.ahead.as_ref()?;
         let limit = self.ahead_limit(ahead);
@@ -198,9 +198,10 @@ impl Drive {
 
     /// Ends reading ahead for a command that came at `now` and needs the arm at `until`.
     ///
-    /// A sector or a movement that the arm is in the middle of at `now` it ends; after that it begins
-    /// none that it cannot end by `until`. What comes in between is in the buffer at once: that is
-    /// early by less than the processing of the command, which itself has looked before.
+    /// The arm finishes the sector or movement that it is in the middle of at `now`. After that it
+    /// begins none that it cannot finish by `until`. The sectors that come in between are in the
+    /// buffer at once. That is early by less than the processing of the command, which has itself
+    /// looked before.
     pub(super) fn end_ahead(&mut self, now: Time, until: Time) -> Leave {
         debug_assert!(until >= now);
         let Some(progress) = self.bring_ahead(now) else {

@@ -40,8 +40,8 @@ pub(super) struct Known {
 }
 
 impl Ahead {
-    /// Works it out up to `now`, if it ends at `limit`: its state then, and the sector behind those that
-    /// have come in.
+    /// Works out reading ahead up to `now`, if it ends at `limit`. Returns its progress, and the
+    /// sector behind those that it has read.
     pub fn follow(
         &mut self,
         mechanics: &Mechanics,

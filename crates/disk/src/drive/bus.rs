@@ -155,8 +155,8 @@ pub(super) fn send(
     (begin, now)
 }
 
-/// When everything has been sent by a bus that is held from `begin` on and sends each sector as soon
-/// as it is there and the one before it is gone.
+/// The time at which a bus that is held from `begin` on has sent everything. It sends each sector
+/// as soon as the sector is there and the one before it is sent.
 fn stream(sector: Nanos, pieces: &[Piece], ready: u64, begin: Time) -> Time {
     let mut end = begin + sector * ready;
     for piece in pieces {

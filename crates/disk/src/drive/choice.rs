@@ -74,7 +74,7 @@ impl Drive {
             .is_some_and(|ahead| !ahead.reached && self.cache.get(ahead.segment).in_row >= STREAM)
     }
 
-    /// What to do with an arm that is free at `now`, for the commands that wait.
+    /// Chooses what an arm that is free at `now` does for the commands that wait.
     pub(super) fn choose(&mut self, now: Time) -> Next {
         self.going.alone = false;
         if let Some(what) = self.destage_due(now) {
@@ -218,7 +218,7 @@ impl Drive {
             .rate(&self.mechanics, &arm, until, |waiting| self.has(waiting))
     }
 
-    /// What the arm, free at `now`, comes to without setting out for it.
+    /// The sectors that the arm, free at `now`, reaches without setting out for them.
     fn reach(&self, now: Time) -> Option<Reach> {
         if !self.is_choosing() && !self.is_streaming() {
             return None;
@@ -254,8 +254,8 @@ impl Drive {
         })
     }
 
-    /// The command that the arm comes to first by going on, if it does not get there sooner by setting
-    /// out.
+    /// The command that the arm reaches first by reading on, unless setting out gets it there
+    /// sooner.
     fn coming(&self, rated: &Rated, now: Time) -> Option<Coming> {
         let place = rated.coming?;
         let waiting = self.queue.get(place);

@@ -58,7 +58,7 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// All of it: the response time.
+    /// The sum: the response time.
     pub fn total(&self) -> Nanos {
         self.queue
             + self.overhead

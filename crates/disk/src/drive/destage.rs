@@ -92,7 +92,8 @@ impl Drive {
         before.then_some(what)
     }
 
-    /// When an idle drive begins to destage, if that is by `until`; else some time after that.
+    /// The time at which an idle drive begins to destage if that is by `until`, else some later
+    /// time.
     pub(super) fn quiet_from(&mut self, until: Time) -> Time {
         let delay = self.cache.spec().destage_delay;
         let quiet = self.idle_since.saturating_add(delay);
@@ -125,7 +126,7 @@ impl Drive {
         aged.max(if last == Time::ZERO { last } else { again })
     }
 
-    /// What goes before reads, if it is the runs' turn.
+    /// The destage that goes before reads, if it is the runs' turn.
     pub(super) fn destage_due(&mut self, now: Time) -> Option<What> {
         let oldest = self.cache.runs().oldest_since()?;
         if now < self.going.destage_until {
@@ -143,8 +144,8 @@ impl Drive {
         Target::new(&self.layout, &self.mechanics, start, Op::Write)
     }
 
-    /// What to destage next. Of segments the nearest for firmware that looks at positions, else the one
-    /// unused for longest.
+    /// Chooses what to destage next. Of segments, firmware that chooses by position takes the
+    /// nearest, other firmware the least recently used.
     pub(super) fn next_destage(&self, now: Time) -> Option<What> {
         if self.cache.spec().keeps_runs() {
             let start = self.next_run(now)?.start;
@@ -211,8 +212,8 @@ impl Drive {
         }
     }
 
-    /// Of the runs ahead of `from`, and of those behind that are as near, the one that is soonest under
-    /// the head.
+    /// The run that is soonest under the head, of those ahead of `from` and of those behind that
+    /// are as near.
     fn soonest_run(&self, from: u64, now: Time) -> Option<DirtyRun> {
         let mut soonest = Soonest {
             from: self.arm_track(),
@@ -282,7 +283,7 @@ impl Drive {
         run.end / per * per <= run.start && !self.cache.holds(Extent::new(end, whole.end() - end))
     }
 
-    /// The arm, free at `now`, sets out to write what is dirty.
+    /// The arm, free at `now`, sets out to write dirty data.
     pub(super) fn destage(&mut self, what: What, now: Time) {
         debug_assert!(self.writing.is_none());
         self.replan(now);
@@ -351,7 +352,7 @@ impl Drive {
     }
 
     /// Puts the data of a write into the runs. Returns false if there is no room for them, or if
-    /// the arm is writing what was there before.
+    /// the arm is writing older data of their sectors.
     pub(super) fn keep_in_runs(&mut self, extent: Extent, now: Time) -> bool {
         let runs = self.cache.runs();
         if runs.is_writing(extent) || !runs.has_room(extent) {

@@ -44,8 +44,8 @@ impl Drive {
         self.now = now;
     }
 
-    /// What happens next, and when, if that is by `until`; of things at the same time, the first of
-    /// [`Event`].
+    /// The next event and its time, if that is by `until`. Of events at the same time, the first in
+    /// the order of [`Event`].
     fn upcoming(&mut self, until: Time) -> Option<(Time, Event)> {
         let mut next = (Time::NEVER, Event::Idle);
         if let Some(&(at, _)) = self.planned.last() {

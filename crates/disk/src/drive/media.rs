@@ -68,7 +68,7 @@ impl Feed {
 }
 
 impl Drive {
-    /// By how much the first movement to `lba` differs from what the mechanics say.
+    /// The noise of the first movement to `lba`: its difference from the mechanics.
     fn seek_error(&mut self, from: Track, lba: Lba, op: Op) -> i64 {
         if !self.noise.seeks_vary() {
             return 0;
@@ -362,7 +362,8 @@ impl Taken {
         self.enter_spare(ledger, destage, spare);
     }
 
-    /// Plans it in the account, where `spare` of it is needed for sectors that are written in part.
+    /// Plans a step in the account; `spare` is the part that is due to sectors that are written in
+    /// part.
     fn enter_spare(&self, ledger: &mut Ledger, destage: bool, spare: Spare) {
         let of = |spared: bool, part| match (spared, destage) {
             (true, _) => Part::ReadModifyWrite,

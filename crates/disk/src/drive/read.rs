@@ -119,7 +119,7 @@ impl Drive {
     }
 
     /// Serves a read from the buffer alone while the arm does something else, if the drive can do
-    /// that and the data are all there.
+    /// that and has all the data.
     pub(super) fn serve_hit(&mut self, index: u16, now: Time) -> bool {
         let spec = *self.cache.spec();
         let allowed = spec.sneaky_full_read_hits || spec.sneaky_intermediate_read_hits;
@@ -181,8 +181,8 @@ impl Drive {
         });
     }
 
-    /// Serves a read with an arm that is free at `now`. False if dirty data must reach the medium
-    /// first; the arm has then set out to write them.
+    /// Serves a read with an arm that is free at `now`. Returns false if dirty data must reach the
+    /// medium first; the arm has then set out to write them.
     pub(super) fn serve_read(&mut self, index: u16, now: Time, taken: Taken) -> bool {
         let connected = taken == Taken::Connected;
         let through = taken == Taken::Queued { through: true };
@@ -322,8 +322,7 @@ impl Drive {
         true
     }
 
-    /// Returns true if the arm goes on with what it reads ahead, since that serves a read from the
-    /// buffer.
+    /// Returns true if the arm goes on reading ahead, since that serves a read from the buffer.
     fn goes_on(&mut self, found: &Found, now: Time) -> bool {
         let Some(ahead) = self.ahead.as_mut() else {
             return false;
@@ -402,7 +401,7 @@ impl Drive {
         (processed, start)
     }
 
-    /// Moves the arm for what is not in the buffer, if anything.
+    /// Moves the arm for the sectors that are not in the buffer, if any.
     fn move_for_read(
         &mut self,
         found: &Found,

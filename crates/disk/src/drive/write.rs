@@ -99,7 +99,7 @@ impl Drive {
         true
     }
 
-    /// Puts the data of a write into a segment. False if there is none for them.
+    /// Puts the data of a write into a segment. Returns false if there is none for them.
     fn keep_in_segment(&mut self, extent: Extent, now: Time) -> bool {
         let id = match self.cache.find_write(extent) {
             WriteLookup::Fresh(id) => {
@@ -137,8 +137,8 @@ impl Drive {
         self.arm_free = self.arm_free.max(leave);
     }
 
-    /// Takes the data of a write that has to wait for the arm, for drives that do so and, as long as
-    /// there is room for them, where several commands wait.
+    /// Fetches the data of a write that has to wait for the arm, if the drive does so, if several
+    /// commands wait and while there is room.
     pub(super) fn prebuffer_write(&mut self, index: u16, now: Time) {
         let slot = self.slots[usize::from(index)];
         let can = self.cache.spec().write_prebuffering
@@ -164,7 +164,7 @@ impl Drive {
         taken.sum::<u64>() + len <= room
     }
 
-    /// One that the arm writes now has made room: takes the data of those that had none.
+    /// Fetches the data of waiting writes, since the arm's present write has made room.
     fn prebuffer_more(&mut self, now: Time) {
         if !self.is_choosing() {
             return;
@@ -254,8 +254,8 @@ impl Drive {
     }
 
     /// Serves a write with an arm that is free at `now`. If it is `connected`, it has just come and
-    /// still has the bus. False if other data must reach the medium first; the arm has then set out
-    /// to write them.
+    /// still has the bus. Returns false if other data must reach the medium first; the arm has then
+    /// set out to write them.
     pub(super) fn serve_write(&mut self, index: u16, now: Time, connected: bool) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;

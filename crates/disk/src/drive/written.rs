@@ -11,10 +11,10 @@ use headtime_units::{Extent, Lba, Time};
 use std::collections::VecDeque;
 
 impl Drive {
-    /// Records from now on what gets onto the medium, or stops it and drops what was recorded. Off
-    /// at first. The drive does the same either way.
+    /// Starts recording what gets onto the medium, or stops and drops the record. Off at first.
+    /// Recording does not change what the drive does.
     ///
-    /// Turned on while writes are under way, it records what ends from then on.
+    /// If turned on during writes, it records the writes that end from then on.
     ///
     /// # Panics
     ///
@@ -129,8 +129,8 @@ impl Drive {
         self.written.note(at, extent);
     }
 
-    /// The completion of a command is polled: what of it is not in the buffer any more is on the
-    /// medium.
+    /// The completion of a command is polled: its sectors that are no longer in the buffer are on
+    /// the medium.
     pub(super) fn note_completed(&mut self, index: u16) {
         let command = self.slots[usize::from(index)].command;
         if !self.written.on || command.op != Op::Write {
