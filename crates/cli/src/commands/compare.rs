@@ -1,15 +1,16 @@
 //! What `sim run` and `trace replay` have in common: run a scenario, show what came of it.
 
-use super::Context;
+use super::context::Context;
 use crate::args::OutputOptions;
 use crate::clock::Clock;
 use crate::execute::{How, Keep, Mark, Outcome, With, execute};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot;
+use crate::plot::comparison::{self, Comparison, Drawn};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
-use crate::report::{Host, Report, round};
+use crate::report::{Host, Report, round, text};
 use crate::scenario::Scenario;
 use crate::stock::Stock;
 use headtime_units::Nanos;
@@ -72,7 +73,7 @@ pub(super) fn compare(
         runs,
     };
     if let Some(output) = &mut picture {
-        let text = plot::draw(&draw(&prepared, &report, marks, options));
+        let text = comparison::draw(&draw(&prepared, &report, marks, options));
         if let Some(left_out) = left_out(&report.runs) {
             context.note(&format!("{}: {left_out}", output.path().display()));
         }
@@ -80,7 +81,7 @@ pub(super) fn compare(
             .write_all(text.as_bytes())
             .map_err(|error| Fault::writing(output.path(), &error))?;
     }
-    report.write(context.out, options.format, context.terminal)?;
+    text::write(context.out, &report, options.format, context.terminal)?;
     picture.map_or(Ok(()), Output::finish)
 }
 
@@ -136,40 +137,24 @@ pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn draw(
+fn draw<'a>(
     prepared: &Prepared,
-    report: &Report,
+    report: &'a Report,
     marks: Vec<Vec<Mark>>,
     options: &OutputOptions,
-) -> plot::Picture {
-    let runs: Vec<plot::Run> = report
-        .runs
-        .iter()
-        .take(plot::RUNS_MAX)
-        .zip(marks)
-        .map(|(run, marks)| plot::Run {
-            label: run.label.clone(),
-            note: format!(
-                "{:.0} requests/s, mean response {}",
-                run.iops,
-                milliseconds(run.response_ms.mean)
-            ),
-            marks,
-            curve: run.curve.clone(),
-            parts: run.parts_per_request(),
-            shares: shares(run),
-        })
-        .collect();
+) -> Comparison<'a> {
+    let runs = report.runs.iter().take(plot::RUNS_MAX).zip(marks);
+    let runs: Vec<Drawn<'_>> = runs.map(|(run, marks)| Drawn { run, marks }).collect();
     let warm_up = prepared.scenario.warm_up.as_secs_f64();
     let window = match options.plot_window {
         Some(window) => (window.from, window.to),
-        None => (warm_up, plot::window_end(warm_up, TRANSFERS, &runs)),
+        None => (warm_up, comparison::window_end(warm_up, TRANSFERS, &runs)),
     };
     let bytes = prepared.drives.iter().map(|set| {
         let geometry = &set.profile.geometry;
         geometry.capacity.get() as f64 * f64::from(geometry.sector_bytes)
     });
-    plot::Picture {
+    Comparison {
         title: report
             .title
             .clone()
@@ -182,26 +167,6 @@ fn draw(
         capacity: bytes.fold(0.0, f64::max),
         runs,
     }
-}
-
-/// What each workload or program got, if there are several.
-fn shares(run: &crate::report::Run) -> Vec<plot::names::Share> {
-    if run.by_name.len() < 2 {
-        return Vec::new();
-    }
-    let kind = |kind: &Option<crate::report::KindRun>| {
-        let kind = kind.as_ref()?;
-        Some(plot::names::Kind {
-            rate: kind.throughput_mb_s,
-            iops: kind.iops,
-            mean: kind.response_ms.mean,
-        })
-    };
-    let share = |named: &crate::report::NamedRun| plot::names::Share {
-        name: named.name.clone(),
-        kinds: [kind(&named.of_reads), kind(&named.of_writes)],
-    };
-    run.by_name.iter().map(share).collect()
 }
 
 /// What all runs have in common.
@@ -226,12 +191,4 @@ fn subtitle(report: &Report) -> String {
         Some(format!("headtime {}", report.version)),
     ];
     texts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-fn milliseconds(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2} ms")
-    } else {
-        format!("{value:.0} ms")
-    }
 }

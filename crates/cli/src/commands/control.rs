@@ -1,6 +1,6 @@
 //! `headtime control`
 
-use super::Context;
+use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
 use crate::fault::Fault;
 use headtime_serve::http::client::{Answer, ask};

@@ -2,7 +2,7 @@
 
 mod curve;
 
-use super::Context;
+use super::context::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
 use crate::fault::Fault;
 use crate::files::Output;

@@ -1,8 +1,9 @@
-//! What the verbs do.
+//! The commands, one module for each verb.
 
 #[cfg(feature = "fuse")]
 mod attach;
 mod compare;
+mod context;
 mod control;
 mod drive;
 mod examples;
@@ -17,67 +18,8 @@ mod trace;
 
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
 use crate::fault::Fault;
-use crate::output::Terminal;
-use headtime_disk::Profile;
-use headtime_linux::shown::one_line;
-use headtime_stack::drives::{self, Findings};
-use std::io::Write;
 
-/// Where a command writes to.
-pub struct Context<'a> {
-    /// Results.
-    pub out: &'a mut dyn Write,
-    /// Notes.
-    pub err: &'a mut dyn Write,
-    /// What the terminal of the results is like.
-    pub terminal: Terminal,
-    /// Whether notes go to a terminal, so that progress can be seen.
-    pub progress: bool,
-}
-
-impl Context<'_> {
-    /// Writes results.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be written.
-    pub fn print(&mut self, text: &str) -> Result<(), Fault> {
-        self.out
-            .write_all(text.as_bytes())
-            .map_err(|error| Fault::output(&error))
-    }
-
-    /// Writes a note; a lost one does not matter.
-    pub fn note(&mut self, text: &str) {
-        let _ = writeln!(self.err, "note: {}", one_line(text));
-    }
-
-    /// Writes a warning; a lost one does not matter.
-    pub fn warn(&mut self, text: &str) {
-        let _ = writeln!(self.err, "warning: {}", one_line(text));
-    }
-
-    /// Opens a drive, and says what its file leaves to be said.
-    ///
-    /// # Errors
-    ///
-    /// As [`drives::open`].
-    pub fn drive(&mut self, name: &str) -> Result<Profile, Fault> {
-        let (profile, findings) = drives::open_with_findings(name)?;
-        self.found(&findings);
-        Ok(profile)
-    }
-
-    /// Writes what an import has found.
-    pub fn found(&mut self, findings: &Findings) {
-        for warning in &findings.warnings {
-            self.warn(warning);
-        }
-        for note in &findings.notes {
-            self.note(note);
-        }
-    }
-}
+pub use context::Context;
 
 /// Runs a command.
 ///

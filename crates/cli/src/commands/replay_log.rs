@@ -1,6 +1,6 @@
 //! `headtime sim replay-log`
 
-use super::Context;
+use super::context::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
 use headtime_engine::log::{

@@ -1,6 +1,6 @@
 //! `headtime reproduce`
 
-use super::Context;
+use super::context::Context;
 use crate::args::{FigureFormat, Reproduce};
 use crate::fault::Fault;
 use crate::figure::baseline::Baseline;

@@ -1,6 +1,6 @@
 //! `headtime serve`
 
-use super::Context;
+use super::context::Context;
 use crate::args::{Live, Serve};
 use crate::fault::Fault;
 use crate::live::config::{Config, Socket};

@@ -1,7 +1,7 @@
 //! `headtime sim`
 
-use super::Context;
 use super::compare::compare;
+use super::context::Context;
 use crate::args::{Fuzz, Run, Schedulers};
 use crate::fault::Fault;
 use crate::scenario::Scenario;

@@ -1,7 +1,7 @@
 //! `headtime sweep`
 
-use super::Context;
 use super::compare::is_picture;
+use super::context::Context;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
 use crate::args::{self, SweepFormat as Format};

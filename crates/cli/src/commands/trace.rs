@@ -4,8 +4,8 @@ mod record;
 
 pub(super) use record::record;
 
-use super::Context;
 use super::compare::compare;
+use super::context::Context;
 use super::sim::{set, set_all, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, Replay, TextFormat, To};
 use crate::fault::Fault;

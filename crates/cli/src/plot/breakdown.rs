@@ -1,14 +1,15 @@
 //! Where the head time went: one bar per run, as long as the time per request.
 
 use super::axis::Axis;
+use super::drawn::Drawn;
 use super::svg::{Anchor, FAINT, INK, Style, Svg};
-use super::{EDGE, PARTS, Run, WIDTH, across_grid, colour, frame, label_width, legend};
+use super::{EDGE, PARTS, WIDTH, across_grid, colour, frame, label_width, legend};
 use headtime_disk::Part;
 
 const BAR: f64 = 20.0;
 const PITCH: f64 = 30.0;
 
-pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
+pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     svg.text(
         EDGE,
         top,
@@ -19,16 +20,16 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     let note = "all of the time divided by the number of requests; numbers in the bars are its shares in %";
     let beside = EDGE + Style::HEADING.width("Where the head time went") + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
-    let total = |run: &Run| run.parts.iter().sum::<f64>();
+    let total = |run: &Drawn<'_>| run.run.parts_per_request().iter().sum::<f64>();
     let mut used = [false; PARTS];
     for run in runs {
-        for (used, time) in used.iter_mut().zip(run.parts) {
+        for (used, time) in used.iter_mut().zip(run.run.parts_per_request()) {
             // What no bar can show needs no legend.
             *used |= time >= 0.001 * total(run) && time > 0.0;
         }
     }
     let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
-    let left = EDGE + label_width(runs.iter().map(|run| run.label.as_str())) + 10.0;
+    let left = EDGE + label_width(runs.iter().map(|run| run.label())) + 10.0;
     let longest = runs.iter().map(total).fold(0.0, f64::max);
     // Room for the sum behind the longest bar.
     let x = Axis::linear(0.0, longest, left, WIDTH - EDGE - 64.0);
@@ -38,9 +39,9 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     y += (PITCH - BAR) / 2.0 + 2.0;
     for run in runs {
         let base = y + BAR / 2.0 + 4.0;
-        svg.text(left - 8.0, base, Anchor::End, Style::PLAIN, &run.label);
+        svg.text(left - 8.0, base, Anchor::End, Style::PLAIN, run.label());
         let (sum, mut before) = (total(run), 0.0);
-        for (part, time) in Part::ALL.into_iter().zip(run.parts) {
+        for (part, time) in Part::ALL.into_iter().zip(run.run.parts_per_request()) {
             let (from, to) = (x.at(before), x.at(before + time));
             before += time;
             if to - from < 0.05 {

@@ -1,8 +1,9 @@
 //! Where the head was: address over time, coloured by what it did, one panel per run.
 
 use super::axis::{Axis, label};
+use super::drawn::{Comparison, Drawn};
 use super::svg::{Anchor, GRID, Path, Style, Svg};
-use super::{EDGE, PARTS, Picture, Run, WIDTH, colour, frame, legend};
+use super::{EDGE, PARTS, WIDTH, colour, frame, legend};
 use headtime_disk::Part;
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ fn size_unit(bytes: f64) -> (&'static str, f64) {
     }
 }
 
-pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
+pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
     let (from, to) = picture.window;
     let (unit, per_second) = time_unit(to - from);
     let (low, high) = addresses(picture);
@@ -41,7 +42,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
         Style::HEADING,
         "Where the head was, and what it did there",
     );
-    let shown = |run: &Run| -> [bool; PARTS] {
+    let shown = |run: &Drawn<'_>| -> [bool; PARTS] {
         let mut used = [false; PARTS];
         for mark in run
             .marks
@@ -65,9 +66,9 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
     for (number, run) in picture.runs.iter().enumerate() {
         y += GAP;
         let bottom = y + PANEL;
-        svg.text(LEFT, y - 7.0, Anchor::Start, Style::STRONG, &run.label);
-        let beside = LEFT + Style::STRONG.width(&run.label) + 12.0;
-        svg.text(beside, y - 7.0, Anchor::Start, Style::SMALL, &run.note);
+        svg.text(LEFT, y - 7.0, Anchor::Start, Style::STRONG, run.label());
+        let beside = LEFT + Style::STRONG.width(run.label()) + 12.0;
+        svg.text(beside, y - 7.0, Anchor::Start, Style::SMALL, &run.note());
         let scale = Axis::linear(low / bytes, high / bytes, bottom, y);
         for tick in &ticks {
             svg.line((x.at(*tick), y), (x.at(*tick), bottom), GRID, 1.0);
@@ -126,7 +127,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Picture) -> f64 {
 
 /// The addresses that the panels show, in bytes: the whole drive if the heads use much of it, else
 /// what they use.
-fn addresses(picture: &Picture) -> (f64, f64) {
+fn addresses(picture: &Comparison<'_>) -> (f64, f64) {
     let (from, to) = picture.window;
     let marks = picture.runs.iter().flat_map(|run| &run.marks);
     let shown = marks
@@ -147,7 +148,12 @@ fn addresses(picture: &Picture) -> (f64, f64) {
 
 /// The strokes of a panel, one path per activity. Strokes that would fall on the same pixels are
 /// drawn once, so that the picture stays small however long the run.
-fn strokes(svg: &mut Svg, run: &Run, window: (f64, f64), place: impl Fn(f64, f64) -> (f64, f64)) {
+fn strokes(
+    svg: &mut Svg,
+    run: &Drawn<'_>,
+    window: (f64, f64),
+    place: impl Fn(f64, f64) -> (f64, f64),
+) {
     let mut paths: [Path; PARTS] = Default::default();
     let mut drawn = BTreeSet::new();
     let mut head = run.marks.first().map_or(0.0, |mark| mark.address);

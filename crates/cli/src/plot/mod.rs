@@ -1,4 +1,4 @@
-//! `--plot FILE.svg`: where the head was, how long requests took, where the head time went.
+//! Pictures as SVG, and what all of them share: size, colours, headings, legends, frames.
 //!
 //! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which people with any kind
 //! of colour vision can tell apart; lines differ in their dashes too.
@@ -6,15 +6,16 @@
 mod axis;
 mod breakdown;
 mod chart;
+pub mod comparison;
 pub mod curve;
+mod drawn;
 pub mod figure;
 mod head;
 pub mod multiples;
-pub mod names;
+mod names;
 mod response;
 mod svg;
 
-use crate::execute::Mark;
 use axis::{Axis, label};
 use headtime_disk::Part;
 use svg::{Anchor, GRID, INK, Path, Style, Svg};
@@ -58,74 +59,6 @@ const LINES: [(&str, &str); 8] = [
     ("#56b4e9", "12 3"),
     ("#5b3a1e", "1 3"),
 ];
-
-/// What is drawn of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Run {
-    /// Its name among the others.
-    pub label: String,
-    /// Figures to show beside the name.
-    pub note: String,
-    /// What the head did, in order of time; may be only the beginning.
-    pub marks: Vec<Mark>,
-    /// The distribution of response times: milliseconds, and the share of all requests that took no
-    /// longer, 0 to 1.
-    pub curve: Vec<(f64, f64)>,
-    /// Head time per request in milliseconds, in the order of [`Part::ALL`].
-    pub parts: [f64; PARTS],
-    /// What each workload or program got, if there are several.
-    pub shares: Vec<names::Share>,
-}
-
-/// A picture to be.
-#[derive(Clone, Debug, Default)]
-pub struct Picture {
-    /// Its title.
-    pub title: String,
-    /// What was run, in a line or two.
-    pub subtitle: String,
-    /// Which part of the time the first panels show, in seconds.
-    pub window: (f64, f64),
-    /// Bytes of the drive.
-    pub capacity: f64,
-    /// The runs.
-    pub runs: Vec<Run>,
-}
-
-/// Draws a picture as SVG text.
-pub fn draw(picture: &Picture) -> String {
-    let mut svg = Svg::new(WIDTH);
-    let mut y = heading(&mut svg, &picture.title, &picture.subtitle) + 30.0;
-    if picture.runs.iter().any(|run| !run.marks.is_empty()) {
-        y = head::draw(&mut svg, y, picture) + 36.0;
-    }
-    y = response::draw(&mut svg, y, &picture.runs) + 36.0;
-    if picture.runs.iter().any(|run| run.shares.len() > 1) {
-        y = names::draw(&mut svg, y, &picture.runs) + 36.0;
-    }
-    y = breakdown::draw(&mut svg, y, &picture.runs);
-    svg.finish(y + EDGE)
-}
-
-/// The end of a window of time that begins at `from` in which every run still shows how the head
-/// moves: about `transfers` transfers of the run that has most of them.
-pub fn window_end(from: f64, transfers: usize, runs: &[Run]) -> f64 {
-    let ends = runs.iter().filter_map(|run| {
-        let mut marks = run
-            .marks
-            .iter()
-            .filter(|mark| mark.from >= from && mark.part == Part::Transfer);
-        marks.nth(transfers).map(|mark| mark.to)
-    });
-    let last = runs
-        .iter()
-        .filter_map(|run| run.marks.last())
-        .map(|mark| mark.to);
-    let shortest = |end: Option<f64>, next: f64| Some(end.map_or(next, |end: f64| end.min(next)));
-    let longest = |end: Option<f64>, next: f64| Some(end.map_or(next, |end: f64| end.max(next)));
-    let end = ends.fold(None, shortest).or(last.fold(None, longest));
-    end.unwrap_or(from).max(from)
-}
 
 /// Draws the title and the subtitle of a picture; returns the last base line.
 fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
@@ -236,168 +169,4 @@ fn label_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels
         .map(|label| Style::PLAIN.width(label))
         .fold(40.0, f64::max)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A made-up run: a saw-tooth of seeks, each with a wait and a transfer.
-    fn run(label: &str, seek: f64) -> Run {
-        let mut marks = Vec::new();
-        let mut now = 0.0;
-        let mut address = 0.0;
-        let mut state = 12_345_u64;
-        for _ in 0..400 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            address = if seek > 0.005 {
-                (state >> 33) as f64 / 2_f64.powi(31) * 5e11
-            } else {
-                (address + 1.1e10) % 5e11
-            };
-            for (part, time) in [
-                (Part::Overhead, 0.0003),
-                (Part::Seek, seek),
-                (Part::Rotation, 0.004),
-                (Part::Transfer, 0.0002),
-            ] {
-                marks.push(Mark {
-                    from: now,
-                    to: now + time,
-                    address,
-                    part,
-                });
-                now += time;
-            }
-        }
-        Run {
-            label: label.to_owned(),
-            note: "75 requests/s, mean response 213 ms".to_owned(),
-            marks,
-            curve: (1..200)
-                .map(|step| {
-                    (
-                        seek * 100.0 * f64::from(step).powf(1.3),
-                        f64::from(step) / 199.0,
-                    )
-                })
-                .collect(),
-            parts: [seek * 1e3, 0.1, 4.0, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
-            shares: Vec::new(),
-        }
-    }
-
-    fn picture() -> Picture {
-        let runs = vec![
-            run("noop", 0.009),
-            run("stream(deadline):slice=124ms", 0.003),
-        ];
-        Picture {
-            title: "Random reads <4 KiB>".to_owned(),
-            subtitle: "wd5000aaks · 16 processes · seed 1".to_owned(),
-            window: (0.0, window_end(0.0, 150, &runs)),
-            capacity: 5e11,
-            runs,
-        }
-    }
-
-    /// However long names are, bars have room, and more names than can be read are said to be left out.
-    #[test]
-    fn who_got_what_has_a_line_for_each_name() {
-        let share = |name: &str, reads: bool| names::Share {
-            name: name.to_owned(),
-            kinds: [
-                reads.then_some(names::Kind {
-                    rate: 1.25,
-                    iops: 300.0,
-                    mean: 3.3,
-                }),
-                None,
-            ],
-        };
-        let mut picture = picture();
-        assert!(!draw(&picture).contains("Who got what"));
-        for run in &mut picture.runs {
-            run.shares = vec![share("scrub & co", true), share("idle one", false)];
-        }
-        let text = draw(&picture);
-        for part in [
-            "Who got what",
-            ">scrub &amp; co<",
-            ">1.25<",
-            ">300<",
-            ">3.30<",
-            ">nothing<",
-        ] {
-            assert!(text.contains(part), "no {part}");
-        }
-        assert!(!text.contains("the first"));
-        picture.runs[0].label =
-            "a drive with a long name stream(deadline):slice=124ms @32".to_owned();
-        picture.runs[1].shares = (0..20)
-            .map(|number| share(&format!("{number}{}", "W".repeat(60)), true))
-            .collect();
-        let text = draw(&picture);
-        assert!(
-            text.contains("the first 8 of 20") && text.contains("7WWW") && !text.contains("8WWW")
-        );
-        assert!(!text.contains("width=\"-"), "a bar of a negative width");
-    }
-
-    #[test]
-    fn a_picture_has_all_its_parts() {
-        let text = draw(&picture());
-        for part in [
-            "Random reads &lt;4 KiB&gt;",
-            "address (GB)",
-            "simulated time (ms)",
-            "response time (ms)",
-            "requests done (%)",
-            "requests left (%)",
-            "head time per request (ms)",
-            ">stream(deadline):slice=124ms<",
-            ">seek<",
-            ">idle<",
-        ] {
-            assert!(text.contains(part), "no {part}");
-        }
-        // Nothing reads ahead here, so the legend does not speak of it.
-        assert!(!text.contains("read-ahead"));
-        assert_eq!(text, draw(&picture()));
-        if let Some(path) = std::env::var_os("HEADTIME_TEST_SVG") {
-            std::fs::write(path, text).unwrap();
-        }
-    }
-
-    #[test]
-    fn long_runs_stay_small() {
-        let mut picture = picture();
-        let one = picture.runs[0].marks.clone();
-        let turn = one.last().unwrap().to;
-        for round in 1..50 {
-            let shift = f64::from(round) * turn;
-            picture.runs[0].marks.extend(one.iter().map(|mark| Mark {
-                from: mark.from + shift,
-                to: mark.to + shift,
-                ..*mark
-            }));
-        }
-        picture.window = (0.0, 50.0 * turn);
-        let size = draw(&picture).len();
-        assert!(size < 2_000_000, "{size} bytes");
-    }
-
-    #[test]
-    fn the_window_ends_where_the_run_with_most_transfers_has_enough() {
-        let runs = [run("a", 0.009), run("b", 0.003)];
-        let end = window_end(0.0, 100, &runs);
-        assert!((end - 101.0 * 0.0075).abs() < 1e-6, "{end}");
-        assert_eq!(
-            window_end(0.0, 100_000, &runs),
-            runs[0].marks.last().unwrap().to
-        );
-        assert_eq!(window_end(3.0, 10, &[]), 3.0);
-    }
 }

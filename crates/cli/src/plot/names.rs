@@ -2,8 +2,10 @@
 //! second and its mean response, reads and writes apart.
 
 use super::axis::{Axis, label};
+use super::drawn::Drawn;
 use super::svg::{Anchor, FAINT, GRID, Style, Svg};
-use super::{EDGE, Run, WIDTH, frame, label_width};
+use super::{EDGE, WIDTH, frame, label_width};
+use crate::report::{KindRun, NamedRun};
 
 const BAR: f64 = 11.0;
 const PITCH: f64 = 16.0;
@@ -14,29 +16,14 @@ const BETWEEN: f64 = 74.0;
 const READS: &str = "#0072b2";
 const WRITES: &str = "#e69f00";
 /// More names than that of a run are left out.
-pub const NAMES_MAX: usize = 8;
+const NAMES_MAX: usize = 8;
 
-/// Reads or writes of a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Kind {
-    /// MB/s.
-    pub rate: f64,
-    /// Requests a second.
-    pub iops: f64,
-    /// Mean response in milliseconds.
-    pub mean: f64,
+/// The reads and the writes of a name, if there are such.
+fn kinds(named: &NamedRun) -> [Option<&KindRun>; 2] {
+    [named.of_reads.as_ref(), named.of_writes.as_ref()]
 }
 
-/// What a name got of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Share {
-    /// What it is called.
-    pub name: String,
-    /// Its reads and its writes, if there are such.
-    pub kinds: [Option<Kind>; 2],
-}
-
-pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
+pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     const HEADING: &str = "Who got what";
     svg.text(EDGE, top, Anchor::Start, Style::HEADING, HEADING);
     let mut at = EDGE;
@@ -46,15 +33,15 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
         svg.text(at + 17.0, legend, Anchor::Start, Style::PLAIN, name);
         at += 17.0 + Style::PLAIN.width(name) + 14.0;
     }
-    let lines: Vec<(usize, &Run, &Share)> = runs
+    let lines: Vec<(usize, &NamedRun)> = runs
         .iter()
         .enumerate()
         .flat_map(|(at, run)| {
-            let shares = run.shares.iter().take(NAMES_MAX);
-            shares.map(move |share| (at, run, share))
+            let names = run.names().iter().take(NAMES_MAX);
+            names.map(move |named| (at, named))
         })
         .collect();
-    let most = runs.iter().map(|run| run.shares.len()).max().unwrap_or(0);
+    let most = runs.iter().map(|run| run.names().len()).max().unwrap_or(0);
     if most > NAMES_MAX {
         let note =
             format!("the first {NAMES_MAX} of {most}; the table has more, CSV and JSON have all");
@@ -62,26 +49,26 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
         svg.text(beside, top, Anchor::Start, Style::SMALL, &note);
     }
     // A kind of request has a bar of its own.
-    let kinds = |share: &Share| share.kinds.iter().flatten().count().max(1);
-    let own: Vec<String> = runs.iter().map(|run| cut(&run.label)).collect();
-    let called: Vec<String> = lines.iter().map(|(.., share)| cut(&share.name)).collect();
+    let bars_of = |named: &NamedRun| kinds(named).into_iter().flatten().count().max(1);
+    let own: Vec<String> = runs.iter().map(|run| cut(run.label())).collect();
+    let called: Vec<String> = lines.iter().map(|(_, named)| cut(&named.name)).collect();
     let labels = label_width(own.iter().map(String::as_str));
     let names = label_width(called.iter().map(String::as_str));
     let left = EDGE + labels + 14.0 + names + 10.0;
     let first = legend + 34.0;
-    let bars: usize = lines.iter().map(|(_, _, share)| kinds(share)).sum();
+    let bars: usize = lines.iter().map(|(_, named)| bars_of(named)).sum();
     let bottom = first + PITCH * bars as f64 + GAP * runs.len().saturating_sub(1) as f64;
     let width = (WIDTH - EDGE - left - 3.0 * BETWEEN) / 3.0;
-    type Value = fn(&Kind) -> f64;
+    type Value = fn(&KindRun) -> f64;
     let charts: [(&str, Value); 3] = [
-        ("MB/s", |kind| kind.rate),
+        ("MB/s", |kind| kind.throughput_mb_s),
         ("requests a second", |kind| kind.iops),
-        ("mean response (ms)", |kind| kind.mean),
+        ("mean response (ms)", |kind| kind.response_ms.mean),
     ];
     let axes = charts.map(|(_, value)| {
         let all = lines
             .iter()
-            .flat_map(|(_, _, share)| share.kinds.iter().flatten());
+            .flat_map(|(_, named)| kinds(named).into_iter().flatten());
         let most = all.map(value).fold(0.0, f64::max);
         if most > 0.0 { most } else { 1.0 }
     });
@@ -106,7 +93,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
     }
     let mut y = first;
     let mut before = None;
-    for ((at, _, share), called) in lines.iter().zip(&called) {
+    for ((at, named), called) in lines.iter().zip(&called) {
         if before != Some(*at) {
             y += if before.is_some() { GAP } else { 0.0 };
             svg.text(EDGE, y + BAR - 1.0, Anchor::Start, Style::STRONG, &own[*at]);
@@ -114,7 +101,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
         }
         let name = EDGE + labels + 14.0 + names;
         svg.text(name, y + BAR - 1.0, Anchor::End, Style::PLAIN, called);
-        for (kind, colour) in share.kinds.iter().zip([READS, WRITES]) {
+        for (kind, colour) in kinds(named).into_iter().zip([READS, WRITES]) {
             let Some(kind) = kind else { continue };
             for (number, (_, value)) in charts.iter().enumerate() {
                 let from = left + (width + BETWEEN) * number as f64;
@@ -132,7 +119,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
             }
             y += PITCH;
         }
-        if share.kinds.iter().all(Option::is_none) {
+        if kinds(named).iter().all(Option::is_none) {
             let text = "nothing";
             svg.text(left + 5.0, y + BAR - 1.0, Anchor::Start, Style::SMALL, text);
             y += PITCH;

@@ -2,8 +2,9 @@
 //! longer, which shows the slowest few; both over the logarithm of time.
 
 use super::axis::{Axis, label};
+use super::drawn::Drawn;
 use super::svg::{Anchor, FAINT, GRID, Path, Style, Svg};
-use super::{EDGE, Run, WIDTH, frame, line_of, lines};
+use super::{EDGE, WIDTH, frame, line_of, lines};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 84.0;
@@ -12,13 +13,13 @@ const BETWEEN: f64 = 84.0;
 /// Times below this share are left out of the axis: a few buffer hits would stretch it by decades.
 const LEAST_SHARE: f64 = 0.002;
 
-pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Run]) -> f64 {
+pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     const HEADING: &str = "How long requests took";
     svg.text(EDGE, top, Anchor::Start, Style::HEADING, HEADING);
     let note = "from arrival to completion";
     let beside = EDGE + Style::HEADING.width(HEADING) + 14.0;
     svg.text(beside, top, Anchor::Start, Style::SMALL, note);
-    let labels = runs.iter().map(|run| run.label.as_str());
+    let labels = runs.iter().map(|run| run.label());
     let y = lines(svg, top + 22.0, labels.enumerate()) + 34.0;
     let width = (WIDTH - LEFT - EDGE - BETWEEN) / 2.0;
     let bottom = y + HEIGHT;
@@ -70,7 +71,7 @@ fn caption(svg: &mut Svg, from: Corner, to: Corner, above: &str, beside: &str) {
     frame(svg, from.0, from.1, to.0, to.1);
 }
 
-fn cumulative(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[Run]) {
+fn cumulative(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[Drawn<'_>]) {
     let x = Axis::log(range.0, range.1, from.0, to.0);
     let share = Axis::linear(0.0, 100.0, to.1, from.1);
     for tick in [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 100.0] {
@@ -87,10 +88,12 @@ fn cumulative(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: 
     for (number, run) in runs.iter().enumerate() {
         let (colour, dash) = line_of(number);
         let points = run
+            .run
             .curve
             .iter()
             .map(|(time, part)| (x.at(*time), share.at(part * 100.0)));
         let first = run
+            .run
             .curve
             .first()
             .map(|(time, _)| (x.at(*time), share.at(0.0)));
@@ -106,12 +109,12 @@ fn cumulative(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: 
 }
 
 /// Returns where the chart ends below.
-fn slowest(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[Run]) -> f64 {
+fn slowest(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[Drawn<'_>]) -> f64 {
     let x = Axis::log(range.0, range.1, from.0, to.0);
     // Down to the one slowest request of the run with most requests, within four decades.
     let least = runs
         .iter()
-        .filter_map(|run| run.curve.iter().rev().find(|(_, part)| *part < 1.0))
+        .filter_map(|run| run.run.curve.iter().rev().find(|(_, part)| *part < 1.0))
         .map(|(_, part)| (1.0 - part) * 100.0)
         .fold(10.0, f64::min)
         .max(0.01);
@@ -133,6 +136,7 @@ fn slowest(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[R
         let (colour, dash) = line_of(number);
         let mut before = 1.0;
         let points: Vec<(f64, f64)> = run
+            .run
             .curve
             .iter()
             .map(|(time, part)| {
@@ -153,13 +157,21 @@ fn slowest(svg: &mut Svg, from: Corner, to: Corner, range: (f64, f64), runs: &[R
 }
 
 /// The shortest and longest time worth showing, in milliseconds.
-fn range(runs: &[Run]) -> (f64, f64) {
+fn range(runs: &[Drawn<'_>]) -> (f64, f64) {
     let mut low = f64::INFINITY;
     let mut high: f64 = 0.0;
     for run in runs {
-        let first = run.curve.iter().find(|(_, share)| *share >= LEAST_SHARE);
+        let first = run
+            .run
+            .curve
+            .iter()
+            .find(|(_, share)| *share >= LEAST_SHARE);
         low = first.map_or(low, |(time, _)| low.min(*time));
-        high = run.curve.last().map_or(high, |(time, _)| high.max(*time));
+        high = run
+            .run
+            .curve
+            .last()
+            .map_or(high, |(time, _)| high.max(*time));
     }
     let low = if low.is_finite() { low.max(0.001) } else { 1.0 };
     (low, high.max(low * 2.0))

@@ -4,18 +4,14 @@
 //! [`metric`]s.
 
 pub mod columns;
-mod csv;
 pub mod metric;
 mod statistics;
 pub mod text;
 
-use crate::fault::Fault;
-use crate::output::{self, Format, Terminal};
 use headtime_disk::Part;
 use headtime_sim::Distribution;
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
-use std::io::Write;
 
 pub use statistics::{mean_and_ci95, round};
 
@@ -37,28 +33,6 @@ pub struct Report {
     pub host: Option<Host>,
     /// The runs, in the order of the matrix.
     pub runs: Vec<Run>,
-}
-
-impl Report {
-    /// Writes the report.
-    ///
-    /// # Errors
-    ///
-    /// If `out` does not take it.
-    pub fn write(
-        &self,
-        out: &mut dyn Write,
-        format: Format,
-        terminal: Terminal,
-    ) -> Result<(), Fault> {
-        let text = match format {
-            Format::Json => return output::json(out, self),
-            Format::Table => text::text(self, terminal),
-            Format::Csv => csv::text(self),
-        };
-        let written = out.write_all(text.as_bytes());
-        written.map_err(|error| Fault::output(&error))
-    }
 }
 
 /// What this machine needed.

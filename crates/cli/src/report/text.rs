@@ -1,12 +1,52 @@
-//! A report as tables for people.
+//! A report in its three forms: tables for people, JSON, CSV.
 
 use super::columns::{self, Row};
 use super::{KindRun, NamedRun, OriginRun, Report, Run};
-use crate::output::{Served, TableColumn, Terminal, measured, places, reasons, table};
+use crate::fault::Fault;
+use crate::output::{
+    self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
+};
 use headtime_disk::Part;
+use std::io::Write;
+
+/// Writes a report.
+///
+/// # Errors
+///
+/// If `out` does not take it.
+pub fn write(
+    out: &mut dyn Write,
+    report: &Report,
+    format: Format,
+    terminal: Terminal,
+) -> Result<(), Fault> {
+    let text = match format {
+        Format::Json => return output::json(out, report),
+        Format::Table => text(report, terminal),
+        Format::Csv => csv(report),
+    };
+    let written = out.write_all(text.as_bytes());
+    written.map_err(|error| Fault::output(&error))
+}
+
+/// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
+fn csv(report: &Report) -> String {
+    let names = columns::of_run()
+        .iter()
+        .map(|column| column.name.to_owned());
+    let mut text = line(["origin".to_owned()].into_iter().chain(names));
+    let rows = report.runs.iter().flat_map(Row::all);
+    for row in rows.filter(|row| !matches!(row, Row::Origin(..))) {
+        let fields = columns::of_run()
+            .iter()
+            .map(|column| column.of(&row).to_string());
+        text.push_str(&line([row.name()].into_iter().chain(fields)));
+    }
+    text
+}
 
 /// The whole text of a report.
-pub(super) fn text(report: &Report, terminal: Terminal) -> String {
+fn text(report: &Report, terminal: Terminal) -> String {
     let runs = &report.runs;
     let mut text = String::new();
     if let Some(title) = &report.title {

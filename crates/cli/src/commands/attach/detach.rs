@@ -1,6 +1,6 @@
 //! `headtime detach`
 
-use super::super::Context;
+use super::super::context::Context;
 use crate::args::Detach;
 use crate::fault::Fault;
 use headtime_attach::loopdev::{self, LoopDevice, User};

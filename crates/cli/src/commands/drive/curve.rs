@@ -1,7 +1,8 @@
 //! `headtime drive curve`
 
 use crate::args::{Curve, CurveFormat};
-use crate::commands::{Context, compare};
+use crate::commands::compare;
+use crate::commands::context::Context;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, TableColumn, table};

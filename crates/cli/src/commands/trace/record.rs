@@ -2,7 +2,7 @@
 
 use super::{OutName, kinds};
 use crate::args::{Record, To};
-use crate::commands::Context;
+use crate::commands::context::Context;
 use crate::commands::signals::signals;
 use crate::fault::Fault;
 use crate::files::Output;
