@@ -9,8 +9,8 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use headtime_sched::{
-    Dispatch, Elevator, Head, Knowledge, LbaIndex, NoPositioning, Op, Origin, Request, Scheduler,
-    ServiceCurve, Spec, Tag,
+    Dispatch, Elevator, HeadState, Knowledge, LbaIndex, NoPositioning, Op, Origin, Request,
+    Scheduler, ServiceCurve, Spec, Tag,
 };
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -62,7 +62,7 @@ struct Queue {
     elevator: Box<dyn Elevator>,
     addresses: Addresses,
     now: Time,
-    head: Head,
+    head: HeadState,
 }
 
 impl Queue {
@@ -75,7 +75,7 @@ impl Queue {
             elevator,
             addresses: Addresses(1, disk.sectors() - 8),
             now: Time::ZERO,
-            head: Head::START,
+            head: HeadState::START,
         };
         for tag in 0..pending {
             queue.insert(Tag(tag));
@@ -99,7 +99,7 @@ impl Queue {
             .elevator
             .take(self.now, &self.head)
             .expect("it is never empty");
-        self.head = Head::behind(&request);
+        self.head = HeadState::behind(&request);
         self.now += Nanos::from_millis(4);
         self.insert(request.tag);
         request

@@ -2,82 +2,84 @@
 //!
 //! # Rule
 //!
-//! Requests that somebody waits for (reads, and writes that say so) and the others are kept apart,
-//! each by address and by age, and served in batches: a batch of synchronous requests for as long as
-//! nobody else wants the disk, and then for `read_batch_expire`; a batch of the others for
-//! `write_batch_expire` or a number of requests, which adapts so that both come to the same. A new
-//! batch begins when all requests of the old one are back from the drive, at the oldest request if
-//! none was in the drive.
+//! It keeps synchronous requests (reads, and writes that somebody waits for) and asynchronous requests
+//! apart, each by address and by age, and serves them in batches. A batch of synchronous requests lasts
+//! for as long as nobody else wants the disk, and then for `read_batch_expire`. A batch of asynchronous
+//! requests lasts for `write_batch_expire` or a number of requests, which adapts so that both come to the
+//! same. A new batch begins when the drive has finished all requests of the old one. If the drive had none
+//! then, it begins at the oldest request.
 //!
-//! Inside a batch the next request is the cheapest to go to from where the last one ended: ahead
-//! costs the distance, up to 512 MiB behind costs twice that, and what is farther behind is left for
-//! the next sweep. At most once in `read_expire` (`write_expire`) the age of the oldest is looked at;
-//! if it has expired it goes instead.
+//! Inside a batch the request goes next that is the cheapest to reach from where the last one ended. Ahead
+//! costs the distance; up to 512 MiB behind costs twice that; what is farther behind is left for the next
+//! sweep. At most once in `read_expire` (`write_expire`) it looks at the age of the oldest request, and
+//! serves that one if it has expired.
 //!
-//! Before it serves a synchronous request it looks at the process whose synchronous request was last
-//! served, and rather waits for that to ask again, for up to `antic_expire` after its request is
-//! back, unless one of these holds:
+//! Before it serves a synchronous request it looks at the process whose synchronous request was served
+//! last. It waits for that process to ask again, for up to `antic_expire` after its request is done,
+//! unless one of these holds:
 //!
-//! 1. The request is of this process, or the process has another queued.
-//! 2. It has already been that long.
+//! 1. The request is of this process, or the process has another one queued.
+//! 2. It has waited that long already.
 //! 3. The request is close: at most 4 MiB ahead of the end of the last one or 2 MiB behind, twice as
 //!    far for each tick since; or nearer than what this process asks for on average.
 //! 4. The process thinks, on average, for longer than `antic_expire` before it asks again.
 //! 5. The oldest request has expired, if this is looked at just now. That does not end a wait.
 //!
-//! As long as the process's request is in the drive, no time runs; then a timer does. A request that
-//! arrives ends the wait if one of the above holds for it. After a wait that was in vain the next
-//! request goes, whosever it is; what was served last decides whom to wait for next. A close request
-//! of somebody else counts as one of the process that is waited for, and its owner is the next.
+//! While the request of the process is in the drive no time runs; then a timer does. A request that arrives
+//! ends the wait if one of the conditions holds for it. After a wait in vain the next request goes,
+//! whichever process it is of, and what was served last decides whom to wait for next. A close request of
+//! another process counts as one of the process that is waited for, and its owner is the next to be waited
+//! for.
 //!
-//! A process is what [`Origin::process`](crate::Origin::process) says. Where all requests come from
-//! one, whoever is next is whom one would wait for: nothing is ever held back but others' writes, and
-//! what is left is a one-way elevator with batches and expiries.
+//! A process is what [`Origin::process`](crate::Origin::process) says. If all requests name one process,
+//! the scheduler holds nothing back but others' writes, and is a one-way elevator with batches and
+//! expiries.
 //!
-//! Times are in ticks of a timer ([`Hz`]), with all that follows: at 250 ticks per second the wait
-//! ends with the tick under way, after 0 to 4 ms. Averages are integers with the kernel's rounding, so
-//! that a process that does not think at all seems to think for 4, 2, 1, 1, 1 and then 0 ticks; at
-//! 250 per second, where the limit is 1, nobody waits for it after its second and third request.
+//! Times are in ticks of a timer ([`Hz`]), with all that follows. At 250 ticks per second a wait ends with
+//! the tick under way, after 0 to 4 ms. Averages are integers with the kernel's rounding: a process that
+//! does not think at all seems to think for 4, 2, 1, 1, 1 and then 0 ticks. At 250 per second, where the
+//! limit is 1, nobody waits for it after its second and third request.
 //!
 //! # Bound
 //!
-//! Soft, and in time: one request is served out of turn for its age per `read_expire` or
-//! `write_expire`, the oldest of its kind. There is no bound on how often a request is overtaken.
+//! Soft, and in time: once per `read_expire` or `write_expire` the oldest request of its kind goes out of
+//! turn. There is no bound on how often a request is overtaken.
 //!
 //! # What is simplified
 //!
-//! - A request that the drive has no room for yet counts as started, as it does where Linux's driver
-//!   takes one ahead; the state between handing out and starting does not exist.
-//! - Processes do not exit. The kernel's statistics of exits, which have no effect until the first
-//!   one, are left out; a process that is gone is waited for once more, as one that thinks.
-//! - A process is forgotten when more than 4096 are known, it has nothing queued or in the drive, and
-//!   it had the longest so; the kernel remembers for as long as the process lives.
-//! - When two queued requests become one, the owner of the one that is gone has no request completed;
-//!   in the kernel it has, for its think time.
-//! - Two requests of one kind that start at the same address are both queued, where the kernel hands
-//!   the older one out at once.
-//! - An expiry counts from the arrival of a request, there from its insertion; these differ for a
+//! - A request that the drive has no room for yet counts as started, as where Linux's driver takes one
+//!   ahead. The state between handing out and starting does not exist.
+//! - Processes do not exit. The kernel's statistics of exits have no effect until the first exit, and are
+//!   left out. A process that is gone is waited for once more, as one that thinks.
+//! - Above 4096 processes, the one that has had nothing queued or in the drive for longest is forgotten.
+//!   The kernel remembers a process for as long as it lives.
+//! - When two queued requests become one, the owner of the one that is gone has no request completed. In
+//!   the kernel it has, for its think time.
+//! - Two requests of one kind that start at the same address are both queued. The kernel hands the older
+//!   one out at once.
+//! - An expiry counts from the arrival of a request, in the kernel from its insertion. The two differ for a
 //!   request that overlaps another and is held back.
-//! - Spans are rounded down to whole ticks, and up to one; the kernel rounds what is set by hand up.
-//! - The privilege of the process waited for, to queue a request although the queue is full, has no
-//!   place here, where queues are not limited.
+//! - Spans are rounded down to whole ticks, but not below one. The kernel rounds up what is set by hand.
+//! - The process that is waited for may queue a request in the kernel although the queue is full. Queues
+//!   are not limited here.
 //! - The first tick of the run is when the scheduler was switched on.
+//! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!
 //! # Tunables
 //!
 //! - `hz` (ticks per second, 100 to 1000; default 250): how often the kernel's timer ticks. Higher
-//!   makes waits longer on average and more even: at 1000 6 ms, at 250 0 to 4 ms, at 100 0 to 10 ms.
+//!   makes waits longer on average and more even: 6 ms at 1000, 0 to 4 ms at 250, 0 to 10 ms at 100.
 //! - `read_expire` (duration; default 125ms): the age at which a synchronous request expires, and how
 //!   often that is looked at. With several streams it acts as the time slice of each. Lower favours
-//!   old requests over short seeks and over waiting; 0 serves in order of arrival once every request
+//!   old requests over short seeks and over waiting. 0 serves in order of arrival once every request
 //!   is more than a tick old.
-//! - `write_expire` (duration; default 250ms): the same for the other requests.
+//! - `write_expire` (duration; default 250ms): the same for asynchronous requests.
 //! - `read_batch_expire` (duration; default 500ms): how long writes wait for a batch of reads. Higher
-//!   favours reads; with 0 a batch ends with the tick.
+//!   favours reads. With 0 a batch ends with the tick.
 //! - `write_batch_expire` (duration; default 125ms): how long reads wait for a batch of writes. Higher
-//!   favours writes; with 0 a batch ends with the tick.
+//!   favours writes. With 0 a batch ends with the tick.
 //! - `antic_expire` (duration; default 6667us): how long it waits. Higher holds the disk for
-//!   processes that think for longer, and loses more when they do not come; 0 never waits.
+//!   processes that think for longer, and loses more when they do not come. 0 never waits.
 //!
 //! # Source
 //!
@@ -86,8 +88,8 @@
 //!
 //! # When not to use it
 //!
-//! Where requests do not say which process they are of, or where one process makes many at once: it
-//! is an elevator then. On a drive that orders deep queues itself: it keeps them shallow.
+//! If requests do not say which process they are of, or if one process makes many at once: it is an
+//! elevator then. On a drive that orders deep queues itself: it keeps them shallow.
 
 mod contexts;
 #[cfg(test)]

@@ -22,8 +22,8 @@ impl WaitBound {
 
 /// A policy that bounds waiting in time rather than in how often a request is overtaken.
 pub trait BoundsWaits {
-    /// The longest that `request` is queued, from its arrival until it is handed out, if `ahead`
-    /// requests of its direction were queued when it came, all requests are of one class, and the
-    /// policy is asked whenever an access ends. `None` if there is no bound.
+    /// Returns the longest that `request` is queued, from its arrival until it is handed out. `ahead`
+    /// requests of its direction were queued when it came. All requests are of one class, and the policy
+    /// is asked whenever an access ends. `None` if there is no bound.
     fn wait_max(&self, request: &Request, ahead: usize) -> Option<WaitBound>;
 }

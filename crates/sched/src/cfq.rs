@@ -2,50 +2,49 @@
 //!
 //! # Rule
 //!
-//! What a process waits for (reads, and writes that are flagged so) goes into a queue of its own;
-//! everything else goes into one queue per class that all processes share. Queues take turns. The
-//! one whose turn it is, the active one, has the disk for a slice of time:
+//! Each process has a queue for its synchronous requests: reads, and writes that somebody waits for. All
+//! processes share one queue per class for the rest. Queues take turns. The active queue, whose turn it
+//! is, has the disk for a slice of time:
 //!
-//! - **Order of turns.** By class, real-time first and idle last; within a class by a key in time,
-//!   lowest first: now, plus 80 ms per other queue that has requests (140 ms if nobody waits for
-//!   them), plus what an interrupted slice had left. That is round robin among equals. The sign is
-//!   that of 2.6.31: time left delays a queue, and a slice that overran brings its queue forward. A
-//!   queue has a key only while it has requests: one that ran empty gets a new key with its next
-//!   request, also during its slice.
-//! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. It is over
-//!   only when the queue is looked at: at a completion, at a dispatch, when the wait below ends, and
-//!   when another queue gets a request, which then goes first.
+//! - **Order of turns.** By class, real-time first and idle last. Within a class by a key in time, lowest
+//!   first: now, plus 80 ms for each other queue that has requests (140 ms for a shared queue), plus what
+//!   an interrupted slice had left. That is round robin among equals. The sign is that of 2.6.31: time
+//!   left delays a queue, and a slice that overran brings its queue forward. A queue has a key only while
+//!   it has requests. If it ran empty, its next request gives it a new key, also during its slice.
+//! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. It ends only when
+//!   the queue is looked at: at a completion, at a dispatch, when the wait below ends, and when another
+//!   queue gets a request, which then goes first.
 //! - **Within a queue.** A sweep: the request that is next from where the last request handed out (of
 //!   any queue) ended. Behind costs `back_seek_penalty` times as much as ahead, up to
 //!   `back_seek_max`. Once per slice, at its first request, the oldest goes instead if it has
 //!   expired.
 //! - **In the drive.** Up to `quantum` requests of a queue while another has requests, up to four
-//!   times that while none has; of the idle class one. What nobody waits for is held back while
-//!   anything that somebody waits for is in the drive, and its turn ends after 8 `slice_async_rq`
-//!   requests if another queue has requests.
-//! - **Waiting.** When a request that somebody waits for completes, the active queue is empty and
-//!   *nothing of anybody* is in the drive, the disk is kept free for `slice_idle`, or for 2 ms if the
-//!   process is known to seek. It is also kept while the queue's own requests are in the drive. A
-//!   process that thinks longer than `slice_idle`, or that seeks while the drive queues commands, is
-//!   not waited for.
+//!   times that while none has; of the idle class one. Asynchronous requests are held back while a
+//!   synchronous one is in the drive, and their turn ends after 8 `slice_async_rq` requests if another
+//!   queue has requests.
+//! - **Waiting.** When a synchronous request completes, the active queue is empty and *nothing of
+//!   any queue* is in the drive, the disk is kept free for `slice_idle`, or for 2 ms if the
+//!   process is known to seek. It is also kept free while the queue's own requests are in the drive. A
+//!   process is not waited for if it thinks longer than `slice_idle`, or if it seeks while the drive queues
+//!   commands.
 //! - **Cooperation.** An active queue that is empty gives way to one whose next request starts where
 //!   the last one ended, or is as near to there as the process usually seeks (8192 sectors until that
 //!   is known). A queue that had its turn that way needs a regular turn before it can again. While
 //!   the disk is kept free, a request as near as that takes it over.
-//! - **Preemption.** The disk goes at once to real-time queues, from the idle class, and from what
-//!   nobody waits for to what somebody waits for.
+//! - **Preemption.** The disk goes at once to real-time queues, away from the idle class, and from
+//!   asynchronous to synchronous requests.
 //! - **Does the drive queue?** After every 51 completions with more than five requests queued or in
-//!   the drive, it is believed to if five or more were in it at once. What is believed at first is
-//!   what samples would have shown while one queue kept the device busy, as the files of a machine are
-//!   written before they are read: that it queues if five requests or more can be in it, or if nobody
-//!   says how many. With `hw_tag=cold` it is believed to queue in any case.
+//!   the drive, the drive is believed to queue if five or more were in it at once. The first belief is what
+//!   samples would have shown while one queue kept the device busy, as when the files of a machine are
+//!   written before they are read: it queues if it can hold five requests or more, or if nobody says how
+//!   many. With `hw_tag=cold` it is believed to queue in any case.
 //!
 //! Think time and seek distance are averages per process over its requests in order of insertion, in
-//! which each weighs 7/8 of the next; they are believed from the third sample on. Times are whole
+//! which each weighs 7/8 of the next. They are believed from the third sample on. Times are whole
 //! ticks of a timer of `hz` per second.
 //!
-//! "In the drive" is what was handed out and has not come back; with a driver that takes one request
-//! more than the drive has room for, that one counts.
+//! "In the drive" is what was handed out and has not come back. A request that a driver takes beyond the
+//! room in the drive counts.
 //!
 //! If all requests have one origin, which is what most storage targets see, there is one queue: a
 //! sweep with up to 16 requests in the drive, and an expiry that is looked at once per slice.
@@ -53,34 +52,35 @@
 //! # Bound
 //!
 //! None. A queue gets its turn after about a slice of each other queue of its class that has
-//! requests, unless requests close by take over or a higher class is busy; within a queue, a sweep
+//! requests, unless requests close by take over or a higher class is busy. Within a queue, a sweep
 //! can starve a request for as long as the expiry finds older ones.
 //!
 //! # Tunables
 //!
 //! Those of `/sys/block/*/queue/iosched`, and `hz`; see [`CfqConfig`]. A duration counts in whole
-//! ticks, rounded down, and no less than one, but for `slice_idle`: 0 never waits.
+//! ticks, rounded down, and no less than one; but a `slice_idle` of 0 never waits.
 //!
 //! # What is simplified
 //!
 //! - A kernel begins with `hw_tag=cold`. One that has been up for a while has sampled.
 //! - Every process has the default priority of its class (4; in the idle class there are none), so
-//!   that all slices of a kind are equal. A process whose requests are of several classes has a queue
-//!   for each, where a process there has one class; its statistics are common to them.
+//!   that all slices of a kind are equal. A process with requests of several classes has a queue for
+//!   each, and one set of statistics. In the kernel a process has one class.
 //! - Nothing is metadata, nothing says that its process will not go on (as `fsync` does there), the
-//!   disk rotates, and processes do not exit: a process that ended is waited for once more.
+//!   disk rotates, and processes do not exit. A process that ended is waited for once more.
 //! - A wait ends when the queue hands out a request, and after an expired request the sweep goes on
 //!   from that one. Neither was verified in the original.
-//! - Of two queues that are close by on either side, the nearer is taken (upward if equal), where the
-//!   original takes the one that the shape of its tree shows first. Its tree is refreshed only at
-//!   times; here it is always up to date, and holds queues at equal addresses.
-//! - Two requests of a queue that start at the same address are both queued, in order of insertion,
-//!   where the original hands the older one out at once.
-//! - An expiry counts from the arrival of a request, which is there the same as its insertion.
-//! - Limits of the request pool, and the exemption of the awaited process from them, are not here.
-//! - More than 4096 processes are remembered only while they have requests, or the disk is kept for
-//!   them; who did nothing for longest is forgotten first. Whoever comes back starts anew.
-//! - A drained scheduler starts anew as a whole: what is then still in the drive does not count.
+//! - Of two queues that are close by on either side, the nearer is taken (upward if equal). The original
+//!   takes the one that the shape of its tree shows first, and refreshes the tree only at times. Here it is
+//!   always up to date, and holds queues at equal addresses.
+//! - Two requests of a queue that start at the same address are both queued, in order of insertion.
+//!   The original hands the older one out at once.
+//! - An expiry counts from the arrival of a request, which is the same as its insertion there.
+//! - There are no limits of the request pool, and no exemption of the awaited process from them.
+//! - More than 4096 processes are remembered only while they have requests or the disk is kept for
+//!   them. The one that did nothing for longest is forgotten first. A process that comes back starts anew.
+//! - A drained scheduler starts anew as a whole. What is in the drive then does not count.
+//! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!
 //! # Source
 //!
@@ -89,7 +89,7 @@
 //!
 //! # When not to use it
 //!
-//! Where requests do not say who asks: the queues of one process after another are what it lives by.
+//! If requests do not say which process asks: it lives by the queues of processes.
 
 mod config;
 mod pool;
@@ -105,7 +105,7 @@ pub use config::{CfqConfig, HwTag};
 use crate::jiffies::Jiffies;
 use crate::lba_index::Ties;
 use crate::nearest::LookBack;
-use crate::policy::{Built, Parts, PolicyInfo};
+use crate::policy::{Built, Parts, PolicyInfo, Slices};
 use crate::waits::Waits;
 use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
@@ -125,6 +125,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     avoid: "requests do not say which process asks",
     options: &CfqConfig::OPTIONS,
     waits: true,
+    slices: Slices::ToProcesses("slice_sync"),
     ..PolicyInfo::PLAIN
 };
 
@@ -262,7 +263,7 @@ impl Cfq {
     fn enrol(&mut self, now: Jiffies, id: QueueId, first: bool) {
         let now = now.get() as i64;
         let queue = &mut self.queues[id];
-        let (level, old) = (queue.level, queue.place);
+        let (level, old) = (queue.level, queue.standing);
         let others = self.rotation.len() - usize::from(old.is_some());
         let key = if level == Level::Idle {
             let last = self.rotation.last().filter(|last| last.queue != id);
@@ -281,7 +282,7 @@ impl Cfq {
             }
             self.rotation.remove(old);
         }
-        queue.place = Some(self.rotation.insert(level, key, id));
+        queue.standing = Some(self.rotation.insert(level, key, id));
     }
 
     /// The better of what the sweep of a queue would take and another of its requests
@@ -327,8 +328,8 @@ impl Cfq {
         assert!(there, "the index lost request {}", request.tag.0);
         let by_lba = &queue.by_lba;
         if by_lba.is_empty() {
-            if let Some(place) = queue.place.take() {
-                self.rotation.remove(place);
+            if let Some(standing) = queue.standing.take() {
+                self.rotation.remove(standing);
             }
             self.set_next(id, None);
         } else if taken || queue.next == Some(request.tag) {
@@ -358,7 +359,7 @@ impl Cfq {
         if keep_rest && let Some(end) = slice.end {
             queue.rest = end.get() as i64 - now.get() as i64;
         }
-        if queue.place.is_some() {
+        if queue.standing.is_some() {
             self.enrol(now, slice.queue, false);
         }
     }
@@ -586,7 +587,7 @@ impl Scheduler for Cfq {
             .by_lba
             .insert(&mut self.ties, request.extent.start, request.tag);
         let next = queue.next;
-        if queue.place.is_none() {
+        if queue.standing.is_none() {
             self.enrol(now, id, false);
         }
         let next = self.better(next, request.tag);

@@ -2,45 +2,46 @@
 //!
 //! # Rule
 //!
-//! Somebody tells which requests are certain to come, when and where
-//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done,
-//! the disk is held for the one of them that is served soonest, if that is sooner than what the
-//! elevator would serve:
+//! The scheduler is told which requests are certain to come, when and where
+//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done, it
+//! looks for the foretold request that would be served soonest. It holds the disk for that one if serving
+//! it ends sooner than serving what the elevator would serve:
 //!
 //! ```text
 //! (arrival − now) + service(head, it) < service(head, what is pending)
 //! ```
 //!
-//! It goes when it comes, past the elevator. Nothing is decided ahead: while the drive is busy
-//! nothing gets in behind, since what follows upon a completion is told only then. A request that
-//! comes meanwhile and is nearer than the elevator's choice need not wait in the elevator: it takes
-//! the place of that choice. What was told is forgotten when its time has passed and it has not come.
+//! The request goes when it comes, past the elevator. Nothing is decided ahead: while the drive is busy,
+//! nothing goes in behind, since what follows a completion is told only then. A request that comes
+//! meanwhile and is nearer than the elevator's choice takes the place of that choice. A foretold request
+//! that has not come at its time is forgotten.
 //!
-//! Slices and expired requests are as in [`stream`](crate::stream), with which it shares that part;
-//! each choice of the elevator begins a slice.
+//! Slices and expired requests are as in [`stream`](crate::stream), which shares that part. Each choice
+//! of the elevator begins a slice.
 //!
 //! # Bound
 //!
-//! That of the elevator on a request that expires. Without expiry, each run ahead may take a slice,
-//! and there is no bound.
+//! That of the elevator for a request that expires. Without expiry, each run ahead may take a slice, and
+//! there is no bound.
 //!
 //! # Tunables
 //!
 //! - `slice` (duration; default 124ms): how long one run of requests is waited for while others are
-//!   pending. Higher is more throughput, lower makes the others wait less; 0 never waits.
+//!   pending. Higher gives more throughput, lower makes the others wait less. 0 never waits.
 //!
 //! # Source
 //!
 //! The inequality of [`stream`](crate::stream) (FAST 2011, section 2.1), with knowledge in place of
-//! the prediction. It is greedy, one decision at a time, and its service times are those of a curve,
-//! which knows nothing of the drive's buffer; so it is no bound, not even on schedulers that predict by
-//! the same rule, some of which do better. What bounds every scheduler is computed (`headtime-bound`).
+//! prediction. It is greedy, one decision at a time. Its service times are those of a curve, which knows
+//! nothing of the drive's buffer. So it is no bound, not even for schedulers that predict by the same
+//! rule, some of which do better. `headtime-bound` computes what bounds every scheduler.
 //!
 //! # When not to use it
 //!
-//! Anywhere but in a simulation: nobody tells of a live disk, and then it only never decides ahead.
+//! Anywhere but in a simulation. Nobody foretells the requests of a live disk, and then it is its elevator
+//! that never decides ahead.
 
-use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo, Slices};
 use crate::stream::frame::{Anticipating, FAR, Foresight};
 use crate::{Elevator, Foretold, Op, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
@@ -62,6 +63,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     },
     inner: Some("deadline"),
     waits: true,
+    slices: Slices::ToStreams("slice"),
     ..PolicyInfo::PLAIN
 };
 
@@ -299,6 +301,21 @@ mod tests {
         );
         let waits = sched.waits();
         assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 0, 1));
+    }
+
+    #[test]
+    fn what_came_is_forgotten_when_it_is_served_elsewhere_or_part_of_another() {
+        let came = Some((Tag(1), Lba::ZERO));
+        let after = |change: fn(&mut Foreknowledge)| {
+            let mut known = Foreknowledge::new(curve());
+            known.came = came;
+            change(&mut known);
+            known.came
+        };
+        assert_eq!(after(|known| known.withdrawn(Tag(2))), came);
+        assert_eq!(after(|known| known.withdrawn(Tag(1))), None);
+        assert_eq!(after(|known| known.fused(Tag(1), Tag(2))), came);
+        assert_eq!(after(|known| known.fused(Tag(2), Tag(1))), None);
     }
 
     #[test]

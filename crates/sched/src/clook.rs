@@ -1,39 +1,39 @@
-//! The circular elevator: upward sweeps, and back to the lowest request.
+//! The circular elevator: upward sweeps, then back to the lowest request.
 //!
 //! # Rule
 //!
-//! The request with the lowest start at or after the head goes next; if there is none, the lowest
-//! of all. Ties go to the one inserted first. With `batch=N` a sweep is closed: once N requests were
-//! admitted, later ones wait until all N were served, then the oldest N are admitted. Within a batch
-//! the rule is the same.
+//! The request with the lowest start at or after the head goes next. If there is none, the lowest of all
+//! goes. Of two that start at the same address the one inserted first goes. `batch=N` closes a sweep
+//! once it has admitted N requests: later ones wait until all N are served, then the oldest N are
+//! admitted. Within a batch the rule is the same.
 //!
 //! # Bound
 //!
-//! With `batch=0` there is none worth the name: requests that arrive just ahead of the head join the
-//! sweep, which ends only at the end of the disk. With `batch=N` a request is overtaken by the later
-//! ones of its own batch, at most N − 1; one that was held back before it was inserted finds in
-//! addition up to N later arrivals already admitted, so the bound is 2·N − 1.
+//! With `batch=0` there is none worth the name: a request that arrives just ahead of the head joins the
+//! sweep, and the sweep ends only at the end of the disk. With `batch=N` the later requests of its own
+//! batch overtake a request, at most N − 1. If a request was held back before it was inserted, up to N
+//! later arrivals may be admitted already. So the bound is 2·N − 1.
 //!
 //! # Tunables
 //!
-//! - `batch` (requests; default 0): how many are served before later arrivals may join. Raising it
-//!   makes sweeps longer and seeks shorter; lowering it bounds waiting more tightly; 1 is first
-//!   come, first served, and 0 admits everybody at once.
+//! - `batch` (requests; default 0): how many requests are served before later ones may join. Higher
+//!   makes sweeps longer and seeks shorter. Lower bounds waiting more tightly. 1 is first come, first
+//!   served. 0 admits every request at once.
 //!
 //! # Source
 //!
 //! Worthington, Ganger and Patt, "Scheduling Algorithms for Modern Disk Drives", SIGMETRICS 1994, for
-//! C-LOOK; closing the batch is the N-step scan of Teorey and Pinkerton, "A comparative analysis of
+//! C-LOOK. Closing the batch is the N-step scan of Teorey and Pinkerton, "A comparative analysis of
 //! disk scheduling policies", CACM 1972.
 //!
 //! # When not to use it
 //!
-//! When a steady writer runs ahead of the head and somebody waits behind it (take `batch`, or
-//! `deadline`), or when rotation matters more than seeks (short seeks, deep queues: take `sptf`).
+//! If a steady writer runs ahead of the head while somebody waits behind it: set `batch`, or use
+//! `deadline`. If rotation matters more than seeks (short seeks, deep queues): use `sptf`.
 
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, Head, ListId, Request, Tag};
+use crate::{Candidate, Elevator, HeadState, ListId, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Time};
 
@@ -121,7 +121,7 @@ impl Elevator for Clook {
         }
     }
 
-    fn peek(&self, _: Time, head: &Head) -> Option<Candidate> {
+    fn peek(&self, _: Time, head: &HeadState) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.next(head.lba)?);
         Some(Candidate {
             request,
@@ -133,7 +133,7 @@ impl Elevator for Clook {
         None
     }
 
-    fn take(&mut self, _: Time, head: &Head) -> Option<Request> {
+    fn take(&mut self, _: Time, head: &HeadState) -> Option<Request> {
         let request = self.sorted.remove(self.next(head.lba)?);
         self.turn_over();
         Some(request)
@@ -181,14 +181,14 @@ mod tests {
             let mut sched = Clook::new(batch);
             sched.insert(at(0), read(0, 100, 0));
             sched.insert(at(0), read(1, 300, 0));
-            let first = sched.take(at(0), &Head::START).unwrap();
+            let first = sched.take(at(0), &HeadState::START).unwrap();
             assert_eq!(first.tag, Tag(0));
             sched.insert(at(1), read(2, 150, 1));
             sched.insert(at(1), read(3, 20, 1));
             let mut served = Vec::new();
-            let mut head = Head::behind(&first);
+            let mut head = HeadState::behind(&first);
             while let Some(request) = sched.take(at(1), &head) {
-                head = Head::behind(&request);
+                head = HeadState::behind(&request);
                 served.push(request.extent.start.get());
             }
             assert_eq!(served, after, "batch={batch}");

@@ -2,59 +2,59 @@
 //!
 //! # Rule
 //!
-//! Reads and writes are kept apart, each by address and by age. One direction is served in batches
-//! of at most `fifo_batch` requests in address order. Which request continues a batch is fixed when
-//! its predecessor is handed out: the one that then follows in address order. A request that arrives
-//! later in between is passed over in this sweep, and one that arrives when nothing follows does not
-//! revive it. Between batches, and only there:
+//! It keeps reads and writes apart, each by address and by age. It serves one direction at a time, in
+//! batches of at most `fifo_batch` requests in address order. When it hands out a request, it fixes the
+//! continuation of the batch: the request that follows in address order at that moment. A request that
+//! arrives later in between is passed over in this sweep. A request that arrives after nothing followed
+//! does not revive the sweep. Between batches, and only there, it chooses
 //!
-//! 1. Direction: reads if there are any, unless writes wait and were passed over `writes_starved`
-//!    times already.
-//! 2. Where to start: at the oldest request of the direction if that has expired, or if the sweep
-//!    had no continuation in this direction; otherwise the sweep continues.
+//! 1. the direction: reads if there are any, unless writes wait and were passed over `writes_starved`
+//!    times already;
+//! 2. where to start: at the oldest request of the direction if that has expired or the sweep has no
+//!    continuation in this direction, else at the continuation.
 //!
-//! Writes are what is not a read; that somebody waits for a write makes no difference.
+//! Whatever is not a read counts as a write, also if somebody waits for it.
 //!
-//! Differences to the original: time is exact here and counts in timer ticks there, which rounds an
-//! expiry by up to 10 ms; an expiry counts from the arrival of a request, which is there the same as
-//! its insertion; and two requests of one direction that start at the same address are both queued,
-//! in order of insertion, where the original hands the older one out at once.
+//! The original differs in three points. It counts time in timer ticks, which rounds an expiry by up to
+//! 10 ms; here time is exact. It counts an expiry from the insertion of a request; here it counts from
+//! the arrival. It hands the older of two requests of one direction out at once if they start at the
+//! same address; here both are queued, in order of insertion.
 //!
 //! # Bound
 //!
-//! Expiries bound when a request is handed out, not when it is done, and only softly: a request that
-//! has expired waits for the rest of the running batch, for a batch for each older one of its
-//! direction, and for the batches of the other direction in between.
-//! With B = max(`fifo_batch`, 1), S = `writes_starved`, and k older requests of its direction, those
-//! are at most B·(2 + k + ⌊k / S⌋) accesses for a read (no bound with S = 0), and
-//! B·(1 + k + S·(k + 1)) for a write. There is no bound on how often a request is overtaken.
+//! An expiry bounds when a request is handed out, not when it is done. The bound is soft: an expired
+//! request waits for the rest of the running batch, for one batch for each older request of its
+//! direction, and for the batches of the other direction in between. With B = max(`fifo_batch`, 1),
+//! S = `writes_starved` and k older requests of its direction, a read waits for at most
+//! B·(2 + k + ⌊k / S⌋) accesses (no bound with S = 0), and a write for at most B·(1 + k + S·(k + 1)).
+//! There is no bound on how often a request is overtaken.
 //!
 //! # Tunables
 //!
-//! - `read_expire` (duration; default 500ms): the age at which a read is put first between batches.
-//!   Lower favours old reads over short seeks; once most requests expire before they are served, the
-//!   order is nearly that of arrival. 0 puts the oldest first after every batch.
+//! - `read_expire` (duration; default 500ms): the age at which a read goes first between batches.
+//!   Lower favours old reads over short seeks. Once most requests expire before they are served, the
+//!   order is nearly that of arrival. 0 starts every batch at the oldest request.
 //! - `write_expire` (duration; default 5s): the same for writes.
-//! - `fifo_batch` (requests; default 16): the length of a batch. Higher is more throughput, lower is
-//!   better latency; 1 looks at expiry and direction for every request, and 0 does the same.
+//! - `fifo_batch` (requests; default 16): the length of a batch. Higher gives more throughput, lower
+//!   gives better latency. 1 checks expiry and direction for every request, and so does 0.
 //! - `writes_starved` (batches; default 2): how many batches of reads may pass waiting writes.
-//!   Higher favours reads; 0 always puts writes first, so that they can starve reads.
-//! - `front_merges` (default true): whether a request may be merged in front of a queued one. Off
+//!   Higher favours reads. 0 always serves writes first, which can starve reads.
+//! - `front_merges` (default true): whether a request may be merged in front of a queued one. `false`
 //!   saves the attempt where requests never come in descending order.
 //!
 //! # Source
 //!
-//! Linux 2.6.31, `block/deadline-iosched.c`, and `Documentation/block/deadline-iosched.txt`.
+//! Linux 2.6.31, `block/deadline-iosched.c` and `Documentation/block/deadline-iosched.txt`.
 //!
 //! # When not to use it
 //!
-//! For several streams of synchronous reads without anything above it that waits for them: since the
-//! continuation is fixed, a stream's own follow-up is usually not served next.
+//! For several streams of synchronous reads, unless something above it waits for them. The continuation
+//! is fixed early, so the next request of a stream is usually not served next.
 
 use crate::bound::{BoundsWaits, WaitBound};
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, Head, ListId, Op, Partners, Request, Tag};
+use crate::{Candidate, Elevator, HeadState, ListId, Op, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Nanos, Time};
 
@@ -307,7 +307,7 @@ impl Elevator for Deadline {
         self.sorted.insert(direction.list(), request);
     }
 
-    fn peek(&self, now: Time, _: &Head) -> Option<Candidate> {
+    fn peek(&self, now: Time, _: &HeadState) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.choose(now)?.tag);
         let urgent = self.expired(now, &request);
         Some(Candidate { request, urgent })
@@ -323,7 +323,7 @@ impl Elevator for Deadline {
         (expires < Time::NEVER).then_some(expires.max(now))
     }
 
-    fn take(&mut self, now: Time, _: &Head) -> Option<Request> {
+    fn take(&mut self, now: Time, _: &HeadState) -> Option<Request> {
         let choice = self.choose(now)?;
         self.next = self.follower(choice.tag);
         let request = self.sorted.remove(choice.tag);
@@ -408,7 +408,7 @@ mod tests {
         let mut sched = deadline(DeadlineConfig::DEFAULT);
         sched.insert(at(0), read(0, 100, 0));
         sched.insert(at(0), read(1, 300, 0));
-        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         // The follow-up of the first: nearer than the continuation, and not served next.
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [300, 108]);
@@ -421,11 +421,11 @@ mod tests {
         sched.insert(at(0), read(1, 500, 0));
         sched.insert(at(0), read(2, 100, 0));
         assert_eq!(
-            sched.take(at(0), &Head::START).unwrap().extent,
+            sched.take(at(0), &HeadState::START).unwrap().extent,
             Extent::at(200, 8)
         );
         assert_eq!(
-            sched.take(at(0), &Head::START).unwrap().extent,
+            sched.take(at(0), &HeadState::START).unwrap().extent,
             Extent::at(500, 8)
         );
         sched.insert(at(1), read(3, 600, 1));
@@ -491,7 +491,7 @@ mod tests {
         sched.insert(at(0), write(0, 900, 0));
         sched.insert(at(0), write(1, 100, 0));
         sched.insert(at(0), write(2, 950, 0));
-        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         sched.insert(at(0), read(3, 5, 0));
         // The batch of writes goes on; then the read, then the oldest write and not the lowest.
         sched.insert(at(0), write(4, 50, 0));
@@ -505,7 +505,7 @@ mod tests {
         for (tag, lba) in [(0, 900), (1, 100), (2, 950)] {
             sched.insert(at(0), write(tag, lba, 0));
         }
-        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         sched.insert(at(0), read(3, 5, 0));
         assert_eq!(order(&mut sched, at(0)), [5, 100, 950]);
     }
@@ -516,11 +516,11 @@ mod tests {
         for (tag, lba) in [(0, 100), (1, 208), (2, 400), (3, 216)] {
             sched.insert(at(u64::from(tag)), read(tag, lba, u64::from(tag)));
         }
-        assert_eq!(sched.take(at(5), &Head::START).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(5), &HeadState::START).unwrap().tag, Tag(0));
         // 208 is the continuation and becomes part of 216.
         sched.fused(Tag(3), Tag(1));
         sched.merged(&grown(read(3, 216, 1), 208, 16));
-        let next = sched.peek(at(5), &Head::START).unwrap().request;
+        let next = sched.peek(at(5), &HeadState::START).unwrap().request;
         assert_eq!((next.tag, next.arrival), (Tag(3), at(1)));
         assert_eq!(order(&mut sched, at(5)), [208, 400]);
     }
@@ -548,8 +548,8 @@ mod tests {
     fn urgent_is_what_has_expired() {
         let mut sched = deadline(DeadlineConfig::DEFAULT);
         sched.insert(at(0), read(0, 100, 0));
-        assert!(!sched.peek(at(500), &Head::START).unwrap().urgent);
-        assert!(sched.peek(at(501), &Head::START).unwrap().urgent);
+        assert!(!sched.peek(at(500), &HeadState::START).unwrap().urgent);
+        assert!(sched.peek(at(501), &HeadState::START).unwrap().urgent);
     }
 
     #[test]

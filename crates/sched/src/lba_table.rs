@@ -1,9 +1,9 @@
-//! Pending requests by their addresses, where nobody asks for the order of these.
+//! Pending requests by address, without an order of the addresses.
 //!
-//! So nothing is sorted while no two requests have one address: each is in a table, found by multiplying
-//! its address. What comes to an address that is taken already moves to an [`LbaIndex`] with the one that
-//! is there, and so does whatever the table has no room for: its size bounds what addresses that collide
-//! can cost, whoever chooses them.
+//! As long as no two requests have one address, nothing is sorted: each request is in a hash table, found
+//! by multiplying its address. If a request comes to an address that is taken, both move to an
+//! [`LbaIndex`]. A request that the table has no room for goes there too. The size of the table bounds
+//! what addresses that collide can cost, whoever chooses them.
 
 use crate::{LbaIndex, Tag};
 use alloc::vec::Vec;
@@ -23,8 +23,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Pending requests by address; those of one address are in order of insertion.
 ///
-/// As an [`LbaIndex`] without an order of the addresses: the same one may occur any number of times, a tag
-/// once. One that has held `n` entries allocates nothing until it holds more.
+/// Like an [`LbaIndex`] without an order of the addresses: an address may occur any number of times, a tag
+/// once. A table that has held `n` entries allocates nothing until it holds more.
 ///
 /// # Examples
 ///

@@ -1,12 +1,12 @@
 //! What a disk should do next.
 //!
 //! An [`Elevator`] orders pending requests and never waits. A [`Scheduler`] says what to do next and
-//! may decide to wait for a request that has not arrived. [`WorkConserving`] makes a scheduler of an
-//! elevator by never waiting. A policy that weighs positions is built with a [`Positioning`], its
-//! own belief about the disk, which is never the disk itself.
+//! may wait for a request that has not arrived. [`WorkConserving`] turns an elevator into a scheduler
+//! that never waits. A policy that weighs positions is built with a [`Positioning`]: its own belief about
+//! the disk, never the disk itself.
 //!
-//! What is not here: a clock (time is an argument), I/O, randomness, the disk. The crate is `no_std`,
-//! so that a policy cannot ask for any of them.
+//! The crate has no clock (time is an argument), no I/O, no randomness and no disk. It is `no_std`, so
+//! that a policy cannot ask for any of them.
 //!
 //! # Order of calls
 //!
@@ -34,7 +34,7 @@ pub mod clairvoyant;
 pub mod clook;
 mod curve;
 pub mod deadline;
-mod head;
+mod head_state;
 mod jiffies;
 mod lba_index;
 mod lba_table;
@@ -64,14 +64,14 @@ pub use clairvoyant::Clairvoyant;
 pub use clook::Clook;
 pub use curve::{CurveError, ServiceCurve};
 pub use deadline::{Deadline, DeadlineConfig};
-pub use head::Head;
+pub use head_state::HeadState;
 pub use jiffies::{Hz, Jiffies};
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
 pub use noop::Noop;
 pub use policy::{
-    Built, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Value,
+    Built, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
 };
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
@@ -127,10 +127,10 @@ mod tests {
 
     /// Takes all requests, one after the other without time passing, and says where they start.
     pub fn order(elevator: &mut impl Elevator, now: Time) -> Vec<u64> {
-        let mut head = Head::START;
+        let mut head = HeadState::START;
         core::iter::from_fn(|| {
             let request = elevator.take(now, &head)?;
-            head = Head::behind(&request);
+            head = HeadState::behind(&request);
             Some(request.extent.start.get())
         })
         .collect()

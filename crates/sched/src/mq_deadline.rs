@@ -2,32 +2,32 @@
 //!
 //! # Rule
 //!
-//! The batches, directions, and expiries of [`deadline`](crate::Deadline), with two differences.
+//! Batches, directions and expiries are those of [`deadline`](crate::Deadline). Two things differ.
 //!
-//! The continuation of a batch is looked up when it is wanted: the first request that starts at or
-//! after the start of the last one handed out, so that a fresh arrival ahead joins the sweep.
+//! It looks the continuation of a batch up when it needs it: the first request that starts at or after
+//! the start of the last one handed out. So a request that arrives ahead joins the sweep.
 //!
-//! Each class has its own queues. A lower class is served only while no higher one is queued, except
-//! that its request goes first once it is `prio_aging_expire` old, provided that it is the one that
-//! its class would serve. Direction, batch length, and the count of passed-over writes are common to
-//! all classes, and looking for an aged request of a lower class may begin a new batch by itself, as
-//! in the original. Classes below [`Class::IDLE`] count as that.
+//! Each class has its own queues. A lower class is served only while no higher class has a request
+//! queued, with one exception: the request that a lower class would serve goes first once it is
+//! `prio_aging_expire` old. All classes share the direction, the length of the batch and the count of
+//! passed-over writes. Looking for an aged request may begin a new batch, as in the original. Classes
+//! below [`Class::IDLE`] count as idle.
 //!
-//! Differences to the original: a class counts as empty when none of its requests is queued, there
-//! when none is queued or in the drive, so that it keeps lower classes out of the drive's own queue
-//! and leaves room there empty; and time is exact here and counts in timer ticks there.
+//! The original differs in two points. There a class is empty when it has nothing queued and nothing in
+//! the drive, which keeps lower classes out of the drive's own queue and leaves room there empty; here
+//! it is empty when it has nothing queued. The original counts time in timer ticks; here time is exact.
 //!
 //! # Bound
 //!
-//! Within one class as for `deadline`. A lower class under a steady load of a higher one has none:
-//! ageing looks only at the request that the class would serve next.
+//! Within one class that of `deadline`. A lower class has no bound under a steady load of a higher one,
+//! since aging looks only at the request that the class would serve next.
 //!
 //! # Tunables
 //!
 //! Those of `deadline`, and:
 //!
 //! - `prio_aging_expire` (duration; default 10s): the age at which a request of a lower class goes
-//!   first. Lower weakens classes; 0 reverses them, lower classes first.
+//!   first. Lower weakens classes. 0 reverses them: lower classes go first.
 //!
 //! # Source
 //!
@@ -35,14 +35,14 @@
 //!
 //! # When not to use it
 //!
-//! For several streams of synchronous reads, as `deadline`, though the follow-up of a stream that
-//! comes in time is served next here.
+//! For several streams of synchronous reads, as `deadline`. Here the next request of a stream is served
+//! next if it comes in time.
 
 use crate::bound::{BoundsWaits, WaitBound};
 use crate::deadline::{DeadlineConfig, Direction};
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Class, Elevator, Head, ListId, Partners, Request, Tag};
+use crate::{Candidate, Class, Elevator, HeadState, ListId, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -236,7 +236,7 @@ impl Elevator for MqDeadline {
         self.sorted.insert(list, request);
     }
 
-    fn peek(&self, now: Time, _: &Head) -> Option<Candidate> {
+    fn peek(&self, now: Time, _: &HeadState) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.choose(now)?.0);
         let urgent = self.expired(now, &request);
         Some(Candidate { request, urgent })
@@ -270,7 +270,7 @@ impl Elevator for MqDeadline {
             .min()
     }
 
-    fn take(&mut self, now: Time, _: &Head) -> Option<Request> {
+    fn take(&mut self, now: Time, _: &HeadState) -> Option<Request> {
         let (tag, counters) = self.choose(now)?;
         let request = self.sorted.remove(tag);
         let direction = Direction::of(request.op);
@@ -351,7 +351,7 @@ mod tests {
         let mut sched = MqDeadline::default();
         sched.insert(at(0), read(0, 100, 0));
         sched.insert(at(0), read(1, 300, 0));
-        assert_eq!(sched.take(at(0), &Head::START).unwrap().tag, Tag(0));
+        assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [108, 300]);
         // Also after the sweep had nothing left, and from the start of the last one on.
@@ -369,7 +369,7 @@ mod tests {
         let served = |now: Time| {
             let mut sched = MqDeadline::new(config, AGING_DEFAULT);
             sched.insert(at(0), read(9, 500, 0));
-            sched.take(at(0), &Head::START).unwrap();
+            sched.take(at(0), &HeadState::START).unwrap();
             for (tag, lba, ms) in [(2, 10, 1), (1, 600, 2), (3, 700, 2), (4, 800, 2)] {
                 sched.insert(at(ms), read(tag, lba, ms));
             }
@@ -400,7 +400,7 @@ mod tests {
             let (now, tag) = (at(10 * i), 1 + i as u32);
             let request = of_class(Class::REAL_TIME, read(tag, 5_000 + 8 * i, 10 * i));
             sched.insert(now, request);
-            served.push(sched.take(now, &Head::START).unwrap().tag.0);
+            served.push(sched.take(now, &HeadState::START).unwrap().tag.0);
         }
         let when = served.iter().position(|tag| *tag == 0);
         assert_eq!(when, Some(1_000), "10 ms per request make 10 s");

@@ -2,14 +2,14 @@
 //!
 //! # Rule
 //!
-//! The oldest request goes first: by arrival, then by insertion. Merging is as usual, except that
-//! two queued requests are fused only if they are neighbours in the order of arrival, since Linux's
-//! noop knows no other neighbours.
+//! The oldest request goes first: by arrival, then by insertion. Requests merge as usual. Two queued
+//! requests fuse only if they are neighbours in the order of arrival, as in Linux's noop, which knows no
+//! other neighbours.
 //!
 //! # Bound
 //!
-//! No request is overtaken. What is merged into an older request goes with it and overtakes nobody
-//! as a request of its own.
+//! No request is overtaken. What merges into an older request goes with it and overtakes nobody as a
+//! request of its own.
 //!
 //! # Tunables
 //!
@@ -21,12 +21,12 @@
 //!
 //! # When not to use it
 //!
-//! In front of a single arm with more than one request pending: every other policy here moves it
-//! less. It is the right choice where something below orders better, such as a drive's own queue or
-//! a remote array, and the baseline that others are compared with.
+//! In front of a single arm with more than one request pending: every other policy here moves the arm
+//! less. Use it where something below orders better, such as a drive's own queue or a remote array, and
+//! as the baseline of comparisons.
 
 use crate::policy::{Built, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, Head, ListId, Partners, Request, Requests, Tag};
+use crate::{Candidate, Elevator, HeadState, ListId, Partners, Request, Requests, Tag};
 use alloc::vec::Vec;
 use headtime_units::Time;
 
@@ -73,7 +73,7 @@ impl Elevator for Noop {
         self.requests.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, _: &Head) -> Option<Candidate> {
+    fn peek(&self, _: Time, _: &HeadState) -> Option<Candidate> {
         let request = *self.requests.oldest(ALL)?;
         Some(Candidate {
             request,
@@ -85,7 +85,7 @@ impl Elevator for Noop {
         None
     }
 
-    fn take(&mut self, _: Time, _: &Head) -> Option<Request> {
+    fn take(&mut self, _: Time, _: &HeadState) -> Option<Request> {
         let tag = self.requests.oldest(ALL)?.tag;
         Some(self.requests.remove(tag))
     }
@@ -154,7 +154,7 @@ mod tests {
         for (tag, ms) in [(0, 5), (1, 7), (2, 6)] {
             sched.insert(at(7), read(tag, 0, ms));
         }
-        let served = [(); 3].map(|()| sched.take(at(7), &Head::START).unwrap().tag.0);
+        let served = [(); 3].map(|()| sched.take(at(7), &HeadState::START).unwrap().tag.0);
         assert_eq!(served, [0, 2, 1]);
     }
 }

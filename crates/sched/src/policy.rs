@@ -1,8 +1,8 @@
-//! What is known of a policy before one is built: names, options, bound, source.
+//! What is known of a policy before it is built: names, options, bound, source.
 //!
-//! Help texts, the documentation's table and the parser of [`Spec`](crate::Spec) all read these
+//! Help texts, the table in the documentation and the parser of [`Spec`](crate::Spec) read these
 //! records, so that they cannot disagree. A new policy is a file with its [`PolicyInfo`] and its
-//! builder, and one line in the registration table (`registry.rs`).
+//! builder, and one line in the registry (`registry.rs`).
 
 use crate::{Elevator, Scheduler, ServiceCurve};
 use alloc::boxed::Box;
@@ -141,8 +141,8 @@ pub struct NumberInfo {
     pub help: &'static str,
 }
 
-/// What a policy must know. Without the first two it cannot be built; without the last it can, and
-/// gains nothing.
+/// What a policy must know. It cannot be built without the positioning and the curve that it needs. It can
+/// be built without foresight, and gains nothing then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Where sectors are: a [`Positioning`](crate::Positioning), the belief about the disk.
@@ -171,6 +171,18 @@ impl Needs {
     }
 }
 
+/// To whom a policy gives the disk for a slice of time while others wait. The word is the option that
+/// says how long the slice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slices {
+    /// To nobody.
+    None,
+    /// To a stream of requests.
+    ToStreams(&'static str),
+    /// To a process, if requests say which one they are of.
+    ToProcesses(&'static str),
+}
+
 /// What is known of a policy before one is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
@@ -196,6 +208,8 @@ pub struct PolicyInfo {
     pub inner: Option<&'static str>,
     /// Whether it may wait although requests are queued, and so cannot be wrapped itself.
     pub waits: bool,
+    /// To whom it gives slices of the disk's time.
+    pub slices: Slices,
 }
 
 impl PolicyInfo {
@@ -213,6 +227,7 @@ impl PolicyInfo {
         needs: Needs::NOTHING,
         inner: None,
         waits: false,
+        slices: Slices::None,
     };
 
     /// The name as help texts show it: `deadline`, `sptf-swN`.

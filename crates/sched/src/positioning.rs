@@ -22,10 +22,11 @@ impl Predicted {
 
 /// A model of where sectors are and how long the head takes to reach them.
 ///
-/// In a live server this is a calibrated profile, in simulation a profile of its own beside the
-/// simulated drive's, so that prediction error is real.
+/// In a live server this is a calibrated profile. In a simulation it is a profile of its own, beside the
+/// simulated drive's, so that prediction errors are real.
 ///
-/// Places are computed once when a request is inserted, since locating costs more than predicting.
+/// A policy asks for a request's place once, when the request is inserted: locating costs more than
+/// predicting.
 pub trait Positioning {
     /// A physical position, whatever the model needs of it.
     type Place: Copy;

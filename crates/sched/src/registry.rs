@@ -21,9 +21,9 @@ impl<P> Registration<P> {
 }
 
 /// The table, for builders that take a `P`.
-pub(crate) struct Table<P>(PhantomData<P>);
+pub(crate) struct Registry<P>(PhantomData<P>);
 
-impl<P: Positioning + Clone + 'static> Table<P> {
+impl<P: Positioning + Clone + 'static> Registry<P> {
     pub const ALL: &'static [Registration<P>] = &[
         Registration::new(&noop::INFO, noop::build),
         Registration::new(&deadline::INFO, deadline::build),
@@ -41,7 +41,9 @@ impl<P: Positioning + Clone + 'static> Table<P> {
 
 /// All policies, in the order in which help and documentation show them.
 pub fn policies() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
-    Table::<NoPositioning>::ALL.iter().map(|entry| entry.info)
+    Registry::<NoPositioning>::ALL
+        .iter()
+        .map(|entry| entry.info)
 }
 
 /// The type to name where no policy will need a position: `spec.build(None::<NoPositioning>)`.

@@ -1,10 +1,10 @@
 //! The queued requests of a policy, by tag and in lists by order of arrival.
 //!
-//! A slot per tag, linked into one of a few lists; nothing is allocated once the highest tag was
-//! seen, but for what finds the place of those held back among many others. Each list is sorted by
-//! (arrival, insertion), so its front is the oldest request. A request usually arrives at the moment
-//! it is inserted and goes to the end at once; one that was held back, or that came over from another
-//! scheduler, goes where its arrival puts it.
+//! There is a slot for each tag, linked into one of a few lists. Each list is sorted by arrival, then by
+//! insertion, so that its front is the oldest request. A request usually arrives at the moment it is
+//! inserted and goes to the end at once. A request that was held back, or that came from another
+//! scheduler, goes where its arrival puts it. Nothing is allocated once the highest tag was seen, except
+//! for finding the place of a request that was held back among many others.
 
 use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};

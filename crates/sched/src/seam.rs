@@ -1,6 +1,6 @@
-//! The seam between policies and whatever drives them.
+//! The seam between the policies and whoever drives them: the engine, a test, another policy.
 
-use crate::{Head, Op, Origin, Request, Tag, WaitStats};
+use crate::{HeadState, Op, Origin, Request, Tag, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Time};
@@ -15,21 +15,21 @@ pub struct Candidate {
     pub urgent: bool,
 }
 
-/// Which of the queued requests may become one with another, as far as a policy can say without being
-/// asked about each.
+/// The queued requests with which another request may merge, as far as a policy can say without being
+/// asked about each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partners {
     /// Any of them.
     Any,
-    /// None but these.
+    /// At most these.
     Only([Option<Tag>; 2]),
 }
 
 impl Partners {
-    /// Nobody.
+    /// None of them.
     pub const NONE: Partners = Partners::Only([None; 2]);
 
-    /// Whether it may be this one.
+    /// Returns true if this request may be one of them.
     pub fn include(self, tag: Tag) -> bool {
         match self {
             Partners::Any => true,
@@ -42,27 +42,27 @@ impl Partners {
 ///
 /// # Merging
 ///
-/// Which requests touch is the engine's to find. The policy may veto ([`Elevator::may_merge`]). It says
-/// beforehand what it would veto in any case ([`Elevator::merge_key`], [`Elevator::partners`]), so that
-/// of thousands of requests that touch it is asked only about those that have a chance. It is told of
-/// the outcome: [`Elevator::merged`] when a queued request grew, at either end, and [`Elevator::fused`]
-/// when growing closed the gap to its neighbour. `fused` is always followed by a `merged` with the
-/// final extent of the one that was kept.
+/// The engine finds requests that touch. The policy may veto a merge ([`Elevator::may_merge`]). What it
+/// would veto in any case it says beforehand ([`Elevator::merge_key`], [`Elevator::partners`]), so that
+/// the engine need not ask about each of thousands of requests that touch. The engine tells the policy
+/// what it did: [`Elevator::merged`] if a queued request grew at either end, [`Elevator::fused`] if
+/// growing closed the gap to a neighbour. After each `fused` comes a `merged` for the request that was
+/// kept.
 pub trait Elevator {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 
-    /// The request that it would serve now, with the head as it is, and whether that is urgent. `None`
-    /// only if nothing is queued. Changes nothing.
-    fn peek(&self, now: Time, head: &Head) -> Option<Candidate>;
+    /// Returns the request that it would serve now, with the head as it is, and whether that is urgent.
+    /// `None` only if nothing is queued. Looking changes nothing.
+    fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate>;
 
-    /// The first time, `now` or later, at which the candidate is urgent if nothing is inserted, merged
-    /// or removed before; `None` if it never is. A scheduler may hold the disk until then and not
-    /// longer. Where the head is makes no difference to whether a candidate is urgent.
+    /// Returns the first time, `now` or later, at which the candidate is urgent if nothing is inserted,
+    /// merged or removed before. `None` if it never is. A scheduler may hold the disk until then and not
+    /// longer. Whether a candidate is urgent must not depend on the head.
     fn expires(&self, now: Time) -> Option<Time>;
 
     /// Removes and returns the request that `peek` shows with the same `now` and `head`.
-    fn take(&mut self, now: Time, head: &Head) -> Option<Request>;
+    fn take(&mut self, now: Time, head: &HeadState) -> Option<Request>;
 
     /// Removes a queued request and returns it. Somebody else serves it: a scheduler that lets it go
     /// past its elevator, or another lane.
@@ -72,24 +72,24 @@ pub trait Elevator {
     /// If no request of this tag is queued.
     fn withdraw(&mut self, tag: Tag) -> Request;
 
-    /// Notes that a request taken earlier has finished.
+    /// The drive has finished a request that was taken earlier.
     fn completed(&mut self, _now: Time, _request: &Request) {}
 
-    /// Whether `new` may become part of the queued request `queued`, or, while two queued requests
-    /// are about to be fused, whether the second (`new`) may become part of the first.
+    /// Returns true if `new` may become part of the queued request `queued`. If `new` is queued itself,
+    /// the two are about to be fused.
     fn may_merge(&self, _queued: Tag, _new: &Request) -> bool {
         true
     }
 
-    /// What two requests must have in common to be merged, besides what the engine sees to; it follows
-    /// from what a request has from the beginning to the end.
+    /// Two requests merge only if their keys are equal. The key of a request must not change while it is
+    /// queued. The engine itself compares operation, flags and class.
     fn merge_key(&self, _request: &Request) -> u64 {
         0
     }
 
-    /// Which queued requests [`Elevator::may_merge`] can say yes to for `request`: one that comes new
-    /// and would be put in `front` of them or behind them, or one that is queued and with which they
-    /// would be fused.
+    /// Returns the queued requests for which [`Elevator::may_merge`] can say yes to `request`. That is a
+    /// new request, to be put in `front` of them or behind them, or a queued one that they would be fused
+    /// with.
     fn partners(&self, _request: &Request, _front: bool) -> Partners {
         Partners::Any
     }
@@ -99,19 +99,18 @@ pub trait Elevator {
     /// the request counts from this one. Tag, operation, flags, origin and class stay as they were.
     fn merged(&mut self, grown: &Request);
 
-    /// Notes that the queued request `gone` became part of the queued request `kept`. Of the two,
-    /// the earlier place in any order of arrival counts.
+    /// The queued request `gone` has become part of the queued request `kept`. In any order of arrival,
+    /// the earlier place of the two counts.
     fn fused(&mut self, kept: Tag, gone: Tag);
 
-    /// How many later arrivals may be served ahead of a queued request; `None` if the policy gives
-    /// no such bound.
+    /// Returns how many later arrivals may be served ahead of a queued request. `None` if the policy
+    /// gives no such bound.
     fn overtake_max(&self) -> Option<usize>;
 
     /// How many requests are queued.
     fn queued(&self) -> usize;
 
-    /// Removes all queued requests, and returns them in order of arrival: by arrival time, then by
-    /// insertion.
+    /// Removes all queued requests. Returns them in order of arrival: by arrival time, then by insertion.
     fn drain(&mut self) -> Vec<Request>;
 }
 
@@ -129,8 +128,8 @@ pub enum Dispatch {
 
 /// A request that is certain to come, told ahead.
 ///
-/// Nobody tells of a live disk; a simulation knows what a process does next. For
-/// policies that show what perfect knowledge would be worth.
+/// A simulation knows what a process does next; nobody knows it of a live disk. This is for policies that
+/// show what perfect knowledge is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foretold {
     /// When it comes.
@@ -143,12 +142,12 @@ pub struct Foretold {
     pub origin: Origin,
 }
 
-/// What to do next; may decide to wait for a request that has not arrived.
+/// Decides what the drive does next. May wait for a request that has not arrived.
 pub trait Scheduler {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 
-    /// Chooses the next step; called whenever the drive has room.
+    /// Chooses the next step. Called whenever the drive has room.
     fn dispatch(&mut self, now: Time) -> Dispatch;
 
     /// Like [`Scheduler::dispatch`], while a flush waits for all that is queued. New arrivals queue
@@ -157,15 +156,14 @@ pub trait Scheduler {
     /// waits too.
     fn dispatch_forced(&mut self, now: Time) -> Dispatch;
 
-    /// Notes that a request which [`Scheduler::dispatch`] handed out has gone to the drive.
-    ///
-    /// Usually at once; later where a driver commits to a request before the drive has room.
+    /// A request that [`Scheduler::dispatch`] handed out has gone to the drive: usually at once, later if
+    /// a driver commits to a request before the drive has room.
     fn dispatched(&mut self, _now: Time, _request: &Request) {}
 
-    /// Notes that the drive finished a request.
+    /// The drive has finished a request that was handed out earlier.
     fn completed(&mut self, _now: Time, _request: &Request) {}
 
-    /// Notes that a request is certain to come, at `now` or later.
+    /// A request is certain to come, at `now` or later.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
 
     /// As [`Elevator::may_merge`].
@@ -203,11 +201,11 @@ pub trait Scheduler {
     /// How many requests are queued: inserted, and neither handed out nor withdrawn nor fused away.
     fn queued(&self) -> usize;
 
-    /// Removes all queued requests, as [`Elevator::drain`], so that another scheduler can take over.
-    /// Ends a wait; the counts of [`Scheduler::waits`] stay.
+    /// Like [`Elevator::drain`], so that another scheduler can take over. Ends a wait. The counts of
+    /// [`Scheduler::waits`] stay.
     fn drain(&mut self) -> Vec<Request>;
 
-    /// How often it waited so far, and what came of it. All zero for schedulers that never wait.
+    /// Returns how often it has waited so far, and what came of it. All zero if it never waits.
     fn waits(&self) -> WaitStats {
         WaitStats::default()
     }
@@ -254,7 +252,7 @@ macro_rules! forward_elevator {
 impl<E: Elevator + ?Sized> Elevator for Box<E> {
     forward_elevator!();
 
-    fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+    fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
         (**self).peek(now, head)
     }
 
@@ -262,7 +260,7 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
         (**self).expires(now)
     }
 
-    fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+    fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
         (**self).take(now, head)
     }
 }
@@ -291,14 +289,14 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
 }
 
-/// Serves whatever its elevator would serve, at once.
+/// Drives an elevator and never waits: serves at once whatever the elevator would serve.
 ///
-/// Source: the definition of a work-conserving scheduler. When not to use it: for streams of
-/// synchronous reads, which it tears apart.
+/// Source: the definition of a work-conserving scheduler. Do not use it for streams of synchronous reads,
+/// which it tears apart.
 #[derive(Debug)]
 pub struct WorkConserving<E> {
     elevator: E,
-    head: Head,
+    head: HeadState,
 }
 
 impl<E: Elevator> WorkConserving<E> {
@@ -306,7 +304,7 @@ impl<E: Elevator> WorkConserving<E> {
     pub fn new(elevator: E) -> WorkConserving<E> {
         WorkConserving {
             elevator,
-            head: Head::START,
+            head: HeadState::START,
         }
     }
 
@@ -324,7 +322,7 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
     fn dispatch(&mut self, now: Time) -> Dispatch {
         match self.elevator.take(now, &self.head) {
             Some(request) => {
-                self.head = Head::behind(&request);
+                self.head = HeadState::behind(&request);
                 Dispatch::Request(request)
             }
             None => Dispatch::Empty,

@@ -1,8 +1,8 @@
 //! An ordered map that allocates nothing once it has been as large as it gets.
 //!
-//! Entries are kept sorted by key in chunks of a bounded size. With few entries there is one chunk,
-//! and an operation is a binary search and a short memory move. With many, a second binary search comes
-//! before that, over the chunks' first keys. Chunks that fall empty are kept for reuse.
+//! It keeps the entries sorted by key, in chunks of a bounded size. With few entries there is one chunk,
+//! and an operation is a binary search and a short memory move. With many, a binary search over the
+//! chunks' first keys comes first. Chunks that fall empty are kept for reuse.
 
 use alloc::vec::Vec;
 
@@ -34,9 +34,9 @@ pub struct SortedMap<K, V> {
     len: usize,
 }
 
-/// A place in a map: run and position in it.
+/// Where an entry is in a map, or would be: run and position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Cursor {
     run: u32,
     slot: u32,
 }
@@ -94,9 +94,9 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     /// Adds an entry, or replaces the value of the one that has this key, and returns what that was.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(&key) {
-            Ok(place) => Some(core::mem::replace(self.value_mut(place), value)),
-            Err(place) => {
-                self.insert_at(place, key, value);
+            Ok(cursor) => Some(core::mem::replace(self.value_mut(cursor), value)),
+            Err(cursor) => {
+                self.insert_at(cursor, key, value);
                 None
             }
         }
@@ -110,26 +110,26 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         value: V,
         allow: impl FnOnce(Option<(K, V)>, Option<(K, V)>) -> bool,
     ) -> bool {
-        let Err(place) = self.find(&key) else {
+        let Err(cursor) = self.find(&key) else {
             return false;
         };
-        let may = allow(self.before(place), self.from(place));
+        let may = allow(self.before(cursor), self.from(cursor));
         if may {
-            self.insert_at(place, key, value);
+            self.insert_at(cursor, key, value);
         }
         may
     }
 
     /// The value of this key.
     pub fn get(&self, key: &K) -> Option<V> {
-        let place = self.find(key).ok()?;
-        Some(self.run(place.run)?[place.slot as usize].1)
+        let cursor = self.find(key).ok()?;
+        Some(self.run(cursor.run)?[cursor.slot as usize].1)
     }
 
     /// Removes the entry of this key.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let place = self.find(key).ok()?;
-        Some(self.remove_at(place))
+        let cursor = self.find(key).ok()?;
+        Some(self.remove_at(cursor))
     }
 
     /// The entry with the lowest key.
@@ -145,12 +145,12 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// The first entry whose key is `key` or higher.
     pub fn first_at_or_after(&self, key: &K) -> Option<(K, V)> {
-        self.from(self.find(key).unwrap_or_else(|place| place))
+        self.from(self.find(key).unwrap_or_else(|cursor| cursor))
     }
 
     /// The last entry whose key is lower than `key`.
     pub fn last_before(&self, key: &K) -> Option<(K, V)> {
-        self.before(self.find(key).unwrap_or_else(|place| place))
+        self.before(self.find(key).unwrap_or_else(|cursor| cursor))
     }
 
     /// All entries in order.
@@ -163,56 +163,56 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// Where the entry of this key is, or else where it would be.
     #[inline]
-    pub(crate) fn find(&self, key: &K) -> Result<Place, Place> {
+    pub(crate) fn find(&self, key: &K) -> Result<Cursor, Cursor> {
         let (run, entries) = match &self.chunks[..] {
             // The commonest case: as many as fit into one chunk, or none.
             [only] => (0, only),
             _ => {
                 let run = self.run_of(key);
                 let Some(entries) = self.run(run) else {
-                    return Err(Place { run, slot: 0 });
+                    return Err(Cursor { run, slot: 0 });
                 };
                 (run, entries)
             }
         };
         let slot = entries.partition_point(|(other, _)| other < key);
-        let place = Place {
+        let cursor = Cursor {
             run,
             slot: slot as u32,
         };
         match entries.get(slot) {
-            Some((other, _)) if other == key => Ok(place),
-            _ => Err(place),
+            Some((other, _)) if other == key => Ok(cursor),
+            _ => Err(cursor),
         }
     }
 
     /// The entries whose key is lower than `key`, downward, and the others, upward.
     #[inline]
     pub fn around(&self, key: &K) -> (Falling<'_, K, V>, Rising<'_, K, V>) {
-        let place = self.find(key).unwrap_or_else(|place| place);
-        let run = self.run(place.run).map_or(&[][..], Vec::as_slice);
-        let (lower, upper) = run.split_at(place.slot as usize);
+        let cursor = self.find(key).unwrap_or_else(|cursor| cursor);
+        let run = self.run(cursor.run).map_or(&[][..], Vec::as_slice);
+        let (lower, upper) = run.split_at(cursor.slot as usize);
         let falling = Falling {
             map: self,
-            run: place.run,
+            run: cursor.run,
             entries: lower.iter(),
         };
         let rising = Rising {
             map: self,
-            next: place.run + 1,
+            next: cursor.run + 1,
             entries: upper.iter(),
         };
         (falling, rising)
     }
 
     /// The entry at this place, or the first behind it.
-    fn from(&self, place: Place) -> Option<(K, V)> {
-        let here = self.run(place.run)?.get(place.slot as usize);
-        here.or_else(|| self.run(place.run + 1)?.first()).copied()
+    fn from(&self, cursor: Cursor) -> Option<(K, V)> {
+        let here = self.run(cursor.run)?.get(cursor.slot as usize);
+        here.or_else(|| self.run(cursor.run + 1)?.first()).copied()
     }
 
     /// The last entry before this place.
-    fn before(&self, Place { run, slot }: Place) -> Option<(K, V)> {
+    fn before(&self, Cursor { run, slot }: Cursor) -> Option<(K, V)> {
         match slot.checked_sub(1) {
             Some(slot) => self.run(run)?.get(slot as usize),
             None => self.run(run.checked_sub(1)?)?.last(),
@@ -221,56 +221,56 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// The entry that follows the one at this place.
-    pub(crate) fn after(&self, place: Place) -> Option<(K, V)> {
-        let slot = place.slot + 1;
-        self.from(Place { slot, ..place })
+    pub(crate) fn after(&self, cursor: Cursor) -> Option<(K, V)> {
+        let slot = cursor.slot + 1;
+        self.from(Cursor { slot, ..cursor })
     }
 
     /// The value of an entry that is there.
-    pub(crate) fn value_mut(&mut self, place: Place) -> &mut V {
-        &mut self.run_mut(place.run)[place.slot as usize].1
+    pub(crate) fn value_mut(&mut self, cursor: Cursor) -> &mut V {
+        &mut self.run_mut(cursor.run)[cursor.slot as usize].1
     }
 
     /// Adds an entry where [`SortedMap::find`] says that it would be.
-    pub(crate) fn insert_at(&mut self, mut place: Place, key: K, value: V) {
+    pub(crate) fn insert_at(&mut self, mut cursor: Cursor, key: K, value: V) {
         self.len += 1;
         if self.runs.is_empty() {
             self.add_run(0, key);
         }
-        if self.run_mut(place.run).len() == Self::CHUNK_MAX {
-            place = self.split(place);
+        if self.run_mut(cursor.run).len() == Self::CHUNK_MAX {
+            cursor = self.split(cursor);
         }
-        let run = self.run_mut(place.run);
-        run.insert(place.slot as usize, (key, value));
-        if place.slot == 0 {
-            self.firsts[place.run as usize] = key;
+        let run = self.run_mut(cursor.run);
+        run.insert(cursor.slot as usize, (key, value));
+        if cursor.slot == 0 {
+            self.firsts[cursor.run as usize] = key;
         }
     }
 
     /// Removes an entry that is there.
-    pub(crate) fn remove_at(&mut self, place: Place) -> V {
+    pub(crate) fn remove_at(&mut self, cursor: Cursor) -> V {
         self.len -= 1;
-        let run = self.run_mut(place.run);
-        let (_, value) = run.remove(place.slot as usize);
+        let run = self.run_mut(cursor.run);
+        let (_, value) = run.remove(cursor.slot as usize);
         let left = run.len();
         if left == 0 {
             // The last one stays, for what comes next.
             if self.runs.len() > 1 {
-                self.remove_run(place.run);
+                self.remove_run(cursor.run);
             }
             return value;
         }
-        if place.slot == 0 {
+        if cursor.slot == 0 {
             let first = run[0].0;
-            self.firsts[place.run as usize] = first;
+            self.firsts[cursor.run as usize] = first;
         }
         if left <= Self::CHUNK_SPARSE
-            && let Some(next) = self.run(place.run + 1)
+            && let Some(next) = self.run(cursor.run + 1)
             && left + next.len() <= Self::CHUNK_MAX / 2
         {
-            let chunk = self.remove_run(place.run + 1);
+            let chunk = self.remove_run(cursor.run + 1);
             let mut next = core::mem::take(&mut self.chunks[chunk]);
-            self.run_mut(place.run).append(&mut next);
+            self.run_mut(cursor.run).append(&mut next);
             self.chunks[chunk] = next;
         }
         value
@@ -293,18 +293,18 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         after.saturating_sub(1) as u32
     }
 
-    /// Splits a full run and returns where in the two parts a place of it is.
-    fn split(&mut self, place: Place) -> Place {
+    /// Splits a full run and returns where in the two parts a cursor of it is.
+    fn split(&mut self, cursor: Cursor) -> Cursor {
         let half = Self::CHUNK_MAX / 2;
-        let upper = place.run + 1;
-        let first = self.run_mut(place.run)[half].0;
+        let upper = cursor.run + 1;
+        let first = self.run_mut(cursor.run)[half].0;
         let chunk = self.add_run(upper, first);
         let mut entries = core::mem::take(&mut self.chunks[chunk]);
-        entries.extend(self.run_mut(place.run).drain(half..));
+        entries.extend(self.run_mut(cursor.run).drain(half..));
         self.chunks[chunk] = entries;
-        match place.slot.checked_sub(half as u32) {
-            Some(slot) if slot > 0 => Place { run: upper, slot },
-            _ => place,
+        match cursor.slot.checked_sub(half as u32) {
+            Some(slot) if slot > 0 => Cursor { run: upper, slot },
+            _ => cursor,
         }
     }
 

@@ -8,8 +8,10 @@
 //! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
 //! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
 
-use crate::policy::{Built, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Value};
-use crate::registry::{Table, policies};
+use crate::policy::{
+    Built, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
+};
+use crate::registry::{Registry, policies};
 use crate::{Elevator, Positioning, Scheduler, WorkConserving};
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +19,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
-use headtime_units::{ParseUnitError, nearest};
+use headtime_units::{Nanos, ParseUnitError, nearest};
 
 /// How deep policies may wrap each other, so that no text can exhaust the stack.
 const NESTING_MAX: usize = 4;
@@ -267,6 +269,17 @@ impl Spec {
         self.info.needs.with(inner)
     }
 
+    /// How long it serves one stream, or one process if those are known, while others wait.
+    pub fn slice(&self, processes_known: bool) -> Option<Nanos> {
+        let key = match self.info.slices {
+            Slices::ToStreams(key) => key,
+            Slices::ToProcesses(key) if processes_known => key,
+            Slices::ToProcesses(_) | Slices::None => return None,
+        };
+        let options = Options::new(self.info, self.number, &self.given);
+        Some(options.duration(key))
+    }
+
     /// Builds the scheduler; one that never waits is driven by [`WorkConserving`].
     ///
     /// `positioning` is what a position-aware policy decides by;
@@ -326,7 +339,7 @@ impl Spec {
             Some(inner) => Some(inner.build_elevator(knowledge.clone())?),
             None => None,
         };
-        let entry = Table::<P>::ALL
+        let entry = Registry::<P>::ALL
             .iter()
             .find(|entry| entry.info.name == self.info.name)
             .expect("policies are read from the same table");

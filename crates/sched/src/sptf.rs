@@ -1,45 +1,49 @@
-//! Shortest positioning time first, its aged variant, and its seek-weighted one.
+//! Shortest positioning time first, its aged variant, and its seek-weighted variant.
 //!
 //! # Rule
 //!
-//! `sptf`: the request whose first sector the head reaches soonest goes next, seek and rotational
-//! latency together, as the [`Positioning`] predicts them for a head that is free to move at the
-//! moment of the decision. With an `age_weight` W above 0, the request whose positioning time less W
-//! times its wait so far is the least: aged SPTF. `sptf-swN`: among the requests whose positioning
-//! time is at most N % longer than the shortest, the one with the shortest seek, since its rotational
-//! latency is the longest that the percentage buys, and that is what freeblock scheduling fills. Ties
-//! go to the shorter positioning time (aged: not asked), then to the older request.
+//! `sptf`: the request whose first sector the head reaches soonest goes next. The [`Positioning`]
+//! predicts seek and rotational latency together, for a head that is free to move at the moment of the
+//! decision. Of two that take the same time the older one goes.
 //!
-//! Where a request is gets computed once, when it is inserted or grows. Of those that ask for the same,
-//! only the oldest is looked at: no rule takes another before it.
+//! `sptf` with an `age_weight` W above 0 (aged SPTF): the request with the least positioning time minus W
+//! times its wait so far goes next. Of equal ones the older goes.
+//!
+//! `sptf-swN` (seek-weighted): of the requests whose positioning time is at most N % longer than the
+//! shortest, the one with the shortest seek goes next. Its rotational latency is the longest that the
+//! percentage buys, and freeblock scheduling fills that. Of equal seeks the shorter positioning time
+//! goes, then the older request.
+//!
+//! A request is located once, when it is inserted or grows. Of several requests for the same sectors only
+//! the oldest is looked at, since no variant takes another before it.
 //!
 //! # Bound
 //!
 //! None without an `age_weight`: a request far from a steady load is never the nearest.
 //!
-//! With W: let P be the longest positioning time that is ever predicted, about a seek over the whole
-//! disk and a turn. A request that goes before another has at most P less to wait for the head, so it
-//! came at most P / W later. From P / W after a request's arrival on, then, nothing that arrives
-//! passes it, and it waits only for what is queued at that moment and for the access under way:
+//! With W, let P be the longest positioning time that is ever predicted, about a seek over the whole
+//! disk and a turn. A request that goes before another gains at most P, so it came at most P / W later.
+//! From P / W after its arrival on, no new arrival passes a request. It waits only for what is queued at
+//! that moment and for the access under way:
 //!
 //! ```text
 //! wait <= P / W + (requests then queued) x (slowest access)
 //! ```
 //!
-//! How many those are is for whoever inserts to say, so neither a count of overtakings nor a
-//! [`WaitBound`](crate::WaitBound) follows, and `overtake_max` is `None`. On a disk with P = 17 ms, W
-//! = 0.03 closes the window after 0.6 s; a queue that is kept at 10 turns over long before, and
-//! measured waits there are far shorter.
+//! How many are queued depends on who inserts. So neither a count of overtakings nor a
+//! [`WaitBound`](crate::WaitBound) follows, and `overtake_max` is `None`. On a disk with P = 17 ms,
+//! W = 0.03 closes the window after 0.6 s. A queue of 10 requests turns over long before, and measured
+//! waits there are far shorter.
 //!
 //! # Tunables
 //!
-//! - `age_weight` of `sptf` (ms of positioning per ms waited, to six decimals; default 0): what a
-//!   waiting request gains. Raising it shortens the longest waits and costs throughput, up to first
-//!   come first served; lowering it does the opposite; 0 is plain SPTF. With ten requests pending on a
-//!   10,000 rpm drive of 1999, 0.03 cuts the longest response to well under half for 1 % of the
-//!   throughput, 0.1 to a quarter for 12 % (`docs/experiments.md`).
-//! - The N of `sptf-swN` (percent; customary 60): raising it gains rotational latency and loses
-//!   throughput, up to shortest seek first; 0 breaks ties by seek and is `sptf` otherwise.
+//! - `age_weight` of `sptf` (ms of positioning per ms waited, to six decimals; default 0): how much a
+//!   waiting request gains. Higher shortens the longest waits and costs throughput, up to first come,
+//!   first served. 0 is plain SPTF. With ten requests pending on a 10,000 rpm drive of 1999, 0.03 cuts
+//!   the longest response to well under half for 1 % of the throughput, and 0.1 to a quarter for 12 %
+//!   (`docs/experiments.md`).
+//! - The N of `sptf-swN` (percent; customary 60): higher gains rotational latency and loses throughput,
+//!   up to shortest seek first. 0 is `sptf` that breaks ties by seek.
 //!
 //! # Source
 //!
@@ -52,14 +56,16 @@
 //!
 //! # When not to use it
 //!
-//! Without a profile of the drive that predicts to a fraction of a millisecond (take `clook`); behind
-//! a drive's own queue, which then makes the decision; plain, where anybody waits.
+//! Without a profile that predicts the drive to a fraction of a millisecond: use `clook`. Behind a
+//! drive's own queue, which then decides. Without an `age_weight`, wherever somebody waits.
 
 mod oldest;
 
 use self::oldest::Oldest;
 use crate::policy::{Built, Needs, NumberInfo, OptionInfo, Parts, PolicyInfo};
-use crate::{Candidate, Elevator, Entry, Head, ListId, Op, Positioning, Request, Requests, Tag};
+use crate::{
+    Candidate, Elevator, Entry, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
+};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 
@@ -132,7 +138,7 @@ pub struct Sptf<P: Positioning> {
     requests: Requests,
     by_lba: Oldest,
     /// Where queued requests are, and what they do, by tag.
-    targets: Vec<Option<Target<P::Place>>>,
+    located: Vec<Option<Located<P::Place>>>,
 }
 
 /// By what the next request is chosen.
@@ -146,7 +152,7 @@ enum Rule {
 
 /// What a prediction needs of a request.
 #[derive(Clone, Copy, Debug)]
-struct Target<Place> {
+struct Located<Place> {
     place: Place,
     op: Op,
 }
@@ -184,7 +190,7 @@ impl<P: Positioning> Sptf<P> {
             rule: Rule::Plain,
             requests: Requests::new(1),
             by_lba: Oldest::default(),
-            targets: Vec::new(),
+            located: Vec::new(),
         }
     }
 
@@ -248,12 +254,12 @@ impl<P: Positioning> Sptf<P> {
     }
 
     fn seek(&self, from: P::Place, tag: Tag) -> Nanos {
-        let to = self.target(tag);
+        let to = self.located(tag);
         self.positioning.seek(from, to.place, to.op)
     }
 
     fn predict(&self, now: Time, from: P::Place, tag: Tag) -> Nanos {
-        let to = self.target(tag);
+        let to = self.located(tag);
         let predicted = self.positioning.predict(now, from, to.place, to.op);
         predicted.positioning()
     }
@@ -360,14 +366,14 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    fn target(&self, tag: Tag) -> &Target<P::Place> {
-        let target = self.targets[tag.index()].as_ref();
-        target.expect("located when it was inserted")
+    fn located(&self, tag: Tag) -> &Located<P::Place> {
+        let located = self.located[tag.index()].as_ref();
+        located.expect("located when it was inserted")
     }
 
     fn locate(&mut self, tag: Tag, op: Op, extent: Extent) {
         let place = self.positioning.start(extent);
-        self.targets[tag.index()] = Some(Target { place, op });
+        self.located[tag.index()] = Some(Located { place, op });
     }
 }
 
@@ -384,13 +390,13 @@ impl<P: Positioning> Elevator for Sptf<P> {
         } = request;
         self.requests.insert(ALL, request);
         self.by_lba.insert(&self.requests, tag);
-        if tag.index() >= self.targets.len() {
-            self.targets.resize(tag.index() + 1, None);
+        if tag.index() >= self.located.len() {
+            self.located.resize(tag.index() + 1, None);
         }
         self.locate(tag, op, extent);
     }
 
-    fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+    fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
         let request = *self.requests.get(self.choose(now, head.lba)?);
         Some(Candidate {
             request,
@@ -402,7 +408,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
         None
     }
 
-    fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+    fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
         let tag = self.choose(now, head.lba)?;
         self.by_lba.remove(&self.requests, tag);
         Some(self.requests.remove(tag))

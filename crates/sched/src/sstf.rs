@@ -2,10 +2,10 @@
 //!
 //! # Rule
 //!
-//! The request that starts nearest to the head goes next; of two at the same distance the higher
-//! address, of two at the same address the one inserted first. Distance in addresses stands for seek
-//! time, as it must in a scheduler that knows no geometry: it grows with seek time but for zones and
-//! for the two sides of a track end.
+//! The request that starts nearest to the head goes next. Of two at the same distance the one at the
+//! higher address goes, of two at the same address the one inserted first. The distance in addresses
+//! stands for the seek time, since a scheduler that knows no geometry has nothing better. The two grow
+//! together, except across zones and at the ends of tracks.
 //!
 //! # Bound
 //!
@@ -17,18 +17,18 @@
 //!
 //! # Source
 //!
-//! Denning, "Effects of scheduling on file memory operations", AFIPS 1967; Lumb, Schindler and
-//! Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002, take it as representative of
-//! the seek-reducing schedulers of hosts.
+//! Denning, "Effects of scheduling on file memory operations", AFIPS 1967. Lumb, Schindler and Ganger,
+//! "Freeblock Scheduling Outside of Disk Firmware", FAST 2002, take it as representative of the
+//! seek-reducing schedulers of hosts.
 //!
 //! # When not to use it
 //!
-//! Wherever anybody waits for a request, unless something above bounds waiting. It leaves much
+//! Wherever somebody waits for a request, unless something above bounds waiting. It leaves much
 //! rotational latency, which is what freeblock scheduling wants.
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::sorted::Sorted;
-use crate::{Candidate, Elevator, Head, ListId, Request, Tag};
+use crate::{Candidate, Elevator, HeadState, ListId, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Time};
 
@@ -87,7 +87,7 @@ impl Elevator for Sstf {
         self.sorted.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, head: &Head) -> Option<Candidate> {
+    fn peek(&self, _: Time, head: &HeadState) -> Option<Candidate> {
         let request = *self.sorted.requests().get(self.next(head.lba)?);
         Some(Candidate {
             request,
@@ -99,7 +99,7 @@ impl Elevator for Sstf {
         None
     }
 
-    fn take(&mut self, _: Time, head: &Head) -> Option<Request> {
+    fn take(&mut self, _: Time, head: &HeadState) -> Option<Request> {
         let tag = self.next(head.lba)?;
         Some(self.sorted.remove(tag))
     }
@@ -139,7 +139,7 @@ mod tests {
         for (tag, lba) in (0..).zip(lbas) {
             sched.insert(at(0), read(tag, lba, 0));
         }
-        let request = sched.take(at(0), &Head::at(Lba::new(head))).unwrap();
+        let request = sched.take(at(0), &HeadState::at(Lba::new(head))).unwrap();
         (request.extent.start.get(), request.tag.0)
     }
 

@@ -1,86 +1,84 @@
-//! Stream Scheduling: any elevator, made to wait for requests that a stream promises.
+//! Stream Scheduling: makes any elevator wait for the requests that a stream promises.
 //!
 //! # Rule
 //!
-//! A request *R* that was served can have a *child*: a request that comes so soon after it, and so
-//! near to it, that waiting for it and serving it takes less than serving what the elevator would
-//! serve instead:
+//! A request *R* that was served can have a *child*: a request that comes so soon after it, and so near to
+//! it, that waiting for it and serving it takes less time than serving what the elevator would serve
+//! instead:
 //!
 //! ```text
 //! (arrival − completion of R) + service(end of R, child) < service(end of R, what is pending)
 //! ```
 //!
-//! A request that is nobody's child is a stream of size 1; a child's size is one more than its
-//! parent's. From `threshold` on, a stream is established, and the disk is held behind its newest
-//! request until the child is there or can no longer come. The child then goes at once, past the
-//! elevator. A stream of `1 + tolerance` times the threshold gets a second chance: the service time
-//! that its child has to beat counts `1 + tolerance` times, once, and the size falls back to the
-//! threshold.
+//! A request that is nobody's child is a stream of size 1. A child's size is its parent's size plus one.
+//! A stream of `threshold` requests is established: the disk is held behind its newest request until the
+//! child is there or can no longer come. The child then goes at once, past the elevator. A stream of
+//! `1 + tolerance` times the threshold gets a second chance: once, the service time that its child has to
+//! beat counts `1 + tolerance` times, and the size falls back to the threshold.
 //!
-//! While others are pending a stream is served for `slice` at most; then the elevator's choice goes,
-//! and a new slice begins with the first request of another stream. A request that has expired in
-//! the elevator goes at once, also out of the middle of a wait.
+//! While others are pending a stream is served for `slice` at most. Then the elevator's choice goes, and
+//! the first request of another stream begins a new slice. A request that expires in the elevator goes at
+//! once, also in the middle of a wait.
 //!
 //! Streams form whether or not the disk waits for them: every request that is handed out may have a
-//! child. The disk never waits while no stream is established, nor with nothing pending.
+//! child. The disk never waits while no stream is established, nor while nothing is pending.
 //!
-//! Service times are those of a [`ServiceCurve`]: by distance alone, from the end of *R*, where the
-//! head is, to the start of the other.
+//! Service times are those of a [`ServiceCurve`]: by distance alone, from the end of *R*, where the head
+//! is, to the start of the other request.
 //!
 //! # Readings
 //!
-//! What the paper leaves open, and what is done here:
+//! The paper leaves some things open. Here they are settled as follows.
 //!
-//! - The position of *R* is its end. The paper says the address of its data; a request of some
-//!   length leaves the head behind its last sector, and its sequential successor is at distance 0.
-//! - A request has one parent: of all those whose child it could be, the nearest. The others go on
-//!   waiting for theirs, the one that the disk is held for among them. As printed, the loop gives it
-//!   the size that follows from the last one in the queue, or 1 if it is not the child of that, and
-//!   takes all whose child it could be out of the queue.
-//! - The wait ends a little before the service time has passed, by the shortest service time there
-//!   is: what comes later cannot satisfy the inequality wherever it is. So the disk is not held when
-//!   what is pending is as near as anything can be.
-//! - The paper has a child come after its parent's completion, and takes the tail for completed while
-//!   the drive works on it (section 3.2). What comes meanwhile can be its child, as the next window of
-//!   read-ahead is. With nothing pending then, it has to be as near as random requests are in one
-//!   case of 1000: else two readers in turn are each taken for the other's child.
-//! - Requests that continue each other while they are queued are one step of their stream (`burst`): a
-//!   request that continues a queued one belongs to that one's stream, with its size, unless it is the child
-//!   of an earlier request of that stream, which counts one more. Once their stream is established they go
-//!   one behind the other, past the elevator; a child that comes beside them goes right behind the one that
-//!   follows, and is not waited for again. As printed, the second has no parent, since that has not
-//!   been served, and begins anew: a reader with two windows that may not merge never has a stream.
+//! - The position of *R* is its end. The paper says the address of its data. But a request leaves the head
+//!   behind its last sector, so that its sequential successor is at distance 0.
+//! - A request has one parent: the nearest of all requests whose child it could be. The others, and among
+//!   them the one that the disk is held for, go on waiting. As printed, the loop takes all of them out of
+//!   the queue, and gives the request the size that follows from the last one, or 1 if it is not the child
+//!   of that one.
+//! - The wait ends before the service time has passed, by the shortest service time there is: what comes
+//!   later cannot satisfy the inequality wherever it is. So the disk is not held if what is pending is as
+//!   near as anything can be.
+//! - In the paper a child comes after its parent's completion, and the tail counts as completed while the
+//!   drive works on it (section 3.2). So what comes meanwhile can be its child, such as the next window of
+//!   read-ahead. If nothing is pending then, the child has to be as near as random requests are in one case
+//!   of 1000. Otherwise each of two readers in turn is taken for the other's child.
+//! - Requests that continue each other while they are queued are one step of their stream (`burst`). A
+//!   request that continues a queued one belongs to the stream of that one and has its size. If it is the
+//!   child of an earlier request of that stream as well, it counts one more. Once their stream is
+//!   established they go one behind the other, past the elevator. A child that comes beside them goes right
+//!   behind the next of them, and is not waited for again. As printed, the second of two such requests has
+//!   no parent, since that has not been served, and begins anew: a reader with two windows that may not
+//!   merge never has a stream.
 //! - Writes and discards form streams as reads do.
-//! - What merges into a queued request is no request of its own, and forms no stream; as in Linux,
-//!   merging comes first. But what the disk is held for does not merge into a request that waits in the
-//!   elevator, unless it continues that and not the tail: a reader's second window belongs to
-//!   its first, not to another reader's request. Others may merge into what is held until it is handed
-//!   out.
+//! - What merges into a queued request is no request of its own and forms no stream; as in Linux, merging
+//!   comes first. But a request that the disk is held for does not merge into a request that waits in the
+//!   elevator, unless it continues that request and not the tail: a reader's second window belongs to its
+//!   first, not to another reader's request. Others may merge into a held request until it is handed out.
 //! - When two queued requests become one, the larger size counts.
 //!
 //! # Bound
 //!
-//! That of the elevator on a request that expires; the disk is not held past an expiry. Without
-//! expiry, each stream ahead may take a slice, and there is no bound.
+//! That of the elevator for a request that expires: the disk is not held past an expiry. Without expiry,
+//! each stream ahead may take a slice, and there is no bound.
 //!
 //! # Tunables
 //!
-//! - `threshold` (requests; default 4): from how many on a stream is waited for. Lower waits sooner
-//!   and more often in vain; 1 waits behind every request.
-//! - `tolerance` (default 0.5): how much longer than it need be a stream must be for a second
-//!   chance, and by how much the wait is then prolonged. Higher gives fewer and longer second
-//!   chances; 0 gives none.
-//! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher
-//!   is more throughput, lower makes the others wait less; 0 never waits.
+//! - `threshold` (requests; default 4): the size from which on a stream is waited for. Lower waits sooner
+//!   and more often in vain. 1 waits behind every request.
+//! - `tolerance` (default 0.5): how much longer than it need be a stream must be for a second chance, and
+//!   by how much the wait is then prolonged. Higher gives fewer and longer second chances. 0 gives none.
+//! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher gives
+//!   more throughput, lower makes the others wait less. 0 never waits.
 //! - `wait_from` (default `completion`): when the wait for a child begins, see [`WaitFrom`].
 //! - `alone` (default `mean`): what a child has to beat if nothing is pending, see [`Alone`].
-//! - `burst` (default true): whether requests that continue each other while they are queued are one step;
+//! - `burst` (default true): whether requests that continue each other while they are queued are one step.
 //!   `false` is the rule as printed.
-//! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. Lower ends a wait
-//!   earlier, by up to a tick, or, if it is shorter than a tick, later.
-//! - `learn` (default false): to wait only where that serves more. Not the paper's: waiting and not waiting
+//! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. With a timer a wait
+//!   ends up to a tick earlier or, if it is shorter than a tick, later.
+//! - `learn` (default false): to wait only where that serves more. Not the paper's. Waiting and not waiting
 //!   are tried in turn, and what serves more sectors in the same time is kept (`trials.rs`). While it does
-//!   not wait it is the elevator, but for the streams that go on forming.
+//!   not wait it is its elevator; streams form all the same.
 //!
 //! # Source
 //!
@@ -89,12 +87,16 @@
 //!
 //! # When not to use it
 //!
-//! Where requests are independent of each other: no stream forms, and it is its elevator with a
-//! little more to do; four that happen to be near each other make it wait in vain. Where readers think
-//! for milliseconds between requests: waiting still beats a far request by the inequality, which counts
-//! one request against one, but a disk that waits most of the time can do less than one that seeks
-//! (a quarter less for four readers that each pause 10 ms behind 128 KiB); `learn` is for those. On a drive that is given many requests at once and orders them itself, the head
-//! need not be where this takes it to be.
+//! If requests are independent of each other: no stream forms, and it is its elevator with a little more
+//! to do. Four requests that happen to be near each other make it wait in vain.
+//!
+//! If readers think for milliseconds between requests: waiting still beats a far request by the
+//! inequality, which counts one request against one. But a disk that waits most of the time can do less
+//! than one that seeks (a quarter less for four readers that each pause 10 ms behind 128 KiB). `learn` is
+//! for those.
+//!
+//! On a drive that takes many requests at once and orders them itself: the head need not be where this
+//! scheduler takes it to be.
 
 mod bursts;
 pub mod frame;
@@ -108,7 +110,7 @@ use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
 use self::trials::Trials;
 use crate::jiffies::Hz;
-use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices};
 use crate::{Elevator, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -128,6 +130,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     },
     inner: Some("deadline"),
     waits: true,
+    slices: Slices::ToStreams("slice"),
     ..PolicyInfo::PLAIN
 };
 

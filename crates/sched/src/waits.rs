@@ -2,14 +2,14 @@
 
 /// What a scheduler that may wait has done so far, as counts.
 ///
-/// A wait begins when the scheduler is asked what to do, has requests queued, and says
-/// [`Dispatch::IdleUntil`](crate::Dispatch::IdleUntil) for the sake of one that has not arrived; it
-/// ends when it next hands out a request, or has none. It is won if the request handed out then is
-/// one that it waited for and that came meanwhile, else lost. A policy that holds requests back for
-/// other reasons (a limit on what is in the drive, a batch that has to end) does not wait.
+/// A wait begins when the scheduler has requests queued and answers
+/// [`Dispatch::IdleUntil`](crate::Dispatch::IdleUntil) for the sake of one that has not arrived. It ends
+/// when the scheduler next hands out a request, or has none. It is won if that request is one that the
+/// scheduler waited for and that came meanwhile, else lost. A policy that holds requests back for other
+/// reasons (a limit on what is in the drive, a batch that has to end) does not wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitStats {
-    /// Streams that have come to be waited for. Zero for policies that do not form streams.
+    /// Streams that were established, so that they are waited for. Zero if the policy forms no streams.
     pub streams_established: u64,
     /// How many of them may still go on, as of the last time that something happened.
     pub streams: u64,

@@ -21,8 +21,8 @@ Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`
 weights are decimals without one.
 
 *Overtaken* counts requests that arrived later and were served earlier. A bound in time is the
-longest that a request is queued on a disk that serves one request after the other; the module of the
-policy derives it.
+longest that a request is queued on a disk that serves one request after the other. The documentation
+of the policy's module derives it.
 ";
 
 fn page() -> String {
@@ -70,7 +70,7 @@ fn section(info: &PolicyInfo) -> String {
     let mut idea: Vec<char> = info.idea.chars().collect();
     idea[0] = idea[0].to_ascii_uppercase();
     let idea: String = idea.into_iter().collect();
-    text += &format!("{idea}.{needs} Not the right one where {}.\n", info.avoid);
+    text += &format!("{idea}.{needs} Avoid it where {}.\n", info.avoid);
     if let Some(number) = info.number {
         text += &format!(
             "\n`N`, {} to {}, as in `{}{}`: {}.\n",

@@ -2,7 +2,7 @@
 //! scenarios that all policies are tried in.
 
 use headtime_sched::{
-    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, Head, Hz, Noop, Op, Request,
+    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, HeadState, Hz, Noop, Op, Request,
     Scheduler, ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
 };
 use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
@@ -117,7 +117,7 @@ impl<E: Elevator> Watched<E> {
         for part in 0..=8 {
             let at = now + Nanos::from_nanos((span - 1) * part / 8);
             let candidate = elevator
-                .peek(at, &Head::at(self.head))
+                .peek(at, &HeadState::at(self.head))
                 .expect("something is queued");
             assert!(!candidate.urgent, "{candidate:?} at {at}");
         }
@@ -131,7 +131,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        let candidate = self.stream.elevator().peek(now, &Head::at(self.head));
+        let candidate = self.stream.elevator().peek(now, &HeadState::at(self.head));
         let established = self
             .stream
             .open()
@@ -169,7 +169,7 @@ impl<E: Elevator> Scheduler for Watched<E> {
 
     fn completed(&mut self, now: Time, request: &Request) {
         if self.tail.is_some_and(|(tag, _, _)| tag == request.tag) {
-            let candidate = self.stream.elevator().peek(now, &Head::at(self.head));
+            let candidate = self.stream.elevator().peek(now, &HeadState::at(self.head));
             self.instead = candidate.map(|pending| {
                 let start = pending.request.extent.start;
                 CURVE.service(self.head, start)

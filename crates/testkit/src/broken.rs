@@ -1,7 +1,7 @@
 //! Policies with a fault, which the checkers must find. A checker that passes one is no checker.
 
 use headtime_sched::{
-    BoundsWaits, Candidate, Dispatch, Elevator, Head, Request, Scheduler, Sstf, Tag, WaitBound,
+    BoundsWaits, Candidate, Dispatch, Elevator, HeadState, Request, Scheduler, Sstf, Tag, WaitBound,
 };
 use headtime_units::{Lba, Nanos, Time};
 use std::cell::Cell;
@@ -77,7 +77,7 @@ impl Broken {
         }
     }
 
-    fn remove(&mut self, now: Time, head: &Head) -> Option<Request> {
+    fn remove(&mut self, now: Time, head: &HeadState) -> Option<Request> {
         let request = self.right.take(now, head)?;
         self.queue.retain(|queued| queued.tag != request.tag);
         Some(request)
@@ -90,12 +90,12 @@ impl Elevator for Broken {
         self.right.insert(now, request);
     }
 
-    fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+    fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
         match self.fault {
             Fault::PeekRemembers => {
                 self.looks.set(self.looks.get() + 1);
                 let lba = Lba::new(head.lba.get() + self.looks.get() * 997);
-                self.right.peek(now, &Head::at(lba))
+                self.right.peek(now, &HeadState::at(lba))
             }
             Fault::PeekDisagrees => {
                 let request = *self.queue.first()?;
@@ -117,7 +117,7 @@ impl Elevator for Broken {
     }
 
     fn expires(&self, now: Time) -> Option<Time> {
-        let candidate = self.right.peek(now, &Head::START)?;
+        let candidate = self.right.peek(now, &HeadState::START)?;
         let expires = now.max(candidate.request.arrival + PATIENCE);
         match self.fault {
             Fault::ExpiresLate => Some(expires + Nanos::from_nanos(1)),
@@ -126,7 +126,7 @@ impl Elevator for Broken {
         }
     }
 
-    fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+    fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
         if let Some(again) = self.again.take() {
             return Some(again);
         }
@@ -288,7 +288,7 @@ impl Scheduler for BrokenWaiter {
             _ => {}
         }
         self.served += 1;
-        match self.right.take(now, &Head::START) {
+        match self.right.take(now, &HeadState::START) {
             Some(request) => Dispatch::Request(request),
             None => Dispatch::Empty,
         }

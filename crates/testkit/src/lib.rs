@@ -1,8 +1,8 @@
 //! What the tests of the other crates share: strategies for arrivals, checkers of the promises that
-//! a policy makes, a toy disk, toy policies, broken ones that the checkers must catch, and where
+//! a policy makes, a toy disk, toy policies, broken policies that the checkers must catch, and where
 //! recorded data is.
 //!
-//! What is not here: anything that a product crate may depend on outside its tests.
+//! A product crate may depend on it in its tests only.
 
 mod arrivals;
 mod broken;

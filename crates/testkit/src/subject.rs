@@ -2,7 +2,7 @@
 
 use crate::counted::Counted;
 use crate::violation::{Rule, Violation};
-use headtime_sched::{Candidate, Dispatch, Elevator, Head, Partners, Request, Scheduler, Tag};
+use headtime_sched::{Candidate, Dispatch, Elevator, HeadState, Partners, Request, Scheduler, Tag};
 use headtime_units::{Lba, Nanos, Time};
 
 /// A scheduler under a check, which may find something by itself.
@@ -19,7 +19,7 @@ impl<S: Scheduler> Subject for Counted<S> {}
 pub(crate) struct Twins<E> {
     peeked: E,
     unpeeked: E,
-    head: Head,
+    head: HeadState,
     found: Option<Violation>,
 }
 
@@ -28,7 +28,7 @@ impl<E: Elevator> Twins<E> {
         Twins {
             peeked,
             unpeeked,
-            head: Head::START,
+            head: HeadState::START,
             found: None,
         }
     }
@@ -36,8 +36,8 @@ impl<E: Elevator> Twins<E> {
     fn peek(&self, now: Time) -> Result<Option<Candidate>, Violation> {
         let first = self.peeked.peek(now, &self.head);
         for head in [
-            Head::START,
-            Head::at(Lba::new(u64::from(u32::MAX))),
+            HeadState::START,
+            HeadState::at(Lba::new(u64::from(u32::MAX))),
             self.head,
         ] {
             let again = self.peeked.peek(now, &head);
@@ -111,7 +111,7 @@ impl<E: Elevator> Scheduler for Twins<E> {
     fn dispatch(&mut self, now: Time) -> Dispatch {
         match self.take(now) {
             Ok(Some(request)) => {
-                self.head = Head::behind(&request);
+                self.head = HeadState::behind(&request);
                 Dispatch::Request(request)
             }
             Ok(None) => Dispatch::Empty,
@@ -130,7 +130,7 @@ impl<E: Elevator> Scheduler for Twins<E> {
     fn withdraw(&mut self, tag: Tag) -> Request {
         self.unpeeked.withdraw(tag);
         let request = self.peeked.withdraw(tag);
-        self.head = Head::behind(&request);
+        self.head = HeadState::behind(&request);
         request
     }
 

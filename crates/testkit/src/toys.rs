@@ -1,7 +1,7 @@
 //! Policies that try the seam: one that waits, and one that vetoes merges. Not for use.
 
 use headtime_sched::{
-    Candidate, Dispatch, Elevator, Head, ListId, Request, Requests, Scheduler, Tag,
+    Candidate, Dispatch, Elevator, HeadState, ListId, Request, Requests, Scheduler, Tag,
 };
 use headtime_units::{Lba, Nanos, Time};
 
@@ -16,7 +16,7 @@ const PATIENCE: Nanos = Nanos::from_millis(2);
 #[derive(Debug)]
 pub struct ToyAnticipator<E> {
     elevator: E,
-    head: Head,
+    head: HeadState,
     /// Where the last completed read ended.
     last_end: Option<Lba>,
     /// What it waits for, and how long.
@@ -28,7 +28,7 @@ impl<E: Elevator> ToyAnticipator<E> {
     pub fn new(elevator: E) -> ToyAnticipator<E> {
         ToyAnticipator {
             elevator,
-            head: Head::START,
+            head: HeadState::START,
             last_end: None,
             awaited: None,
         }
@@ -61,7 +61,7 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
             .elevator
             .take(now, &self.head)
             .expect("it was peeked at");
-        self.head = Head::behind(&request);
+        self.head = HeadState::behind(&request);
         Dispatch::Request(request)
     }
 
@@ -148,7 +148,7 @@ impl Elevator for ToyFair {
         self.requests.insert(ALL, request);
     }
 
-    fn peek(&self, _: Time, _: &Head) -> Option<Candidate> {
+    fn peek(&self, _: Time, _: &HeadState) -> Option<Candidate> {
         self.next().map(|request| Candidate {
             request,
             urgent: false,
@@ -159,7 +159,7 @@ impl Elevator for ToyFair {
         None
     }
 
-    fn take(&mut self, _: Time, _: &Head) -> Option<Request> {
+    fn take(&mut self, _: Time, _: &HeadState) -> Option<Request> {
         let next = self.next()?;
         self.last = next.origin.process;
         Some(self.requests.remove(next.tag))

@@ -166,13 +166,21 @@ impl headtime_sched::Elevator for Promises {
     fn insert(&mut self, now: Time, request: headtime_sched::Request) {
         self.0.insert(now, request);
     }
-    fn peek(&self, now: Time, head: &headtime_sched::Head) -> Option<headtime_sched::Candidate> {
+    fn peek(
+        &self,
+        now: Time,
+        head: &headtime_sched::HeadState,
+    ) -> Option<headtime_sched::Candidate> {
         self.0.peek(now, head)
     }
     fn expires(&self, now: Time) -> Option<Time> {
         self.0.expires(now)
     }
-    fn take(&mut self, now: Time, head: &headtime_sched::Head) -> Option<headtime_sched::Request> {
+    fn take(
+        &mut self,
+        now: Time,
+        head: &headtime_sched::HeadState,
+    ) -> Option<headtime_sched::Request> {
         self.0.take(now, head)
     }
     fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {

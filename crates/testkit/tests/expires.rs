@@ -2,7 +2,7 @@
 //! could.
 
 use headtime_sched::{
-    Class, Deadline, DeadlineConfig, Elevator, Head, MqDeadline, Op, Request, Tag, policies,
+    Class, Deadline, DeadlineConfig, Elevator, HeadState, MqDeadline, Op, Request, Tag, policies,
 };
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Extent, Nanos, Time};
@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
     const TICK: Nanos = Nanos::from_nanos(1);
     // Late enough to have been held back.
-    let (mut now, mut head) = (Time::from_nanos(100), Head::START);
+    let (mut now, mut head) = (Time::from_nanos(100), HeadState::START);
     let mut queued: Vec<Request> = Vec::new();
     for (tag, (after, step)) in (0..).zip(steps) {
         now = Time::from_nanos(now.as_nanos() + after);
@@ -64,7 +64,7 @@ fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
             }
             Step::Take => {
                 if let Some(request) = elevator.take(now, &head) {
-                    head = Head::behind(&request);
+                    head = HeadState::behind(&request);
                     queued.retain(|other| other.tag != request.tag);
                 }
             }

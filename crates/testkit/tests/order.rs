@@ -1,6 +1,6 @@
 //! In which order each policy serves the queue of the textbooks, and SPTF against the obvious search.
 
-use headtime_sched::{Elevator, Head, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
+use headtime_sched::{Elevator, HeadState, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
 use headtime_testkit::{ToyMechanics, ToyPlace};
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn order(spec: &str, head: u64, queue: &[u64]) -> Vec<u64> {
     }
     let (mut now, mut head) = (Time::ZERO, Lba::new(head));
     let mut served = Vec::new();
-    while let Some(request) = elevator.take(now, &Head::at(head)) {
+    while let Some(request) = elevator.take(now, &HeadState::at(head)) {
         let lba = request.extent.start.get();
         let from = if head == Lba::ZERO { 0 } else { head.get() };
         now = now + Line.predict(now, from, lba, Op::Read).positioning() + Nanos::from_micros(1);
@@ -137,7 +137,10 @@ fn sptf_predicts_anew_for_what_grows_at_its_back() {
         let request = Request::new(Tag(tag as u32), Op::Write, extent, Time::ZERO);
         sptf.insert(Time::ZERO, request);
     }
-    let first = |sptf: &Sptf<Lengths>| sptf.peek(Time::ZERO, &Head::START).map(|c| c.request.tag);
+    let first = |sptf: &Sptf<Lengths>| {
+        sptf.peek(Time::ZERO, &HeadState::START)
+            .map(|c| c.request.tag)
+    };
     assert_eq!(first(&sptf), Some(Tag(0)));
     sptf.merged(&Request::new(
         Tag(0),
@@ -171,7 +174,7 @@ fn aged_sptf_weighs_what_was_waited() {
             let request = Request::new(Tag(tag as u32), Op::Read, Extent::at(lba, 1), arrival);
             elevator.insert(arrival.max(Time::from_nanos(1_000_000)), request);
         }
-        let request = elevator.take(Time::from_nanos(1_000_000), &Head::at(Lba::new(50)));
+        let request = elevator.take(Time::from_nanos(1_000_000), &HeadState::at(Lba::new(50)));
         let lba = request.expect("something is queued").extent.start.get();
         assert_eq!(lba, first, "{policy}");
     }
@@ -276,7 +279,7 @@ fn sptf_asks_about_one_of_many_requests_for_the_same() {
         disk.1.set(0);
         let mut head = Lba::ZERO;
         let mut last = [None; 3];
-        while let Some(request) = sptf.take(Time::ZERO, &Head::at(head)) {
+        while let Some(request) = sptf.take(Time::ZERO, &HeadState::at(head)) {
             head = request.extent.end();
             let of_place = &mut last[request.tag.index() % 3];
             assert!(*of_place < Some(request.tag), "the oldest goes first");
@@ -345,7 +348,7 @@ proptest! {
             queued.push(request);
         }
         let (mut now, mut head) = (Time::ZERO, Lba::ZERO);
-        while let Some(request) = sptf.take(now, &Head::at(head)) {
+        while let Some(request) = sptf.take(now, &HeadState::at(head)) {
             let from = match head.get() {
                 0 => disk.start(Extent::at(0, 1)),
                 head => disk.end(Extent::at(head - 1, 1)),
@@ -390,7 +393,7 @@ proptest! {
                 sptf.insert(request.arrival, request);
                 queued.push(request);
             }
-            let Some(request) = sptf.take(now, &Head::at(head)) else {
+            let Some(request) = sptf.take(now, &HeadState::at(head)) else {
                 break;
             };
             let from = match head.get() {
@@ -460,7 +463,7 @@ proptest! {
                     };
                     queued.sort_by_key(|(request, turn)| (request.arrival, *turn));
                     let by_age: Vec<Request> = queued.iter().map(|(request, _)| *request).collect();
-                    let taken = sptf.take(now, &Head::at(head));
+                    let taken = sptf.take(now, &HeadState::at(head));
                     prop_assert_eq!(taken.is_none(), queued.is_empty());
                     let Some(taken) = taken else { continue };
                     let expected = match rule {

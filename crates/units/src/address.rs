@@ -5,8 +5,8 @@ use core::ops::{Add, AddAssign, Sub};
 
 /// Address of one logical sector of a disk.
 ///
-/// Its size is the disk's (512 or 4096 bytes); traces and kernel interfaces count 512 bytes always
-/// and are converted where they are read.
+/// A sector has the size that the disk gives it, 512 or 4096 bytes. Traces and kernel interfaces always
+/// count in 512 bytes; their readers convert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lba(u64);
 

@@ -2,11 +2,11 @@
 //!
 //! Points and spans are different types: [`Time`] − [`Time`] is a [`Nanos`], [`Lba`] + [`Sectors`]
 //! is an [`Lba`], and a point plus a point does not compile. Everything is an integer; floats
-//! appear only where a profile or a statistic needs them. What every crate that reads names needs is
-//! here too: [`nearest`], for "did you mean", and [`shown`], for text from elsewhere in messages.
+//! appear only where a profile or a statistic needs them. Two helpers for messages are here too:
+//! [`nearest`] finds the name that was meant, and [`shown`] makes text from elsewhere safe to print.
 //!
-//! What is not here: a clock. The crate is `no_std` and has no dependencies, so that nothing built
-//! on it can ask what time it is.
+//! There is no clock. The crate is `no_std` and has no dependencies, so that nothing built on it can ask
+//! what time it is.
 
 #![no_std]
 #![warn(missing_docs)]

@@ -6,10 +6,10 @@ const LETTERS_MAX: usize = 64;
 /// A beginning of a name is enough to mean it from so many letters on.
 const BEGINNING_MIN: usize = 4;
 
-/// The candidate most similar to `word`, if one is similar enough to be meant: at most a third of the
-/// letters differ (of the longer of the two; one letter may always), or `word` is its beginning, of at
-/// least four letters. The first of several; case does not count. `None` for an empty word, and for
-/// one of more than 64 letters.
+/// Returns the candidate most similar to `word`, if one is similar enough to be meant. It is if at most a
+/// third of the letters of the longer word differ (one letter always may), or if `word` is its beginning
+/// of at least four letters. Of several the first is returned. Case does not count. `None` for an empty
+/// word and for a word of more than 64 letters.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
-//! Text from elsewhere in our own lines: names that clients send, paths, what the kernel tells.
+//! Text from elsewhere, made safe for our messages: names that clients send, paths, what the kernel says.
 //!
-//! Whoever can put a line break into a message can write a message of ours, and whoever can put an
-//! escape sequence into it has the terminal of who reads it.
+//! A line break in such a text would forge a message of ours. An escape sequence would control the
+//! terminal of the reader.
 
 use core::fmt::{self, Write};
 

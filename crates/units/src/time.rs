@@ -23,11 +23,10 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// A point that is never reached.
     pub const NEVER: Time = Time(u64::MAX);
-    /// The latest point that whoever reads times lets in, and to which a run goes: 2⁶³ − 1 ns, about
-    /// 292 years. Twenty-nine times [`Nanos::LONGEST`] later is still before [`Time::NEVER`], so a
-    /// time that was let in and a few spans that were do not overflow. A deadline, that is, a time
-    /// that may come from both and need not come, is added up with [`Time::saturating_add`]
-    /// nevertheless: the sum of many must be no error.
+    /// The latest point that readers of times accept, and the end of the longest run: 2⁶³ − 1 ns, about
+    /// 292 years. Twenty-nine times [`Nanos::LONGEST`] later is still before [`Time::NEVER`], so the sum
+    /// of an accepted time and a few accepted spans does not overflow. A deadline may be the sum of many
+    /// spans and need not come: compute it with [`Time::saturating_add`].
     pub const LATEST: Time = Time(i64::MAX as u64);
 
     /// The point `nanos` nanoseconds after the start of the run.

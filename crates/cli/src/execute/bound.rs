@@ -4,7 +4,7 @@ use crate::prepare::DriveSet;
 use crate::report::{self, round};
 use crate::scenario::{Cell, Group, Pace, Scenario, Workload};
 use headtime_bound::{Bound, Term};
-use headtime_sched::{Spec, Value};
+use headtime_sched::Spec;
 use headtime_units::Nanos;
 use headtime_workload::Pacing;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub fn sum_up(
         let of = repeats.iter().filter(|one| bound(one).binds() == *term);
         of.count()
     });
-    let sliced = slice(scenario, scheduler).and_then(|slice| {
+    let sliced = scheduler.slice(!scenario.hide_processes).and_then(|slice| {
         let times = repeats.iter().map(|one| bound(one).with_slices(slice));
         let times: Option<Vec<Nanos>> = times.collect();
         let sum: u64 = times?.iter().map(|time| time.as_nanos()).sum();
@@ -101,19 +101,4 @@ pub fn sum_up(
         with_slices_s: sliced,
         programs_kb_s: rates.map(|rates| rates.iter().sum::<f64>() / count / 1e3),
     })
-}
-
-/// How long a scheduler serves one process, or one stream, while others wait.
-fn slice(scenario: &Scenario, scheduler: &Spec) -> Option<Nanos> {
-    let key = match scheduler.info().name {
-        "stream" | "clairvoyant" => "slice",
-        // It gives slices to processes, if it is told of them.
-        "cfq" if !scenario.hide_processes => "slice_sync",
-        _ => return None,
-    };
-    let option = scheduler.options().find(|(option, _)| option.key == key);
-    match option? {
-        (_, Value::Duration(slice)) => Some(slice),
-        _ => None,
-    }
 }

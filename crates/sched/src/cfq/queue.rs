@@ -55,7 +55,7 @@ impl QueueId {
 
 /// Where a queue stands among those that want a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Standing {
     pub level: Level,
     /// In ticks; the lowest of a class is next.
     pub key: i64,
@@ -76,7 +76,7 @@ pub(super) struct Queue {
     /// What the sweep takes next; there if anything is queued.
     pub next: Option<Tag>,
     /// There if anything is queued.
-    pub place: Option<Place>,
+    pub standing: Option<Standing>,
     /// Under which address it is listed among the queues that others may cooperate with.
     pub listed: Option<Lba>,
     /// What an interrupted or overrun slice had left, in ticks, for the next place.
@@ -97,7 +97,7 @@ impl Queue {
             by_lba,
             fifo: AgeList::EMPTY,
             next: None,
-            place: None,
+            standing: None,
             listed: None,
             rest: 0,
             in_drive: 0,
@@ -180,44 +180,44 @@ impl core::ops::IndexMut<QueueId> for Queues {
 /// Sorted in a ring, so that a change near either end, which is where they are, moves little.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rotation {
-    places: VecDeque<Place>,
+    standings: VecDeque<Standing>,
     turns: u64,
 }
 
 impl Rotation {
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.standings.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.standings.is_empty()
     }
 
-    pub fn first(&self) -> Option<Place> {
-        self.places.front().copied()
+    pub fn first(&self) -> Option<Standing> {
+        self.standings.front().copied()
     }
 
-    pub fn last(&self) -> Option<Place> {
-        self.places.back().copied()
+    pub fn last(&self) -> Option<Standing> {
+        self.standings.back().copied()
     }
 
     /// Puts a queue behind all of its class whose key is not higher.
-    pub fn insert(&mut self, level: Level, key: i64, queue: QueueId) -> Place {
-        let place = Place {
+    pub fn insert(&mut self, level: Level, key: i64, queue: QueueId) -> Standing {
+        let standing = Standing {
             level,
             key,
             turn: self.turns,
             queue,
         };
         self.turns += 1;
-        let at = self.places.partition_point(|other| *other < place);
-        self.places.insert(at, place);
-        place
+        let at = self.standings.partition_point(|other| *other < standing);
+        self.standings.insert(at, standing);
+        standing
     }
 
-    pub fn remove(&mut self, place: Place) {
-        let at = self.places.binary_search(&place);
-        self.places.remove(at.expect("it has that place"));
+    pub fn remove(&mut self, standing: Standing) {
+        let at = self.standings.binary_search(&standing);
+        self.standings.remove(at.expect("it has that place"));
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn turns_go_by_class_then_key_then_who_came_first() {
         let mut rotation = Rotation::default();
-        let places: Vec<Place> = [
+        let standings: Vec<Standing> = [
             (Level::Idle, -5),
             (Level::BestEffort, 7),
             (Level::BestEffort, 3),
@@ -241,7 +241,7 @@ mod tests {
         .zip(0..)
         .map(|((level, key), queue)| rotation.insert(level, key, QueueId(queue)))
         .collect();
-        rotation.remove(places[1]);
+        rotation.remove(standings[1]);
         let mut order = Vec::new();
         while let Some(place) = rotation.first() {
             rotation.remove(place);

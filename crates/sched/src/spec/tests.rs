@@ -163,6 +163,29 @@ fn says_what_is_wrong_and_what_is_allowed() {
 }
 
 #[test]
+fn a_slice_is_of_streams_or_of_processes_that_are_known() {
+    let ms = |ms| Some(Nanos::from_millis(ms));
+    for (text, with_processes, without) in [
+        ("stream", ms(124), ms(124)),
+        ("stream(noop):slice=20ms", ms(20), ms(20)),
+        ("clairvoyant:slice=0ns", ms(0), ms(0)),
+        ("cfq", ms(100), None),
+        ("cfq:slice_sync=7ms", ms(7), None),
+        ("deadline", None, None),
+    ] {
+        let slices = [true, false].map(|known| spec(text).slice(known));
+        assert_eq!(slices, [with_processes, without], "{text}");
+    }
+    // Whoever has slices says how long they are.
+    for info in policies() {
+        if let Slices::ToStreams(key) | Slices::ToProcesses(key) = info.slices {
+            let option = info.option(key).map(|option| option.default);
+            assert!(matches!(option, Some(Value::Duration(_))), "{}", info.name);
+        }
+    }
+}
+
+#[test]
 fn a_policy_that_needs_positions_says_so() {
     let refused = |text: &str| match spec(text).build(None::<NoPositioning>) {
         Ok(_) => panic!("{text} was built without positions"),

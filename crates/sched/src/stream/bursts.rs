@@ -1,8 +1,8 @@
 //! Which queued requests continue each other.
 //!
-//! A host that reads ahead asks for the next window while the last one is queued. Where the two may not
-//! become one request (they are too large together, or nothing merges), they are a *burst*: requests
-//! of one reader, each of which begins where the one before it ends.
+//! A host that reads ahead asks for the next window while the last one is queued. If the two may not
+//! merge (they are too large together, or merging is off), they are a *burst*: requests of one reader,
+//! each of which begins where the one before it ends.
 
 use crate::{LbaTable, Op, Request, Tag};
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use headtime_units::{Extent, Lba};
 
 /// A queued request and its neighbours in a burst.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct InBurst {
     op: Op,
     /// Behind its last sector.
     end: Lba,
@@ -22,7 +22,7 @@ struct Link {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bursts {
     /// By tag; `None` for those that are not queued.
-    links: Vec<Option<Link>>,
+    members: Vec<Option<InBurst>>,
     /// Requests that no queued one continues, by their ends; a table for each kind, as one continues
     /// only its like.
     ends: [LbaTable; 4],
@@ -38,10 +38,10 @@ impl Bursts {
     /// Adds a request that is queued now, and continues `before`.
     pub fn insert(&mut self, request: &Request, before: Option<Tag>) {
         let at = request.tag.index();
-        if at >= self.links.len() {
-            self.links.resize(at + 1, None);
+        if at >= self.members.len() {
+            self.members.resize(at + 1, None);
         }
-        self.links[at] = Some(Link {
+        self.members[at] = Some(InBurst {
             op: request.op,
             end: request.extent.end(),
             before,
@@ -50,39 +50,42 @@ impl Bursts {
         let ends = &mut self.ends[request.op as usize];
         ends.insert(request.extent.end(), request.tag);
         if let Some(before) = before
-            && let Some(link) = self.links[before.index()].as_mut()
+            && let Some(member) = self.members[before.index()].as_mut()
         {
-            link.next = Some(request.tag);
-            ends.remove(link.end, before);
+            member.next = Some(request.tag);
+            ends.remove(member.end, before);
         }
     }
 
     /// Removes a request that is no longer queued. Returns the one that continues it.
     pub fn remove(&mut self, tag: Tag) -> Option<Tag> {
-        let link = self.links.get_mut(tag.index())?.take()?;
-        match link.next.and_then(|next| self.links[next.index()].as_mut()) {
+        let member = self.members.get_mut(tag.index())?.take()?;
+        match member
+            .next
+            .and_then(|next| self.members[next.index()].as_mut())
+        {
             Some(next) => next.before = None,
             None => {
-                self.ends[link.op as usize].remove(link.end, tag);
+                self.ends[member.op as usize].remove(member.end, tag);
             }
         }
-        self.unlink_next(link.before);
-        link.next
+        self.unlink_next(member.before);
+        member.next
     }
 
     /// A queued request has grown, or has taken another into itself.
     pub fn grown(&mut self, tag: Tag, extent: Extent) {
-        let Some(link) = self.links.get_mut(tag.index()).and_then(Option::as_mut) else {
+        let Some(member) = self.members.get_mut(tag.index()).and_then(Option::as_mut) else {
             return;
         };
-        let (before, old, end) = (link.before.take(), link.end, extent.end());
-        link.end = end;
-        let ends = &mut self.ends[link.op as usize];
+        let (before, old, end) = (member.before.take(), member.end, extent.end());
+        member.end = end;
+        let ends = &mut self.ends[member.op as usize];
         // What it continued ends elsewhere if it has grown at its front; if not, it is found again.
         if old != end {
-            match link.next.take() {
+            match member.next.take() {
                 Some(next) => {
-                    if let Some(next) = self.links[next.index()].as_mut() {
+                    if let Some(next) = self.members[next.index()].as_mut() {
                         next.before = None;
                     }
                 }
@@ -93,13 +96,13 @@ impl Bursts {
             ends.insert(end, tag);
         }
         let goes_on = before.filter(|before| {
-            let before = self.link(*before);
+            let before = self.member(*before);
             before.is_some_and(|before| before.end == extent.start)
         });
         match goes_on {
             Some(_) => {
-                if let Some(link) = self.links[tag.index()].as_mut() {
-                    link.before = goes_on;
+                if let Some(member) = self.members[tag.index()].as_mut() {
+                    member.before = goes_on;
                 }
             }
             None => self.unlink_next(before),
@@ -108,21 +111,21 @@ impl Bursts {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.links.clear();
+        self.members.clear();
         self.ends.iter_mut().for_each(LbaTable::clear);
     }
 
-    fn link(&self, tag: Tag) -> Option<&Link> {
-        self.links.get(tag.index())?.as_ref()
+    fn member(&self, tag: Tag) -> Option<&InBurst> {
+        self.members.get(tag.index())?.as_ref()
     }
 
     /// Nothing continues `tag` any more.
     fn unlink_next(&mut self, tag: Option<Tag>) {
         if let Some(tag) = tag
-            && let Some(link) = self.links[tag.index()].as_mut()
-            && link.next.take().is_some()
+            && let Some(member) = self.members[tag.index()].as_mut()
+            && member.next.take().is_some()
         {
-            let (op, end) = (link.op, link.end);
+            let (op, end) = (member.op, member.end);
             self.ends[op as usize].insert(end, tag);
         }
     }

@@ -1,9 +1,11 @@
-//! Holding the disk for a request that has not arrived: the part that does not depend on how it is
-//! foreseen.
+//! Holding the disk for a request that has not arrived: the part that does not depend on how the request
+//! is foreseen.
 
 use crate::jiffies::Hz;
 use crate::waits::Waits;
-use crate::{Dispatch, Elevator, Foretold, Head, Partners, Request, Scheduler, Tag, WaitStats};
+use crate::{
+    Dispatch, Elevator, Foretold, HeadState, Partners, Request, Scheduler, Tag, WaitStats,
+};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -70,11 +72,11 @@ pub trait Foresight {
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Stage {
     /// Nowhere, or in the drive after it was in the elevator.
     Gone,
     /// In the elevator.
-    Elevator,
+    InElevator,
     /// It is the next one.
     Held,
     /// In the drive, without having been in the elevator.
@@ -83,18 +85,18 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    place: Place,
+    stage: Stage,
     arrival: Time,
     turn: u64,
     /// Behind its last sector.
     end: Lba,
 }
 
-/// Makes a scheduler that may wait of an elevator and something that foresees.
+/// Turns an elevator and a foresight into a scheduler that may wait.
 ///
-/// What every such scheduler shares: an urgent candidate of the elevator goes at once; a stream is
-/// served for at most a slice of time while others are pending; the request waited for bypasses the
-/// elevator.
+/// All such schedulers share three rules. An urgent candidate of the elevator goes at once. A stream is
+/// served for at most a slice of time while others are pending. The request that was waited for bypasses
+/// the elevator.
 #[derive(Clone, Debug)]
 pub struct Anticipating<E, F> {
     elevator: E,
@@ -103,7 +105,7 @@ pub struct Anticipating<E, F> {
     /// Slices end at ticks of a timer, if there is one.
     hz: Option<Hz>,
     /// Behind the last request handed out.
-    head: Head,
+    head: HeadState,
     /// What was waited for, and goes next.
     held: Option<Request>,
     /// The run that is served, and since when.
@@ -130,7 +132,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             foresight,
             slice,
             hz,
-            head: Head::START,
+            head: HeadState::START,
             held: None,
             run: (0, Time::ZERO),
             members: Vec::new(),
@@ -146,10 +148,10 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         &self.elevator
     }
 
-    fn place(&self, tag: Tag) -> Place {
+    fn stage(&self, tag: Tag) -> Stage {
         match self.members.get(tag.index()) {
-            Some(member) => member.place,
-            None => Place::Gone,
+            Some(member) => member.stage,
+            None => Stage::Gone,
         }
     }
 
@@ -182,17 +184,17 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     /// The held request joins those that wait in the elevator.
     fn give_back(&mut self, now: Time) {
         if let Some(held) = self.held.take() {
-            self.members[held.tag.index()].place = Place::Elevator;
+            self.members[held.tag.index()].stage = Stage::InElevator;
             self.came = None;
             self.elevator.insert(now, held);
         }
     }
 
-    fn hand_out(&mut self, now: Time, request: Request, place: Place) -> Dispatch {
-        self.members[request.tag.index()].place = place;
+    fn hand_out(&mut self, now: Time, request: Request, stage: Stage) -> Dispatch {
+        self.members[request.tag.index()].stage = stage;
         self.waits.end(self.came.take() == Some(request.tag));
         let before = self.head.lba;
-        self.head = Head::behind(&request);
+        self.head = HeadState::behind(&request);
         let pending = pending(&self.elevator, now, &self.head);
         let run = self.foresight.handed_out(now, before, &request, pending);
         if run != self.run.0 {
@@ -206,7 +208,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         let request = self.elevator.take(now, &self.head);
         let request = request.expect("it was peeked at");
         self.give_back(now);
-        self.hand_out(now, request, Place::Gone)
+        self.hand_out(now, request, Stage::Gone)
     }
 
     /// What is next. Holds the disk only if `may_hold`.
@@ -219,15 +221,15 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         }
         let candidate = candidate.map(|candidate| candidate.request);
         if let Some(follower) = self.foresight.follower()
-            && self.place(follower) == Place::Elevator
+            && self.stage(follower) == Stage::InElevator
         {
             if candidate.is_some_and(|candidate| candidate.tag == follower) {
                 let request = self.elevator.take(now, &self.head);
                 let request = request.expect("it was peeked at");
-                return self.hand_out(now, request, Place::Gone);
+                return self.hand_out(now, request, Stage::Gone);
             }
             let request = self.elevator.withdraw(follower);
-            return self.hand_out(now, request, Place::Bypassed);
+            return self.hand_out(now, request, Stage::Bypassed);
         }
         let Some(next) = self.held.or(candidate) else {
             self.waits.end(false);
@@ -248,14 +250,14 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             return Dispatch::IdleUntil(until);
         }
         match self.held.take() {
-            Some(held) => self.hand_out(now, held, Place::Bypassed),
+            Some(held) => self.hand_out(now, held, Stage::Bypassed),
             None => self.let_go(now),
         }
     }
 }
 
 /// The address of what an elevator would serve.
-fn pending<E: Elevator>(elevator: &E, now: Time, head: &Head) -> impl Fn() -> Option<Lba> {
+fn pending<E: Elevator>(elevator: &E, now: Time, head: &HeadState) -> impl Fn() -> Option<Lba> {
     move || {
         let candidate = elevator.peek(now, head)?;
         Some(candidate.request.extent.start)
@@ -268,7 +270,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         let at = request.tag.index();
         if at >= self.members.len() {
             let empty = Member {
-                place: Place::Gone,
+                stage: Stage::Gone,
                 arrival: Time::ZERO,
                 turn: 0,
                 end: Lba::ZERO,
@@ -279,7 +281,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         let awaited = self.foresight.arrived(now, &request, pending);
         let held = awaited && self.may_bypass(now);
         self.members[at] = Member {
-            place: if held { Place::Held } else { Place::Elevator },
+            stage: if held { Stage::Held } else { Stage::InElevator },
             arrival: request.arrival,
             turn: self.turns,
             end: request.extent.end(),
@@ -305,8 +307,8 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     fn completed(&mut self, now: Time, request: &Request) {
         self.now = now;
         self.head.completed(now, request);
-        match self.place(request.tag) {
-            Place::Bypassed => self.members[request.tag.index()].place = Place::Gone,
+        match self.stage(request.tag) {
+            Stage::Bypassed => self.members[request.tag.index()].stage = Stage::Gone,
             _ => self.elevator.completed(now, request),
         }
         let pending = pending(&self.elevator, now, &self.head);
@@ -319,12 +321,12 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     }
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        let new_is_queued = matches!(self.place(new.tag), Place::Elevator | Place::Held);
-        match self.place(queued) {
+        let new_is_queued = matches!(self.stage(new.tag), Stage::InElevator | Stage::Held);
+        match self.stage(queued) {
             // Of two queued requests, one cannot leave the elevator, or where it is held, for the
             // other.
-            Place::Held => !new_is_queued,
-            _ if self.place(new.tag) == Place::Held => false,
+            Stage::Held => !new_is_queued,
+            _ if self.stage(new.tag) == Stage::Held => false,
             _ if !self.elevator.may_merge(queued, new) => false,
             _ if new_is_queued => true,
             _ => {
@@ -339,10 +341,10 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     }
 
     fn partners(&self, request: &Request, front: bool) -> Partners {
-        match self.place(request.tag) {
-            Place::Held => Partners::NONE,
-            Place::Elevator => self.elevator.partners(request, front),
-            Place::Gone | Place::Bypassed => {
+        match self.stage(request.tag) {
+            Stage::Held => Partners::NONE,
+            Stage::InElevator => self.elevator.partners(request, front),
+            Stage::Gone | Stage::Bypassed => {
                 let held = self.held.map(|held| held.tag);
                 let waiting = match self.may_wait_within(request, !front) {
                     true => self.elevator.partners(request, front),
@@ -373,7 +375,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         self.elevator.fused(kept, gone);
         self.foresight.fused(kept, gone);
         let other = self.members[gone.index()];
-        self.members[gone.index()].place = Place::Gone;
+        self.members[gone.index()].stage = Stage::Gone;
         let member = &mut self.members[kept.index()];
         if (other.arrival, other.turn) < (member.arrival, member.turn) {
             (member.arrival, member.turn) = (other.arrival, other.turn);
@@ -387,7 +389,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             Some(held) => held,
             None => self.elevator.withdraw(tag),
         };
-        self.members[tag.index()].place = Place::Gone;
+        self.members[tag.index()].stage = Stage::Gone;
         self.came = self.came.filter(|came| *came != tag);
         self.foresight.withdrawn(tag);
         request
@@ -406,7 +408,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         all.extend(self.held.take());
         all.sort_by_key(|request| (request.arrival, self.members[request.tag.index()].turn));
         for request in &all {
-            self.members[request.tag.index()].place = Place::Gone;
+            self.members[request.tag.index()].stage = Stage::Gone;
         }
         self.foresight.reset();
         self.came = None;

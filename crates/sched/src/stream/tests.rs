@@ -1,7 +1,7 @@
 use super::*;
 use crate::deadline::{Deadline, DeadlineConfig};
 use crate::tests::{at, grown, read};
-use crate::{Dispatch, Foretold, Noop, Scheduler};
+use crate::{Dispatch, Foretold, Noop, Scheduler, Value};
 use headtime_units::{Extent, Sectors};
 use std::format;
 use std::string::String;
@@ -732,4 +732,95 @@ fn without_a_slice_it_is_its_elevator() {
     // 11 is the child of 10, and nothing is pending when it comes; 2 comes after it.
     let arrivals = [(10, 500_000, 0), (11, 500_008, 3), (2, 0, 4)];
     assert_eq!(noop(config).through(&arrivals), "10@0 11@10 2@11");
+}
+
+#[test]
+fn every_word_of_an_option_is_read_as_what_it_says() {
+    let read = |given: &[(&'static str, Value)]| {
+        StreamConfig::from_options(&Options::new(&INFO, None, given))
+    };
+    assert_eq!(read(&[]), StreamConfig::DEFAULT);
+    for (word, wait_from) in [
+        ("completion", WaitFrom::Completion),
+        ("dispatch", WaitFrom::Dispatch),
+        ("expected", WaitFrom::Expected),
+    ] {
+        let config = read(&[("wait_from", Value::Choice(word))]);
+        assert_eq!(config.wait_from, wait_from, "{word}");
+    }
+    for (word, alone) in [("mean", Alone::Mean), ("defer", Alone::Defer)] {
+        let config = read(&[("alone", Value::Choice(word))]);
+        assert_eq!(config.alone, alone, "{word}");
+    }
+    for (word, hz) in [("exact", None), ("250", Hz::new(250))] {
+        let config = read(&[("hz", Value::Choice(word))]);
+        assert_eq!(config.hz, hz, "{word}");
+    }
+    // No word is left out above.
+    let words = |key| INFO.option(key).expect("it has this option").words.len();
+    assert_eq!(["wait_from", "alone"].map(words), [3, 2]);
+}
+
+#[test]
+fn what_was_waited_for_goes_past_the_elevator_up_to_the_end_of_the_slice() {
+    let config = StreamConfig {
+        slice: Nanos::from_millis(20),
+        ..StreamConfig::DEFAULT
+    };
+    let mut world = noop(config);
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(16));
+    // A slice that began at 0.
+    let last = at(20).saturating_sub(Nanos::from_nanos(1));
+    for (now, in_elevator) in [(last, 1), (at(20), 2)] {
+        let mut sched = world.sched.clone();
+        let child = Request {
+            arrival: now,
+            ..read(14, 500_032, 0)
+        };
+        assert_eq!(sched.may_merge(Tag(1), &child), in_elevator == 2, "{now}");
+        sched.insert(now, child);
+        assert_eq!(sched.elevator().queued(), in_elevator, "{now}");
+    }
+}
+
+#[test]
+fn of_two_that_fuse_the_longer_stream_goes_on_and_else_that_of_the_kept_one() {
+    let config = StreamConfig {
+        learn: true,
+        ..StreamConfig::DEFAULT
+    };
+    let mut sched = Stream::new(Noop::new(), config, curve());
+    sched.insert(at(0), read(0, 500_000, 0));
+    assert!(matches!(sched.dispatch(at(0)), Dispatch::Request(_)));
+    // The second is a child of the one in the drive; the others are nobody's.
+    for (tag, lba) in [(1, 0), (2, 500_050), (3, 1_000_000)] {
+        sched.insert(at(1), read(tag, lba, 1));
+    }
+    let of = |sched: &Stream<Noop>, tag: usize| {
+        let Membership {
+            size,
+            stream,
+            is_queued,
+            turn,
+        } = sched.foresight.queued[tag];
+        (size, stream, is_queued, turn)
+    };
+    assert_eq!(of(&sched, 1), (1, 2, true, 2));
+    assert_eq!(of(&sched, 2), (2, 1, true, 3));
+    assert_eq!(of(&sched, 3), (1, 3, true, 4));
+    let mut equal = sched.clone();
+    equal.fused(Tag(1), Tag(3));
+    assert_eq!(of(&equal, 1), (1, 2, true, 2));
+    assert!(!of(&equal, 3).2);
+    let mut longer = sched.clone();
+    longer.fused(Tag(1), Tag(2));
+    // Its own turn among all that came, which tells whether it was there when a trial began.
+    assert_eq!(of(&longer, 1), (2, 1, true, 2));
+    let mut shorter = sched;
+    shorter.fused(Tag(2), Tag(1));
+    assert_eq!(of(&shorter, 2), (2, 1, true, 3));
+    assert_eq!((shorter.queued(), of(&shorter, 1).2), (2, false));
 }

@@ -119,8 +119,8 @@ fn real_time_takes_the_disk_at_once_and_the_rest_of_the_slice_is_kept() {
         .contexts
         .find(0)
         .and_then(|id| sched.contexts[id].queues[1]);
-    let place = sched.queues[interrupted.expect("its queue")].place;
-    assert_eq!(place.map(|place| place.key), Some(40 + 80 + 70));
+    let standing = sched.queues[interrupted.expect("its queue")].standing;
+    assert_eq!(standing.map(|standing| standing.key), Some(40 + 80 + 70));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn places_are_80_ms_apart_for_readers_and_140_for_background() {
     let key = |sched: &Cfq, process| {
         let id = sched.contexts.find(process).expect("it came");
         let queue = sched.contexts[id].queues[1].expect("it reads");
-        sched.queues[queue].place.map(|place| place.key)
+        sched.queues[queue].standing.map(|standing| standing.key)
     };
     for process in 0..3 {
         let lba = 10_000_000 * u64::from(process);
@@ -69,8 +69,8 @@ fn places_are_80_ms_apart_for_readers_and_140_for_background() {
     }
     sched.insert(at(6), write(9, 0, 6));
     let shared = QueueId::shared(Level::BestEffort);
-    let place = sched.queues[shared].place;
-    assert_eq!(place.map(|place| place.key), Some(6 + 3 * 140));
+    let standing = sched.queues[shared].standing;
+    assert_eq!(standing.map(|standing| standing.key), Some(6 + 3 * 140));
 }
 
 #[test]
@@ -87,6 +87,6 @@ fn a_slice_that_overran_brings_its_queue_forward() {
         .contexts
         .find(0)
         .and_then(|id| sched.contexts[id].queues[1]);
-    let place = sched.queues[first.expect("its queue")].place;
-    assert_eq!(place.map(|place| place.key), Some(130 + 80 - 20));
+    let standing = sched.queues[first.expect("its queue")].standing;
+    assert_eq!(standing.map(|standing| standing.key), Some(130 + 80 - 20));
 }

@@ -1,14 +1,14 @@
-//! Where the head is, as far as a scheduler can know.
+//! Where the head is and what left it there, as far as a scheduler can know.
 
 use crate::{Op, Request, Tag};
 use headtime_units::{Lba, Time};
 
 /// The state of the head behind the request that was handed out last.
 ///
-/// Who drives an elevator keeps it: [`Head::behind`] for each request that goes to the drive, and
-/// [`Head::completed`] for each that comes back.
+/// Whoever drives an elevator keeps it: with [`HeadState::behind`] for each request that goes to the
+/// drive, and with [`HeadState::completed`] for each that comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct HeadState {
     /// The address behind the last sector of that request; sector 0 before the first request.
     pub lba: Lba,
     /// What that request does; `None` before the first request.
@@ -18,13 +18,13 @@ pub struct Head {
     in_drive: Option<Tag>,
 }
 
-impl Head {
+impl HeadState {
     /// The head before the first request.
-    pub const START: Head = Head::at(Lba::ZERO);
+    pub const START: HeadState = HeadState::at(Lba::ZERO);
 
     /// A head that has been at rest at this address from the start, left there by nobody.
-    pub const fn at(lba: Lba) -> Head {
-        Head {
+    pub const fn at(lba: Lba) -> HeadState {
+        HeadState {
             lba,
             op: None,
             free: Some(Time::ZERO),
@@ -33,8 +33,8 @@ impl Head {
     }
 
     /// The head behind a request that goes to the drive.
-    pub fn behind(request: &Request) -> Head {
-        Head {
+    pub fn behind(request: &Request) -> HeadState {
+        HeadState {
             lba: request.extent.end(),
             op: Some(request.op),
             free: None,
@@ -65,7 +65,7 @@ mod tests {
     use std::vec::Vec;
 
     /// The head that an elevator saw last.
-    type Seen = Rc<Cell<Head>>;
+    type Seen = Rc<Cell<HeadState>>;
 
     /// First come, first served, and shows the head behind which it gave a request away.
     struct Sees(Noop, Seen);
@@ -74,13 +74,13 @@ mod tests {
         fn insert(&mut self, now: Time, request: Request) {
             self.0.insert(now, request);
         }
-        fn peek(&self, now: Time, head: &Head) -> Option<Candidate> {
+        fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
             self.0.peek(now, head)
         }
         fn expires(&self, now: Time) -> Option<Time> {
             self.0.expires(now)
         }
-        fn take(&mut self, now: Time, head: &Head) -> Option<Request> {
+        fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
             self.1.set(*head);
             self.0.take(now, head)
         }
@@ -107,7 +107,7 @@ mod tests {
     /// Both schedulers that drive an elevator, and what their elevators see.
     fn drivers() -> [(Box<dyn Scheduler>, Seen); 2] {
         let sees = || {
-            let seen = Rc::new(Cell::new(Head::START));
+            let seen = Rc::new(Cell::new(HeadState::START));
             (Sees(Noop::new(), Rc::clone(&seen)), seen)
         };
         let ((plain, of_plain), (inner, of_stream)) = (sees(), sees());
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_head_is_free_when_the_last_request_is_done_and_not_before() {
         let (first, last) = (write(0, 100, 0), read(1, 500, 0));
-        let mut head = Head::behind(&last);
+        let mut head = HeadState::behind(&last);
         assert_eq!((head.lba, head.op), (Lba::new(508), Some(Op::Read)));
         head.completed(at(3), &first);
         assert_eq!(head.free, None);
