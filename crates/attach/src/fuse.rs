@@ -215,7 +215,7 @@ impl Mounted {
         self.gone.is.load(Ordering::SeqCst)
     }
 
-    /// Is ready when that is so.
+    /// Waits until the mount has ended.
     pub fn gone(&self) -> impl Future<Output = ()> + Send + use<> {
         let gone = Arc::clone(&self.gone);
         async move {

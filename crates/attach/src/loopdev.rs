@@ -263,8 +263,8 @@ impl LoopDevice {
         Ok(users)
     }
 
-    /// Undoes what [`attach`] has set and what else of a device's settings outlives its file: those
-    /// are for whoever gets the device next. As far as possible: a setting that is refused stays.
+    /// Undoes the settings of [`attach`] and others that outlive the device's file, for the next
+    /// user of the device. A setting that the kernel refuses stays.
     pub fn reset(&self) {
         let try_set = |name: &str, value: &str| {
             if let Err(error) = self.set(name, value) {
@@ -278,8 +278,8 @@ impl LoopDevice {
         try_set("rotational", "0");
     }
 
-    /// Lets as many requests in as the device has. A change that changes nothing is not carried out,
-    /// even if what is said differs from what is: hence two.
+    /// Resets the number of requests to that of the device. The kernel ignores a change to the
+    /// value that it shows, even if the true value differs; hence two changes.
     fn reset_depth(&self) {
         for requests in ["127", "128"] {
             if let Err(error) = self.set("nr_requests", requests) {

@@ -70,7 +70,8 @@ impl Claim {
         }
     }
 
-    /// On a file that was made here. Without a lock it may be another's by now, and is never removed.
+    /// A claim on a file that this process has made. Without a lock another server may have it by
+    /// now, so it is never removed.
     pub fn made(path: &Path, file: Arc<OwnedFd>, bytes: u64, locked: bool) -> Claim {
         Claim {
             made: locked,
@@ -91,8 +92,8 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// If not, or if the kernel does not tell of the open file. That a name cannot be looked up, for
-    /// want of a permission for instance, is none.
+    /// If it does not, or if the kernel does not report the open file. A name that cannot be looked
+    /// up, for example for lack of permission, is no error.
     pub fn check(&self) -> Result<(), Lost> {
         let path = || self.path.clone();
         let unknown = |errno: Errno| match errno {
@@ -170,14 +171,14 @@ impl Claim {
 pub struct Made(Vec<Weak<Claim>>);
 
 impl Made {
-    /// Those of the claims that are on files which were made.
+    /// The claims among these that are on files which were made.
     pub(crate) fn among<'a>(claims: impl IntoIterator<Item = &'a Arc<Claim>>) -> Made {
         let made = claims.into_iter().filter(|claim| claim.made);
         Made(made.map(Arc::downgrade).collect())
     }
 
-    /// Removes those that still have their names and hold nothing: what has data stays, and what
-    /// somebody else has put there.
+    /// Removes the files that still have their names and hold nothing. Files with data stay, and so
+    /// do files that other programs have put there.
     pub fn remove(&self) {
         for claim in self.0.iter().filter_map(Weak::upgrade) {
             claim.remove();
@@ -193,8 +194,8 @@ fn same_device(found: &Stat, ours: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice && found.st_rdev == ours.st_rdev
 }
 
-/// Whether a name leads to an open file. To be asked by whoever has just locked it: until then the file
-/// may have lost its name, and another may have got it.
+/// Checks that a name leads to an open file. Call it after locking the file: until then the file
+/// may have lost its name to another.
 pub(crate) fn still_named(path: &Path, file: &OwnedFd) -> Result<bool, Errno> {
     let ours = fstat(file)?;
     match stat(path) {
@@ -210,7 +211,7 @@ pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
     accessat(CWD, path, access, AtFlags::EACCESS)
 }
 
-/// Takes a lock that others may be about to let go of: for this process alone, or beside others.
+/// Takes a lock that others may be about to release: for this process alone, or shared with others.
 pub(crate) fn lock(file: &OwnedFd, alone: bool) -> Result<(), Errno> {
     const SHARED: FlockOperation = FlockOperation::NonBlockingLockShared;
     let locked = until_free(Errno::WOULDBLOCK, || match alone {

@@ -48,7 +48,7 @@ impl Pool {
         Pool::keeping(KEPT_BYTES_MAX)
     }
 
-    /// An empty pool that keeps up to so many bytes for later.
+    /// An empty pool that keeps up to `max` bytes for later.
     pub fn keeping(max: usize) -> Pool {
         // One that can have no buffers has a queue all the same.
         let most = |class: u32| (max / memory_of(class)).clamp(1, KEPT_OF_CLASS);
@@ -64,8 +64,8 @@ impl Pool {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// A buffer of `len` bytes. Its contents are whatever was there before: from an earlier request
-    /// of the same server, or zero.
+    /// A buffer of `len` bytes. It contains zeroes, or data of an earlier request of the same
+    /// server.
     ///
     /// # Panics
     ///
@@ -100,7 +100,7 @@ impl Kept {
         Some(memory)
     }
 
-    /// What finds no room goes back to the system.
+    /// Keeps a buffer if there is room, else frees it.
     fn put(&self, memory: Vec<u8>) {
         let len = memory.len();
         let index = ((len - ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;

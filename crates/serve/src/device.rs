@@ -75,7 +75,7 @@ pub struct Geometry {
 /// It may execute commands in any order: the engine never hands over two at a time whose order
 /// matters.
 pub trait Device {
-    /// What it is. Does not change.
+    /// The geometry of the device. It never changes.
     fn geometry(&self) -> Geometry;
 
     /// Takes a command. Fewer than [`Geometry::depth`] are in it.
@@ -84,7 +84,7 @@ pub trait Device {
     /// storage; a flush, when all that completed before it is.
     fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts);
 
-    /// A command that is done by `now`, the earliest first.
+    /// The next command that has completed by `now`, the earliest first.
     fn poll(&mut self, now: Time) -> Option<Done>;
 
     /// Returns true if it lives in model time: it says when things happen ([`Device::next_event`]), and
@@ -108,7 +108,7 @@ pub trait Device {
     /// round of submissions.
     fn kick(&mut self) {}
 
-    /// Gives up on a command. Unless that is [`Aborted::No`], it is not polled any more.
+    /// Aborts a command. Unless the result is [`Aborted::No`], `poll` does not return it any more.
     fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted;
 
     /// Commands given up on whose data the device still holds. While there are any, a write that
@@ -125,8 +125,8 @@ pub trait Device {
     /// Why requests wait, for the account of the time in which the arm is at rest.
     fn note_pending(&mut self, _now: Time, _backlog: Backlog) {}
 
-    /// Makes something happen that does not happen by itself. Returns how many sectors of completed
-    /// writes that has cost, which had not reached the medium: 0 unless the power was cut.
+    /// Carries out an order. Returns how many sectors of completed writes are lost because they had
+    /// not reached the medium: 0 unless the power was cut.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ pub trait Device {
         false
     }
 
-    /// What of the device is allocated, for whoever copies it; can be asked from other threads.
+    /// Says what of the device is allocated, for programs that copy it. Other threads may ask.
     fn allocation(&self) -> Option<Arc<dyn Allocation>> {
         None
     }
@@ -152,13 +152,13 @@ pub trait Device {
         Made::default()
     }
 
-    /// Whether the files behind the device are still what their names lead to, and as long as they were:
-    /// what is written to one that was deleted is acknowledged, and gone with the server. Two calls of
-    /// the kernel for each file.
+    /// Checks that the names of the files behind the device still lead to them, and that they are
+    /// as long as they were. Writes to a deleted file are acknowledged, and lost when the server
+    /// ends. Costs two system calls for each file.
     ///
     /// # Errors
     ///
-    /// If not. That changes back if somebody puts it right.
+    /// If they do not, or are not. The error goes away when somebody repairs it.
     fn check_backing(&self) -> Result<(), Lost> {
         Ok(())
     }

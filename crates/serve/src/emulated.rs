@@ -250,7 +250,7 @@ impl Emulated {
         })
     }
 
-    /// Bytes of memory for what a power cut would take back.
+    /// Bytes of memory that keep what a power cut would restore.
     pub fn undo_bytes(&self) -> usize {
         self.undo.bytes()
     }
@@ -282,7 +282,7 @@ impl Emulated {
         }
     }
 
-    /// Takes note of what is on the medium.
+    /// Notes which sectors have reached the medium.
     fn account(&mut self, now: Time) {
         for (_, extent) in self.drive.take_written(now) {
             self.undo.on_medium(extent);
@@ -532,8 +532,8 @@ impl Emulated {
         }
     }
 
-    /// Gives up on a command that the model is done with, if the store's files are still being
-    /// synced for it: its bytes are in the store, and nobody knows whether they are safe there.
+    /// Aborts a command that the model has completed while the store's files are still being synced
+    /// for it. Its bytes are in the store, and nobody knows whether they are safe there.
     fn abandon(&mut self, tag: DriveTag) -> Aborted {
         let Some(syncer) = &self.syncer else {
             return Aborted::No;

@@ -77,7 +77,7 @@ impl EstimatedHeadTime {
         self.0[part as usize]
     }
 
-    /// All of it: the time up to which it is known, see the [module](self).
+    /// The sum of all parts: the time up to which the account is known, see the [module](self).
     pub fn total(&self) -> Nanos {
         self.0.iter().copied().sum()
     }
@@ -119,7 +119,7 @@ struct Predicted {
 }
 
 impl Predicted {
-    /// The least time if the arm has to go for it.
+    /// The least time of an access of the arm.
     fn least(&self) -> Nanos {
         self.overhead + self.seek + self.switch + self.transfer
     }
@@ -169,7 +169,7 @@ impl HeadTimeEstimate {
         }
     }
 
-    /// A command goes to the device. Its tag is not that of another one there.
+    /// A command is issued to the device. No other command there has its tag.
     pub fn issue(&mut self, now: Time, request: &Request<DriveTag>) {
         self.advance(now);
         let index = request.tag.index();
@@ -198,7 +198,7 @@ impl HeadTimeEstimate {
         self.leave();
     }
 
-    /// A command is given up on: whatever the device did for it is overhead.
+    /// A command is aborted: all that the device did for it is overhead.
     pub fn gave_up(&mut self, now: Time, tag: DriveTag) {
         if self.take(now, tag).is_some() {
             self.leave();
@@ -213,15 +213,15 @@ impl HeadTimeEstimate {
         }
     }
 
-    /// The account. Its parts sum to `now` if nothing is in the device, else to the time up to which
-    /// it is known, at most a second before; none of them ever gets less.
+    /// The account. Its parts sum to `now` if no command is in the device, else to the time up to
+    /// which it is known, at most a second earlier. No part ever decreases.
     pub fn account(&mut self, now: Time) -> EstimatedHeadTime {
         self.advance(now);
         self.catch_up();
         self.account
     }
 
-    /// Accounts for the time that nothing was in the device.
+    /// Accounts for the time in which no command was in the device.
     fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         if self.in_device == 0 {

@@ -26,18 +26,18 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// The next so many writes and discards fail with `EIO`, undone.
+    /// Makes the next `times` writes and discards fail with `EIO`, undone.
     pub fn fail_writes(&self, times: u32) {
         self.writes.store(times, Ordering::Relaxed);
     }
 
-    /// The next so many flushes fail with `EIO`.
+    /// Makes the next `times` flushes fail with `EIO`.
     pub fn fail_flushes(&self, times: u32) {
         self.flushes.store(times, Ordering::Relaxed);
     }
 
-    /// Whether the data of a lost command stay with the device when it is given up on, as a
-    /// kernel's do that still waits for a drive. When that is over, they are let go.
+    /// Sets whether the data of a lost command stay with the device when it is aborted, as with a
+    /// kernel that still waits for a drive. Setting it to false releases them.
     pub fn keep_lost(&self, keep: bool) {
         self.keep.store(keep, Ordering::Relaxed);
     }

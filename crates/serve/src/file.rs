@@ -238,7 +238,8 @@ impl File {
         }
     }
 
-    /// The kernel has said something of a slot. What was not given up on and ended is returned.
+    /// Handles a completion of the kernel for a slot. Returns the command if it has ended and was
+    /// not aborted.
     fn heard(&mut self, index: u16, result: i32, now: Time) -> Option<Done> {
         let mut slot = self.slots[usize::from(index)].expect("the slot is in use");
         if slot.abandoned {
@@ -356,7 +357,7 @@ impl File {
         }
     }
 
-    /// What the kernel has said so far goes to where it is polled from.
+    /// Moves all completions of the kernel to the list that `poll` takes from.
     fn hear_all(&mut self, now: Time) {
         while let Some((index, result)) = self.ring.next() {
             if let Some(done) = self.heard(index, result, now) {

@@ -101,7 +101,7 @@ pub async fn snapshot(disk: &Disk) -> Option<Box<Snapshot>> {
 }
 
 impl Site {
-    /// Asks all disks at a time: those that are stuck cost a second together.
+    /// Asks all disks at once, so that stuck disks cost one second together.
     async fn page(&self) -> Page {
         let asked = self.disks.iter().map(|watched| {
             let disk = watched.disk.clone();

@@ -73,7 +73,7 @@ pub trait Completer: Send + Sync + std::fmt::Debug {
     /// Takes note of a completion.
     fn complete(&self, completion: Completion);
 
-    /// No more completions come for now: time to wake whoever handles them.
+    /// No more completions come for now: wakes the task that handles them.
     fn wake(&self) {}
 }
 

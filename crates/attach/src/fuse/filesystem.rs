@@ -169,9 +169,9 @@ fn span(export: &Export, offset: u64, len: u64) -> Span {
     }
 }
 
-/// What flags a program's write carries on to the disk: those that Linux would give it on a block
-/// device. One that neither goes around the page cache nor is synchronous would there be written
-/// back later, with nobody waiting.
+/// The flags of a program's write at the disk: those that Linux would give it on a block device.
+/// There a write that neither bypasses the page cache nor is synchronous would be written back
+/// later, with nobody waiting.
 fn write_flags(flags: OpenFlags) -> Flags {
     // O_SYNC includes the bit of O_DSYNC.
     let durable = flags.0 & libc::O_DSYNC != 0;
@@ -396,7 +396,7 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    /// Comes with each `close`, and asks for nothing.
+    /// Called at each `close`. Does nothing.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

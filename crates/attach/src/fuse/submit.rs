@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Hands a request over, and waits while the disk's queue is full: that is the back-pressure, as
-/// the kernel's requests then stay with the kernel.
+/// Submits a request, and waits while the disk's queue is full. That is the back-pressure: the
+/// kernel's requests then stay with the kernel.
 ///
 /// # Errors
 ///

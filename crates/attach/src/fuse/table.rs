@@ -45,7 +45,7 @@ impl Answer {
     }
 }
 
-/// What a program is told of a failure.
+/// The error number of a failure.
 fn errno(failure: &Failure) -> Errno {
     match failure.kind {
         Kind::NoSpace => Errno::ENOSPC,

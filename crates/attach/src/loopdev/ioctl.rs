@@ -93,7 +93,7 @@ pub(super) fn configure(
     check(result)
 }
 
-/// Takes a loop device's file away, when nobody has it open any more.
+/// Detaches a loop device's file when nobody has the device open any more.
 pub(super) fn clear(device: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the call takes no argument and touches none of our memory.
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) })

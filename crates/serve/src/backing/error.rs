@@ -153,7 +153,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Returns true if what was acknowledged is gone, or will not be found where it is looked for.
+    /// Returns true if acknowledged data are gone, or will not be found at the path.
     pub fn is_loss(&self) -> bool {
         match self {
             Lost::Deleted { .. } | Lost::Replaced { .. } | Lost::Truncated { .. } => true,

@@ -124,7 +124,7 @@ impl Drop for New<'_> {
     }
 }
 
-/// Makes a file as large as it is to be, of holes, and syncs it.
+/// Sets the size of a file, with holes, and syncs it.
 ///
 /// # Errors
 ///

@@ -116,8 +116,8 @@ pub(crate) fn keep_name(path: &Path) -> Result<(), MakeError> {
     })
 }
 
-/// The same for a file that was there: a server that was killed may have made it, and have had no time
-/// for this. If it cannot be, that is said and no more.
+/// Like [`keep_name`], for a file that existed: a server that was killed may have made it and had
+/// no time to sync its name. A failure is logged and does not stop the server.
 pub(crate) fn keep_found_name(path: &Path) {
     let real = fs::canonicalize(path);
     if let Err(error) = keep_name(real.as_deref().unwrap_or(path)) {
@@ -126,8 +126,8 @@ pub(crate) fn keep_found_name(path: &Path) {
     }
 }
 
-/// Whether a file that is not there may be made, by whoever is sure to want it: a log, not a disk. It may
-/// be behind links that lead nowhere yet.
+/// Checks that a missing file may be made that is surely wanted: a log, not a disk. It may be
+/// behind links that lead nowhere yet.
 ///
 /// # Errors
 ///

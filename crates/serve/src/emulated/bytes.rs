@@ -31,8 +31,8 @@ impl Emulated {
         Ok(())
     }
 
-    /// A write does not happen: what it replaced is put back, up to a sector from which on it had not
-    /// replaced anything. There need not be space for those.
+    /// Undoes a write: puts back what it replaced, up to the sector from which on it had not
+    /// replaced anything. There may be no space for the sectors behind.
     pub(super) fn take_back(&mut self, parts: &Parts, until: Option<Lba>) {
         let sector = self.geometry.sector_bytes;
         for part in parts.iter().filter(|part| part.has_bytes()) {

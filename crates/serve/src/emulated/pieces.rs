@@ -321,8 +321,8 @@ fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<Piece, OpenErro
     Ok(Piece::Found(Claim::found(path, Arc::new(file), bytes)))
 }
 
-/// Refuses a file that a loop device or a mount stands on: it would be written beneath them, never
-/// what somebody wants of a store. And what is no file at all.
+/// Refuses a file that a loop device or a mount uses, since a store would be written beneath them,
+/// and anything that is not a regular file.
 fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(not_a_file(path));

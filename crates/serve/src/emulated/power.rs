@@ -11,8 +11,8 @@ use headtime_units::{Nanos, Sectors, Time};
 const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
 
 impl Emulated {
-    /// Cuts the power. Returns how many sectors of completed writes are lost. A write that is
-    /// complete in the model and not polled yet counts among them, though nobody was told of it.
+    /// Cuts the power. Returns how many sectors of completed writes are lost. A write that has
+    /// completed in the model and was not polled yet counts too, although no client was told of it.
     pub(super) fn power_cut(&mut self, now: Time) -> Result<Sectors, ControlError> {
         if !self.has_power {
             return Err(ControlError::PowerIsOff);

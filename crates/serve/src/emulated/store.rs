@@ -59,7 +59,7 @@ pub(super) fn failure(errno: Errno) -> Failure {
 }
 
 impl Store {
-    /// A store in memory that takes as much of it as is written.
+    /// A store in memory. It takes only the memory of written sectors.
     pub fn memory(bytes: u64, file_bytes: u64) -> Result<Store, OpenError> {
         let mut files = Vec::new();
         for len in Pieces::lengths(bytes, file_bytes) {
@@ -78,7 +78,7 @@ impl Store {
         })
     }
 
-    /// A store in files, which are made if there are none and that is asked for.
+    /// A store in files. Makes them if they are missing and `create` is set.
     pub fn file(pieces: &Pieces<'_>) -> Result<Store, OpenError> {
         let claims = pieces.open()?;
         Ok(Store {

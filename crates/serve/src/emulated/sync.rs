@@ -82,7 +82,7 @@ impl Syncer {
         self.shared.done.load(Ordering::Acquire) >= ticket.0
     }
 
-    /// How a sync that is over ended. To be asked in order of the tickets.
+    /// The result of a finished sync. Ask in the order of the tickets.
     pub fn result(&self, Ticket(ticket): Ticket) -> Result<(), Errno> {
         let failed = &mut self.shared.orders().failed;
         while failed.front().is_some_and(|(_, last, _)| *last < ticket) {
@@ -131,7 +131,7 @@ impl Syncer {
         self.shared.ready.as_fd()
     }
 
-    /// Makes [`Syncer::ready_fd`] unreadable; whoever calls looks for what is done after it.
+    /// Makes [`Syncer::ready_fd`] unreadable. The caller then looks for finished syncs.
     pub fn hush(&self) {
         if self.shared.rung.swap(false, Ordering::AcqRel) {
             let mut rung = [0; 8];

@@ -86,8 +86,8 @@ impl Undo {
             .sum()
     }
 
-    /// Sectors whose last completed write is not on the medium: what a power cut would lose of what
-    /// was acknowledged.
+    /// The number of sectors whose last completed write is not on the medium: the acknowledged data
+    /// that a power cut would lose.
     pub fn at_stake(&self) -> Sectors {
         let blocks = self.blocks.iter();
         let sectors = blocks
@@ -180,8 +180,8 @@ impl Undo {
         });
     }
 
-    /// A write of `extent` did not happen, and does not: `restore` puts back what was there before.
-    /// Sectors of no write in the drive are left alone.
+    /// A write of `extent` is cancelled: `restore` puts back what was there before. Leaves sectors
+    /// of no write in the drive alone.
     pub fn undone(&mut self, extent: Extent, mut restore: impl FnMut(Lba, &[u8])) {
         let (sector, per) = (self.sector, self.per_block());
         for (number, bits) in self.parts(extent) {
@@ -224,7 +224,7 @@ impl Undo {
         });
     }
 
-    /// A flush has completed: whatever was acknowledged is on the medium.
+    /// A flush has completed: everything acknowledged is on the medium.
     pub fn flushed(&mut self) {
         let sector = self.sector;
         self.each(everything(), |block, _| {
@@ -257,7 +257,8 @@ impl Undo {
         }
     }
 
-    /// Does something with every block that an extent touches, and drops what is no longer needed.
+    /// Calls a function with every block that an extent touches, and drops what is no longer
+    /// needed.
     fn each(&mut self, extent: Extent, mut act: impl FnMut(&mut Block, Bits)) {
         let per = self.per_block();
         let (start, end) = (extent.start.get(), extent.end().get());
@@ -287,7 +288,7 @@ impl Undo {
         }
     }
 
-    /// Lets go of what a block does not need any more, of all of it if it holds nothing.
+    /// Frees what a block does not need any more, and the block itself if it holds nothing.
     fn tidy(&mut self, place: usize) {
         let block = &mut self.blocks[place];
         if block.shadow == 0

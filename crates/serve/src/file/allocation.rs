@@ -36,9 +36,10 @@ impl Sparse for OwnedFd {
 
 /// What [`Allocation::status`] says of one file.
 ///
-/// What may be data is said to be allocated, as it is only copied for nothing then: if the file system
-/// does not know, or the file changes faster than it can be asked. So is what lies beyond the end of a
-/// file that somebody has made shorter: reading it fails, and whoever copies it has to see that.
+/// Reports possible data as allocated, since that only costs a needless copy: if the file system
+/// does not know, or the file changes faster than it can be asked. The same holds beyond the end of
+/// a file that another program has truncated: reading there fails, and a program that copies the
+/// disk must see that.
 pub(crate) fn status(file: &impl Sparse, offset: u64, len: u64) -> io::Result<(bool, u64)> {
     if len == 0 {
         return Ok((false, 0));

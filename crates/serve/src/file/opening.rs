@@ -65,7 +65,7 @@ pub(super) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Returns true if somebody only looks at what is to be written.
+    /// Returns true if this is only a check before writing.
     fn looks(&self, options: &FileOptions) -> bool {
         !self.for_writing && !options.read_only
     }
@@ -81,8 +81,8 @@ pub(super) struct Opened {
 /// The largest depth, the engine's.
 const DEPTH_MAX: u32 = 256;
 
-/// Opens, having looked at what it is, or makes it. A file that was made for this does not stay if it
-/// cannot be used.
+/// Opens a file after checking what it is, or makes it. Removes a file that it has made and cannot
+/// use.
 pub(super) fn open_checked(
     options: &FileOptions,
     opening: &Opening<'_>,
@@ -116,8 +116,9 @@ fn open_by(
     Err(MakeError::Unsteady { path }.into())
 }
 
-/// What is behind a path, if anything: to look at it without doing anything to it, such as waiting for
-/// the other end of a pipe. From here on it is named by this descriptor, whatever happens to the path.
+/// Opens what is behind a path, if anything, only to examine it: this does not wait for the other
+/// end of a pipe, for example. From here on this descriptor names the file, whatever happens to the
+/// path.
 fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
     match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(handle) => Ok(Some(handle)),
@@ -126,7 +127,7 @@ fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
     }
 }
 
-/// Opens what is there. `None` if it has meanwhile lost its name.
+/// Opens a file that exists. `None` if it has meanwhile lost its name.
 fn open_found(
     options: &FileOptions,
     opening: &Opening<'_>,
@@ -205,7 +206,7 @@ fn bytes_of(geometry: Geometry) -> u64 {
     geometry.capacity.get() * u64::from(geometry.sector_bytes)
 }
 
-/// Makes a file of holes, and sees to it that it stays. `None` if somebody else has been quicker.
+/// Makes a file of holes and syncs its name. `None` if another program was faster.
 fn make(
     options: &FileOptions,
     machine: &Machine,
@@ -331,8 +332,9 @@ fn refuse_used(
     }
 }
 
-/// A lock is done without only if that is asked for. One that somebody else has is not, unless the file is
-/// only read: two servers would write it.
+/// Checks that the file may be used without a lock, which only `force` allows. If another server
+/// holds the lock, even `force` does not allow it unless the file is only read: two servers would
+/// write it.
 fn may_be_unlocked(options: &FileOptions, locked: Result<(), Errno>) -> Result<(), OpenError> {
     let path = &options.path;
     match locked {
@@ -459,7 +461,7 @@ fn device_discards(machine: &Machine, device: u64) -> bool {
     text.is_ok_and(|text| text.trim().parse().is_ok_and(|most: u64| most > 0))
 }
 
-/// Opens a path anew, without any of what the disk's own descriptor has: for asking what is
+/// Opens a path again, with none of the flags of the disk's own descriptor, to ask what is
 /// allocated.
 pub(super) fn again(file: &OwnedFd) -> io::Result<OwnedFd> {
     let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());

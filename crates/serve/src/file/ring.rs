@@ -166,8 +166,8 @@ impl Ring {
         self.push(&entry.user_data(name));
     }
 
-    /// Asks the kernel to leave off what it does for a slot. Whether it does is seen when the slot
-    /// ends.
+    /// Asks the kernel to cancel its work for a slot. The completion of the slot shows whether it
+    /// has.
     pub fn cancel(&mut self, slot: u16) {
         if let Some(name) = self.slots[usize::from(slot)].name {
             let entry = opcode::AsyncCancel::new(name).build();
@@ -175,7 +175,7 @@ impl Ring {
         }
     }
 
-    /// The next slot that the kernel is done with, and what it says: bytes, or the negative of an
+    /// The next slot that the kernel has completed, and its result: bytes, or the negative of an
     /// error's number.
     pub fn next(&mut self) -> Option<(u16, i32)> {
         loop {
@@ -196,7 +196,7 @@ impl Ring {
         }
     }
 
-    /// Hands what was collected to the kernel.
+    /// Submits the collected entries to the kernel.
     pub fn submit(&mut self) {
         if !std::mem::take(&mut self.collected) {
             return;

@@ -173,7 +173,7 @@ impl Sockets {
         Sockets { limits, ..self }
     }
 
-    /// Where those who watch come in; the port is the one that was given if 0 was asked for.
+    /// The address of the metrics; with the port that the kernel chose if port 0 was asked for.
     pub fn metrics(&self) -> Option<SocketAddr> {
         match self.metrics.as_ref()?.bound.listen() {
             Listen::Tcp(address) => Some(*address),
@@ -181,8 +181,8 @@ impl Sockets {
         }
     }
 
-    /// Serves until `ended` is true or nobody can make it so, and within [`Limits::drain`] of that
-    /// ends what is under way.
+    /// Serves until `ended` is true or its sender is gone. Then ends requests under way within
+    /// [`Limits::drain`].
     pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
         let Sockets {
             metrics,

@@ -12,8 +12,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 impl UnixSocket {
-    /// Returns true if the process may give the file to its group, as far as that shows before there is
-    /// a file. In a directory that is of the group already, only making the file shows it.
+    /// Returns true if the process may give the file to its group, as far as can be known before
+    /// the file exists. In a directory that already belongs to the group, only making the file
+    /// shows it.
     pub fn may_be_given(&self) -> bool {
         let Some(group) = self.access.group else {
             return true;
@@ -23,8 +24,8 @@ impl UnixSocket {
         is_of_group.unwrap_or(true) || may_give_to(Gid::from_raw(group))
     }
 
-    /// The first directory on the way there that those who are let in, other than the owner, cannot pass,
-    /// as far as its permissions tell: not if it has an access control list.
+    /// The first directory on the path that permitted users other than the owner cannot pass,
+    /// according to its permissions. Ignores directories with an access control list.
     pub fn closed_by(&self) -> Option<PathBuf> {
         let folder = std::fs::canonicalize(self.folder()).ok()?;
         let parent = rustix::fs::stat(&folder).ok()?;
@@ -81,7 +82,7 @@ impl UnixSocket {
         Ok(bound)
     }
 
-    /// What has still to be done to its file so that those are let in who may be, if anything.
+    /// The group and permissions that its file still lacks, if any.
     fn missing(&self, found: &Stat) -> Result<Option<Missing>, BindError> {
         let replaced = || BindError::Replaced(Listen::Unix(self.clone()));
         if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
@@ -99,8 +100,8 @@ impl UnixSocket {
         Ok(Some(Missing { group, mode }))
     }
 
-    /// Lets in those who may: first the group, then its permissions. Never has the file more of them
-    /// than were asked for, nor has another group some.
+    /// Sets first the group of the file and then its permissions. At no time does the file have
+    /// more permissions than were asked for, nor another group any of them.
     fn admit(&self, file: &OwnedFd, missing: Missing) -> Result<(), BindError> {
         let failed = |error: Errno| BindError::Io {
             listen: Listen::Unix(self.clone()),

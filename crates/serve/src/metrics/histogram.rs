@@ -59,7 +59,8 @@ impl Histogram {
         }))
     }
 
-    /// Counts a time. For one thread only: what two record at once may be lost.
+    /// Counts a time. Only one thread may call this: times that two threads record at once may be
+    /// lost.
     pub fn record(&self, time: Nanos) {
         let time = time.as_nanos();
         let cells = &*self.0;
@@ -134,8 +135,8 @@ impl Times {
         Nanos::from_nanos(self.sum / self.len.max(1))
     }
 
-    /// A time that the share `quantile` (0 to 1) of all do not exceed; at most 1.6 % more than the
-    /// least such. Zero if there are none.
+    /// A time that the share `quantile` (0 to 1) of all times do not exceed, at most 1.6 % above
+    /// the least such time. Zero if there are no times.
     pub fn quantile(&self, quantile: f64) -> Nanos {
         let rank = (quantile.clamp(0.0, 1.0) * self.len as f64).ceil().max(1.0) as u64;
         let mut before = 0;
@@ -148,8 +149,8 @@ impl Times {
         self.max()
     }
 
-    /// How many are not above each of these bounds, which ascend; one that is less than 1.6 % below
-    /// its bound may be missing.
+    /// The number of times that are not above each of these ascending bounds. A time less than 1.6
+    /// % below its bound may be missing.
     pub fn not_above<'a>(&'a self, bounds: &'a [Nanos]) -> impl Iterator<Item = u64> + 'a {
         let (mut next, mut below) = (0, 0);
         bounds.iter().map(move |bound| {

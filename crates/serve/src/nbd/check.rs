@@ -58,7 +58,7 @@ pub struct Refusal {
     pub skip: u32,
 }
 
-/// What becomes of `request` on the export of `offer`, after what was agreed on in `choice`.
+/// Decides what to do with `request` on the export of `offer`, under the agreement `choice`.
 pub fn check(request: &Request, offer: &Offer, choice: &Choice) -> Action {
     let is_write = request.command == command::WRITE;
     if is_write && request.len > SKIP_BYTES_MAX {

@@ -177,7 +177,7 @@ impl Handshake {
     }
 
     /// Takes at most one message from the beginning of `input`, and appends the answer to `out`.
-    /// Returns how many bytes were taken, which is none if the message is not complete.
+    /// Returns how many bytes it has taken: none if the message is not complete.
     ///
     /// # Errors
     ///

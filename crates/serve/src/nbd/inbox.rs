@@ -50,8 +50,9 @@ impl Inbox {
         }
     }
 
-    /// The connection ends. What its requests hold, it holds until the last of them is done: one that
-    /// comes and goes does not get more of the disk's memory than one that stays.
+    /// The connection ends. Its share stays taken until the last of its requests is done, so that a
+    /// client that reconnects again and again gets no more of the disk's memory than one that
+    /// stays.
     pub(super) fn leave(&self, bytes: usize, held: &Arc<AtomicUsize>) {
         let held = Arc::clone(held);
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, held });

@@ -234,8 +234,8 @@ impl Common {
         tasks.spawn(Arc::clone(self).serve(stream, inbox));
     }
 
-    /// What a client is told that comes now: a disk that takes no writes since one failed is read-only
-    /// to it, for as long as it stays, as what it has been told has to hold.
+    /// The offers for a client that connects now. A disk that takes no writes since one failed is
+    /// read-only to this client, and stays so for the whole connection.
     fn offers(&self) -> Arc<[Offer]> {
         if !self.exports.iter().any(|export| export.disk.has_failed()) {
             return Arc::clone(&self.offers);

@@ -283,7 +283,7 @@ impl Session {
         self.wait_for_client(cx)
     }
 
-    /// Waits until the client has not done for too long what nobody else can do.
+    /// Waits until the client has taken too long for something that only it can do.
     fn wait_for_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
         let stalled = self.terms.share.stalled;
         if self.output.is_empty() {

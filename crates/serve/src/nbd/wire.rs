@@ -313,8 +313,8 @@ impl Head {
         Head::chunk(chunk::BLOCK_STATUS, cookie, len)
     }
 
-    /// The only chunk of a request that failed, with what is to be told of it, and where that
-    /// happened if it is known. What does not fit of the text is cut off.
+    /// The only chunk of a failed request, with a text, and the offset of the failure if it is
+    /// known. Cuts off a text that does not fit.
     pub fn error(cookie: u64, error: Error, at: Option<u64>, text: &str) -> Head {
         let kind = match at {
             Some(_) => chunk::ERROR_OFFSET,

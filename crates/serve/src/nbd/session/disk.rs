@@ -105,7 +105,7 @@ impl Session {
         self.submit(slot, Op::Write, now, flags, Data::Zeroes { may_punch });
     }
 
-    /// Finds out what is allocated, elsewhere if that may take time.
+    /// Finds out what is allocated, on another thread if that may take time.
     pub(super) fn query(&mut self, slot: u32) {
         let request = self.slots[slot as usize].request;
         let query = status::Query {
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Takes what the disk has completed; whether there was anything.
+    /// Takes the disk's completions. Returns true if there were any.
     pub(super) fn take_completions(&mut self) -> bool {
         let mut any = false;
         while let Some(Completion {

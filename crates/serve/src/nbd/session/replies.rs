@@ -87,7 +87,7 @@ impl Session {
         });
     }
 
-    /// Writes replies; whether any of it went out.
+    /// Writes replies. Returns true if any bytes were written.
     pub(super) fn write(&mut self) -> io::Result<bool> {
         let mut any = false;
         while !self.output.is_empty() {
