@@ -22,7 +22,7 @@ enum Flow {
 /// A process may take so many steps without time passing; more, and its program is a loop that never
 /// ends. A program of the benchmarks that is given no processor time takes a step for each byte of two
 /// windows of readahead at the most, or all that was planned for it, which is no more
-/// ([`PLANNED_MAX`](crate::spec::PLANNED_MAX)).
+/// ([`PLANNED_MAX`](crate::builder::PLANNED_MAX)).
 const STEPS_MAX: u32 = if cfg!(test) { 1 << 20 } else { 1 << 28 };
 
 /// The time of a process that runs: when its event came, and how far ahead of it it is.

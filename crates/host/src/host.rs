@@ -1,6 +1,7 @@
 //! The state of a host, and the operations that all its rules share: wake and sleep processes, and
 //! make requests.
 
+use crate::builder::{HostBuilder, HostError, PROCESSES_MAX};
 use crate::cache::Cache;
 use crate::changes::Changes;
 use crate::file::{Files, NONE};
@@ -10,7 +11,7 @@ use crate::outcome::{ProgramOutcome, by_program};
 use crate::pool::Pool;
 use crate::process::{Look, Process};
 use crate::readahead::Readahead;
-use crate::spec::{FileId, HostBuilder, HostError, HostSpec, PAGE, PROCESSES_MAX};
+use crate::spec::{FileId, HostSpec, PAGE};
 use crate::waiters::Chain;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};

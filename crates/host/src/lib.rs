@@ -65,6 +65,7 @@
 //! - When the last process has ended nothing more is written back.
 
 mod ahead;
+mod builder;
 mod cache;
 mod calls;
 mod changes;
@@ -83,9 +84,9 @@ mod waiters;
 pub mod workload;
 mod writeback;
 
+pub use builder::{HostBuilder, HostError, Plan};
 pub use host::Host;
 pub use outcome::{ProcessOutcome, ProgramOutcome};
 pub use spec::{
-    BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, HostSpec, PAGE, Plan,
-    PoolId, ProcessSpec, Step,
+    BarrierId, Behaviour, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec, Step,
 };

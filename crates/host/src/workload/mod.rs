@@ -33,7 +33,7 @@ pub use postmark::PostMarkSpec;
 pub use site::BenchmarkError;
 pub use tpch::TpcHSpec;
 
-use crate::spec::PLANNED_MAX;
+use crate::builder::PLANNED_MAX;
 use crate::{DiskSize, HostBuilder};
 use headtime_units::nearest;
 use site::{NAMES, Part};

@@ -1,7 +1,8 @@
 //! What all benchmarks need: their errors, where they are laid down, and what their processes do.
 
+use crate::builder::{PLANNED_MAX, PROCESSES_MAX};
 use crate::layout::LayoutError;
-use crate::spec::{PAGE, PLANNED_MAX, PROCESSES_MAX};
+use crate::spec::PAGE;
 use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, HostError, ProcessSpec};
 use headtime_units::{Bytes, Extent, Lba, Sectors, Time};
 use std::sync::Arc;

@@ -1,0 +1,352 @@
+//! Puts a host together and checks it.
+
+use crate::spec::{BarrierId, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec};
+use headtime_units::{Extent, Nanos, Sectors};
+
+/// Steps that programs may plan ahead, all together; each takes some 30 bytes.
+pub(crate) const PLANNED_MAX: u64 = 1 << 27;
+
+/// Why a host cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A number of [`HostSpec`] or [`DiskSize`] is out of range.
+    #[error("{key} is {value}; allowed is {allowed}")]
+    Range {
+        key: &'static str,
+        value: String,
+        allowed: &'static str,
+    },
+    /// An extent of a file does not lie on the disk.
+    #[error("file {file}: sectors {extent} are not on the disk, which has {capacity}")]
+    OutsideDisk {
+        /// The file, counted from 1 as they were added.
+        file: usize,
+        extent: Extent,
+        /// Sectors of the disk.
+        capacity: Sectors,
+    },
+    /// An extent of a file is not a whole number of pages, or empty.
+    #[error("file {file}: sectors {extent} are not a whole number of pages of {page} sectors")]
+    NotPages {
+        /// The file, counted from 1 as they were added.
+        file: usize,
+        extent: Extent,
+        /// Sectors of a page.
+        page: u64,
+    },
+    /// A file is bigger than its extents.
+    #[error("file {file}: {size} bytes do not fit into its extents of {room} bytes")]
+    TooBig {
+        /// The file, counted from 1 as they were added.
+        file: usize,
+        size: u64,
+        /// Bytes of its extents.
+        room: u64,
+    },
+    /// All files together have more pages than the host can tell apart.
+    #[error("the files have more than {most} pages of 4 KiB together")]
+    TooManyPages {
+        /// How many it can.
+        most: u64,
+    },
+    /// There are more files than the host can keep the state of.
+    #[error("there are more than {most} files")]
+    TooManyFiles {
+        /// How many it can.
+        most: usize,
+    },
+    /// There are more processes than the host can keep the state of.
+    #[error("there are {processes} processes; allowed are {most}")]
+    TooManyProcesses {
+        processes: usize,
+        /// How many it can.
+        most: usize,
+    },
+    /// There is nothing to do.
+    #[error("a host needs at least one process")]
+    NoProcess,
+    /// A process belongs to a program whose number is too high.
+    #[error("process {process}: program {program} is out of range; allowed is 0 to 65535")]
+    Program {
+        /// The process, counted from 1 as they were added.
+        process: usize,
+        program: u32,
+    },
+    /// A name that this builder did not give.
+    #[error("{kind} {index} is not of this host")]
+    Unknown { kind: &'static str, index: u32 },
+    /// A barrier that nobody, or not everybody, can come to.
+    #[error("barrier {barrier} is for {members} members; the host has {processes} processes")]
+    BarrierMembers {
+        /// The barrier, counted from 1 as they were added.
+        barrier: usize,
+        members: u32,
+        /// Processes of the host.
+        processes: usize,
+    },
+    /// A pool without workers.
+    #[error("pool {pool} has no workers")]
+    EmptyPool {
+        /// The pool, counted from 1 as they were added.
+        pool: usize,
+    },
+}
+
+/// Puts a [`Host`](crate::Host) together.
+pub struct HostBuilder {
+    pub(crate) spec: HostSpec,
+    pub(crate) disk: DiskSize,
+    /// The files as they lie, and which of them each name means.
+    pub(crate) files: Vec<File>,
+    pub(crate) names: Vec<u32>,
+    pub(crate) barriers: Vec<u32>,
+    pub(crate) pools: Vec<u32>,
+    pub(crate) processes: Vec<ProcessSpec>,
+    /// Steps that programs have planned.
+    pub(crate) planned: u64,
+    pages: u64,
+}
+
+impl HostBuilder {
+    /// A host without files and processes, before a disk of this size.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range.
+    pub fn new(spec: HostSpec, disk: DiskSize) -> Result<HostBuilder, HostError> {
+        check(&spec, disk)?;
+        Ok(HostBuilder {
+            spec,
+            disk,
+            files: Vec::new(),
+            names: Vec::new(),
+            barriers: Vec::new(),
+            pools: Vec::new(),
+            processes: Vec::new(),
+            planned: 0,
+            pages: 0,
+        })
+    }
+
+    /// The properties of the host.
+    pub fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    pub fn disk(&self) -> DiskSize {
+        self.disk
+    }
+
+    /// Lays down a file, opened.
+    ///
+    /// Whether files overlap is not checked.
+    ///
+    /// # Errors
+    ///
+    /// If it does not lie on the disk, if an extent is not a whole number of pages, if it is bigger
+    /// than its extents, or if there are too many pages (2³¹) or files (2²⁴) in all.
+    pub fn add_file(&mut self, file: File) -> Result<FileId, HostError> {
+        let number = self.files.len() + 1;
+        if number > FILES_MAX {
+            return Err(HostError::TooManyFiles { most: FILES_MAX });
+        }
+        let page = self.page_sectors();
+        let mut pages = 0u64;
+        for extent in &file.extents {
+            let (start, len) = (extent.start.get(), extent.len.get());
+            if start
+                .checked_add(len)
+                .is_none_or(|end| end > self.disk.capacity.get())
+            {
+                return Err(HostError::OutsideDisk {
+                    file: number,
+                    extent: *extent,
+                    capacity: self.disk.capacity,
+                });
+            }
+            if len == 0 || len % page != 0 {
+                return Err(HostError::NotPages {
+                    file: number,
+                    extent: *extent,
+                    page,
+                });
+            }
+            pages = pages.saturating_add(len / page);
+        }
+        self.pages = self.pages.saturating_add(pages);
+        if self.pages > PAGES_MAX {
+            return Err(HostError::TooManyPages { most: PAGES_MAX });
+        }
+        if file.size > pages * PAGE {
+            return Err(HostError::TooBig {
+                file: number,
+                size: file.size,
+                room: pages * PAGE,
+            });
+        }
+        self.names.push(self.files.len() as u32);
+        self.files.push(file);
+        Ok(FileId(self.names.len() as u32 - 1))
+    }
+
+    /// Another name of the same file, as if it were opened once more: with a state of readahead of
+    /// its own, and the same cached pages.
+    ///
+    /// # Errors
+    ///
+    /// If the file is not of this host.
+    pub fn reopen(&mut self, file: FileId) -> Result<FileId, HostError> {
+        let index = *self.names.get(file.0 as usize).ok_or(HostError::Unknown {
+            kind: "file",
+            index: file.0,
+        })?;
+        self.names.push(index);
+        Ok(FileId(self.names.len() as u32 - 1))
+    }
+
+    /// A barrier: so many processes meet there, go on at the same time, and may meet again.
+    ///
+    /// A process that ends does not count as having come, as with `pthread_barrier_wait`.
+    pub fn add_barrier(&mut self, members: u32) -> BarrierId {
+        self.barriers.push(members);
+        BarrierId(self.barriers.len() as u32 - 1)
+    }
+
+    /// A server with so many workers, each a thread with an I/O context of its own.
+    pub fn add_pool(&mut self, workers: u32) -> PoolId {
+        self.pools.push(workers);
+        PoolId(self.pools.len() as u32 - 1)
+    }
+
+    /// Adds a process. Processes are numbered from 1, which is the `process` of their requests'
+    /// origin; workers of pools are numbered after them, and the flusher is the last.
+    pub fn add_process(&mut self, process: ProcessSpec) {
+        self.processes.push(process);
+    }
+
+    /// Steps that may still be planned.
+    pub(crate) fn room_to_plan(&self) -> u64 {
+        PLANNED_MAX.saturating_sub(self.planned)
+    }
+
+    /// What was put together, for somebody who wants to know what the processes will do and not to
+    /// run them. It was not checked as [`HostBuilder::build`] does.
+    pub fn into_plan(self) -> Plan {
+        let page_sectors = self.page_sectors();
+        Plan {
+            spec: self.spec,
+            page_sectors,
+            files: self.files,
+            names: self.names,
+            barriers: self.barriers,
+            processes: self.processes,
+        }
+    }
+
+    pub(crate) fn page_sectors(&self) -> u64 {
+        PAGE / u64::from(self.disk.sector_bytes)
+    }
+}
+
+/// Processes and what they work on, as a [`HostBuilder`] got them.
+pub struct Plan {
+    /// The properties of the host.
+    pub spec: HostSpec,
+    pub page_sectors: u64,
+    /// The files as they lie.
+    pub files: Vec<File>,
+    names: Vec<u32>,
+    barriers: Vec<u32>,
+    /// The processes, in the order of their numbers.
+    pub processes: Vec<ProcessSpec>,
+}
+
+impl Plan {
+    /// Which of the files a name means: files that were opened more than once have several names.
+    ///
+    /// # Panics
+    ///
+    /// If the name is of another host.
+    pub fn file_of(&self, name: FileId) -> usize {
+        self.names[name.0 as usize] as usize
+    }
+
+    /// A barrier as a number, counted from 0.
+    pub fn number_of(&self, barrier: BarrierId) -> usize {
+        barrier.0 as usize
+    }
+
+    /// How many processes meet at each barrier, in the order of their numbers.
+    pub fn barriers(&self) -> &[u32] {
+        &self.barriers
+    }
+}
+
+/// Pages that all files together may have; blocks of metadata come on top.
+const PAGES_MAX: u64 = 1 << 31;
+
+/// Files that there may be.
+const FILES_MAX: usize = if cfg!(test) { 1 << 17 } else { 1 << 24 };
+
+/// Processes that there may be.
+pub(crate) const PROCESSES_MAX: usize = 1_000_000;
+
+fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {
+    let range = |good: bool, key, value: &dyn ToString, allowed| match good {
+        true => Ok(()),
+        false => Err(HostError::Range {
+            key,
+            value: value.to_string(),
+            allowed,
+        }),
+    };
+    range(
+        disk.sector_bytes.is_power_of_two() && (512..=4096).contains(&disk.sector_bytes),
+        "sector_bytes",
+        &disk.sector_bytes,
+        "a power of two, 512 to 4096",
+    )?;
+    range(
+        disk.capacity > Sectors::ZERO,
+        "capacity",
+        &disk.capacity,
+        "at least 1 sector",
+    )?;
+    range(
+        spec.read_ahead.0 <= 64 << 20,
+        "read_ahead",
+        &spec.read_ahead,
+        "0 to 64MiB",
+    )?;
+    range(
+        spec.page_cache.0 >= 1 << 20 && spec.page_cache.0 / PAGE <= PAGES_MAX,
+        "page_cache",
+        &spec.page_cache,
+        "1MiB to 8TiB",
+    )?;
+    range(
+        (PAGE..=64 << 20).contains(&spec.request_max.0),
+        "request_max",
+        &spec.request_max,
+        "4KiB to 64MiB",
+    )?;
+    range(
+        spec.writeback_interval >= Nanos::from_millis(1),
+        "writeback_interval",
+        &spec.writeback_interval,
+        "1ms and more",
+    )?;
+    range(
+        (1..=100).contains(&spec.dirty_limit),
+        "dirty_limit",
+        &spec.dirty_limit,
+        "1 to 100 percent",
+    )?;
+    range(
+        spec.dirty_background <= spec.dirty_limit,
+        "dirty_background",
+        &spec.dirty_background,
+        "0 to dirty_limit percent",
+    )
+}
