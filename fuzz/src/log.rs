@@ -5,7 +5,9 @@ use headtime_engine::log::{
     self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
     write_setting, write_swap,
 };
-use headtime_engine::{Command, DriveTag, Config, Engine, Event, Outcome, Plug, RequestId};
+use headtime_engine::{
+    Command, Config, DriveTag, Engine, Event, Lane, Outcome, Plug, RequestId,
+};
 use headtime_sched::{Scheduler, Spec};
 use headtime_units::{Sectors, Time};
 
@@ -113,7 +115,7 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
                     continue;
                 };
                 write_swap(&mut text, *now, scheduler);
-                engine.replace_scheduler(*now, build(&spec));
+                engine.replace_scheduler(*now, Lane(0), build(&spec));
                 last = *now;
                 decide(*now, engine, &mut in_drive, &mut foretold, &mut text);
                 continue;
@@ -135,6 +137,15 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
                 continue;
             }
             (*tag, _) = in_drive.swap_remove(at);
+        }
+        if let Event::Joined {
+            arrival,
+            lane,
+            join,
+        } = &event
+            && !engine.may_join(arrival, *lane, *join)
+        {
+            continue;
         }
         last = *now;
         let times = match event {

@@ -76,8 +76,8 @@ impl Audit {
     /// If the event cannot be, or shows that a read was served out of order.
     pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
         match event {
-            Event::Woke | Event::Unplugged | Event::Foretold(_) => Ok(()),
-            Event::Arrived(new) => {
+            Event::Woke | Event::Unplugged | Event::Foretold(_) | Event::Ordered(_) => Ok(()),
+            Event::Arrived(new) | Event::Joined { arrival: new, .. } => {
                 ensure!(
                     !self.pending.contains_key(&new.id),
                     "{} arrives twice",

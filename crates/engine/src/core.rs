@@ -20,7 +20,9 @@
 use crate::audit::{Audit, Violation};
 use crate::log::{Sink, Writer};
 use crate::timeouts::{Deadline, Timeouts};
-use crate::{Arrival, Command, DriveTag, Engine, Event, Finished, Member, Outcome};
+use crate::{
+    Arrival, Command, DriveTag, Engine, Event, Finished, GateOrder, Join, Lane, Member, Outcome,
+};
 use headtime_sched::{Backlog, Foretold, Request, Scheduler, WaitStats};
 use headtime_units::{Nanos, Time};
 
@@ -60,6 +62,8 @@ pub enum Order {
     /// Commands are given up on after another time. Those in the device keep their deadline unless the new one is
     /// earlier, or they had none.
     Timeout(Option<Nanos>),
+    /// The gate of an engine is told something.
+    Gate(Member, GateOrder),
 }
 
 /// What a device says when it is told to give up on a command.
@@ -133,6 +137,18 @@ pub trait World {
     /// The next request that has become certain to come, each told once. Asked after every event and completion.
     #[inline]
     fn foretell(&mut self) -> Option<Foretold> {
+        None
+    }
+
+    /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
+    /// there are no more commands, until there is none.
+    #[inline]
+    fn joins(
+        &mut self,
+        _now: Time,
+        _member: Member,
+        _engine: &Engine,
+    ) -> Option<(Arrival, Lane, Join)> {
         None
     }
 
@@ -343,6 +359,10 @@ impl<L: Sink> Core<L> {
                 self.timeouts.shorten(latest);
                 Ok(())
             }
+            Order::Gate(member, order) => {
+                self.handle(world, at, member, Event::Ordered(order))?;
+                self.commands(world, at)
+            }
             Order::Swap {
                 member,
                 text,
@@ -352,7 +372,10 @@ impl<L: Sink> Core<L> {
                     log.swap(at, &text);
                 }
                 world.seen(at, member, Seen::Swapped(&text));
-                self.waits += self.engine.replace_scheduler(at, scheduler).waits();
+                self.waits += self
+                    .engine
+                    .replace_scheduler(at, Lane(0), scheduler)
+                    .waits();
                 self.commands(world, at)
             }
         }
@@ -449,10 +472,28 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Sees to all commands that there are at `at`.
+    /// Sees to all commands that there are at `at`, and to what joins those that are staged.
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        self.foretell(world, at)?;
         let member = Member::default();
+        self.foretell(world, at)?;
+        self.drain(world, at, member)?;
+        while let Some((arrival, lane, join)) = world.joins(at, member, &self.engine) {
+            let event = Event::Joined {
+                arrival,
+                lane,
+                join,
+            };
+            self.handle(world, at, member, event)?;
+            self.drain(world, at, member)?;
+        }
+        world.backlog(at, member, self.engine.backlog());
+        if let Some(log) = &mut self.log {
+            log.flush_if_full();
+        }
+        Ok(())
+    }
+
+    fn drain<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Result<(), W::Error> {
         while let Some(command) = self.engine.poll(at) {
             if let Some(log) = &mut self.log {
                 log.command(at, &command);
@@ -475,10 +516,6 @@ impl<L: Sink> Core<L> {
                 }
                 Command::Background(done) => world.finished_background(at, &done)?,
             }
-        }
-        world.backlog(at, member, self.engine.backlog());
-        if let Some(log) = &mut self.log {
-            log.flush_if_full();
         }
         Ok(())
     }

@@ -16,6 +16,9 @@
 //! U 9300000                        unplugged: time
 //! T 9300000 9400000 R 4096 8 12 3 1   foretold: time, when it comes, op lba sectors process program export
 //! S 9400000 sstf                   swapped: time, and the scheduler that came
+//! J 9500000 b3 R 4088 8 0 0 0 0 2 0 with   joined: as arrived, then the lane, and `with` or `before`
+//! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
+//!                                  `window LANE FROM NANOSECONDS`
 //! ```
 //!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
@@ -24,7 +27,7 @@
 //!
 //! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
 //! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. Version 1 had no `U` and no `T`.
+//! lowest that is free), so that such logs replay. They had no `J` and no `O`. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -50,7 +53,7 @@ mod replay;
 mod settings;
 mod writer;
 
-use crate::{Command, DriveTag, Event, Outcome, RequestId};
+use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Outcome, RequestId};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
@@ -177,19 +180,28 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
     let now = now.as_nanos();
     // Writing to a string cannot fail.
     let _ = match event {
-        Event::Arrived(new) => writeln!(
-            out,
-            "A {now} {} {} {} {} {} {} {} {} {}",
-            new.id,
-            op_letter(new.op),
-            new.extent.start,
-            new.extent.len,
-            new.flags.bits(),
-            new.origin.process,
-            new.origin.program,
-            new.origin.export,
-            new.class.0
-        ),
+        Event::Arrived(new) => {
+            let _ = write!(out, "A {now} ");
+            write_arrival(out, new);
+            writeln!(out)
+        }
+        Event::Joined {
+            arrival,
+            lane,
+            join,
+        } => {
+            let _ = write!(out, "J {now} ");
+            write_arrival(out, arrival);
+            writeln!(out, " {} {}", lane.0, join_word(*join))
+        }
+        Event::Ordered(order) => match order {
+            GateOrder::Depth(depth) => writeln!(out, "O {now} depth {depth}"),
+            GateOrder::Age(commands) => writeln!(out, "O {now} age {commands}"),
+            GateOrder::Window { lane, from, span } => {
+                let (from, span) = (from.as_nanos(), span.as_nanos());
+                writeln!(out, "O {now} window {} {from} {span}", lane.0)
+            }
+        },
         Event::Completed { tag, outcome } => {
             writeln!(out, "C {now} {} {}", tag.0, outcome_word(*outcome))
         }
@@ -207,6 +219,29 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
             request.origin.export,
         ),
     };
+}
+
+fn write_arrival(out: &mut String, new: &Arrival) {
+    let _ = write!(
+        out,
+        "{} {} {} {} {} {} {} {} {}",
+        new.id,
+        op_letter(new.op),
+        new.extent.start,
+        new.extent.len,
+        new.flags.bits(),
+        new.origin.process,
+        new.origin.program,
+        new.origin.export,
+        new.class.0
+    );
+}
+
+fn join_word(join: Join) -> &'static str {
+    match join {
+        Join::Before => "before",
+        Join::With => "with",
+    }
 }
 
 /// Writes that the scheduler was swapped for the one of this text.

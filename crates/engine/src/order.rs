@@ -170,6 +170,28 @@ impl Order {
         self.freed.pop()
     }
 
+    /// The live requests for which `tag` must wait. Looks through all there are.
+    pub fn before(&self, tag: Tag) -> impl Iterator<Item = Tag> {
+        let this = self.members[tag.index()];
+        let before = self.conflicting(this.extent, this.changes);
+        before.filter_map(move |(other, tag)| (other.sequence < this.sequence).then_some(tag))
+    }
+
+    /// Returns true if a request of this extent would have to wait. Looks through all live requests if any changes
+    /// sectors.
+    pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
+        (changes || self.changing > 0) && self.conflicting(extent, changes).next().is_some()
+    }
+
+    fn conflicting(&self, extent: Extent, changes: bool) -> impl Iterator<Item = (&Member, Tag)> {
+        let conflicts = move |(other, _): &(&Member, Tag)| {
+            other.place != Place::Gone
+                && (other.changes || changes)
+                && other.extent.overlaps(extent)
+        };
+        self.members.iter().zip((0..).map(Tag)).filter(conflicts)
+    }
+
     /// How many wait.
     pub fn held(&self) -> usize {
         self.crowd.held()

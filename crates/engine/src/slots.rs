@@ -1,6 +1,6 @@
 //! What the engine knows of each request, by tag.
 
-use crate::{Outcome, RequestId};
+use crate::{Lane, Outcome, RequestId};
 use headtime_sched::{Request, Tag};
 use headtime_units::Time;
 
@@ -15,8 +15,8 @@ pub(crate) enum Stage {
     Queued,
     /// Part of another request.
     Part,
-    /// Handed out by the scheduler, waiting for a place in the drive.
-    Committed,
+    /// Chosen, and waiting for the gate.
+    Staged,
     /// In the drive.
     InFlight,
 }
@@ -31,12 +31,20 @@ pub(crate) struct Slot {
     /// As the scheduler and the drive see it: with the parts that were merged into it.
     pub merged: Request,
     pub stage: Stage,
+    /// The lane that it belongs to.
+    pub lane: Lane,
+    /// The lane whose scheduler handed it out, if one did: the one to tell of what becomes of it.
+    pub chosen_by: Option<Lane>,
+    /// Whether it joined a request that was staged.
+    pub joined: bool,
     /// Whether it must go alone: after an error of the request it was part of.
     pub alone: bool,
     /// The next part of the merged request that it belongs to.
     pub next: Option<Tag>,
     /// The last part of this merged request.
     pub last: Tag,
+    /// What it is part of, which may be part of another; itself if it is no part.
+    pub whole: Tag,
     pub issued: Time,
     /// How the flush that precedes it ended, if one did.
     pub preflush: Option<Outcome>,
@@ -49,6 +57,8 @@ impl Slot {
             origin: self.merged.origin,
             ..self.own
         };
+        (self.last, self.whole) = (self.own.tag, self.own.tag);
+        (self.joined, self.chosen_by) = (false, None);
     }
 }
 
@@ -60,7 +70,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub fn add(&mut self, id: RequestId, mut request: Request) -> Tag {
+    pub fn add(&mut self, id: RequestId, lane: Lane, mut request: Request) -> Tag {
         let tag = self.free.pop().unwrap_or(Tag(self.slots.len() as u32));
         request.tag = tag;
         let slot = Slot {
@@ -68,9 +78,13 @@ impl Slots {
             own: request,
             merged: request,
             stage: Stage::Held,
+            lane,
+            chosen_by: None,
+            joined: false,
             alone: false,
             next: None,
             last: tag,
+            whole: tag,
             issued: request.arrival,
             preflush: None,
         };
@@ -86,6 +100,30 @@ impl Slots {
         assert!(slot.stage != Stage::Free, "tag {} freed twice", tag.0);
         slot.stage = Stage::Free;
         self.free.push(tag);
+    }
+
+    /// The slots of all live requests, to be changed.
+    pub fn live_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.slots
+            .iter_mut()
+            .filter(|slot| slot.stage != Stage::Free)
+    }
+
+    /// Makes `gone`, with all of its parts, part of `kept`.
+    pub fn append_parts(&mut self, kept: Tag, gone: Tag) {
+        let tail = self[kept].last;
+        self[tail].next = Some(gone);
+        self[kept].last = self[gone].last;
+        let slot = &mut self[gone];
+        (slot.stage, slot.whole) = (Stage::Part, kept);
+    }
+
+    /// The merged request that `tag` is part of, or itself.
+    pub fn whole(&self, tag: Tag) -> Tag {
+        let above = |tag: &Tag| Some(self[*tag].whole).filter(|whole| whole != tag);
+        core::iter::successors(Some(tag), above)
+            .last()
+            .unwrap_or(tag)
     }
 
     /// The slots of all live requests.

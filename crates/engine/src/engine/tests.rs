@@ -2,10 +2,10 @@
 //! plain rule, and the engine keeps its promises.
 
 use super::*;
-use crate::Plug;
 use crate::audit::Audit;
 use crate::order::Order;
-use headtime_sched::{Deadline, DeadlineConfig, Noop, WorkConserving};
+use crate::{Arrival, Outcome, Plug};
+use headtime_sched::{Deadline, DeadlineConfig, Flags, Noop, Op, Origin, WorkConserving};
 use headtime_units::Nanos;
 use proptest::prelude::*;
 
@@ -111,15 +111,16 @@ impl<S: Scheduler> World<S> {
         }
         let (engine, full) = (
             &self.engine,
-            self.in_drive.len() as u32 == self.engine.config.depth,
+            self.in_drive.len() as u32 == self.engine.config().depth,
         );
         match engine.backlog() {
             Backlog::Nothing => assert_eq!(engine.waiting(), 0),
             Backlog::Busy => assert!(full && engine.waiting() > 0),
-            Backlog::Chosen => assert!(!full && engine.idle_until.is_some()),
+            Backlog::Chosen => assert!(!full && engine.lanes[0].idle_until.is_some()),
             Backlog::Held => {
                 assert!(
-                    engine.waiting() > engine.scheduler.queued() || engine.plugged_until.is_some()
+                    engine.waiting() > engine.scheduler().queued()
+                        || engine.lanes[0].plugged_until.is_some()
                 );
             }
         }

@@ -2,9 +2,9 @@
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
 use crate::names::DriveTags;
-use crate::{Arrival, DriveTag, Event, Outcome, RequestId};
+use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Nanos, Time};
 use std::io::{BufRead, Read as _};
 
 /// No line of a log is longer, in bytes: the longest setting is a drive's whole profile.
@@ -222,33 +222,24 @@ fn read_line(line: &str) -> Result<Record, String> {
     let mut fields = Fields(line.split_ascii_whitespace());
     let kind = fields.word("kind of line")?;
     let record = match kind {
-        "A" => {
-            let now = fields.time()?;
-            let id = fields.id()?;
-            let op = fields.op()?;
-            let extent = fields.extent()?;
-            if extent.is_empty() != (op == Op::Flush) {
-                return Err("only a flush has 0 sectors, and it has no more".into());
-            }
-            let bits = fields.number("flags")?;
-            let flags = u8::try_from(bits)
-                .ok()
-                .and_then(Flags::from_bits)
-                .ok_or_else(|| format!("flags are {bits}; allowed are 0 to 7"))?;
-            let origin = fields.origin()?;
-            let class = Class(fields.small("class")?);
-            Record::Event(
-                now,
-                Event::Arrived(Arrival {
-                    id,
-                    op,
-                    extent,
-                    flags,
-                    origin,
-                    class,
-                }),
-            )
-        }
+        "A" => Record::Event(fields.time()?, Event::Arrived(fields.arrival()?)),
+        "J" => Record::Event(
+            fields.time()?,
+            Event::Joined {
+                arrival: fields.arrival()?,
+                lane: fields.lane()?,
+                join: match fields.word("way to join")? {
+                    "before" => Join::Before,
+                    "with" => Join::With,
+                    word => {
+                        return Err(format!(
+                            "\"{word}\" is no way to join; allowed are before and with"
+                        ));
+                    }
+                },
+            },
+        ),
+        "O" => Record::Event(fields.time()?, Event::Ordered(fields.order()?)),
         "C" => Record::Event(
             fields.time()?,
             Event::Completed {
@@ -285,7 +276,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, S, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, S, I, F and #"
             ));
         }
     };
@@ -308,6 +299,47 @@ impl<'a> Fields<'a> {
         let word = self.word(name)?;
         word.parse()
             .map_err(|_| format!("the {name} is \"{word}\"; it must be a whole number"))
+    }
+
+    fn arrival(&mut self) -> Result<Arrival, String> {
+        let id = self.id()?;
+        let op = self.op()?;
+        let extent = self.extent()?;
+        if extent.is_empty() != (op == Op::Flush) {
+            return Err("only a flush has 0 sectors, and it has no more".into());
+        }
+        let bits = self.number("flags")?;
+        let flags = u8::try_from(bits)
+            .ok()
+            .and_then(Flags::from_bits)
+            .ok_or_else(|| format!("flags are {bits}; allowed are 0 to 7"))?;
+        Ok(Arrival {
+            id,
+            op,
+            extent,
+            flags,
+            origin: self.origin()?,
+            class: Class(self.small("class")?),
+        })
+    }
+
+    fn lane(&mut self) -> Result<Lane, String> {
+        self.small("lane").map(Lane)
+    }
+
+    fn order(&mut self) -> Result<GateOrder, String> {
+        match self.word("order")? {
+            "depth" => self.small("depth").map(GateOrder::Depth),
+            "age" => self.number("age").map(GateOrder::Age),
+            "window" => Ok(GateOrder::Window {
+                lane: self.lane()?,
+                from: self.time()?,
+                span: self.number("length").map(Nanos::from_nanos)?,
+            }),
+            word => Err(format!(
+                "\"{word}\" is no order; allowed are depth, age and window"
+            )),
+        }
     }
 
     fn origin(&mut self) -> Result<Origin, String> {

@@ -1,7 +1,7 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{DriveTag, Engine, Event, Outcome};
+use crate::{DriveTag, Engine, Event, Lane, Outcome, RequestId};
 use headtime_sched::Scheduler;
 use headtime_units::Time;
 
@@ -50,6 +50,14 @@ pub enum ReplayError {
         line: usize,
         /// The tag.
         tag: DriveTag,
+    },
+    /// The log has a request join another that is not there.
+    #[error("line {line}: request {id} joins a staged one, and there is none that it may join")]
+    NotStaged {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// The request.
+        id: RequestId,
     },
 }
 
@@ -127,7 +135,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                 };
                 self.done.until = time;
                 self.done.swaps += 1;
-                self.engine.replace_scheduler(time, scheduler);
+                self.engine.replace_scheduler(time, Lane(0), scheduler);
             }
             Record::Event(time, event) => {
                 let now = self.done.until;
@@ -146,7 +154,19 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                         // may commit the engine to a request.
                         outcome == Outcome::TimedOut && issued == now && time == now
                     }
-                    Event::Arrived(_) | Event::Woke | Event::Unplugged => false,
+                    Event::Joined {
+                        arrival,
+                        lane,
+                        join,
+                    } => {
+                        self.undecided(line)?;
+                        if !self.engine.may_join(&arrival, lane, join) {
+                            let id = arrival.id;
+                            return Err(ReplayError::NotStaged { line, id });
+                        }
+                        false
+                    }
+                    Event::Arrived(_) | Event::Woke | Event::Unplugged | Event::Ordered(_) => false,
                 };
                 if !between {
                     self.undecided(line)?;

@@ -25,7 +25,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, S, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, S, I, F and #",
         ),
         (
             "headtime-log1",

@@ -2,6 +2,7 @@
 
 mod core;
 mod crowded;
+mod lanes;
 mod merging;
 mod names;
 mod order;

@@ -1,7 +1,9 @@
 //! Merging, committing ahead, errors and swaps, step by step.
 
 use crate::world::arrival;
-use headtime_engine::{Command, Config, ConfigError, DriveTag, Engine, Event, Outcome, RequestId};
+use headtime_engine::{
+    Command, Config, ConfigError, DriveTag, Engine, Event, Lane, Outcome, RequestId,
+};
 use headtime_sched::{
     Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, WorkConserving,
 };
@@ -307,7 +309,7 @@ fn schedulers_swap_in_flight() {
     }
     assert_eq!(issued(&mut engine, T), ["R 50+1"]);
     let deadline = Deadline::new(DeadlineConfig::default());
-    let old = engine.replace_scheduler(T, Box::new(WorkConserving::new(deadline)));
+    let old = engine.replace_scheduler(T, Lane(0), Box::new(WorkConserving::new(deadline)));
     assert_eq!(old.queued(), 0);
     assert_eq!(engine.waiting(), 3);
     // Deadline begins with the oldest and goes up from there.

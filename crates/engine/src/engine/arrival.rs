@@ -1,0 +1,181 @@
+//! How requests come in: held back by order, queued in their lane, or joined to a staged one.
+
+use super::Engine;
+use crate::event::{Arrival, Join};
+use crate::gate::{Gate, Lane};
+use crate::slots::Stage;
+use headtime_sched::{Flags, Op, Request, Scheduler, Tag};
+use headtime_units::{Sectors, Time};
+
+impl<S: Scheduler> Engine<S> {
+    /// Makes a slot for a request.
+    fn add(&mut self, now: Time, arrival: Arrival, lane: Lane) -> Tag {
+        let Arrival {
+            id,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+        } = arrival;
+        assert!(
+            extent.is_empty() == (op == Op::Flush),
+            "a request has sectors unless it is a flush: {op:?} {extent}"
+        );
+        let request = Request {
+            tag: Tag::default(),
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrival: now,
+        };
+        self.shared.stats.arrived += 1;
+        let tag = self.shared.slots.add(id, lane, request);
+        self.shared.slots[tag].merged.origin = self.shared.config.seen(origin);
+        tag
+    }
+
+    pub(super) fn arrived(&mut self, now: Time, arrival: Arrival) {
+        let lane = self.gate.lane(arrival.origin, arrival.class);
+        let tag = self.add(now, arrival, lane);
+        let barrier = arrival.op == Op::Flush || arrival.flags.has(Flags::PREFLUSH);
+        if barrier || !self.behind_flush.is_empty() {
+            self.shared.stats.held_flush += 1;
+            if self.behind_flush.is_empty() || self.gate.outranks(lane, self.flush_lane) {
+                self.flush_lane = lane;
+            }
+            self.behind_flush.push_back(tag);
+            // A scheduler that waits has nobody to wait for any more.
+            self.ask_all(barrier);
+            self.let_in(now);
+        } else {
+            self.admit(now, tag);
+        }
+    }
+
+    pub(super) fn ask_all(&mut self, ask: bool) {
+        for lane in &mut self.lanes {
+            lane.ask |= ask;
+        }
+    }
+
+    /// Goes on with those that wait for a flush, after one or all before it is complete.
+    pub(super) fn advance_flush(&mut self, now: Time) {
+        self.let_in(now);
+        if self.lanes.len() > 1 {
+            let slots = &self.shared.slots;
+            let lanes = self.behind_flush.iter().map(|tag| slots[*tag].lane);
+            let first = |one, other| match self.gate.outranks(other, one) {
+                true => other,
+                false => one,
+            };
+            self.flush_lane = lanes.reduce(first).unwrap_or_default();
+        }
+    }
+
+    /// Lets in what is not behind a flush; starts the flush once all before it is complete.
+    fn let_in(&mut self, now: Time) {
+        while let Some(&tag) = self.behind_flush.front() {
+            let slot = &mut self.shared.slots[tag];
+            let flushes = slot.own.op == Op::Flush
+                || (slot.own.flags.has(Flags::PREFLUSH) && slot.preflush.is_none());
+            if flushes && self.live > 0 {
+                return;
+            }
+            if flushes {
+                if slot.stage == Stage::Held {
+                    slot.stage = Stage::Staged;
+                    slot.merged.op = Op::Flush;
+                    slot.merged.extent.len = Sectors::ZERO;
+                    let lane = slot.lane;
+                    let command = self.issue(now, tag, lane);
+                    self.outbox.push_back(command);
+                }
+                return;
+            }
+            self.behind_flush.pop_front();
+            self.admit(now, tag);
+        }
+    }
+
+    /// Lets a request in, unless it must wait for one it overlaps.
+    fn admit(&mut self, now: Time, tag: Tag) {
+        self.live += 1;
+        if self.order.admit(&self.shared.slots[tag].own) {
+            self.enqueue(now, tag);
+        } else {
+            self.shared.stats.held_overlap += 1;
+            self.raise_those_before(now, tag);
+        }
+    }
+
+    /// Puts a request that may start into the queue of its lane.
+    pub(super) fn enqueue(&mut self, now: Time, tag: Tag) {
+        let lane = self.shared.slots[tag].lane;
+        self.lanes[lane.index()].enqueue(now, tag, &mut self.shared);
+        let queued: u64 = self.lanes.iter().map(|lane| lane.queued as u64).sum();
+        let most = &mut self.shared.stats.queued_max;
+        *most = queued.max(*most);
+    }
+
+    /// The first request staged in a lane that its scheduler has chosen, and its place.
+    fn target(&self, lane: Lane) -> Option<(usize, Tag)> {
+        let staged = self.lanes.get(lane.index())?.staged.iter().copied();
+        let chosen = |(_, tag): &(usize, Tag)| self.shared.slots[*tag].chosen_by.is_some();
+        staged.enumerate().find(chosen)
+    }
+
+    /// Returns true if a request may join the first one that is staged in a lane.
+    ///
+    /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it. To
+    /// go in the same command, it must touch the other, and be the same operation with the same flags; the
+    /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max).
+    pub fn may_join(&self, arrival: &Arrival, lane: Lane, join: Join) -> bool {
+        let Some((_, tag)) = self.target(lane) else {
+            return false;
+        };
+        let barrier = arrival.flags.has(Flags::PREFLUSH) || arrival.extent.is_empty();
+        if barrier || arrival.op == Op::Flush || !self.behind_flush.is_empty() {
+            return false;
+        }
+        let (other, extent) = (&self.shared.slots[tag].merged, arrival.extent);
+        let fits = || {
+            let touches = extent.end() == other.extent.start || extent.start == other.extent.end();
+            let alike = other.op == arrival.op && other.flags == arrival.flags;
+            let most = self.shared.config.merge_sectors_max;
+            touches
+                && alike
+                && matches!(arrival.op, Op::Read | Op::Write)
+                && extent.len <= most
+                && other.extent.len <= most - extent.len
+        };
+        (join == Join::Before || fits()) && !self.order.conflicts(extent, arrival.op.changes())
+    }
+
+    pub(super) fn joined(&mut self, now: Time, arrival: Arrival, lane: Lane, join: Join) {
+        let may = self.may_join(&arrival, lane, join);
+        let target = self.target(lane).filter(|_| may);
+        let (at, target) = target.unwrap_or_else(|| panic!("{} may not join", arrival.id));
+        let tag = self.add(now, arrival, lane);
+        self.live += 1;
+        self.shared.stats.joined += 1;
+        let starts = self.order.admit(&self.shared.slots[tag].own);
+        assert!(starts, "it conflicts with nothing");
+        match join {
+            Join::Before => {
+                self.shared.slots[tag].stage = Stage::Staged;
+                self.lanes[lane.index()].staged.insert(at, tag);
+            }
+            Join::With => {
+                let slots = &mut self.shared.slots;
+                slots[tag].joined = true;
+                slots.append_parts(target, tag);
+                let extent = &mut slots[target].merged.extent;
+                extent.start = extent.start.min(arrival.extent.start);
+                extent.len += arrival.extent.len;
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What passes between the engine and what surrounds it.
+
+#[cfg(doc)]
+use crate::Engine;
+use crate::gate::{GateOrder, Lane};
+use crate::names::{DriveTag, RequestId};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
+use headtime_units::{Extent, Time};
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// As asked.
+    Done,
+    /// The medium could not be read or written.
+    MediumError,
+    /// The drive did not answer in time.
+    TimedOut,
+    /// The drive, or the path to it, failed.
+    DeviceError,
+}
+
+/// A request as it comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who asked, and their name for it, returned in [`Finished`]. Unique among the unfinished.
+    pub id: RequestId,
+    /// What to do.
+    pub op: Op,
+    /// To which sectors; empty for a flush, and only for it.
+    pub extent: Extent,
+    /// Further properties.
+    pub flags: Flags,
+    /// Who asks.
+    pub origin: Origin,
+    /// Its rank.
+    pub class: Class,
+}
+
+/// What happens to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody asks for something.
+    Arrived(Arrival),
+    /// The drive is done with a command.
+    Completed {
+        /// Which, as named in [`Command::Issue`].
+        tag: DriveTag,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The time that [`Engine::next_wakeup`] named has come. Does nothing at any other time.
+    Woke,
+    /// Whoever asked for what is plugged goes to sleep on it. Does nothing when nothing is.
+    Unplugged,
+    /// A request is certain to come. Only a simulation knows.
+    Foretold(Foretold),
+    /// Somebody asks for something that is to go with the first request staged in a lane. Possible if
+    /// [`Engine::may_join`] says so.
+    Joined {
+        /// The request that comes.
+        arrival: Arrival,
+        /// Where the other one is staged.
+        lane: Lane,
+        /// How it goes with it.
+        join: Join,
+    },
+    /// Somebody gives the gate an order.
+    Ordered(GateOrder),
+}
+
+/// How a request goes with one that is staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Join {
+    /// In a command of its own, directly before that of the other.
+    Before,
+    /// In the same command, at the end of the other's sectors that it touches.
+    With,
+}
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The number of its [`RequestId`].
+    pub id: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The request as it arrived; it has no tag any more.
+    pub request: Request<()>,
+    /// When the command that carried it went to the drive, the last time if it was retried.
+    pub issued: Time,
+}
+
+/// What the engine wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Hand this to the drive; answer with [`Event::Completed`].
+    Issue(Request<DriveTag>),
+    /// Tell the client who asked.
+    Finish(Finished),
+    /// Tell the job in the background that asked.
+    Background(Finished),
+}
+
+/// What the engine did so far, as counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Requests that came.
+    pub arrived: u64,
+    /// Requests that finished.
+    pub finished: u64,
+    /// Commands given to the drive.
+    pub issued: u64,
+    /// Requests appended to a queued one.
+    pub merged_back: u64,
+    /// Requests put in front of a queued one.
+    pub merged_front: u64,
+    /// Queued requests that grew together.
+    pub fused: u64,
+    /// Requests that waited for one they overlap.
+    pub held_overlap: u64,
+    /// Requests that waited for a flush.
+    pub held_flush: u64,
+    /// Times that the scheduler chose to wait.
+    pub idled: u64,
+    /// Times that the scheduler gave a request while it had several.
+    pub chosen: u64,
+    /// Times that it gave one that had come before another that it gave earlier.
+    pub overtaken: u64,
+    /// Requests that joined a staged one.
+    pub joined: u64,
+    /// Requests that got a higher rank, since one of that rank waited for them.
+    pub raised: u64,
+    /// Merged requests that failed and were tried again part by part.
+    pub split: u64,
+    /// The most requests with the schedulers at once.
+    pub queued_max: u64,
+}

@@ -1,0 +1,216 @@
+//! Who may go next.
+//!
+//! The engine has a queue for each *lane*, each with a scheduler of its own. A [`Gate`] says which lane a
+//! request belongs to, and which lane may send a command now. What it refuses stays in its lane, where it
+//! can still be merged and overtaken, and does not hold up others.
+//!
+//! The gate is told of each drive tag that is taken and returned, and of orders. All of this is in the log
+//! or follows from it, so that a replay decides the same.
+
+use crate::config::Config;
+use crate::names::DriveTag;
+use headtime_sched::{Class, Origin};
+use headtime_units::{Nanos, Time};
+
+/// Names a lane of an engine: 0 to the number of its lanes - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane(pub u8);
+
+impl Lane {
+    /// The lane as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a gate can see of a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneState {
+    /// Requests with its scheduler.
+    pub queued: usize,
+    /// Requests that were chosen and wait for the gate.
+    pub staged: usize,
+    /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
+    pub ready: bool,
+}
+
+/// The lanes as a gate sees them.
+pub trait Lanes {
+    /// What can be seen of a lane.
+    fn state(&self, lane: Lane) -> LaneState;
+}
+
+/// What a gate wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next command comes from this lane.
+    Take(Lane),
+    /// Nothing goes to the drive until this time, or until something happens.
+    Hold(Option<Time>),
+}
+
+/// An order to a gate, given from outside while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GateOrder {
+    /// So many commands may be in the drive.
+    Depth(u32),
+    /// A command is late after so many others.
+    Age(u64),
+    /// A lane has the drive from `from` on, for so long.
+    Window {
+        /// The lane.
+        lane: Lane,
+        /// When it begins.
+        from: Time,
+        /// How long it lasts.
+        span: Nanos,
+    },
+}
+
+/// Says which lane a request belongs to, and which lane may go next.
+///
+/// A gate is a function of what it is asked and told, as the engine is.
+pub trait Gate: core::fmt::Debug {
+    /// How many lanes there are, 1 to 256. Does not change.
+    fn lanes(&self) -> usize;
+
+    /// The lane of a request. The origin is the true one, whatever the scheduler sees.
+    fn lane(&self, origin: Origin, class: Class) -> Lane;
+
+    /// Returns true if a request in `lane` gives its lane to one in `other` for which it must wait, because
+    /// they overlap or since one is a flush. A gate that promises a lane something says so; or what order asks
+    /// for would break the promise.
+    fn outranks(&self, _lane: Lane, _other: Lane) -> bool {
+        false
+    }
+
+    /// Which lane may go now. Asked while any lane is ready; asked again if the lane that it names
+    /// gives nothing, which is not ready then. To name a lane that is not ready is to wait until something
+    /// happens.
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next;
+
+    /// The lane whose scheduler is to choose ahead, asked when [`Gate::next`] says to hold: what it
+    /// chooses is staged.
+    fn ahead(&self, _lanes: &dyn Lanes) -> Option<Lane> {
+        None
+    }
+
+    /// A command of this lane goes to the drive. A flush does so unasked: order has emptied the drive for it.
+    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane);
+
+    /// The drive is done with a command.
+    fn returned(&mut self, now: Time, tag: DriveTag);
+
+    /// Somebody gives an order. A gate ignores orders of a kind that it does not know.
+    fn told(&mut self, _now: Time, _order: &GateOrder) {}
+}
+
+/// Admits commands up to a depth, all in one lane.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedDepth {
+    depth: u32,
+    taken: u32,
+    commit_ahead: bool,
+}
+
+impl FixedDepth {
+    /// A gate with the depth of this configuration; it chooses one request ahead if that says so.
+    pub fn new(config: &Config) -> FixedDepth {
+        FixedDepth {
+            depth: config.depth,
+            taken: 0,
+            commit_ahead: config.commit_ahead,
+        }
+    }
+}
+
+impl Gate for FixedDepth {
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn lane(&self, _: Origin, _: Class) -> Lane {
+        Lane(0)
+    }
+
+    #[inline]
+    fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
+        match self.taken < self.depth {
+            true => Next::Take(Lane(0)),
+            false => Next::Hold(None),
+        }
+    }
+
+    #[inline]
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        let ahead = self.commit_ahead && lanes.state(Lane(0)).staged == 0;
+        ahead.then_some(Lane(0))
+    }
+
+    #[inline]
+    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {
+        self.taken += 1;
+    }
+
+    #[inline]
+    fn returned(&mut self, _: Time, _: DriveTag) {
+        self.taken -= 1;
+    }
+}
+
+/// The gate of an engine. The usual one is called directly: it is asked several times for each command.
+#[derive(Debug)]
+pub(crate) enum AnyGate {
+    Fixed(FixedDepth),
+    Other(Box<dyn Gate>),
+}
+
+macro_rules! either {
+    ($gate:expr, $inner:ident => $call:expr) => {
+        match $gate {
+            AnyGate::Fixed($inner) => $call,
+            AnyGate::Other($inner) => $call,
+        }
+    };
+}
+
+impl Gate for AnyGate {
+    fn lanes(&self) -> usize {
+        either!(self, gate => gate.lanes())
+    }
+
+    #[inline]
+    fn lane(&self, origin: Origin, class: Class) -> Lane {
+        either!(self, gate => gate.lane(origin, class))
+    }
+
+    #[inline]
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        either!(self, gate => gate.outranks(lane, other))
+    }
+
+    #[inline]
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        either!(self, gate => gate.next(now, lanes))
+    }
+
+    #[inline]
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        either!(self, gate => gate.ahead(lanes))
+    }
+
+    #[inline]
+    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane) {
+        either!(self, gate => gate.taken(now, tag, lane));
+    }
+
+    #[inline]
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        either!(self, gate => gate.returned(now, tag));
+    }
+
+    fn told(&mut self, now: Time, order: &GateOrder) {
+        either!(self, gate => gate.told(now, order));
+    }
+}

@@ -1,0 +1,240 @@
+//! What waits in one lane.
+
+mod merging;
+
+use crate::config::Config;
+use crate::event::Stats;
+use crate::gate::{Lane, LaneState, Lanes};
+use crate::merge::Touching;
+use crate::slots::{Slots, Stage};
+use headtime_sched::{Dispatch, Flags, Scheduler, Tag};
+use headtime_units::Time;
+use std::collections::VecDeque;
+
+/// What all lanes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub config: Config,
+    pub slots: Slots,
+    pub stats: Stats,
+}
+
+/// The requests of a lane: queued with its scheduler, where they merge, then staged until the gate takes
+/// them.
+#[derive(Debug)]
+pub(crate) struct Queue<S> {
+    lane: Lane,
+    pub scheduler: S,
+    /// How many requests the scheduler has, as it says itself.
+    pub queued: usize,
+    touching: Touching,
+    /// What was chosen, in the order in which it goes.
+    pub staged: VecDeque<Tag>,
+    /// The scheduler need not be asked before this, unless something happens.
+    pub idle_until: Option<Time>,
+    /// Nothing is handed out before, so that requests can collect.
+    pub plugged_until: Option<Time>,
+    /// Whether anything happened since the scheduler was last asked.
+    pub ask: bool,
+    /// The latest arrival of a request that the scheduler gave.
+    youngest: Time,
+}
+
+impl<S: Scheduler> Queue<S> {
+    pub fn new(lane: Lane, scheduler: S) -> Queue<S> {
+        assert!(scheduler.queued() == 0, "the new scheduler must be empty");
+        Queue {
+            lane,
+            scheduler,
+            queued: 0,
+            touching: Touching::default(),
+            staged: VecDeque::new(),
+            idle_until: None,
+            plugged_until: None,
+            ask: false,
+            youngest: Time::ZERO,
+        }
+    }
+
+    /// Returns true if the scheduler may be asked for a request.
+    #[inline]
+    pub fn may_choose(&self) -> bool {
+        self.ask && self.plugged_until.is_none()
+    }
+
+    /// Returns true if the lane may give a command.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        !self.staged.is_empty() || self.may_choose()
+    }
+
+    /// Returns true if a request waits here that order does not hold back.
+    #[inline]
+    pub fn has_any(&self) -> bool {
+        self.queued > 0 || !self.staged.is_empty()
+    }
+
+    pub fn next_wakeup(&self) -> Option<Time> {
+        match (self.idle_until, self.plugged_until) {
+            (Some(idle), Some(plugged)) => Some(idle.min(plugged)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    pub fn woke(&mut self, now: Time) {
+        self.ask |= self.idle_until.is_some_and(|until| now >= until);
+        if self.plugged_until.is_some_and(|until| now >= until) {
+            self.plugged_until = None;
+        }
+    }
+
+    /// Gives a request to the scheduler, merged with a queued one if it touches one.
+    pub fn enqueue(&mut self, now: Time, tag: Tag, of: &mut Shared) {
+        self.ask = true;
+        let merges = of.config.merge && !of.slots[tag].alone;
+        if merges && self.try_merge(tag, of) {
+            return;
+        }
+        let empty = !self.has_any();
+        self.insert(now, tag, of);
+        if let Some(plug) = of.config.plug {
+            if empty {
+                self.plugged_until = Some(now.saturating_add(plug.timeout));
+            }
+            let sync = of.slots[tag].merged.flags.has(Flags::SYNC);
+            if self.queued as u64 >= u64::from(plug.requests) || sync {
+                self.plugged_until = None;
+            }
+        }
+    }
+
+    /// Gives a request to the scheduler as it is.
+    pub fn insert(&mut self, now: Time, tag: Tag, of: &mut Shared) {
+        self.ask = true;
+        let slot = &mut of.slots[tag];
+        (slot.stage, slot.lane) = (Stage::Queued, self.lane);
+        let request = slot.merged;
+        if of.config.merge && !slot.alone {
+            let scheduler = &self.scheduler;
+            self.touching
+                .insert(&request, || scheduler.merge_key(&request));
+        }
+        self.scheduler.insert(now, request);
+        self.queued += 1;
+    }
+
+    /// Takes a request back from the scheduler, for another lane.
+    pub fn withdraw(&mut self, tag: Tag, of: &mut Shared) {
+        let request = self.scheduler.withdraw(tag);
+        assert!(request.tag == tag, "the scheduler gave back {request:?}");
+        self.leave(tag, of);
+        // What the scheduler waited for may be gone.
+        self.ask = true;
+    }
+
+    /// Notes that the scheduler has a request no longer.
+    fn leave(&mut self, tag: Tag, of: &Shared) {
+        self.queued -= 1;
+        let slot = &of.slots[tag];
+        if of.config.merge && !slot.alone {
+            self.touching.remove(tag, slot.merged.extent);
+        }
+    }
+
+    /// Has the scheduler choose a request. It is `forced` while a flush waits.
+    pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
+        let several = self.queued > 1;
+        let next = match forced {
+            false => self.scheduler.dispatch(now),
+            true => self.scheduler.dispatch_forced(now),
+        };
+        match next {
+            Dispatch::Request(request) => {
+                self.idle_until = None;
+                let stats = &mut of.stats;
+                stats.chosen += u64::from(several);
+                stats.overtaken += u64::from(request.arrival < self.youngest);
+                self.youngest = self.youngest.max(request.arrival);
+                let tag = request.tag;
+                let slot = &mut of.slots[tag];
+                assert!(
+                    slot.stage == Stage::Queued,
+                    "request {} was not queued",
+                    tag.0
+                );
+                assert!(
+                    slot.merged.extent == request.extent,
+                    "request {} was altered",
+                    tag.0
+                );
+                (slot.stage, slot.chosen_by) = (Stage::Staged, Some(self.lane));
+                self.leave(tag, of);
+                Some(tag)
+            }
+            Dispatch::IdleUntil(until) => {
+                assert!(until > now, "a scheduler may not wait for the past");
+                of.stats.idled += u64::from(self.idle_until.is_none());
+                self.idle_until = Some(until);
+                self.ask = false;
+                None
+            }
+            Dispatch::Empty => {
+                debug_assert_eq!(self.queued, 0);
+                self.idle_until = None;
+                self.ask = false;
+                None
+            }
+        }
+    }
+
+    /// Takes all requests out of the scheduler, in order of arrival.
+    pub fn drain(&mut self, of: &Shared) -> Vec<Tag> {
+        let tags: Vec<Tag> = self.scheduler.drain().iter().map(|old| old.tag).collect();
+        for tag in &tags {
+            self.leave(*tag, of);
+        }
+        self.idle_until = None;
+        self.plugged_until = None;
+        self.ask = true;
+        tags
+    }
+
+    /// Puts another scheduler in the place of the old one, which it returns empty.
+    pub fn replace_scheduler(&mut self, now: Time, scheduler: S, of: &Shared) -> S {
+        assert!(scheduler.queued() == 0, "the new scheduler must be empty");
+        let mut old = core::mem::replace(&mut self.scheduler, scheduler);
+        for request in old.drain() {
+            self.scheduler.insert(now, request);
+        }
+        let scheduler = &self.scheduler;
+        self.touching
+            .rekey(|tag| scheduler.merge_key(&of.slots[tag].merged));
+        self.idle_until = None;
+        self.plugged_until = None;
+        self.ask = true;
+        old
+    }
+
+    fn state(&self) -> LaneState {
+        LaneState {
+            queued: self.queued,
+            staged: self.staged.len(),
+            ready: self.is_ready(),
+        }
+    }
+}
+
+/// The lanes, and a flush that waits.
+pub(crate) struct View<'a, S> {
+    pub lanes: &'a [Queue<S>],
+    /// The lane of a flush that waits for a request of another lane that is ready.
+    pub flush: Option<Lane>,
+}
+
+impl<S: Scheduler> Lanes for View<'_, S> {
+    fn state(&self, lane: Lane) -> LaneState {
+        let mut state = self.lanes[lane.index()].state();
+        state.ready |= self.flush == Some(lane);
+        state
+    }
+}

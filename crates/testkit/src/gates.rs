@@ -1,0 +1,165 @@
+//! Gates that try the engine's lanes. Not for use.
+
+use headtime_engine::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
+use headtime_sched::{Class, Origin};
+use headtime_units::{Nanos, Time};
+
+/// Two ranks, and no command that grows old: real-time requests go first and have a tag of their own; nothing
+/// goes while any command in the drive is late.
+///
+/// A command is late when so many others have completed since it went to the drive.
+#[derive(Clone, Debug)]
+pub struct AgedRanks {
+    depth: u32,
+    age_max: u64,
+    /// Whether order hands on rank; without, this gate breaks its promise.
+    pub inherits: bool,
+    completed: u64,
+    /// By tag: how many had completed when it was taken.
+    taken: Vec<Option<u64>>,
+}
+
+impl AgedRanks {
+    /// The lane of real-time requests.
+    pub const HIGH: Lane = Lane(0);
+    /// The lane of all others.
+    pub const LOW: Lane = Lane(1);
+
+    /// A gate that lets through `depth` commands, one less of the low rank, and holds while one is older than
+    /// `age_max` others.
+    pub fn new(depth: u32, age_max: u64) -> AgedRanks {
+        AgedRanks {
+            depth,
+            age_max,
+            inherits: true,
+            completed: 0,
+            taken: Vec::new(),
+        }
+    }
+
+    fn out(&self) -> u32 {
+        self.taken.iter().flatten().count() as u32
+    }
+
+    /// Returns true if a command of this lane may go.
+    pub fn admits(&self, lane: Lane) -> bool {
+        let late = |since: &u64| self.completed - since > self.age_max;
+        let reserved = u32::from(lane != AgedRanks::HIGH);
+        self.out() + reserved < self.depth && !self.taken.iter().flatten().any(late)
+    }
+}
+
+impl Gate for AgedRanks {
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        match class {
+            Class::REAL_TIME => AgedRanks::HIGH,
+            _ => AgedRanks::LOW,
+        }
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        self.inherits && lane < other
+    }
+
+    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+        let mut ranks = [AgedRanks::HIGH, AgedRanks::LOW].into_iter();
+        let next = ranks.find(|lane| lanes.state(*lane).ready && self.admits(*lane));
+        next.map_or(Next::Hold(None), Next::Take)
+    }
+
+    fn taken(&mut self, _: Time, tag: DriveTag, _: Lane) {
+        if self.taken.len() <= tag.index() {
+            self.taken.resize(tag.index() + 1, None);
+        }
+        self.taken[tag.index()] = Some(self.completed);
+    }
+
+    fn returned(&mut self, _: Time, tag: DriveTag) {
+        self.taken[tag.index()] = None;
+        self.completed += 1;
+    }
+
+    fn told(&mut self, _: Time, order: &GateOrder) {
+        match order {
+            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Age(commands) => self.age_max = *commands,
+            GateOrder::Window { .. } => {}
+        }
+    }
+}
+
+/// Two programs, the even and the odd ones, take turns: each has the drive for a window, whether it asks or
+/// not.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    depth: u32,
+    taken: u32,
+    first: Lane,
+    from: Time,
+    span: Nanos,
+}
+
+impl Windows {
+    /// Windows of this length; the even programs have the first.
+    pub fn new(depth: u32, span: Nanos) -> Windows {
+        Windows {
+            depth,
+            taken: 0,
+            first: Lane(0),
+            from: Time::ZERO,
+            span,
+        }
+    }
+
+    /// Whose window it is, and when that ends. Before the first window nobody has the drive.
+    pub fn window(&self, now: Time) -> (Option<Lane>, Time) {
+        if now < self.from {
+            return (None, self.from);
+        }
+        let turn = (now - self.from).as_nanos() / self.span.as_nanos();
+        let lane = Lane((self.first.0 + (turn % 2) as u8) % 2);
+        (Some(lane), self.from + self.span * (turn + 1))
+    }
+}
+
+impl Gate for Windows {
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn lane(&self, origin: Origin, _: Class) -> Lane {
+        Lane((origin.program % 2) as u8)
+    }
+
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        if self.taken == self.depth {
+            return Next::Hold(None);
+        }
+        match self.window(now) {
+            (Some(lane), _) if lanes.state(lane).ready => Next::Take(lane),
+            (_, end) => Next::Hold(Some(end)),
+        }
+    }
+
+    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {
+        self.taken += 1;
+    }
+
+    fn returned(&mut self, _: Time, _: DriveTag) {
+        self.taken -= 1;
+    }
+
+    fn told(&mut self, _: Time, order: &GateOrder) {
+        match order {
+            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Age(_) => {}
+            GateOrder::Window { lane, from, span } => {
+                (self.first, self.from, self.span) = (Lane(lane.0 % 2), *from, *span);
+            }
+        }
+    }
+}

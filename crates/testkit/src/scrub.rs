@@ -1,0 +1,88 @@
+//! A source of background reads that tries staged requests. Not for use.
+
+use headtime_engine::{Arrival, Engine, Finished, Join, Lane, RequestId};
+use headtime_sched::{Class, Flags, Op, Origin, Scheduler};
+use headtime_units::{Extent, Lba, Sectors};
+use std::collections::BTreeSet;
+
+/// Reads a disk in the background, on the way to what others ask for.
+///
+/// In turns it reads what lies directly before a staged read, in the same command, and the next piece of the disk,
+/// in a command that goes first.
+#[derive(Debug)]
+pub struct Scrub {
+    piece: Sectors,
+    capacity: Sectors,
+    next: Lba,
+    asked: u64,
+    most: u64,
+    /// The request that was staged when it last asked for something.
+    last: Option<Extent>,
+    /// What it has asked for and not got.
+    pub waits: BTreeSet<u64>,
+    /// How many of its requests are over.
+    pub finished: u64,
+}
+
+impl Scrub {
+    /// A scrub of a disk of this capacity in pieces of this size, that ends after `most` requests.
+    pub fn new(capacity: Sectors, piece: Sectors, most: u64) -> Scrub {
+        Scrub {
+            piece,
+            capacity,
+            next: Lba::ZERO,
+            asked: 0,
+            most,
+            last: None,
+            waits: BTreeSet::new(),
+            finished: 0,
+        }
+    }
+
+    /// What it asks for now: at most one request in each way for each staged one.
+    pub fn joins<S: Scheduler>(&mut self, engine: &Engine<S>) -> Option<(Arrival, Lane, Join)> {
+        let lane = Lane(0);
+        let staged = engine.staged(lane).last()?.extent;
+        if self.asked == self.most || self.last == Some(staged) {
+            return None;
+        }
+        self.last = Some(staged);
+        let join = match self.asked % 2 {
+            0 => Join::With,
+            _ => Join::Before,
+        };
+        let start = match join {
+            Join::With => Lba::new(staged.start.get().checked_sub(self.piece.get())?),
+            Join::Before => self.next,
+        };
+        let arrival = Arrival {
+            id: RequestId::Background(self.asked),
+            op: Op::Read,
+            extent: Extent::new(start, self.piece),
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class: Class::IDLE,
+        };
+        if !engine.may_join(&arrival, lane, join) {
+            return None;
+        }
+        if join == Join::Before {
+            let end = arrival.extent.end();
+            let fits = end + self.piece <= Lba::ZERO + self.capacity;
+            self.next = if fits { end } else { Lba::ZERO };
+        }
+        self.waits.insert(self.asked);
+        self.asked += 1;
+        Some((arrival, lane, join))
+    }
+
+    /// Takes note of the end of a request of its own.
+    ///
+    /// # Panics
+    ///
+    /// If it did not ask for it, or was told before.
+    pub fn finished(&mut self, done: &Finished) {
+        assert!(self.waits.remove(&done.id), "{done:?} was not asked for");
+        self.finished += 1;
+    }
+}
