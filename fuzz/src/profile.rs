@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
         Err(error) => {
             let text = error.to_string();
             assert!(text.starts_with("FILE:"), "{text}");
-            if let Some(line) = error.line {
+            if let Some(line) = error.line() {
                 assert!((1..=text_lines(bytes)).contains(&line), "{text}");
             }
         }

@@ -127,7 +127,7 @@ impl From<TreeError> for Fault {
     fn from(error: TreeError) -> Fault {
         match error.place {
             Place::Option(_) => Fault::usage(error),
-            Place::Line(..) | Place::BuiltIn => Fault::input(error),
+            _ => Fault::input(error),
         }
     }
 }

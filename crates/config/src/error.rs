@@ -1,5 +1,6 @@
 //! What is wrong with a text, and where.
 
+use crate::Table;
 use headtime_units::shown::OneLine;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub enum Place {
     Option(Arc<str>),
     /// Nowhere: the program's own default.
     BuiltIn,
+    /// In no text: a value that a program made. Errors say nothing of it.
+    NoText,
 }
 
 impl Place {
@@ -28,6 +31,7 @@ impl fmt::Display for Place {
             Place::Line(file, line) => write!(f, "{file}:{line}"),
             Place::Option(text) => f.write_str(text),
             Place::BuiltIn => f.write_str("built-in default"),
+            Place::NoText => Ok(()),
         }
     }
 }
@@ -52,12 +56,29 @@ impl Error {
             problem: problem.into(),
         }
     }
+
+    /// The line, if it is about a text.
+    pub fn line(&self) -> Option<usize> {
+        match self.place {
+            Place::Line(_, line) => Some(line),
+            _ => None,
+        }
+    }
+
+    /// The same error with the place of its key in the table that it is about, whose own place is
+    /// given; for checks that follow the reading.
+    pub fn within(self, table: &Table, place: &Place) -> Error {
+        let place = table.place(&self.key).unwrap_or(place).clone();
+        Error { place, ..self }
+    }
 }
 
 /// Place, key and problem, on one line whatever the file held.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
+        if self.place != Place::NoText {
+            write!(f, "{}: ", self.place)?;
+        }
         let mut line = OneLine::new(f, usize::MAX);
         if !self.key.is_empty() {
             write!(line, "{}: ", self.key)?;
@@ -67,3 +88,70 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What is wrong with a key of the table that is being read, for a `TryFrom` or a `deserialize_with` that
+/// looks at several keys. As serde's own errors it carries no place; the reader finds the key's.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_config::{KeyError, Place, Table, read};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Text {
+///     plug: bool,
+///     plug_requests: Option<u32>,
+/// }
+///
+/// #[derive(Deserialize, Debug)]
+/// #[serde(try_from = "Text")]
+/// struct Plug(Option<u32>);
+///
+/// impl TryFrom<Text> for Plug {
+///     type Error = KeyError;
+///
+///     fn try_from(text: Text) -> Result<Plug, KeyError> {
+///         match (text.plug, text.plug_requests) {
+///             (false, Some(_)) => Err(KeyError::new("plug_requests", "is for plug = true")),
+///             (_, requests) => Ok(Plug(requests)),
+///         }
+///     }
+/// }
+///
+/// let table = Table::parse("a.toml", "plug = false\nplug_requests = 4").unwrap();
+/// let error = read::<Plug>(&table, &Place::line("a.toml", 1)).unwrap_err();
+/// assert_eq!(error.to_string(), "a.toml:2: plug_requests: is for plug = true");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    key: String,
+    problem: String,
+}
+
+impl KeyError {
+    /// About a key of the table, `engine.depth` for one further in.
+    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> KeyError {
+        KeyError {
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// What [`fmt::Display`] has written, taken apart.
+    pub(crate) fn read(text: &str) -> Option<(&str, &str)> {
+        text.strip_prefix(SEPARATOR)?.split_once(SEPARATOR)
+    }
+}
+
+/// Serde hands errors on as text alone; no message begins with this.
+const SEPARATOR: char = '\u{1}';
+
+/// For the reader of this crate.
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SEPARATOR}{}{SEPARATOR}{}", self.key, self.problem)
+    }
+}
+
+impl std::error::Error for KeyError {}

@@ -79,9 +79,13 @@
 //!   [`OneOrList`].
 //! - A [`Placed`] value keeps its place, for what shows only later: `depth 64 is more than the drive
 //!   takes`. A `Placed` struct knows the places of its keys as well.
+//! - A check across the keys of a table, in a `TryFrom`, names the key that is wrong by a [`KeyError`].
+//!   [`Error::within`] finds the place of a key for checks that come after the reading.
+//! - A struct whose serde name is `[]` is a list of its fields in the text: `[first, last]`. Give it
+//!   `expecting`.
 //! - A [`Table`] can be a field: keys that are free and keep their places.
 //! - Text that something else reads goes through [`parse`], a number in a range through [`whole`] or
-//!   [`number`].
+//!   [`number`], a size or a duration in a range through [`bounded`].
 //!
 //! A tagged enum: the value of `kind` says which variant it is; the other keys are its fields.
 //!
@@ -121,9 +125,11 @@ mod tree;
 mod values;
 mod write;
 
-pub use error::{Error, Place};
+pub use error::{Error, KeyError, Place};
 pub use matrix::Matrix;
 pub use read::read;
 pub use tree::{Node, Table, Value};
-pub use values::{Both, Many, Number, OneOrList, Placed, Whole, number, parse, split_list, whole};
-pub use write::{Comment, lines, rows, to_text, to_text_with, verbatim};
+pub use values::{
+    Both, Many, Number, OneOrList, Placed, Whole, bounded, number, parse, split_list, whole,
+};
+pub use write::{Comment, lines, rows, to_text, to_text_with, verbatim, word};

@@ -1,7 +1,7 @@
 //! From a tree to a value of a type: serde's deserializer over the tree.
 
 use crate::tree::join;
-use crate::{Error, Node, Place, Table, Value};
+use crate::{Error, KeyError, Node, Place, Table, Value};
 use headtime_units::nearest;
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -13,6 +13,8 @@ use std::fmt;
 
 /// Names by which the types of this crate ask for what serde has no word for.
 pub(crate) mod names {
+    /// A struct that is written as a list of its fields.
+    pub(crate) const LIST: &str = "[]";
     pub(crate) const MANY: &str = "$config::many";
     pub(crate) const ONE_OR_LIST: &str = "$config::one-or-list";
     pub(crate) const PLACED: &str = "$config::placed";
@@ -111,10 +113,14 @@ impl Fault {
     fn at(mut self, place: &Place, path: &Path<'_>) -> Fault {
         if self.place.is_none() {
             self.place = Some(place.clone());
-            self.key = path.to_string();
-            if let Some(missing) = &mut self.missing {
-                missing.table = self.key;
-                self.key = join(&missing.table, missing.key);
+            let table = path.to_string();
+            match &mut self.missing {
+                Some(missing) => {
+                    self.key = join(&table, missing.key);
+                    missing.table = table;
+                }
+                None if self.key.is_empty() => self.key = table,
+                None => self.key = join(&table, &self.key),
             }
         }
         self
@@ -131,7 +137,14 @@ impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(problem: T) -> Fault {
-        Fault::new(problem.to_string())
+        let text = problem.to_string();
+        match KeyError::read(&text) {
+            Some((key, problem)) => Fault {
+                key: key.to_owned(),
+                ..Fault::new(problem.to_owned())
+            },
+            None => Fault::new(text),
+        }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
@@ -151,9 +164,10 @@ impl de::Error for Fault {
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Fault {
+        let several = if length == 1 { "" } else { "s" };
+        let wanted = wanted(expected);
         Fault::new(format!(
-            "has {length} values, but should be {}",
-            wanted(expected)
+            "has {length} value{several}, but should be {wanted}"
         ))
     }
 
@@ -187,13 +201,18 @@ impl de::Error for Fault {
 }
 
 fn unknown_key(found: &str, allowed: &[&str]) -> Fault {
+    /// A guess stands alone where the list would bury it.
+    const SHOWN_MAX: usize = 24;
     let guess = nearest(found, allowed.iter().copied());
-    let mut allowed = allowed.to_vec();
-    allowed.sort_unstable();
-    let allowed = allowed.join(", ");
+    let mut sorted = allowed.to_vec();
+    sorted.sort_unstable();
+    let sorted = sorted.join(", ");
     Fault::new(match guess {
-        Some(guess) => format!("unknown key; did you mean `{guess}`? Allowed here: {allowed}"),
-        None => format!("unknown key; allowed here: {allowed}"),
+        Some(guess) if allowed.len() > SHOWN_MAX => {
+            format!("unknown key; did you mean `{guess}`?")
+        }
+        Some(guess) => format!("unknown key; did you mean `{guess}`? Allowed here: {sorted}"),
+        None => format!("unknown key; allowed here: {sorted}"),
     })
 }
 
@@ -232,6 +251,9 @@ fn wanted(expected: &dyn Expected) -> String {
         "a sequence" => return "a list".to_owned(),
         "a map" => return "a table".to_owned(),
         other if other.starts_with("struct ") => return "a table".to_owned(),
+        other if other.starts_with("a tuple of size ") => {
+            return format!("a list of {} values", &other["a tuple of size ".len()..]);
+        }
         _ => return text,
     };
     match signed {
@@ -328,7 +350,14 @@ impl<'a> Reader<'a> {
 
     /// Reads, and says of an error where it is.
     fn give<T>(self, read: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
-        read(self).map_err(|fault| fault.at(self.place, self.path))
+        read(self).map_err(|fault| {
+            // A key that the error names may have a place of its own.
+            let place = match self.seen {
+                Seen::Table(table) if fault.place.is_none() => table.place(&fault.key),
+                _ => None,
+            };
+            fault.at(place.unwrap_or(self.place), self.path)
+        })
     }
 
     fn wrong(&self, expected: &dyn Expected) -> Fault {
@@ -480,6 +509,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 from: self,
                 next: 0,
             }),
+            names::LIST => match self.seen {
+                Seen::List(_) => self.deserialize_tuple(keys.len(), visitor),
+                _ => Err(self.wrong(&visitor)),
+            },
             names::PARTS => self.parts(None, |reader| visitor.visit_seq(Parts(reader))),
             _ => self.fields(keys, None, visitor),
         }
@@ -758,6 +791,7 @@ fn written(key: String, place: &Place) -> Vec<String> {
         Place::Line(file, line) => vec![key, file.to_string(), line.to_string()],
         Place::Option(option) => vec![key, option.to_string()],
         Place::BuiltIn => vec![key],
+        Place::NoText => vec![key, String::new(), String::new(), String::new()],
     }
 }
 
@@ -765,6 +799,7 @@ fn written(key: String, place: &Place) -> Vec<String> {
 pub(crate) fn place(written: &[String]) -> Option<(String, Place)> {
     let (key, place) = match written {
         [key] => (key, Place::BuiltIn),
+        [key, _, _, _] => (key, Place::NoText),
         [key, option] => (key, Place::Option(option.as_str().into())),
         [key, file, line] => (key, Place::line(file, line.parse().ok()?)),
         _ => return None,

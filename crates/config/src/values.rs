@@ -424,11 +424,52 @@ where
     D: Deserializer<'de>,
     T: Number,
 {
-    let number = f64::deserialize(from)?;
-    match (LOW as f64..=HIGH as f64).contains(&number) {
-        true => Ok(T::of(number)),
+    struct Within(i64, i64);
+
+    impl Visitor<'_> for Within {
+        type Value = f64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a number from {} to {}", self.0, self.1)
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<f64, E> {
+            self.visit_f64(number as f64)
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<f64, E> {
+            self.visit_f64(number as f64)
+        }
+
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<f64, E> {
+            let Within(low, high) = self;
+            match (low as f64..=high as f64).contains(&number) {
+                true => Ok(number),
+                false => Err(E::custom(format_args!(
+                    "{number} is out of range; allowed is {low} to {high}"
+                ))),
+            }
+        }
+    }
+
+    from.deserialize_f64(Within(LOW, HIGH)).map(T::of)
+}
+
+/// Reads a value of a range: `bounded(from, Bytes(512), Bytes(1 << 24))`.
+///
+/// # Errors
+///
+/// If it is outside; as the type's own.
+pub fn bounded<'de, D, T>(from: D, low: T, high: T) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + PartialOrd + Display,
+{
+    let value = T::deserialize(from)?;
+    match low <= value && value <= high {
+        true => Ok(value),
         false => Err(de::Error::custom(format_args!(
-            "{number} is out of range; allowed is {LOW} to {HIGH}"
+            "{value} is out of range; allowed is {low} to {high}"
         ))),
     }
 }

@@ -1,6 +1,6 @@
 //! From a value of a type to a text.
 
-use crate::read::names::PARTS;
+use crate::read::names::{LIST, PARTS};
 use serde::Serialize;
 use serde::ser::{
     self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -26,15 +26,19 @@ pub type Comment = (&'static str, &'static str);
 ///
 /// If the value is not a table, or holds what TOML has no form for, which is a bug of its type.
 pub fn to_text<T: Serialize + ?Sized>(value: &T) -> String {
-    to_text_with(value, &[])
+    to_text_with(value, &[], &[])
 }
 
-/// Writes a value as [`to_text`], with comments.
+/// Writes a value as [`to_text`], with comments, and without the keys of `skip`, each with all its tables.
 ///
 /// # Panics
 ///
 /// As [`to_text`].
-pub fn to_text_with<T: Serialize + ?Sized>(value: &T, comments: &[Comment]) -> String {
+pub fn to_text_with<T: Serialize + ?Sized>(
+    value: &T,
+    comments: &[Comment],
+    skip: &[&str],
+) -> String {
     let item = value
         .serialize(Writer)
         .expect("the type has a form in TOML");
@@ -42,10 +46,26 @@ pub fn to_text_with<T: Serialize + ?Sized>(value: &T, comments: &[Comment]) -> S
         panic!("a text is a table");
     };
     let text = String::new();
-    let mut out = Out { text, comments };
+    let mut out = Out {
+        text,
+        comments,
+        skip,
+    };
     out.comment("");
     out.table("", &entries);
     out.text
+}
+
+/// The word of a value that is written as one: a variant without content, a text.
+///
+/// # Panics
+///
+/// If it is another.
+pub fn word<T: Serialize>(value: &T) -> String {
+    match value.serialize(Writer) {
+        Ok(Item::Text(word)) => word,
+        _ => panic!("a word is a text"),
+    }
 }
 
 /// Writes each item of a list on a line of its own: `#[serde(serialize_with = "rows")]`.
@@ -167,6 +187,7 @@ fn key(name: &str) -> String {
 struct Out<'a> {
     text: String,
     comments: &'a [Comment],
+    skip: &'a [&'a str],
 }
 
 impl Out<'_> {
@@ -189,8 +210,11 @@ impl Out<'_> {
             _ => format!("{path}.{}", key(name)),
         };
         for (name, item) in entries.iter().filter(|(_, item)| !item.is_section()) {
-            self.comment(&join(name));
-            self.value(&key(name), item);
+            let path = join(name);
+            if !self.skip.contains(&&*path) {
+                self.comment(&path);
+                self.value(&key(name), item);
+            }
         }
         for (name, item) in entries {
             let path = join(name);
@@ -451,8 +475,11 @@ impl Serializer for Writer {
         Ok(Map::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Map> {
-        Ok(Map::default())
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Map> {
+        Ok(Map {
+            is_list: name == LIST,
+            ..Map::default()
+        })
     }
 
     fn serialize_struct_variant(
@@ -464,7 +491,7 @@ impl Serializer for Writer {
     ) -> Result<Map> {
         Ok(Map {
             entries: tag(name, word)?,
-            key: None,
+            ..Map::default()
         })
     }
 }
@@ -525,6 +552,8 @@ impl SerializeTupleStruct for List {
 struct Map {
     entries: Entries,
     key: Option<String>,
+    /// Whether the values are those of a list, and the keys do not count.
+    is_list: bool,
 }
 
 impl Map {
@@ -555,7 +584,10 @@ impl SerializeMap for Map {
     }
 
     fn end(self) -> Result<Item> {
-        Ok(Item::Table(self.entries))
+        Ok(match self.is_list {
+            true => Item::List(self.entries.into_iter().map(|(_, item)| item).collect()),
+            false => Item::Table(self.entries),
+        })
     }
 }
 

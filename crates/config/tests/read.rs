@@ -91,7 +91,7 @@ fn a_wrong_value_is_named_with_its_line_its_key_and_what_is_allowed() {
         ),
         (
             "share = []",
-            "f:1: share: is a list, but should be a number",
+            "f:1: share: is a list, but should be a number from 0 to 1",
         ),
         (
             "any = -1",
@@ -123,7 +123,7 @@ fn a_wrong_value_is_named_with_its_line_its_key_and_what_is_allowed() {
         ),
         (
             "pairs = [[1, 2],\n[3]]",
-            "f:2: pairs[1]: has 1 values, but should be a tuple of size 2",
+            "f:2: pairs[1]: has 1 value, but should be a list of 2 values",
         ),
         (
             "pairs = [[1, 2],\n[3, 'x']]",
@@ -272,6 +272,45 @@ fn many_takes_one_value_a_list_and_a_text_by_comma() {
         (
             "",
             "f:1: depth: missing; give a whole number from 0 to 4294967295",
+        ),
+    ] {
+        assert_eq!(error::<File>(text), message);
+    }
+}
+
+#[test]
+fn a_struct_may_be_a_list_of_its_fields() {
+    #[derive(Deserialize, Serialize, Debug, PartialEq)]
+    #[serde(rename = "[]", expecting = "[first, last], two cylinders")]
+    struct Range {
+        first: u32,
+        #[serde(deserialize_with = "whole::<_, u32, 0, 9>")]
+        last: u32,
+    }
+    #[derive(Deserialize, Serialize, Debug, PartialEq)]
+    struct File {
+        ranges: Vec<Range>,
+    }
+    let text = "ranges = [[1, 2], [3, 4]]\n";
+    let table = Table::parse("f", text).unwrap();
+    let file = read::<File>(&table, &Place::NoText).unwrap();
+    assert_eq!(to_text(&file), text);
+    for (text, message) in [
+        (
+            "ranges = [[1]]",
+            "f:1: ranges[0]: has 1 value, but should be [first, last], two cylinders",
+        ),
+        (
+            "ranges = [3]",
+            "f:1: ranges[0]: is the number 3, but should be [first, last], two cylinders",
+        ),
+        (
+            "ranges = [{first = 1}]",
+            "f:1: ranges[0]: is a table, but should be [first, last], two cylinders",
+        ),
+        (
+            "ranges = [[1,\n10]]",
+            "f:2: ranges[0][1]: 10 is out of range; allowed is 0 to 9",
         ),
     ] {
         assert_eq!(error::<File>(text), message);
@@ -451,11 +490,11 @@ fn a_text_is_written_in_one_form() {
         mixed: vec![mixed.clone(), mixed],
     };
     let comments = [("", "About\nit."), ("first.second.value", "Why.")];
-    let text = to_text_with(&file, &comments);
+    let text = to_text_with(&file, &comments, &["part"]);
     assert_eq!(
         text,
         "# About\n# it.\ntitle = \"a \\\"b\\\"\\n\\u001B\\\\\"\nstory = \"\"\"\none \"two\"\\u000D\n\
-         three\\\"\\\"\\\"\n\"\"\"\nwhole = 7200\npart = 0.25\nhuge = 1e300\nlist = [\n    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, \
+         three\\\"\\\"\\\"\n\"\"\"\nwhole = 7200\nhuge = 1e300\nlist = [\n    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, \
          13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,\n    26, 27, 28, 29, 30, 31, 32, 33, 34, 35, \
          36, 37, 38, 39,\n]\nrows = [\n    [1, 2.500],\n]\n\n[first.second]\n# Why.\nvalue = \"other\"\n\n\
          [empty]\n\n[free]\n\"\" = []\n\"a b\" = 1\nc = [1, 2]\n\n[[mixed]]\nm = [7]\n\n[[mixed]]\nm = [7]\n"

@@ -12,25 +12,26 @@
 //! names the parameter it stands for.
 
 mod check;
-mod error;
+mod form;
 mod map;
-mod read;
 mod reference;
 mod shipped;
-mod table;
 #[cfg(test)]
 mod tests;
-mod words;
-mod write;
+mod text;
 
+use headtime_config::{lines, number, whole};
 use headtime_units::{Nanos, Sectors, SignedNanos};
+use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::Arc;
 
-pub use error::{ProfileError, ProfileErrorKind};
 pub use map::{MapPart, MapRemap, MapSpec, SpareTrack, Strip};
 pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
+
+/// Why a profile is not one: what is wrong, and at which key. Its place is known if it came from a text.
+pub type ProfileError = headtime_config::Error;
 
 /// A checked description of a drive; cheap to clone.
 ///
@@ -47,14 +48,18 @@ impl Deref for Profile {
 }
 
 /// Everything that is known about a drive, unchecked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Spec {
     /// Short name: lower-case letters, digits, hyphens and points.
     pub name: String,
     /// Vendor, model and capacity, for people.
     pub model: String,
-    /// Where the values come from.
-    pub provenance: Provenance,
+    /// Where the values come from, in prose.
+    #[serde(serialize_with = "lines", deserialize_with = "form::trimmed")]
+    pub provenance: String,
+    /// A key of the profile (`seek`, `layout.zones`) and the mark that holds for it.
+    #[serde(default, with = "form::entries", skip_serializing_if = "Vec::is_empty")]
+    pub trust: Vec<(String, Trust)>,
     /// Sizes.
     pub geometry: Geometry,
     /// How fast the platters turn.
@@ -64,30 +69,28 @@ pub struct Spec {
     /// How the arm moves.
     pub seek: SeekSpec,
     /// How sectors are taken from a track.
+    #[serde(default)]
     pub access: AccessSpec,
     /// The buffer in the drive.
+    #[serde(default)]
     pub cache: CacheSpec,
     /// Time that commands cost.
+    #[serde(default)]
     pub overhead: OverheadSpec,
     /// The way to the host.
+    #[serde(default)]
     pub bus: BusSpec,
     /// Commands waiting in the drive.
+    #[serde(default)]
     pub queue: QueueSpec,
     /// Random variation.
+    #[serde(default, skip_serializing_if = "NoiseSpec::is_off")]
     pub noise: NoiseSpec,
 }
 
-/// Where the values of a profile come from and how far to trust them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Provenance {
-    /// Sources, in prose.
-    pub text: String,
-    /// A key of the profile (`seek`, `layout.zones`) and the mark that holds for it.
-    pub trust: Vec<(String, Trust)>,
-}
-
 /// How far a value can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Trust {
     /// Measured on a real unit.
     Measured,
@@ -102,18 +105,21 @@ pub enum Trust {
 }
 
 /// Sizes of a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Geometry {
     /// Logical sectors that the host can address; at most what the zones have room for. What they
     /// have room for beyond it stays unused.
+    #[serde(rename = "capacity_sectors", with = "form::capacity")]
     pub capacity: Sectors,
     /// Cylinders, including those that no zone covers. 1 to 2^24.
     pub cylinders: u32,
     /// Surfaces with data. 1 to 255.
     pub heads: u16,
     /// Bytes in a logical sector: 512 or 4096.
+    #[serde(rename = "sector", default = "form::sector", with = "form::bytes")]
     pub sector_bytes: u32,
     /// Bytes in a sector on the medium: the logical size (512n, 4Kn) or 4096 (512e).
+    #[serde(rename = "physical_sector", default, with = "form::bytes")]
     pub physical_sector_bytes: u32,
 }
 
@@ -125,9 +131,10 @@ impl Geometry {
 }
 
 /// How fast the platters turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Rotation {
     /// Revolutions per minute, 60 to 60,000.
+    #[serde(deserialize_with = "number::<_, _, 60, 60000>")]
     pub rpm: f64,
 }
 
@@ -303,7 +310,7 @@ pub enum Skew {
 }
 
 /// How the arm moves and settles.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SeekSpec {
     /// Time over distance, settled for reading.
     pub read: SeekCurve,
@@ -313,20 +320,24 @@ pub struct SeekSpec {
     pub head_switch: Nanos,
     /// Further settling before a write, after any move or switch. Negative where writes settle sooner
     /// than the reads that the curve speaks of; then no movement takes less than nothing.
+    #[serde(default)]
     pub write_settle: SignedNanos,
 }
 
 /// Seek time as a function of distance.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename = "$kind", rename_all = "kebab-case")]
 pub enum SeekCurve {
     /// Points of (cylinders, time) with ascending distances from 1 up; the time may dip, as
     /// measured tables do. Beyond the last point the line through the last two goes on; before the
     /// first, the line from (0, 0).
     Table {
-        /// The points; at least one.
-        points: Vec<(u32, Nanos)>,
         /// Between points.
+        #[serde(default)]
         interpolation: Interpolation,
+        /// The points; at least one.
+        #[serde(rename = "table_us", with = "form::points")]
+        points: Vec<(u32, Nanos)>,
     },
     /// The three-part equation of Ruemmler and Wilkes ("An introduction to disk drive modeling",
     /// IEEE Computer, March 1994): `root_base + root_factor * sqrt(d)` below `split` cylinders,
@@ -343,6 +354,8 @@ pub enum SeekCurve {
         /// Slope of the line per cylinder.
         line_factor: Nanos,
         /// Times of distances 1, 2, .. that replace the equation: none, one, or ten.
+        #[serde(rename = "first_us", default, with = "form::times")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         first: Vec<Nanos>,
     },
     /// `single + a * (d - 1) + b * sqrt(d - 1)` through three given times (Lee's equation, DiskSim
@@ -365,20 +378,24 @@ pub enum SeekCurve {
         full: Nanos,
     },
     /// The same for every distance but zero.
+    #[serde(with = "form::constant")]
     Constant(Nanos),
 }
 
 /// How a table is read between its points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Interpolation {
     /// Along a line over the distance.
+    #[default]
     Linear,
     /// Along a line over the logarithm of the distance: for tables with few points.
     Log,
 }
 
 /// How sectors are taken from a track; in order of addresses if not given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct AccessSpec {
     /// Reads take sectors in the order in which they pass under the head (`Immediate buffer read`).
     pub zero_latency_read: bool,
@@ -387,14 +404,17 @@ pub struct AccessSpec {
 }
 
 /// The buffer in the drive. Names in brackets are DiskSim's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default = "CacheSpec::unsaid")]
 pub struct CacheSpec {
     /// Data stay in the buffer for later commands (`Enable caching in buffer`); else it only
     /// matches the speeds of bus and medium.
     pub enabled: bool,
     /// Segments, 1 to 65,535 (`Number of buffer segments`).
+    #[serde(deserialize_with = "whole::<_, _, 1, 65535>")]
     pub segments: u32,
     /// Logical sectors in a segment, 1 to the capacity (`Segment size (in blks)`).
+    #[serde(deserialize_with = "whole::<_, _, 1, 0xffff_ffff>")]
     pub segment_sectors: u32,
     /// How many of them may hold written data at a time, 1 to `segments`
     /// (`Maximum number of write segments`).
@@ -406,6 +426,7 @@ pub struct CacheSpec {
     /// Sectors read ahead before another command may interrupt (`Minimum read-ahead (blks)`).
     pub read_ahead_min: u32,
     /// Sectors read ahead at most (`Maximum read-ahead (blks)`).
+    #[serde(deserialize_with = "whole::<_, _, 0, 0xffff_fffe>")]
     pub read_ahead_max: u32,
     /// What becomes of the data of the command itself (`Read-ahead over requested`).
     pub requested_data: RequestedData,
@@ -433,6 +454,7 @@ pub struct CacheSpec {
     pub write_back: WriteBack,
     /// How long the drive must be idle before it destages what is dirty, where nothing else makes
     /// it. Not in DiskSim; zero there.
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub destage_delay: Nanos,
     /// How dirty data are kept and written where [`CacheSpec::write_back`] is full. Not in DiskSim.
     pub destage: Destage,
@@ -489,6 +511,16 @@ impl CacheSpec {
         u64::from(self.writable_segments()) * u64::from(self.segment_sectors)
     }
 
+    /// What a text does not say. Segments must be said; zero and the largest number are no values.
+    const fn unsaid() -> CacheSpec {
+        CacheSpec {
+            segments: 0,
+            segment_sectors: 0,
+            read_ahead_max: u32::MAX,
+            ..CacheSpec::plain()
+        }
+    }
+
     /// One small segment that does what most drives do, and no read-ahead or write-back.
     const fn plain() -> CacheSpec {
         CacheSpec {
@@ -539,7 +571,8 @@ impl Default for CacheSpec {
 }
 
 /// How far a read goes on by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
     /// Not at all (0).
     Off,
@@ -555,7 +588,8 @@ pub enum ReadAhead {
 }
 
 /// What becomes of the data that a command asked for, while reading ahead and after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RequestedData {
     /// Dropped when the command completes (-1).
     Dropped,
@@ -566,7 +600,8 @@ pub enum RequestedData {
 }
 
 /// When a write completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WriteBack {
     /// When it is on the medium (0).
     Off,
@@ -581,7 +616,8 @@ pub enum WriteBack {
 }
 
 /// How dirty data are kept and written where writes complete in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Destage {
     /// Each write takes a segment unless it continues another; a segment is written as a whole, the
     /// nearest first if firmware looks at positions, else the one unused for longest.
@@ -600,7 +636,8 @@ impl WriteBack {
 
 /// Time that commands cost before, between and after the work of the arm. Names in brackets are
 /// DiskSim's parameters; all zero if not given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct OverheadSpec {
     /// Any command, on arrival (`Per-request overhead time`).
     pub per_command: Nanos,
@@ -658,7 +695,8 @@ impl OverheadSpec {
 }
 
 /// Costs of a drive that gives up the bus after a write command and before its data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct EarlyDisconnect {
     /// Processing of such a write, in place of the write overheads (`Extradisc command overhead`).
     pub command: Nanos,
@@ -673,16 +711,21 @@ pub struct EarlyDisconnect {
 }
 
 /// The way between drive and host. All times are per logical sector; all zero if not given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct BusSpec {
     /// A sector through the drive's own interface (`Bulk sector transfer time`).
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub interface_sector: Nanos,
     /// A sector over the bus toward the host (`Read block transfer time` of the bus; the controller's
     /// `Bulk sector transfer time` if that is longer).
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub read_sector: Nanos,
     /// A sector over the bus toward the drive (`Write block transfer time`).
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub write_sector: Nanos,
     /// Getting the bus (`Arbitration time`).
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub arbitration: Nanos,
     /// A read keeps the bus from its first data to its last (`Hold bus entire read xfer`).
     pub hold_for_read: bool,
@@ -750,7 +793,8 @@ pub enum FirmwarePolicy {
 }
 
 /// When the arm may leave for the next command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Preseek {
     /// When the host has acknowledged the completion (0).
     Off,
@@ -762,13 +806,16 @@ pub enum Preseek {
 
 /// Random variation, drawn from a seed by the drive that is built from the profile. All zero, that
 /// is off, if not given.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct NoiseSpec {
     /// Standard deviation of a seek is at least this; normal, cut at three deviations.
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub seek_sd: Nanos,
     /// Standard deviation of a seek as a part of its time, 0 to 1; the larger of the two counts.
     pub seek_sd_relative: f64,
     /// Standard deviation of a command's overhead.
+    #[serde(skip_serializing_if = "form::is_zero")]
     pub overhead_sd: Nanos,
     /// A unit's speed differs from the nominal one by up to this many parts per million, uniform
     /// and constant during a run. 0 to 100,000.

@@ -12,7 +12,7 @@ use crate::{extents, tracks, zones};
 use headtime_disk::layout::{Layout, fitted};
 use headtime_disk::profile::{
     AccessSpec, BusSpec, FirmwarePolicy, Geometry, LayoutSpec, NoiseSpec, Preseek, Profile,
-    Provenance, QueueSpec, Sparing, Spec,
+    QueueSpec, Sparing, Spec,
 };
 use headtime_units::{Nanos, Sectors};
 use std::path::Path;
@@ -250,10 +250,8 @@ impl Run<'_> {
         let mut spec = Spec {
             name: slug(file),
             model: disk.name.clone(),
-            provenance: Provenance {
-                text: format!("Imported from the DiskSim parameter file {file}."),
-                trust: Vec::new(),
-            },
+            provenance: format!("Imported from the DiskSim parameter file {file}."),
+            trust: Vec::new(),
             geometry: Geometry {
                 capacity: Sectors::ZERO,
                 cylinders,

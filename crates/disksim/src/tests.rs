@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::io;
 
 #[test]
-fn the_measured_drives_import_with_their_capacities() {
+fn imports_the_measured_drives() {
     let Some(data) = headtime_testkit::data("disksim-valid") else {
         return;
     };
@@ -191,7 +191,7 @@ impl Files {
 }
 
 #[test]
-fn every_parameter_reaches_the_profile() {
+fn carries_every_parameter() {
     let import = Files::new().import().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(import.notes, [""; 0]);
     let profile = import.profile;
@@ -626,7 +626,7 @@ fn segments_larger_than_the_disk_are_cut_and_noted() {
 }
 
 #[test]
-fn every_type_of_seek_curve_imports() {
+fn every_seek_type_imports() {
     let seek = |with: &str| {
         let files = Files::new().with(
             "Seek type = extracted,\n    Full seek curve = drive.seek",
@@ -725,7 +725,7 @@ fn a_disk_without_a_run_has_no_bus() {
 }
 
 #[test]
-fn a_missing_file_is_named_in_the_error() {
+fn missing_files_are_named() {
     let error = import(Path::new("no/such/drive.parv"))
         .unwrap_err()
         .to_string();

@@ -78,8 +78,8 @@ fn shipped_profiles_are_the_imported_ones() {
             .with(|spec| {
                 spec.name = name.to_string();
                 spec.model = model.to_string();
-                spec.provenance.text = text.to_string();
-                spec.provenance.trust = [
+                spec.provenance = text.to_string();
+                spec.trust = [
                     "geometry", "rotation", "layout", "seek", "access", "cache", "overhead", "bus",
                 ]
                 .iter()

@@ -43,7 +43,7 @@ fn check(name: &str, profile: &Profile, text: &str, disksim: f64, stated: f64) {
 }
 
 #[test]
-fn imported_drives_agree_with_the_measured_traces() {
+fn imported_drives() {
     let Some(valid) = headtime_testkit::data("disksim-valid") else {
         return;
     };
@@ -55,7 +55,7 @@ fn imported_drives_agree_with_the_measured_traces() {
 }
 
 #[test]
-fn shipped_profiles_agree_with_the_measured_traces() {
+fn shipped_profiles() {
     let Some(valid) = headtime_testkit::data("disksim-valid") else {
         return;
     };

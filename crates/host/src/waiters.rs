@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiters_leave_a_chain_in_the_order_in_which_they_came() {
+    fn first_come_first() {
         let mut links = [NONE; 5];
         let mut chain = Chain::default();
         assert_eq!(chain.pop(&links), None);

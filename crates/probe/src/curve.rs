@@ -39,7 +39,7 @@ mod fit;
 mod text;
 
 pub use fit::Point;
-pub use text::{CurveFileError, Problem};
+pub use text::CurveFileError;
 
 use crate::random::Random;
 use crate::{Modelled, Probe, ProbeError};

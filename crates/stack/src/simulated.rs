@@ -1,6 +1,7 @@
 //! A simulated drive: a profile, and what a description changes of it.
 
 use crate::StackError;
+use headtime_config::Place;
 use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
 use headtime_units::{Nanos, nearest};
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ pub fn changed(
         let file = format!("{name} with drive.override");
         profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
             // The line would be one of a text that nobody sees.
-            error.line = None;
+            error.place = Place::Option(file.as_str().into());
             StackError::input(error)
         })?;
     }

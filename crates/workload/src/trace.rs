@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_name_few_devices_and_count_many() {
+    fn few_devices_or_many() {
         for count in [1, 31, 32, 33, 1000_u32] {
             let requests = (0..5000_u64)
                 .map(|number| {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_read_back_as_its_value() {
+    fn names_go_both_ways() {
         for unit in ["s", "ms", "us", "100ns", "ns"] {
             assert_eq!(unit.parse::<TimeUnit>().unwrap().to_string(), unit);
         }

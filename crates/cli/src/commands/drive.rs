@@ -35,9 +35,9 @@ struct Summary {
     sectors_per_track: [u32; 2],
     /// Outermost and innermost: what passes under the head in a revolution.
     media_mb_s: [f64; 2],
-    order: &'static str,
+    order: String,
     /// Absent of a table of tracks.
-    sparing: Option<&'static str>,
+    sparing: Option<String>,
     slipped: u64,
     remapped: u64,
     seek_ms: Seeks,
@@ -125,9 +125,8 @@ impl Summary {
                 FirmwarePolicy::Sptf { .. } => "sptf",
             },
             noise: !profile.noise.is_off(),
-            provenance: profile.provenance.text.clone(),
+            provenance: profile.provenance.clone(),
             trust: profile
-                .provenance
                 .trust
                 .iter()
                 .map(|(key, trust)| (key.clone(), format!("{trust:?}").to_lowercase()))
@@ -259,6 +258,7 @@ fn describe(summary: &Summary, profile: &Profile) -> String {
                 summary.order,
                 summary
                     .sparing
+                    .as_ref()
                     .map_or_else(String::new, |sparing| format!(", spares {sparing}")),
                 summary.slipped,
                 summary.remapped

@@ -79,7 +79,7 @@ pub struct Axis {
 fn line_of(place: &Place) -> usize {
     match place {
         Place::Line(_, line) => *line,
-        Place::Option(_) | Place::BuiltIn => usize::MAX,
+        _ => usize::MAX,
     }
 }
 

@@ -12,6 +12,7 @@ use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle};
 use crate::profile::{MapRemap, MapSpec, ProfileError, SpareTrack};
 pub(crate) use flat::Misfit;
 use flat::{Flat, flatten, step_of};
+use headtime_config::Place;
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +44,7 @@ pub(super) struct TrackMap {
 
 impl From<Misfit> for ProfileError {
     fn from(misfit: Misfit) -> ProfileError {
-        ProfileError::conflict(format!("layout.{}", misfit.key), misfit.why)
+        ProfileError::new(Place::NoText, format!("layout.{}", misfit.key), misfit.why)
     }
 }
 

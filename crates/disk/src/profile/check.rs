@@ -5,7 +5,9 @@ use super::{
     Sparing, Spec, WriteBack, Zone,
 };
 use crate::layout::Layout;
+use headtime_config::Place;
 use headtime_units::Nanos;
+use std::fmt::Display;
 use std::sync::Arc;
 
 type Check = Result<(), ProfileError>;
@@ -56,6 +58,16 @@ impl Spec {
     }
 }
 
+/// A value that is out of its range.
+fn range(key: impl Into<String>, value: impl Display, allowed: impl Display) -> ProfileError {
+    conflict(key, format!("{value} is not allowed; allowed is {allowed}"))
+}
+
+/// Values that are each in range, but not together.
+fn conflict(key: impl Into<String>, why: impl Into<String>) -> ProfileError {
+    ProfileError::new(Place::NoText, key, why)
+}
+
 fn check(spec: &Spec) -> Check {
     name(spec)?;
     geometry(spec)?;
@@ -64,11 +76,7 @@ fn check(spec: &Spec) -> Check {
     cache(spec)?;
     times(spec)?;
     if !(1..=256).contains(&spec.queue.depth) {
-        return Err(ProfileError::range(
-            "queue.depth",
-            spec.queue.depth,
-            "1 to 256",
-        ));
+        return Err(range("queue.depth", spec.queue.depth, "1 to 256"));
     }
     noise(spec)
 }
@@ -77,11 +85,7 @@ fn within(key: &str, value: u64, least: u64, most: u64) -> Check {
     if (least..=most).contains(&value) {
         Ok(())
     } else {
-        Err(ProfileError::range(
-            key,
-            value,
-            format!("{least} to {most}"),
-        ))
+        Err(range(key, value, format!("{least} to {most}")))
     }
 }
 
@@ -90,7 +94,7 @@ fn part(key: &str, value: f64) -> Check {
     if (0.0..=1.0).contains(&value) {
         Ok(())
     } else {
-        Err(ProfileError::range(key, value, "0 to 1"))
+        Err(range(key, value, "0 to 1"))
     }
 }
 
@@ -102,14 +106,14 @@ fn time_within(key: &str, value: Nanos, most: Nanos) -> Check {
     if value <= most {
         Ok(())
     } else {
-        Err(ProfileError::range(key, value, format!("0 to {most}")))
+        Err(range(key, value, format!("0 to {most}")))
     }
 }
 
 fn name(spec: &Spec) -> Check {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     if spec.name.is_empty() || !spec.name.chars().all(fits) {
-        return Err(ProfileError::range(
+        return Err(range(
             "name",
             format!("\"{}\"", spec.name),
             "lower-case letters, digits, hyphens and points",
@@ -128,7 +132,7 @@ fn geometry(spec: &Spec) -> Check {
         1 << 24,
     )?;
     if !matches!(geometry.sector_bytes, 512 | 4096) {
-        return Err(ProfileError::range(
+        return Err(range(
             "geometry.sector",
             format!("{}B", geometry.sector_bytes),
             "512B or 4KiB",
@@ -136,7 +140,7 @@ fn geometry(spec: &Spec) -> Check {
     }
     let physical = geometry.physical_sector_bytes;
     if physical != 4096 && physical != geometry.sector_bytes {
-        return Err(ProfileError::range(
+        return Err(range(
             "geometry.physical_sector",
             format!("{physical}B"),
             "the size of a logical sector, or 4KiB",
@@ -144,7 +148,7 @@ fn geometry(spec: &Spec) -> Check {
     }
     let rpm = spec.rotation.rpm;
     if !(60.0..=60_000.0).contains(&rpm) {
-        return Err(ProfileError::range("rotation.rpm", rpm, "60 to 60000"));
+        return Err(range("rotation.rpm", rpm, "60 to 60000"));
     }
     match spec.layout.order {
         Order::SurfaceSerpentine { tracks } => {
@@ -157,7 +161,7 @@ fn geometry(spec: &Spec) -> Check {
         Sparing::CylinderEnd | Sparing::CylinderFront | Sparing::ZoneEnd
     );
     if !spec.layout.slips_use_spares && !has_choice {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "layout.slips_use_spares",
             "false means something with sparing = \"cylinder-end\", \"cylinder-front\" or \
              \"zone-end\" only",
@@ -181,7 +185,7 @@ fn map(spec: &Spec, map: &MapSpec) -> Check {
         layout.zones.len(),
     );
     if others != plain {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "layout",
             "a layout is a map, or zones with an order and a sparing",
         ));
@@ -198,7 +202,7 @@ fn map(spec: &Spec, map: &MapSpec) -> Check {
                 && !(strip.places.is_multiple_of(aligned)
                     && u64::from(sectors_per_track).is_multiple_of(aligned))
             {
-                return Err(ProfileError::range(
+                return Err(range(
                     key,
                     format!("{} places of {sectors_per_track} slots", strip.places),
                     format!("multiples of {aligned}, since sectors on the medium hold so many"),
@@ -213,7 +217,7 @@ fn map(spec: &Spec, map: &MapSpec) -> Check {
     let room = Layout::map_capacity(spec, map, Some(capacity)).map_err(ProfileError::from)?;
     within("geometry.capacity_sectors", capacity, 1, MOST_SECTORS)?;
     if capacity > room {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "geometry.capacity_sectors",
             format!("{capacity} is more than the map has room for, which is {room}"),
         ));
@@ -226,10 +230,7 @@ fn zones(spec: &Spec) -> Check {
         return map(spec, found);
     }
     if spec.layout.zones.is_empty() {
-        return Err(ProfileError::conflict(
-            "layout.zones",
-            "a drive has at least one zone",
-        ));
+        return Err(conflict("layout.zones", "a drive has at least one zone"));
     }
     within("layout.zones", spec.layout.zones.len() as u64, 1, 10_000)?;
     let mut free = 0;
@@ -237,14 +238,14 @@ fn zones(spec: &Spec) -> Check {
     for (index, zone) in spec.layout.zones.iter().enumerate() {
         let key = format!("layout.zones[{index}]");
         if zone.last_cylinder < zone.first_cylinder {
-            return Err(ProfileError::range(
+            return Err(range(
                 format!("{key}.cylinders"),
                 format!("[{}, {}]", zone.first_cylinder, zone.last_cylinder),
                 "[first, last] with the first not above the last",
             ));
         }
         if zone.first_cylinder < free {
-            return Err(ProfileError::conflict(
+            return Err(conflict(
                 format!("{key}.cylinders"),
                 format!(
                     "[{}, {}] overlaps zone {}, which ends at cylinder {}; zones are listed in \
@@ -257,7 +258,7 @@ fn zones(spec: &Spec) -> Check {
             ));
         }
         if zone.last_cylinder >= spec.geometry.cylinders {
-            return Err(ProfileError::range(
+            return Err(range(
                 format!("{key}.cylinders"),
                 format!("[{}, {}]", zone.first_cylinder, zone.last_cylinder),
                 format!(
@@ -278,7 +279,7 @@ fn zones(spec: &Spec) -> Check {
         MOST_SECTORS,
     )?;
     if spec.geometry.capacity.get() > capacity {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "geometry.capacity_sectors",
             format!(
                 "{} is more than the zones have room for, which is {capacity}",
@@ -294,7 +295,7 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
     within(&format!("{key}.sectors_per_track"), per_track, 1, 65_535)?;
     let aligned = u64::from(spec.geometry.sectors_per_physical());
     if !per_track.is_multiple_of(aligned) {
-        return Err(ProfileError::range(
+        return Err(range(
             format!("{key}.sectors_per_track"),
             per_track,
             format!("a multiple of {aligned}, since sectors on the medium hold so many"),
@@ -316,7 +317,7 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
     }
     let by_surface = matches!(spec.layout.order, Order::SurfaceSerpentine { .. });
     if zone.group_skew.is_some() && !by_surface {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             format!("{key}.group_skew"),
             "means something with order = \"surface-serpentine\" only",
         ));
@@ -339,21 +340,21 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
         Sparing::ZoneEnd | Sparing::DiskEnd => (places, "sectors in the zone"),
     };
     if zone.spares >= spared {
-        return Err(ProfileError::range(
+        return Err(range(
             format!("{key}.spares"),
             zone.spares,
             format!("less than the {spared} {area}"),
         ));
     }
     if spec.layout.sparing == Sparing::DiskEnd && zone.spares != 0 {
-        return Err(ProfileError::range(
+        return Err(range(
             format!("{key}.spares"),
             zone.spares,
             "0, since sparing = \"disk-end\" keeps no spares in a zone",
         ));
     }
     if zone.reserved >= places {
-        return Err(ProfileError::range(
+        return Err(range(
             format!("{key}.reserved"),
             zone.reserved,
             format!("less than the {places} sectors of the zone"),
@@ -361,10 +362,7 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
     }
     slips(spec, zone, key)?;
     if Layout::zone_capacity(spec, zone) == 0 {
-        return Err(ProfileError::conflict(
-            key,
-            "no sector of the zone is left for data",
-        ));
+        return Err(conflict(key, "no sector of the zone is left for data"));
     }
     remaps(spec, zone, key)
 }
@@ -374,7 +372,7 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
     let (in_zone, unit) = slip_units(spec, zone);
     for pair in zone.slips.windows(2) {
         if pair[0] >= pair[1] {
-            return Err(ProfileError::range(
+            return Err(range(
                 key,
                 format!("{}, {}", pair[0], pair[1]),
                 "ascending numbers, each once",
@@ -382,7 +380,7 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
         }
     }
     if let Some(&last) = zone.slips.last().filter(|&&last| last >= in_zone) {
-        return Err(ProfileError::range(
+        return Err(range(
             key,
             last,
             format!("less than the {in_zone} {unit} of the zone"),
@@ -413,7 +411,7 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
         let whole = (area + 1) * per_area <= in_zone;
         let spares = if whole { zone.spares } else { 0 };
         if count as u64 > spares {
-            return Err(ProfileError::conflict(
+            return Err(conflict(
                 key,
                 format!(
                     "{count} slips from {first} on share an area of {per_area} {unit} with \
@@ -451,7 +449,7 @@ fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
         || targets.windows(2).any(|pair| pair[0] == pair[1])
         || targets.iter().any(is_moved)
     {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             key,
             "pairs [from, to] are listed in ascending order of from, and no place occurs twice",
         ));
@@ -463,20 +461,17 @@ fn remaps(spec: &Spec, zone: &Zone, key: &str) -> Check {
     for &(from, to) in &zone.remaps {
         let pair = format!("[{from}, {to}]");
         if from >= in_zone || to >= in_zone {
-            return Err(ProfileError::range(
+            return Err(range(
                 key,
                 pair,
                 format!("less than the {in_zone} {unit} of the zone"),
             ));
         }
         if !is_spare(to) {
-            return Err(ProfileError::range(key, pair, "a move to a spare place"));
+            return Err(range(key, pair, "a move to a spare place"));
         }
         if zone.slips.binary_search(&from).is_ok() {
-            return Err(ProfileError::conflict(
-                key,
-                format!("{pair}: {from} is slipped already"),
-            ));
+            return Err(conflict(key, format!("{pair}: {from} is slipped already")));
         }
     }
     Ok(())
@@ -490,7 +485,7 @@ fn seek(spec: &Spec) -> Check {
     time("seek.head_switch", spec.seek.head_switch)?;
     let settle = spec.seek.write_settle;
     if settle.abs() > LONGEST {
-        return Err(ProfileError::range(
+        return Err(range(
             "seek.write_settle",
             settle,
             format!("-{LONGEST} to {LONGEST}"),
@@ -504,17 +499,14 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
         SeekCurve::Table { points, .. } => {
             let key = format!("{key}.table_us");
             let Some(&(first, _)) = points.first() else {
-                return Err(ProfileError::conflict(
-                    key,
-                    "at least one point [cylinders, us]",
-                ));
+                return Err(conflict(key, "at least one point [cylinders, us]"));
             };
             if first == 0 {
-                return Err(ProfileError::range(key, 0, "distances from 1 cylinder up"));
+                return Err(range(key, 0, "distances from 1 cylinder up"));
             }
             let farthest = points.last().map_or(first, |&(distance, _)| distance);
             if farthest > FARTHEST {
-                return Err(ProfileError::range(
+                return Err(range(
                     key,
                     farthest,
                     format!("distances of up to {FARTHEST} cylinders"),
@@ -522,7 +514,7 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
             }
             for pair in points.windows(2) {
                 if pair[0].0 >= pair[1].0 {
-                    return Err(ProfileError::range(
+                    return Err(range(
                         key,
                         format!("{}, {}", pair[0].0, pair[1].0),
                         "ascending distances, each once",
@@ -557,7 +549,7 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
             }
             let key = format!("{key}.first_us");
             if !matches!(first.len(), 0 | 1 | 10) {
-                return Err(ProfileError::range(
+                return Err(range(
                     key,
                     format!("{} times", first.len()),
                     "1 or 10 times, or the key left out",
@@ -588,7 +580,7 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
     for distance in [1, cylinders / 2, cylinders.saturating_sub(1)] {
         let nanos = crate::mechanics::evaluate_seek(curve, cylinders, distance);
         if distance > 0 && Nanos::from_nanos(u64::from(nanos)) > LONGEST {
-            return Err(ProfileError::conflict(
+            return Err(conflict(
                 key,
                 format!("a seek over {distance} cylinders would take more than {LONGEST}"),
             ));
@@ -633,7 +625,7 @@ fn cache(spec: &Spec) -> Check {
     part("cache.write_low_water", cache.write_low_water)?;
     part("cache.read_high_water", cache.read_high_water)?;
     if cache.dedicated_write_segment && cache.segments < 2 {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "cache.dedicated_write_segment",
             "needs at least two segments (cache.segments)",
         ));
@@ -645,12 +637,12 @@ fn cache(spec: &Spec) -> Check {
             ("cache.read_free_sectors", cache.read_free_sectors),
         ] {
             if used {
-                return Err(ProfileError::conflict(key, "needs cache.enabled = true"));
+                return Err(conflict(key, "needs cache.enabled = true"));
             }
         }
     }
     if cache.read_ahead == ReadAhead::Off && cache.read_ahead_max > 0 {
-        return Err(ProfileError::range(
+        return Err(range(
             "cache.read_ahead_max",
             cache.read_ahead_max,
             "0, since cache.read_ahead = \"off\"",
@@ -660,7 +652,7 @@ fn cache(spec: &Spec) -> Check {
         || cache.sneaky_partial_read_hits
         || cache.sneaky_intermediate_read_hits;
     if sneaky && spec.bus.hold_for_read {
-        return Err(ProfileError::conflict(
+        return Err(conflict(
             "bus.hold_for_read",
             "a drive whose hits may use the bus during other commands (cache.sneaky_..) does not \
              hold it for a whole read",

@@ -1,5 +1,8 @@
 //! A layout as a table of tracks.
 
+use headtime_config::{number, whole};
+use serde::{Deserialize, Serialize};
+
 /// Where tracks are, for a drive whose addresses run over them in no simple order: one whose heads have
 /// tracks of different lengths, or whose layout was measured track by track (DiskSim's `dm_layout_g4`
 /// and `dm_layout_g2`).
@@ -54,29 +57,43 @@ pub enum MapPart {
 }
 
 /// Consecutive addresses whose data is elsewhere, in consecutive slots of one track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename = "[]", expecting = "[address, count, cylinder, head, slot]")]
 pub struct MapRemap {
     /// The first address.
+    #[serde(deserialize_with = "whole::<_, _, 0, 0x1_0000_0000_0000>")]
     pub address: u64,
     /// How many.
+    #[serde(deserialize_with = "whole::<_, _, 0, 65535>")]
     pub count: u32,
     /// The track.
+    #[serde(deserialize_with = "whole::<_, _, 0, 0xff_ffff>")]
     pub cylinder: u32,
     /// The track.
+    #[serde(deserialize_with = "whole::<_, _, 0, 254>")]
     pub head: u16,
     /// The slot of the first address: one that holds nothing, or a slipped place.
+    #[serde(deserialize_with = "whole::<_, _, 0, 65534>")]
     pub slot: u32,
 }
 
 /// A track that is in no strip.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(
+    rename = "[]",
+    expecting = "[cylinder, head, sectors per track, offset]"
+)]
 pub struct SpareTrack {
     /// Where it is.
+    #[serde(deserialize_with = "whole::<_, _, 0, 0xff_ffff>")]
     pub cylinder: u32,
     /// Where it is.
+    #[serde(deserialize_with = "whole::<_, _, 0, 254>")]
     pub head: u16,
     /// Its slots. 1 to 65,535.
+    #[serde(deserialize_with = "whole::<_, _, 0, 65535>")]
     pub sectors_per_track: u32,
     /// Where slot 0 begins, in turns.
+    #[serde(deserialize_with = "number::<_, _, 0, 1>")]
     pub offset: f64,
 }

@@ -52,7 +52,7 @@ fn only_files_and_block_devices() {
 }
 
 #[test]
-fn a_file_that_is_not_whole_sectors_is_refused() {
+fn only_whole_sectors() {
     let place = Place::new("sizes");
     let mut options = file::FileOptions::new(place.file("odd", 1000));
     options.direct = false;

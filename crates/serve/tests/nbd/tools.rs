@@ -71,7 +71,7 @@ fn image(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn nbdinfo_shows_the_exports() {
+fn nbdinfo() {
     if !there(&["nbdinfo"]) {
         return;
     }
@@ -159,7 +159,7 @@ fn nbdcopy_there_and_back() {
 }
 
 #[test]
-fn nbdsh_reads_what_it_wrote() {
+fn nbdsh() {
     if !there(&["nbdsh"]) {
         return;
     }
@@ -265,7 +265,7 @@ print("done")
 }
 
 #[test]
-fn qemu_img_converts_to_and_from_an_export() {
+fn qemu_img() {
     if !there(&["qemu-img"]) {
         return;
     }
@@ -303,7 +303,7 @@ fn qemu_img_converts_to_and_from_an_export() {
 }
 
 #[test]
-fn qemu_io_reads_what_it_wrote() {
+fn qemu_io() {
     if !there(&["qemu-io"]) {
         return;
     }

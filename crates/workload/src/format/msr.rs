@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_out_of_order_are_refused_if_asked() {
+    fn disorder_can_be_refused() {
         let options = ReadOptions {
             backwards: Backwards::Refuse,
             ..ReadOptions::default()
