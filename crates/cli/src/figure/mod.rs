@@ -12,7 +12,6 @@ mod shipped;
 
 use crate::report::metric::Metric;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Place, Table, TreeError};
 use headtime_sched::Spec;
 
 pub use shipped::{BASELINE, SHIPPED, Shipped};
@@ -214,17 +213,6 @@ pub enum Scale {
 }
 
 impl Figure {
-    /// Reads a figure from its text. `file` is the name that errors give.
-    ///
-    /// # Errors
-    ///
-    /// The first key that is unknown, missing, of the wrong kind or out of range, and what does not
-    /// fit together; with its place.
-    pub fn parse(file: &str, text: &str, scale: Scale) -> Result<Figure, TreeError> {
-        let table = Table::parse(file, text)?;
-        read::figure(&table, Place::Line(file.into(), 1), scale)
-    }
-
     /// Which runs' single requests are to be recorded.
     pub fn recorded(&self) -> impl Iterator<Item = &RunOf> {
         self.plots

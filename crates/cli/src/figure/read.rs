@@ -20,7 +20,20 @@ struct Draft<'a> {
     schedulers: Vec<Spec>,
 }
 
-pub(super) fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure, TreeError> {
+impl Figure {
+    /// Reads a figure from its text. `file` is the name that errors give.
+    ///
+    /// # Errors
+    ///
+    /// The first key that is unknown, missing, of the wrong kind or out of range, and what does not
+    /// fit together; with its place.
+    pub fn parse(file: &str, text: &str, scale: Scale) -> Result<Figure, TreeError> {
+        let table = Table::parse(file, text)?;
+        figure(&table, Place::Line(file.into(), 1), scale)
+    }
+}
+
+fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure, TreeError> {
     let mut top = Section::new(table, place);
     let id = needed(&mut top, "id")?;
     let source = needed(&mut top, "source")?;

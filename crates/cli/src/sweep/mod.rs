@@ -131,26 +131,6 @@ impl Axis {
 }
 
 impl Sweep {
-    /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each of `vary`,
-    /// `KEY=LIST`, a key in place of its values there, or beside the others. Nothing if there is
-    /// neither.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`].
-    pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
-        read::take(table, vary)
-    }
-
-    /// The swept key that another is about, however it is written, and where it stands.
-    pub fn key_at(&self, table: &Table, key: &str) -> Option<(&str, &Place)> {
-        let full = table.full_key(key);
-        let keys = self.axes.iter();
-        let mut keys = keys.flat_map(|axis| axis.keys.iter().zip(&axis.places));
-        let found = keys.find(|(own, _)| read::overlap(&table.full_key(own), &full));
-        found.map(|(key, place)| (key.as_str(), place))
-    }
-
     /// What it says, by dotted key.
     fn flat(&self) -> Vec<(String, String)> {
         let mut flat = Vec::new();

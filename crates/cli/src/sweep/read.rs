@@ -10,9 +10,31 @@ use std::collections::BTreeSet;
 /// What stands in `[sweep]` beside the keys of a scenario.
 const WORDS: [&str; 3] = ["mode", "pairs", "together"];
 
+impl Sweep {
+    /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each of `vary`,
+    /// `KEY=LIST`, a key in place of its values there, or beside the others. Nothing if there is
+    /// neither.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`].
+    pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+        take(table, vary)
+    }
+
+    /// The swept key that another is about, however it is written, and where it stands.
+    pub fn key_at(&self, table: &Table, key: &str) -> Option<(&str, &Place)> {
+        let full = table.full_key(key);
+        let keys = self.axes.iter();
+        let mut keys = keys.flat_map(|axis| axis.keys.iter().zip(&axis.places));
+        let found = keys.find(|(own, _)| overlap(&table.full_key(own), &full));
+        found.map(|(key, place)| (key.as_str(), place))
+    }
+}
+
 /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each option a key in
 /// place of its values there, or beside the others. Nothing if there is neither.
-pub(super) fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
     let node = table.take("sweep");
     let mut mode = Mode::Cross;
     let mut pairs: Vec<(Place, [String; 2])> = Vec::new();
@@ -261,7 +283,7 @@ fn check(table: &Table, axes: &[Axis]) -> Result<(), TreeError> {
 }
 
 /// Whether two full keys are the same, or one is within the other.
-pub(super) fn overlap(one: &str, other: &str) -> bool {
+fn overlap(one: &str, other: &str) -> bool {
     let within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -1,0 +1,359 @@
+//! No module uses another that uses it, directly or through others, in any crate.
+//!
+//! A module uses another if it names an item of it. Declaring a module, importing it as a whole and re-exporting its
+//! items is no use. Tests may use what they like. The check reads the sources as text, so that it sees every feature.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemMod, ItemUse, Macro, Meta, UseTree, Visibility};
+
+/// A module, or an item in one: the names that lead to it from the root of its crate.
+type Name = Vec<String>;
+
+/// The modules of a crate.
+#[derive(Default)]
+struct Crate {
+    modules: BTreeMap<Name, Module>,
+    /// What re-exported names stand for.
+    exported: BTreeMap<Name, Name>,
+}
+
+/// What a module names.
+#[derive(Default)]
+struct Module {
+    /// By which name it knows what it imports.
+    imported: BTreeMap<String, Name>,
+    /// Paths as they are written.
+    written: BTreeSet<Name>,
+}
+
+/// Reads a module's file: `dir` is the folder of its children, and of a file `name.rs` in it.
+type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl Crate {
+    fn read(read: Read<'_>) -> Crate {
+        let mut found = Crate::default();
+        let root = read("lib.rs").expect("a library has a root");
+        found.add(&Vec::new(), &parse(&root), read);
+        found
+    }
+
+    fn add(&mut self, name: &Name, items: &[Item], read: Read<'_>) {
+        self.modules.entry(name.clone()).or_default();
+        for item in items {
+            if !is_test(item) {
+                self.add_item(name, item, read);
+            }
+        }
+    }
+
+    fn add_item(&mut self, name: &Name, item: &Item, read: Read<'_>) {
+        match item {
+            Item::Mod(ItemMod { ident, content, .. }) => {
+                let child = joined(name, &[ident.to_string()]);
+                let items = match content {
+                    Some((_, items)) => items.clone(),
+                    None => {
+                        let path = child.join("/");
+                        let text = read(&format!("{path}.rs"));
+                        let text = text.or_else(|| read(&format!("{path}/mod.rs")));
+                        parse(&text.unwrap_or_else(|| panic!("no file of module {path}")))
+                    }
+                };
+                self.add(&child, &items, read);
+            }
+            Item::Use(item) if !matches!(item.vis, Visibility::Inherited) => {
+                for (name_here, path) in leaves(&item.tree) {
+                    let exported = joined(name, &[name_here]);
+                    self.exported.insert(exported, absolute(name, &path));
+                }
+            }
+            item => {
+                let mut names = Names(self.modules.entry(name.clone()).or_default());
+                names.visit_item(item);
+            }
+        }
+    }
+
+    /// The module in which the item of a path is defined, if it is one of this crate.
+    fn module_of(&self, from: &Name, path: &Name) -> Option<&Name> {
+        let imported = &self.modules[from].imported;
+        let mut path = match path[0].as_str() {
+            "crate" | "super" | "self" => absolute(from, path),
+            first => match imported.get(first) {
+                Some(import) if path.len() > 1 => joined(&absolute(from, import), &path[1..]),
+                _ if self.modules.contains_key(&joined(from, &path[..1])) => joined(from, path),
+                _ => return None,
+            },
+        };
+        // What is re-exported is where it is defined, through as many modules as it takes; a name that stands for itself
+        // is another crate's.
+        let exported = |path: &Name| {
+            let lengths = (1..=path.len()).rev();
+            let names = lengths.map(|at| path[..at].to_vec());
+            let mut names = names.filter(|name| !self.modules.contains_key(name));
+            names.find_map(|name| Some(joined(self.exported.get(&name)?, &path[name.len()..])))
+        };
+        for _ in 0..self.modules.len() {
+            match exported(&path) {
+                Some(other) if other != path => path = other,
+                _ => break,
+            }
+        }
+        let item_of = |at: &usize| self.modules.contains_key(&path[..*at]);
+        let at = (0..path.len()).rev().find(item_of)?;
+        let is_module = self.modules.contains_key(&path);
+        let (module, _) = self.modules.get_key_value(&path[..at])?;
+        (!is_module && module != from).then_some(module)
+    }
+
+    /// The modules that each uses.
+    fn uses(&self) -> BTreeMap<&Name, BTreeSet<&Name>> {
+        let uses = self.modules.iter().map(|(name, module)| {
+            let imported = module.imported.values().map(|path| absolute(name, path));
+            let crate_path = |path: Name| joined(&vec!["crate".to_owned()], &path);
+            let paths: Vec<Name> = imported
+                .map(crate_path)
+                .chain(module.written.iter().cloned())
+                .collect();
+            let used = paths.iter().filter_map(|path| self.module_of(name, path));
+            (name, used.collect())
+        });
+        uses.collect()
+    }
+
+    /// Groups of modules in which each uses all others, directly or through others.
+    fn circles(&self) -> Vec<Vec<String>> {
+        let uses = self.uses();
+        let reached = |from: &Name| {
+            let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+            while let Some(name) = next.pop() {
+                next.extend(
+                    uses[name]
+                        .iter()
+                        .filter(|used| seen.insert(**used))
+                        .map(|used| &**used),
+                );
+            }
+            seen
+        };
+        let reached: BTreeMap<&Name, BTreeSet<&Name>> =
+            uses.keys().map(|name| (*name, reached(name))).collect();
+        let mut circles: BTreeSet<Vec<String>> = BTreeSet::new();
+        for (name, own) in reached.iter().filter(|(name, own)| own.contains(*name)) {
+            let group = own.iter().filter(|other| reached[**other].contains(name));
+            circles.insert(group.map(|name| shown(name)).collect());
+        }
+        circles.into_iter().collect()
+    }
+}
+
+/// Gathers what a module names.
+struct Names<'a>(&'a mut Module);
+
+impl<'ast> Visit<'ast> for Names<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if !is_test(item) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        self.0.imported.extend(leaves(&item.tree));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string());
+        self.0.written.insert(names.collect());
+        visit::visit_path(self, path);
+    }
+
+    /// What stands in a macro's brackets is no Rust yet: every path-like text counts.
+    fn visit_macro(&mut self, of: &'ast Macro) {
+        self.visit_path(&of.path);
+        let text = of.tokens.to_string().replace(" :: ", "::");
+        let is_path = |text: &&str| text.contains("::") && !text.starts_with("::");
+        let split = |letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':');
+        for path in text.split(split).filter(is_path) {
+            let names = path.trim_end_matches(':').split("::").map(str::to_owned);
+            self.0.written.insert(names.collect());
+        }
+    }
+}
+
+fn parse(text: &str) -> Vec<Item> {
+    syn::parse_file(text)
+        .expect("sources that compile can be read")
+        .items
+}
+
+fn joined(name: &Name, rest: &[String]) -> Name {
+    name.iter().chain(rest).cloned().collect()
+}
+
+fn shown(name: &Name) -> String {
+    match name.is_empty() {
+        true => "crate".to_owned(),
+        false => name.join("::"),
+    }
+}
+
+/// A path from the root of the crate; one that begins elsewhere begins in the module itself.
+fn absolute(module: &Name, path: &Name) -> Name {
+    let ups = path
+        .iter()
+        .take_while(|name| *name == "super" || *name == "self");
+    let ups = ups.fold((0, 0), |(taken, up), name| {
+        (taken + 1, up + usize::from(name == "super"))
+    });
+    match path[0].as_str() {
+        "crate" => path[1..].to_vec(),
+        _ => joined(&module[..module.len() - ups.1].to_vec(), &path[ups.0..]),
+    }
+}
+
+/// The names that a tree of imports makes, and the path of each. A glob stands for the module, by a name that nobody
+/// can write.
+fn leaves(tree: &UseTree) -> Vec<(String, Name)> {
+    let within = |name: &str, rest: Vec<(String, Name)>| -> Vec<(String, Name)> {
+        let rest = rest.into_iter().map(|(here, path)| match path[0].as_str() {
+            "self" if here == "self" => (name.to_owned(), vec![name.to_owned()]),
+            "self" => (here, vec![name.to_owned()]),
+            _ => (here, joined(&vec![name.to_owned()], &path)),
+        });
+        rest.collect()
+    };
+    match tree {
+        UseTree::Path(path) => within(&path.ident.to_string(), leaves(&path.tree)),
+        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
+        UseTree::Name(name) => vec![(name.ident.to_string(), vec![name.ident.to_string()])],
+        UseTree::Rename(name) => vec![(name.rename.to_string(), vec![name.ident.to_string()])],
+        UseTree::Glob(_) => vec![("*".to_owned(), vec!["*".to_owned()])],
+    }
+}
+
+/// Returns true if the item is there in tests alone.
+fn is_test(item: &Item) -> bool {
+    let attributes: &[Attribute] = match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        _ => &[],
+    };
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
+        _ => false,
+    })
+}
+
+/// The circles of a crate of a few files.
+fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let read = |path: &str| {
+        let mut files = files.iter();
+        let found = files.find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    Crate::read(&read).circles()
+}
+
+#[test]
+fn modules_that_use_each_other_are_a_circle_however_they_say_it() {
+    let one = "use crate::two::B; pub struct A(B);";
+    for two in [
+        "use super::one::A; pub struct B;",
+        "use super::one; pub struct B; fn f(_: one::A) {}",
+        "use super::{one as other}; pub struct B; fn f(_: other::A) {}",
+        "pub struct B; fn f() { let _ = format!(\"{}\", crate::one::A::of()); }",
+        "use crate::A; pub struct B;",
+        "use crate::one::*; pub struct B;",
+        "pub struct B; mod inner { use super::super::one::A; } fn f(_: inner::C) {}",
+    ] {
+        let files = [
+            ("lib.rs", "mod one; mod two; pub use one::A;"),
+            ("one.rs", one),
+            ("two.rs", two),
+        ];
+        let found = circles_of(&files);
+        assert_eq!(found.len(), 1, "{two}");
+        assert!(
+            found[0].starts_with(&["one".to_owned()]),
+            "{two}: {found:?}"
+        );
+    }
+    // A parent and its child, and three in a row.
+    let files = [
+        ("lib.rs", "mod up;"),
+        ("up.rs", "mod down; pub struct A; fn f() { down::g() }"),
+        ("up/down.rs", "use super::A; pub fn g(_: A) {}"),
+    ];
+    assert_eq!(circles_of(&files), [["up", "up::down"]]);
+    let files = [
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a/mod.rs", "use crate::b::X;"),
+        ("b.rs", "pub struct X; use crate::c::Y;"),
+        ("c.rs", "pub struct Y; fn f() { crate::a::g() }"),
+    ];
+    assert_eq!(circles_of(&files), [["a", "b", "c"]]);
+}
+
+#[test]
+fn a_re_export_a_declaration_and_a_test_are_no_use() {
+    let files = [
+        ("lib.rs", "mod up; pub mod other; pub use up::A;"),
+        (
+            "up.rs",
+            "mod down; pub mod types; pub use down::g; use crate::other; pub use types::A;
+             #[cfg(test)] mod tests { use super::down::g; fn f() { g() } }",
+        ),
+        ("up/down.rs", "use super::types::A; pub fn g(_: A) {}"),
+        (
+            "up/types.rs",
+            "pub struct A; #[cfg(test)] use super::down::g;",
+        ),
+        (
+            "other.rs",
+            "use crate::up::{A, g}; use std::fmt; fn f() -> fmt::Result { up::none() }",
+        ),
+    ];
+    assert!(circles_of(&files).is_empty());
+}
+
+/// Crates that still have circles. A crate leaves the list with its last one.
+const NOT_YET: [&str; 4] = ["cli", "config", "engine", "serve"];
+
+#[test]
+fn no_crate_has_a_circle_of_modules() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut found, mut modules) = (Vec::new(), 0);
+    for entry in fs::read_dir(&crates).expect("the folder of the crates") {
+        let entry = entry.expect("an entry");
+        let (name, source) = (entry.file_name(), entry.path().join("src"));
+        if source.join("lib.rs").exists() {
+            let read = |path: &str| fs::read_to_string(source.join(path)).ok();
+            let of = Crate::read(&read);
+            modules += of.modules.len();
+            let name = name.to_string_lossy().into_owned();
+            let circles = of.circles().into_iter();
+            found.extend(circles.map(|circle| (name.clone(), circle.join(", "))));
+        }
+    }
+    assert!(modules > 300, "{modules} modules were read");
+    let lines = found.iter().map(|(of, circle)| format!("{of}: {circle}\n"));
+    eprint!("{}", lines.clone().collect::<String>());
+    let new = found
+        .iter()
+        .filter(|(of, _)| !NOT_YET.contains(&of.as_str()));
+    assert_eq!(
+        new.count(),
+        0,
+        "modules use each other:\n{}",
+        lines.collect::<String>()
+    );
+}
