@@ -4,7 +4,7 @@ use super::super::{Cause, NotCleared, Order, lock};
 use super::Thread;
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::log;
+use headtime_engine::{Lane, log};
 use headtime_sched::WaitStats;
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ impl Thread {
                     // One that is under way ends with its scheduler, unrewarded.
                     self.waits_before.waits_lost =
                         self.waits_before.waits - self.waits_before.waits_won;
-                    self.engine.replace_scheduler(at, build());
+                    self.engine.replace_scheduler(at, Lane(0), build());
                     self.scheduler = text;
                     self.commands(at);
                 }
