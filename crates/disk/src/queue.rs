@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order_of_arrival() {
+    fn commands_are_served_in_order_of_arrival() {
         let commands = [(9_000_000, 0), (10, 1), (17_000_000, 2)];
         assert_eq!(order(FirmwarePolicy::Fifo, &commands), [0, 1, 2]);
     }

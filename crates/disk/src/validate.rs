@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_read() {
+    fn lines_of_a_validation_trace_become_requests() {
         let trace = parse(
             "t",
             "R Hit 10 4 13661.0 26658.00\n\n# x\nW Miss 0 1 1e3 0\n",

@@ -89,7 +89,7 @@ fn timeline(profile: &Profile, depth: usize, steps: &[Step]) -> String {
 }
 
 #[test]
-fn timelines() {
+fn timelines_of_commands_are_as_recorded() {
     let near: &[Step] = &[
         ('R', 4_583_176, 8, 0),
         ('R', 4_583_184, 8, 40),

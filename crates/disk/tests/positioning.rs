@@ -43,7 +43,7 @@ proptest! {
 
     /// Without overheads, predicted seek and rotation are those of the access that follows.
     #[test]
-    fn predicts_the_access(
+    fn a_prediction_is_the_time_of_the_access(
         drive in 0..7_usize,
         [from, to] in any::<[Index; 2]>(),
         now in any::<u32>(),
@@ -74,7 +74,7 @@ proptest! {
 
     /// No request at least as far on the same side is reached in less than the bound.
     #[test]
-    fn seek_bounds_hold(drive in 0..7_usize, at in any::<[Index; 3]>(), write in any::<bool>()) {
+    fn no_prediction_is_below_the_bound_of_its_seek(drive in 0..7_usize, at in any::<[Index; 3]>(), write in any::<bool>()) {
         let model = &models()[drive];
         let mut at = at.map(|at| extent(model, at, 1));
         at.sort_by_key(|extent| extent.start);
@@ -304,7 +304,7 @@ fn least(
 /// on how long ago the last command was: the head that still reads on the track is sooner ready than
 /// predicted (a turn, if that decides), the head that has gone on to another track is later.
 #[test]
-fn predicts_the_drive() {
+fn most_predictions_are_the_time_of_the_drive() {
     println!("percent within 50 us, last operation known, unknown; of the latter, not too early");
     for shipped in profile::shipped() {
         let quiet = |spec: &mut Spec| spec.noise = NoiseSpec::default();

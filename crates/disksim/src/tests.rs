@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::io;
 
 #[test]
-fn imports_the_measured_drives() {
+fn the_measured_drives_import_with_their_capacities() {
     let Some(data) = headtime_testkit::data("disksim-valid") else {
         return;
     };
@@ -191,7 +191,7 @@ impl Files {
 }
 
 #[test]
-fn carries_every_parameter() {
+fn every_parameter_reaches_the_profile() {
     let import = Files::new().import().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(import.notes, [""; 0]);
     let profile = import.profile;
@@ -626,7 +626,7 @@ fn segments_larger_than_the_disk_are_cut_and_noted() {
 }
 
 #[test]
-fn every_seek_type_imports() {
+fn every_type_of_seek_curve_imports() {
     let seek = |with: &str| {
         let files = Files::new().with(
             "Seek type = extracted,\n    Full seek curve = drive.seek",
@@ -725,7 +725,7 @@ fn a_disk_without_a_run_has_no_bus() {
 }
 
 #[test]
-fn missing_files_are_named() {
+fn a_missing_file_is_named_in_the_error() {
     let error = import(Path::new("no/such/drive.parv"))
         .unwrap_err()
         .to_string();

@@ -43,7 +43,7 @@ fn check(name: &str, profile: &Profile, text: &str, disksim: f64, stated: f64) {
 }
 
 #[test]
-fn imported_drives() {
+fn imported_drives_agree_with_the_measured_traces() {
     let Some(valid) = headtime_testkit::data("disksim-valid") else {
         return;
     };
@@ -55,7 +55,7 @@ fn imported_drives() {
 }
 
 #[test]
-fn shipped_profiles() {
+fn shipped_profiles_agree_with_the_measured_traces() {
     let Some(valid) = headtime_testkit::data("disksim-valid") else {
         return;
     };

@@ -77,6 +77,21 @@ pub enum GaveUp {
     AskAgain,
 }
 
+/// A command that was not answered in time.
+#[derive(Clone, Copy)]
+pub struct Late<'a> {
+    /// Whose device has the command.
+    pub member: Member,
+    /// The command's tag.
+    pub tag: DriveTag,
+    /// How often the device has answered [`GaveUp::AskAgain`].
+    pub promises: u32,
+    /// The timeout as it is now.
+    pub timeout: Option<Nanos>,
+    /// The engine, which knows the command's parts.
+    pub engine: &'a Engine,
+}
+
 /// What passes through an engine, as observers see it: typed values in the order of the log.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
@@ -147,16 +162,8 @@ pub trait World {
         engine: &Engine,
     ) -> bool;
 
-    /// Tells a device to give up on a command that it has had for the whole of the timeout. `promises` counts how
-    /// often the device has answered [`GaveUp::AskAgain`].
-    fn give_up(
-        &mut self,
-        now: Time,
-        member: Member,
-        tag: DriveTag,
-        promises: u32,
-        engine: &Engine,
-    ) -> GaveUp;
+    /// Tells a device to give up on a command that it has had for the whole of the timeout.
+    fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp;
 
     /// Tells whoever asked that a request is over.
     ///
@@ -385,8 +392,7 @@ impl<L: Sink> Core<L> {
     /// If the command is not in the device.
     #[inline]
     pub fn completed<W: World>(&mut self, world: &mut W, done: Done) -> Result<(), W::Error> {
-        let at = done.at.max(self.now);
-        self.pass(at);
+        let at = self.pass(done.at);
         self.timeouts.done(done.tag);
         let event = Event::Completed {
             tag: done.tag,
@@ -403,7 +409,14 @@ impl<L: Sink> Core<L> {
         mut deadline: Deadline,
     ) -> Result<(), W::Error> {
         let (member, tag) = (Member::default(), deadline.tag);
-        match world.give_up(at, member, tag, deadline.promises, &self.engine) {
+        let late = Late {
+            member,
+            tag,
+            promises: deadline.promises,
+            timeout: self.timeout,
+            engine: &self.engine,
+        };
+        match world.give_up(at, &late) {
             GaveUp::Yes => self.completed(
                 world,
                 Done {
@@ -424,11 +437,11 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    /// Notes that time has come so far.
+    /// Notes that time has come at least so far. Returns the time of the next event, if it comes at once.
     #[inline]
-    fn pass(&mut self, at: Time) {
-        debug_assert!(at >= self.now);
-        self.now = at;
+    pub fn pass(&mut self, at: Time) -> Time {
+        self.now = self.now.max(at);
+        self.now
     }
 
     #[inline]

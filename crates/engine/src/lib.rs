@@ -39,7 +39,7 @@ mod slots;
 mod timeouts;
 mod volume;
 
-pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Order, Seen, World};
+pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World};
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};

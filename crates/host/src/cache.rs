@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_in_use_stay() {
+    fn pages_in_use_stay_in_memory_when_others_make_room() {
         let mut cache = Cache::new(10, 2);
         for page in 1..=2 {
             cache.insert(page);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_written_twice() {
+    fn a_page_dirtied_while_it_is_written_stays_dirty() {
         let mut cache = Cache::new(10, 8);
         cache.insert(1);
         assert!(cache.make_dirty(1));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_pages_are_nobodys() {
+    fn a_forgotten_page_belongs_to_no_request() {
         let mut cache = Cache::new(10, 8);
         cache.insert(1);
         cache.read(1, 3, true);

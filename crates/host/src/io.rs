@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "is under way")]
-    fn nothing_completes_twice() {
+    fn a_request_that_completes_twice_panics() {
         let mut ios = Ios::new();
         let slot = ios.add(Purpose::Read);
         let cookie = ios.cookie(slot);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_idle_worker() {
+    fn every_idle_worker_is_as_likely_to_take_a_call() {
         let mut pool = Pool::new(10, 4, 1, 0);
         let mut counts = [0; 4];
         for _ in 0..4000 {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
+    fn workers_are_drawn_by_seed_and_pool() {
         let draw = |seed, index| -> Vec<u32> {
             let mut pool = Pool::new(0, 8, seed, index);
             (0..20)

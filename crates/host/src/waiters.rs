@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_come_first() {
+    fn waiters_leave_a_chain_in_the_order_in_which_they_came() {
         let mut links = [NONE; 5];
         let mut chain = Chain::default();
         assert_eq!(chain.pop(&links), None);

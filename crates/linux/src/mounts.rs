@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn octal_digits() {
+    fn octal_escapes_in_mount_paths_are_undone() {
         for (text, path) in [
             ("/a\\040b\\134c", "/a b\\c"),
             ("/a\\04", "/a\\04"),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_below_another() {
+    fn a_path_is_below_another_by_whole_names() {
         let below = |path: &str, above: &str| below(Path::new(path), Path::new(above));
         assert!(below("/mnt/a/disk0", "/mnt/a"));
         assert!(below("/mnt/a", "/mnt/a"));

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters() {
+    fn filters_name_the_device_of_the_target() {
         let mut target = Target {
             path: "/dev/sdb1".to_owned(),
             disk: "sdb".to_owned(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_device() {
+    fn a_path_that_is_no_block_device_is_refused() {
         for (path, problem) in [
             ("/dev/null", "it is not a block device; what is recorded"),
             ("/", "it is not a block device; what is recorded"),

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_it_is_mounted() {
+    fn the_mount_of_tracefs_is_found_among_others() {
         let text = "\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 36 25 0:11 / /sys/kernel/with\\040blank rw,nosuid shared:16 - tracefs tracefs rw
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stale() {
+    fn an_instance_is_stale_if_its_process_is_gone() {
         let started = |process| (process == 7).then_some(100);
         for (name, stale) in [
             ("headtime-7-100-0", false),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost() {
+    fn lost_events_are_read_from_the_statistics() {
         let text = "\
 entries: 23
 overrun: 5

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a buffer of")]
-    fn a_buffer_too_large() {
+    fn a_buffer_above_the_limit_panics() {
         Pool::new().take(BUFFER_BYTES_MAX + 1);
     }
 }

@@ -299,12 +299,12 @@ fn power_cuts(store: StoreSpec, seed: u64) {
 }
 
 #[test]
-fn memory() {
+fn power_cuts_of_a_store_in_memory_keep_what_was_flushed() {
     power_cuts(StoreSpec::Memory, 1);
 }
 
 #[test]
-fn file() {
+fn power_cuts_of_a_store_in_a_file_keep_what_was_flushed() {
     let path = std::env::temp_dir().join(format!("headtime-power-cuts-{}", std::process::id()));
     power_cuts(StoreSpec::File(path.clone()), 2);
     std::fs::remove_file(path).expect("the store is there");

@@ -7,7 +7,7 @@ use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Finished, GaveUp,
-    Member, Order, Outcome, RequestId, Seen, Stats, World,
+    Late, Member, Order, Outcome, RequestId, Seen, Stats, World,
 };
 use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -473,15 +473,8 @@ impl World for Simulated<'_> {
         true
     }
 
-    fn give_up(
-        &mut self,
-        now: Time,
-        _member: Member,
-        tag: DriveTag,
-        _promises: u32,
-        _engine: &Engine,
-    ) -> GaveUp {
-        match self.drive.abort(now, tag.0) {
+    fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
+        match self.drive.abort(now, late.tag.0) {
             true => GaveUp::Yes,
             false => GaveUp::Completes,
         }

@@ -122,7 +122,7 @@ every_policy! {
 }
 
 #[test]
-fn every_policy_is_tried() {
+fn every_registered_policy_is_checked() {
     for info in policies() {
         assert!(
             TRIED.iter().any(|text| spec(text).info() == info),
@@ -176,7 +176,7 @@ fn the_window_is_seen_to_close() {
 
 proptest! {
     #[test]
-    fn deadline_keeps_its_time(scenario in plain_scenarios()) {
+    fn deadline_serves_every_request_within_its_bound(scenario in plain_scenarios()) {
         check_waits(|| Deadline::new(SHORT), &scenario)?;
     }
 
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn toy_anticipators(scenario in scenarios()) {
+    fn toy_anticipators_keep_the_promises(scenario in scenarios()) {
         check(|| ToyAnticipator::new(Sstf::new()), &scenario)?;
         check(|| ToyAnticipator::new(Deadline::new(SHORT)), &scenario)?;
         check(|| ToyAnticipator::new(Noop::new()), &scenario)?;

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapping_keeps_the_length() {
+    fn a_wrapped_request_keeps_its_length() {
         let fitter = wrap(1000, 512);
         for (from, to, moved) in [
             (Extent::at(992, 8), Extent::at(992, 8), false),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn refusing_names_the_extent() {
+    fn a_refused_request_is_named_with_its_extent() {
         let fitter = Fitter::new(Sectors::new(1000), 512, Fit::Refuse);
         assert!(fitter.fit(Extent::at(992, 8)).is_ok());
         assert_eq!(fitter.fit(Extent::at(993, 8)), Err(Extent::at(993, 8)));
@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn always_on_the_drive(
+        fn a_fitted_request_is_always_on_the_drive(
             start in 0..crate::ADDRESS_END - crate::LENGTH_MAX,
             len in 1..=crate::LENGTH_MAX,
             capacity in 1_u64..1 << 40,

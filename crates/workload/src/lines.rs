@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_lines() {
+    fn lines_end_at_newlines_and_at_the_end_of_the_file() {
         let lines = all(b"a\r\n\nb\n\rc\r\nlast", 1).unwrap();
         assert_eq!(lines, [&b"a"[..], b"", b"b", b"\rc", b"last"]);
         assert!(all(b"", 1).unwrap().is_empty());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_takes_nothing() {
+    fn a_sample_leaves_the_lines_to_be_read() {
         let mut lines = Lines::new(Dribble(b"one\ntwo\n", 2));
         assert_eq!(lines.sample().unwrap(), b"one\ntwo\n");
         assert!(lines.advance().unwrap());
@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn same_as_splitting(
+        fn lines_are_those_of_splitting_the_whole_text(
             lines in prop::collection::vec("[a-z]{0,200}", 0..50),
             step in 1_usize..100,
         ) {

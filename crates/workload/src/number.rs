@@ -234,7 +234,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn times_are_exact() {
+    fn decimal_times_are_exact_to_the_nanosecond() {
         for (text, unit, nanos) in [
             ("13.191135", MS, 13_191_135),
             ("1532949.045363", MS, 1_532_949_045_363),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers() {
+    fn whole_numbers_are_read_up_to_their_limits() {
         assert_eq!(unsigned(b"18446744073709551615"), Ok(u64::MAX));
         assert_eq!(unsigned(b"18446744073709551616"), Err(UNSIGNED));
         assert_eq!(unsigned(b"000000000000000000000000001"), Ok(1));
@@ -304,14 +304,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn milliseconds_round_trip(nanos in 0..=TIME_MAX) {
+        fn written_milliseconds_are_read_back_exactly(nanos in 0..=TIME_MAX) {
             let mut text = Vec::new();
             write_millis(Nanos::from_nanos(nanos), &mut text);
             prop_assert_eq!(time(&text, MS, TIME_MAX), Ok(nanos));
         }
 
         #[test]
-        fn both_ways_agree(
+        fn fast_and_slow_parsing_of_a_time_agree(
             text in "[0-9]{1,12}(\\.[0-9]{0,9})?",
             unit in prop::sample::select(vec![1, 100, 1_000, MS, 1_000_000_000]),
         ) {
@@ -321,14 +321,14 @@ mod tests {
         }
 
         #[test]
-        fn whole_numbers_round_trip(value in any::<u64>()) {
+        fn written_whole_numbers_are_read_back(value in any::<u64>()) {
             let mut text = Vec::new();
             write_unsigned(value, &mut text);
             prop_assert_eq!(unsigned(&text), Ok(value));
         }
 
         #[test]
-        fn nothing_panics(text in prop::collection::vec(any::<u8>(), 0..60), unit in 1..=1_000_000_000_u64) {
+        fn no_bytes_make_a_parser_panic(text in prop::collection::vec(any::<u8>(), 0..60), unit in 1..=1_000_000_000_u64) {
             let _ = time(&text, unit, TIME_MAX);
             let _ = unsigned(&text);
             let _ = hexadecimal(&text);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_of_appearance() {
+    fn things_are_numbered_in_order_of_appearance() {
         let mut numbered: Numbered<String> = Numbered::new();
         let numbers: Vec<u32> = ["b", "b", "a", "c", "a", "b"]
             .iter()

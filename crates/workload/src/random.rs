@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_differ() {
+    fn streams_of_other_seeds_and_purposes_differ() {
         let first = |seed, process, purpose| Random::new(seed, process, purpose).0.next_u64();
         let mut seen: Vec<u64> = Vec::new();
         for seed in 0..10 {

@@ -141,7 +141,7 @@ fn operations_without_a_place_have_a_time_all_the_same() {
 }
 
 #[test]
-fn damage_is_named() {
+fn a_damaged_page_is_an_error_that_names_the_damage() {
     let mut short = page(0, 0, &word(14, 5));
     let (_, end) = all(&short);
     assert_eq!(
@@ -166,7 +166,7 @@ fn damage_is_named() {
 }
 
 #[test]
-fn descriptions_that_lack_something() {
+fn descriptions_that_lack_a_field_are_errors() {
     let queue = format(7, "");
     for (header, queue, message) in [
         (

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn few_devices_or_many() {
+    fn notes_name_few_devices_and_count_many() {
         for count in [1, 31, 32, 33, 1000_u32] {
             let requests = (0..5000_u64)
                 .map(|number| {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_both_ways() {
+    fn every_name_is_read_back_as_its_value() {
         for unit in ["s", "ms", "us", "100ns", "ns"] {
             assert_eq!(unit.parse::<TimeUnit>().unwrap().to_string(), unit);
         }

@@ -51,7 +51,7 @@ fn compression_is_recognised_by_content() {
 }
 
 #[test]
-fn pieces_follow_each_other() {
+fn a_file_of_several_compressed_pieces_is_read_to_its_end() {
     let text = text();
     let (first, second) = text.split_at(text.len() / 3);
     let plain = read(&text).unwrap();
@@ -95,7 +95,7 @@ fn cut_off_files_are_errors_that_name_the_place() {
 }
 
 #[test]
-fn damaged_files_are_errors() {
+fn a_damaged_file_is_an_error_that_names_it() {
     let mut damaged = gzip(&text());
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0x55;
@@ -127,7 +127,7 @@ fn damaged_files_are_errors() {
 }
 
 #[test]
-fn wrong_kinds_of_file() {
+fn a_file_of_another_kind_is_an_error_that_says_so() {
     for (bytes, start) in [
         (&b""[..], "t.trace: no request in 0 lines"),
         (b"\n\n# nothing\n", "t.trace: no request in 3 lines"),
@@ -195,7 +195,7 @@ fn options_that_do_not_go_with_the_format() {
 }
 
 #[test]
-fn the_real_traces() {
+fn the_recorded_traces_have_their_known_figures() {
     let Some(traces) = headtime_testkit::data("traces") else {
         return;
     };

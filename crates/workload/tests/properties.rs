@@ -79,7 +79,7 @@ fn script(trace: &Trace) -> Arc<Script> {
 
 proptest! {
     #[test]
-    fn csv_loses_nothing(trace in trace(false)) {
+    fn a_trace_written_as_csv_is_read_back_whole(trace in trace(false)) {
         let mut text = Vec::new();
         let written = trace.write_csv(&mut text).unwrap();
         prop_assert_eq!(written.requests, trace.requests.len() as u64);
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn traces_are_in_order(trace in trace(false)) {
+    fn requests_of_a_trace_are_in_order_of_arrival(trace in trace(false)) {
         let arrivals: Vec<Time> = trace.requests.iter().filter_map(|r| r.arrival).collect();
         prop_assert!(arrivals.is_sorted());
         let info = trace.info();

@@ -482,8 +482,8 @@ fn fio_reads_what_it_wrote() {
 
 /// Queues that are full all the time: of the disk, and of the mount.
 #[test]
-fn full_queues_lose_nothing() {
-    let test = "full_queues_lose_nothing";
+fn requests_beyond_a_full_queue_are_all_answered() {
+    let test = "requests_beyond_a_full_queue_are_all_answered";
     if !can_mount(test) || !needs(test, "fio") {
         return;
     }

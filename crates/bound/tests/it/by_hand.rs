@@ -448,7 +448,7 @@ fn what_comes_when_it_comes_ends_no_sooner_than_the_last_arrival() {
 }
 
 #[test]
-fn nothing_takes_no_time() {
+fn work_without_requests_takes_no_time() {
     let profile = calm();
     let layout = Layout::new(&profile);
     let bound = machine(&profile, &layout).source(&mut Nobody).expect("few");

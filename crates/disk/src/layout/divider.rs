@@ -40,7 +40,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn corners() {
+    fn the_divider_is_exact_at_the_corners() {
         for by in [
             1,
             2,
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn divides(number in 0_u64..1 << 44, by in 1_u64..1 << 20) {
+        fn the_divider_divides_like_the_processor(number in 0_u64..1 << 44, by in 1_u64..1 << 20) {
             prop_assert_eq!(Divider::new(by).divide(number), (number / by, number % by));
         }
     }

@@ -354,7 +354,7 @@ proptest! {
 
     /// Against a walk along the slots: every address, every slot, every angle, every run.
     #[test]
-    fn agrees_with_counting_slots(spec in specs()) {
+    fn a_layout_agrees_with_counting_slots(spec in specs()) {
         let oracle = Oracle::new(&spec, true);
         let Ok(profile) = spec.clone().check() else {
             // Zones can come out without any sector; everything else has to pass.
@@ -420,7 +420,7 @@ proptest! {
 
     /// On the drives that come with the program.
     #[test]
-    fn shipped_layouts_round_trip(drive in 0..7_usize, at in any::<prop::sample::Index>()) {
+    fn addresses_of_shipped_layouts_round_trip(drive in 0..7_usize, at in any::<prop::sample::Index>()) {
         let layout = &shipped_layouts()[drive];
         // An `Index` is 64 bits wide on the machines that matter; capacities are less.
         let lba = Lba::new(at.index(layout.capacity().get() as usize) as u64);

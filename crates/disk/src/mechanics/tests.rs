@@ -490,7 +490,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_turns_change_nothing(
+    fn an_access_shifted_by_whole_turns_takes_as_long(
         (drive, from, now, extent, op) in accesses(),
         turns in 0_u64..1_000_000,
         zero_latency in any::<bool>(),
@@ -505,7 +505,7 @@ proptest! {
 
     /// In order of addresses, an access ends when its second part does.
     #[test]
-    fn accesses_can_be_split((drive, from, now, extent, op) in accesses(), cut in any::<Index>()) {
+    fn an_access_in_two_parts_takes_as_long_as_in_one((drive, from, now, extent, op) in accesses(), cut in any::<Index>()) {
         let (layout, mechanics) = &drives()[drive];
         let whole = mechanics.access(layout, from, now, extent, op, false);
         let cut = Sectors::new(cut.index(extent.len.get() as usize) as u64);

@@ -390,7 +390,7 @@ fn errors_say_what_is_allowed() {
 }
 
 #[test]
-fn errors_say_where() {
+fn an_error_names_file_line_and_key() {
     let line_of = |text: &str, what: &str| {
         let at = text.find(what).unwrap();
         text[..at].lines().count() + 1

@@ -370,7 +370,7 @@ proptest! {
 
     /// Whether somebody asks what is on the medium makes no difference to the drive.
     #[test]
-    fn recording_changes_nothing(
+    fn a_drive_that_records_spans_does_the_same(
         profile in any_drive(),
         commands in prop_oneof![commands(), crowded()],
         depth in 1_usize..=32,

@@ -278,7 +278,7 @@ fn a_flush_waits_for_what_is_dirty() {
 }
 
 #[test]
-fn an_idle_drive_destages() {
+fn an_idle_drive_destages_what_is_dirty() {
     let profile = by_name("wd5000aaks").unwrap();
     let mut drive = Drive::new(&profile, 0);
     let written = run(

@@ -7,11 +7,11 @@ use headtime_units::Time;
 /// Where a log goes.
 pub trait Sink {
     /// Takes a piece of the log, which is not empty, and leaves an empty string with room for the next one.
-    fn take(&mut self, piece: &mut String);
+    fn hand_on(&mut self, piece: &mut String);
 }
 
 impl<F: FnMut(&str) + ?Sized> Sink for &mut F {
-    fn take(&mut self, piece: &mut String) {
+    fn hand_on(&mut self, piece: &mut String) {
         self(piece);
         piece.clear();
     }
@@ -83,7 +83,7 @@ impl<S: Sink> Writer<S> {
     pub fn flush(&mut self) {
         self.header = 0;
         if !self.text.is_empty() {
-            self.sink.take(&mut self.text);
+            self.sink.hand_on(&mut self.text);
         }
     }
 

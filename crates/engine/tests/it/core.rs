@@ -2,8 +2,8 @@
 
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Member, Order,
-    Outcome, RequestId, Seen, World,
+    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
+    Order, Outcome, RequestId, Seen, World,
 };
 use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
 use headtime_units::{Extent, Nanos, Time};
@@ -94,19 +94,12 @@ impl World for Scripted {
         !self.refuses
     }
 
-    fn give_up(
-        &mut self,
-        now: Time,
-        _: Member,
-        tag: DriveTag,
-        promises: u32,
-        _: &Engine,
-    ) -> GaveUp {
+    fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
         let now = now.as_nanos();
-        let _ = write!(self.told, "{now}: give up, {promises} promises; ");
+        let _ = write!(self.told, "{now}: give up, {} promises; ", late.promises);
         let answer = self.gives_up.pop_front().expect("a timeout is expected");
         if answer == GaveUp::Yes {
-            self.in_device.retain(|(_, other)| *other != tag);
+            self.in_device.retain(|(_, other)| *other != late.tag);
         }
         answer
     }

@@ -282,7 +282,7 @@ fn a_full_file_system_says_so() {
 }
 
 #[test]
-fn age_breaks_files_apart() {
+fn files_on_an_aged_file_system_lie_in_pieces() {
     let mut fs = format(4 * GIB);
     let before = fs.free_blocks();
     fs.age(0.6, 8.0).unwrap();

@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn laws(
+    fn trees_of_any_shape_keep_the_laws_of_a_layout(
         files in 1_u32..800,
         directories in 1_u32..60,
         top in 1_u32..10,

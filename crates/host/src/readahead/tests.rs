@@ -84,7 +84,7 @@ fn sequential(start: u64, pages: u64, until: u64) -> String {
 }
 
 #[test]
-fn sequential_from_the_beginning() {
+fn windows_grow_for_a_sequential_reader_from_the_beginning() {
     for (pages, until, expected) in [
         (1, 93, "4@0 8@1 16@4 32@12 32@28 32@60 32@92"),
         (2, 60, "4@0 8@2 16@4 32@12 32@28"),
@@ -108,7 +108,7 @@ fn sequential_from_the_beginning() {
 }
 
 #[test]
-fn sequential_from_elsewhere() {
+fn windows_grow_for_a_sequential_reader_from_elsewhere() {
     assert_eq!(
         sequential(1000, 1, 1015),
         "1@1000 4@1001 8@1002 16@1005 32@1013"
@@ -120,7 +120,7 @@ fn sequential_from_elsewhere() {
 }
 
 #[test]
-fn random_reads() {
+fn random_reads_get_no_readahead() {
     let once = |pages| {
         let mut reader = Reader::new(32, 1 << 20);
         reader.read(500, pages);

@@ -56,7 +56,7 @@ fn of_sequential_readers_every_request() {
 }
 
 #[test]
-fn of_other_calls_too() {
+fn writes_and_direct_calls_are_foretold_too() {
     let mut builder = builder(|_| {});
     let data = file(&mut builder, 1000, 512);
     let pause = Step::Think(MS * 3);

@@ -14,7 +14,7 @@ fn refused(change: impl FnOnce(&mut HostSpec)) -> String {
 }
 
 #[test]
-fn numbers_out_of_range() {
+fn a_spec_with_a_number_out_of_range_is_refused() {
     assert_eq!(
         refused(|spec| spec.read_ahead = Bytes(128 << 20)),
         "read_ahead is 128MiB; allowed is 0 to 64MiB"
@@ -74,7 +74,7 @@ fn files_that_do_not_fit() {
 }
 
 #[test]
-fn processes_that_cannot_be() {
+fn processes_that_cannot_be_are_refused() {
     let built = |change: &dyn Fn(&mut HostBuilder)| {
         let mut builder = builder(|_| {});
         change(&mut builder);

@@ -46,7 +46,7 @@ fn members_of_a_barrier_go_on_together() {
 }
 
 #[test]
-fn starts_and_programs() {
+fn processes_start_at_their_times_and_count_for_their_programs() {
     let mut builder = builder(|_| {});
     for (program, start) in [(7, 500), (3, 100), (7, 200)] {
         let mut one = process([Step::Think(MS)]);

@@ -99,7 +99,7 @@ proptest! {
     /// Every process ends with the bytes that it asked for, whatever the others do; the same again
     /// asks the same; and looking ahead changes nothing, though what it says may be overtaken.
     #[test]
-    fn every_process_ends(
+    fn every_process_ends_whatever_its_steps(
         programs in prop::collection::vec(prop::collection::vec(act(), 0..40), 1..6),
         memory in prop_oneof![Just(1u64 << 20), Just(64 << 20)],
         workers in 0u32..3,
@@ -171,7 +171,7 @@ proptest! {
 
     /// While there is memory, no page is read twice, and none that was not asked for or near it.
     #[test]
-    fn nothing_is_read_twice(
+    fn no_page_is_read_twice_while_memory_lasts(
         programs in prop::collection::vec(
             prop::collection::vec(
                 act().prop_filter("no direct calls, nothing forgotten", |act| {

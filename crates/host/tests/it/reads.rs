@@ -128,7 +128,7 @@ fn reads_end_with_the_file() {
 }
 
 #[test]
-fn sectors_of_4096_bytes() {
+fn requests_on_sectors_of_4096_bytes_are_whole_sectors() {
     let disk = headtime_host::DiskSize {
         capacity: Sectors::new(1 << 20),
         sector_bytes: 4096,
@@ -189,7 +189,7 @@ fn names_of_one_file_share_its_pages_and_not_its_state() {
 }
 
 #[test]
-fn memory_keeps_what_fits() {
+fn pages_that_fit_into_memory_are_read_once() {
     let twice = |memory: u64| {
         let mut builder = builder(|spec| spec.page_cache = Bytes(memory));
         let data = file(&mut builder, 1000, 1024);

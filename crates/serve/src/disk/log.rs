@@ -1,19 +1,15 @@
 //! The log of a disk's events and decisions on its way to a file.
 
-use headtime_engine::log;
+use headtime_engine::log::{Sink, Writer};
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Writes on a thread of its own. If that is slower than the disk, the disk waits for it: a log
+/// Writes a log on a thread of its own. If that is slower than the disk, the disk waits for it: a log
 /// with gaps could not be replayed. If nothing gets written for long, the log ends and the disk goes
 /// on.
-pub(super) struct Log {
-    /// What comes next.
-    pub text: String,
-    /// How much of that is the header.
-    header: usize,
+pub(super) struct Pieces {
     /// None once it has ended.
     pieces: Option<SyncSender<String>>,
     written: Receiver<String>,
@@ -22,26 +18,20 @@ pub(super) struct Log {
     given_up: bool,
 }
 
-impl Log {
-    /// Handed on in pieces of about this size.
-    const PIECE: usize = 1 << 16;
+impl Pieces {
     /// So many pieces may wait to be written.
     const AHEAD: usize = 64;
     /// How long the disk waits for a piece to be written. A file system may be slow, but a pipe that
     /// nobody reads, or a file on a disk that waits for this one, would be waited for for ever.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    pub fn start(sink: Box<dyn Write + Send>, settings: &[(String, String)]) -> io::Result<Log> {
-        Log::with_patience(sink, settings, Log::PATIENCE)
+    pub fn start(sink: Box<dyn Write + Send>) -> io::Result<Pieces> {
+        Pieces::with_patience(sink, Pieces::PATIENCE)
     }
 
-    fn with_patience(
-        mut sink: Box<dyn Write + Send>,
-        settings: &[(String, String)],
-        patience: Duration,
-    ) -> io::Result<Log> {
-        let (pieces, incoming) = sync_channel::<String>(Log::AHEAD);
-        let (back, written) = sync_channel(Log::AHEAD + 2);
+    fn with_patience(mut sink: Box<dyn Write + Send>, patience: Duration) -> io::Result<Pieces> {
+        let (pieces, incoming) = sync_channel::<String>(Pieces::AHEAD);
+        let (back, written) = sync_channel(Pieces::AHEAD + 2);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || {
@@ -58,60 +48,13 @@ impl Log {
                 }
                 result.and_then(|()| sink.flush())
             })?;
-        let mut text = String::with_capacity(Log::PIECE + 4096);
-        log::write_header(&mut text);
-        for (key, value) in settings {
-            log::write_setting(&mut text, key, value);
-        }
-        Ok(Log {
-            header: text.len(),
-            text,
+        Ok(Pieces {
             pieces: Some(pieces),
             written,
             thread: Some(thread),
             patience,
             given_up: false,
         })
-    }
-
-    /// Whether there is more than a header: a disk that has done nothing may yet be given up.
-    pub fn has_news(&self) -> bool {
-        self.text.len() > self.header
-    }
-
-    pub fn flush_if_full(&mut self) {
-        if self.text.len() >= Log::PIECE {
-            self.flush();
-        }
-    }
-
-    pub fn flush(&mut self) {
-        if self.text.is_empty() {
-            return;
-        }
-        self.header = 0;
-        let Some(pieces) = &self.pieces else {
-            self.text.clear();
-            return;
-        };
-        let mut spare = self.written.try_recv().ok();
-        let mut sent = pieces.try_send(std::mem::take(&mut self.text));
-        while let Err(TrySendError::Full(piece)) = sent {
-            // Room comes when a piece has been written, or has been before and not been noticed.
-            match self.written.recv_timeout(self.patience) {
-                Ok(written) => {
-                    spare = Some(written);
-                    sent = pieces.try_send(piece);
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.give_up();
-                    break;
-                }
-                // Its thread has panicked, which shows in the end.
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        self.text = spare.unwrap_or_else(|| String::with_capacity(Log::PIECE + 4096));
     }
 
     /// What has been handed on is written if that can be yet; nothing follows it.
@@ -129,15 +72,12 @@ impl Log {
         )
     }
 
-    /// Writes what is left.
+    /// Waits until everything is written.
     ///
     /// # Errors
     ///
     /// If it could not be written, or is not being written: then its thread is left behind.
     pub fn finish(mut self) -> io::Result<()> {
-        // Nobody was stopped while writing it.
-        log::write_end(&mut self.text);
-        self.flush();
         self.pieces = None;
         while !self.given_up {
             match self.written.recv_timeout(self.patience) {
@@ -155,6 +95,33 @@ impl Log {
     }
 }
 
+impl Sink for Pieces {
+    fn hand_on(&mut self, piece: &mut String) {
+        let Some(pieces) = &self.pieces else {
+            piece.clear();
+            return;
+        };
+        let mut spare = self.written.try_recv().ok();
+        let mut sent = pieces.try_send(std::mem::take(piece));
+        while let Err(TrySendError::Full(piece)) = sent {
+            // Room comes when a piece has been written, or has been before and not been noticed.
+            match self.written.recv_timeout(self.patience) {
+                Ok(written) => {
+                    spare = Some(written);
+                    sent = pieces.try_send(piece);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.give_up();
+                    break;
+                }
+                // Its thread has panicked, which shows in the end.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        *piece = spare.unwrap_or_else(Writer::<Pieces>::piece);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,12 +132,12 @@ mod tests {
     const AGES: Duration = Duration::from_secs(3600);
 
     /// Takes so much at a time as it is told to; waits for that, and fails when nobody is left to tell.
-    struct Sink {
+    struct Told {
         told: Receiver<usize>,
         taken: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Write for Sink {
+    impl Write for Told {
         fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
             let most = self.told.recv().map_err(io::Error::other)?;
             let len = piece.len().min(most);
@@ -183,30 +150,30 @@ mod tests {
         }
     }
 
-    fn log(patience: Duration) -> (Log, Sender<usize>, Arc<Mutex<Vec<u8>>>) {
+    fn log(patience: Duration) -> (Pieces, Sender<usize>, Arc<Mutex<Vec<u8>>>) {
         let (tell, told) = channel();
         let taken = Arc::default();
-        let sink = Sink {
+        let sink = Told {
             told,
             taken: Arc::clone(&taken),
         };
-        let log = Log::with_patience(Box::new(sink), &[], patience).unwrap();
+        let log = Pieces::with_patience(Box::new(sink), patience).unwrap();
         (log, tell, taken)
     }
 
     /// Writes more than can wait, a number in each piece.
-    fn fill(log: &mut Log, pieces: std::ops::Range<usize>) {
+    fn fill(log: &mut Pieces, pieces: std::ops::Range<usize>) {
         for number in pieces {
-            log.text.push_str(&format!("{number} "));
-            log.flush();
-            assert!(log.text.is_empty());
+            let mut piece = format!("{number} ");
+            log.hand_on(&mut piece);
+            assert!(piece.is_empty());
         }
     }
 
     #[test]
     fn a_log_that_nobody_takes_ends_and_the_disk_goes_on() {
         let (mut log, _tell, taken) = log(Duration::from_millis(20));
-        fill(&mut log, 0..10 * Log::AHEAD);
+        fill(&mut log, 0..10 * Pieces::AHEAD);
         let error = log.finish().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "nothing of it was taken for 20ms");
@@ -216,7 +183,7 @@ mod tests {
     #[test]
     fn a_log_that_nobody_takes_at_the_end_is_left_behind() {
         let (mut log, _tell, _) = log(Duration::from_millis(20));
-        log.text.push_str("news");
+        log.hand_on(&mut "news".to_owned());
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
@@ -229,21 +196,21 @@ mod tests {
                 std::thread::yield_now();
             }
         });
-        let mut whole = log.text.clone();
-        fill(&mut log, 0..10 * Log::AHEAD);
+        fill(&mut log, 0..10 * Pieces::AHEAD);
         log.finish().unwrap();
         slow.join().unwrap();
-        (0..10 * Log::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
+        let whole: String = (0..10 * Pieces::AHEAD)
+            .map(|number| format!("{number} "))
+            .collect();
         let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
-        let rest = taken.strip_prefix(&whole).expect("nothing is missing");
-        assert!(rest.len() < 20, "{rest}");
+        assert_eq!(taken, whole);
     }
 
     #[test]
     fn a_log_that_cannot_be_written_is_not_waited_for() {
         let (mut log, tell, _) = log(AGES);
         drop(tell);
-        fill(&mut log, 0..10 * Log::AHEAD);
+        fill(&mut log, 0..10 * Pieces::AHEAD);
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::Other);
     }
 
@@ -252,8 +219,7 @@ mod tests {
     #[test]
     fn a_log_that_was_given_up_on_has_no_gap() {
         let (mut log, tell, taken) = log(Duration::from_millis(20));
-        let head = log.text.len();
-        fill(&mut log, 0..10 * Log::AHEAD);
+        fill(&mut log, 0..10 * Pieces::AHEAD);
         // The thread may have come to its end before the last of them.
         while tell.send(usize::MAX).is_ok() {
             std::thread::yield_now();
@@ -263,11 +229,14 @@ mod tests {
         thread.join().unwrap().unwrap();
         let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
         let mut whole = String::new();
-        (0..10 * Log::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
-        assert!(whole.starts_with(&taken[head..]), "{taken}");
-        let numbers = taken[head..].split_terminator(' ').count();
+        (0..10 * Pieces::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
+        assert!(whole.starts_with(&taken), "{taken}");
+        let numbers = taken.split_terminator(' ').count();
         // One more if the thread has taken the first off the queue before that was full.
-        assert!((Log::AHEAD..=Log::AHEAD + 1).contains(&numbers), "{taken}");
+        assert!(
+            (Pieces::AHEAD..=Pieces::AHEAD + 1).contains(&numbers),
+            "{taken}"
+        );
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }

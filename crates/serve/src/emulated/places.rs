@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_a_map(steps in prop::collection::vec((0..3u8, 0..90u64, any::<u32>()), 0..600)) {
+        fn places_are_found_as_in_a_map(steps in prop::collection::vec((0..3u8, 0..90u64, any::<u32>()), 0..600)) {
             let (mut places, mut map) = (Places::default(), BTreeMap::new());
             for (what, number, place) in steps {
                 // Some that begin at the same cell, and all over the range.

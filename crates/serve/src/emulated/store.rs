@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_over_several_files() {
+    fn bytes_over_several_files_are_read_back() {
         both(40_960, 16_384, |store| {
             let bytes: Vec<u8> = (0..20_000u32).map(|n| n as u8 | 1).collect();
             store.write(10_000, &bytes).expect("there is room");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allocated() {
+    fn written_pages_of_a_store_are_allocated() {
         both(3 << 20, 2 << 20, |store| {
             assert_eq!(store.status(0, 3 << 20).ok(), Some((false, 2 << 20)));
             store.write(1 << 20, &[1; 8192]).expect("there is room");

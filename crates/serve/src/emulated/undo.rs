@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_stays() {
+    fn forgotten_sectors_are_not_taken_back() {
         let mut image = Image::new();
         image.write(8, 8, 1);
         image.undo.completed(Extent::at(8, 8));

@@ -138,7 +138,7 @@ fn random_reads_of_which_the_drive_chooses() {
 }
 
 #[test]
-fn sequential_reads() {
+fn sequential_reads_are_transfer() {
     for profile in shipped() {
         let deep = profile.queue.depth.min(8) as usize;
         for (depth, think) in [(1, 0), (1, 300), (deep, 0)] {

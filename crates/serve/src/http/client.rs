@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn answers() {
+    fn answers_are_read_with_status_and_body() {
         let answer = parse(b"HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\nx: y\r\n\r\nno\n");
         let expected = Answer {
             status: 404,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_as_written() {
+    fn faults_are_read_as_documented() {
         let unreadable = |lba, sectors, retries| {
             let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
             Ok(Fault::Unreadable { extent, retries })

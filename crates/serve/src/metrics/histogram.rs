@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted() {
+    fn an_empty_histogram_has_quantiles_of_zero() {
         let times = Histogram::new().read();
         assert!(times.is_empty());
         assert_eq!(times.quantile(0.99), Nanos::ZERO);
@@ -191,7 +191,7 @@ mod tests {
     proptest! {
         /// Against the times themselves, sorted.
         #[test]
-        fn as_exact_as_promised(mut given in proptest::collection::vec(0_u64..1 << 41, 1..200), q in 0.0..=1.0_f64) {
+        fn quantiles_are_as_exact_as_promised(mut given in proptest::collection::vec(0_u64..1 << 41, 1..200), q in 0.0..=1.0_f64) {
             let histogram = Histogram::new();
             for time in &given {
                 histogram.record(Nanos::from_nanos(*time));

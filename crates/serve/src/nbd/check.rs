@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done() {
+    fn every_command_becomes_its_action() {
         let go = |command, flags, offset, len| {
             check(&request(command, flags, offset, len), &OFFER, &ALL)
         };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn requests_that_break_a_rule_are_refused() {
         let cases = [
             (request(command::READ, 0, 0, 0), Inval),
             (request(command::READ, 0, 1, 512), Inval),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_of_4_kib() {
+    fn requests_on_sectors_of_4_kib_must_be_whole() {
         let large = Offer {
             sector_bytes: 4096,
             ..OFFER

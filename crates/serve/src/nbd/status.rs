@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_told() {
+    fn status_tells_runs_of_data_and_holes() {
         let runs = [4096, 8192, 4096];
         let all = vec![(4096, 0), (8192, 3), (4096, 0)];
         assert_eq!(ask(&runs, 0, 16384, false), Ok(all));

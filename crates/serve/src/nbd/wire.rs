@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_replies() {
+    fn heads_of_replies_have_the_bytes_of_the_protocol() {
         assert_eq!(
             Head::simple(7, None).as_bytes(),
             [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]

@@ -52,7 +52,7 @@ fn only_files_and_block_devices() {
 }
 
 #[test]
-fn only_whole_sectors() {
+fn a_file_that_is_not_whole_sectors_is_refused() {
     let place = Place::new("sizes");
     let mut options = file::FileOptions::new(place.file("odd", 1000));
     options.direct = false;

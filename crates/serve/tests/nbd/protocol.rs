@@ -156,7 +156,7 @@ fn a_piece_that_fails_is_the_last() {
 }
 
 #[test]
-fn replies_out_of_order() {
+fn replies_out_of_order_carry_their_cookies() {
     let fixture = fixture();
     let mut client = Client::connect(&fixture.path(), "disk");
     client.pwrite(0, &pattern(32 * 512, 7));
@@ -176,7 +176,7 @@ fn replies_out_of_order() {
 }
 
 #[test]
-fn failures_of_the_disk() {
+fn failures_of_the_disk_are_errors_of_the_protocol() {
     for (kind, error) in [
         (Kind::Medium, EIO),
         (Kind::Device, EIO),
@@ -330,7 +330,7 @@ fn connections_to_one_disk_see_the_same() {
 }
 
 #[test]
-fn what_is_allocated() {
+fn block_status_tells_what_is_allocated() {
     let fixture = fixture();
     let mut client = Client::connect_structured(&fixture.path(), "disk");
     client.pwrite(4096, &[1; 8192]);
@@ -367,7 +367,7 @@ fn many_questions_at_a_time() {
 }
 
 #[test]
-fn requests_in_any_pieces() {
+fn requests_that_come_in_any_pieces_are_answered() {
     let fixture = fixture();
     let mut client = Client::connect(&fixture.path(), "disk");
     let mut bytes = Vec::new();

@@ -323,7 +323,7 @@ fn only_the_own_socket_is_removed() {
 }
 
 #[test]
-fn permissions_of_the_socket() {
+fn the_socket_has_the_permissions_that_were_asked_for() {
     let folder = Folder::new();
     for (name, mode) in [("own", 0o600), ("group", 0o660), ("all", 0o666)] {
         let path = folder.join(name);
@@ -384,7 +384,7 @@ fn texts_of_where_to_listen() {
 }
 
 #[test]
-fn names_are_clear() {
+fn export_names_that_are_not_clear_are_refused() {
     let fixture = fixture();
     let export = |name: String| headtime_serve::disk::Export {
         name,

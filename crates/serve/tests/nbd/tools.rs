@@ -71,7 +71,7 @@ fn image(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn nbdinfo() {
+fn nbdinfo_shows_the_exports() {
     if !there(&["nbdinfo"]) {
         return;
     }
@@ -159,7 +159,7 @@ fn nbdcopy_there_and_back() {
 }
 
 #[test]
-fn nbdsh() {
+fn nbdsh_reads_what_it_wrote() {
     if !there(&["nbdsh"]) {
         return;
     }
@@ -265,7 +265,7 @@ print("done")
 }
 
 #[test]
-fn qemu_img() {
+fn qemu_img_converts_to_and_from_an_export() {
     if !there(&["qemu-img"]) {
         return;
     }
@@ -303,7 +303,7 @@ fn qemu_img() {
 }
 
 #[test]
-fn qemu_io() {
+fn qemu_io_reads_what_it_wrote() {
     if !there(&["qemu-io"]) {
         return;
     }

@@ -272,7 +272,7 @@ Skips: 0 forward (0 -   0.0%)
     }
 
     #[test]
-    fn issued_requests() {
+    fn issue_events_are_the_requests_if_chosen() {
         let expected = [
             (30, Some(5000), 0, Extent::at(1000, 24)),
             (31, Some(6000), 1, Extent::at(5000, 8)),
@@ -348,7 +348,7 @@ Skips: 0 forward (0 -   0.0%)
     }
 
     #[test]
-    fn flushes_discards_and_commands() {
+    fn flushes_and_discards_are_read_and_commands_passed_over() {
         let text = "\
 8,0 1 1 0.000001000 9 Q FWS [fsync]
 8,0 1 2 0.000002000 9 Q FWFS 64 + 8 [jbd2]

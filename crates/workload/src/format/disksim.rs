@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request() {
+    fn a_line_becomes_a_request() {
         let text = "# a comment\r\n\r\n 13.191135\t30\t576560\t5\t1\r\n14 2 7 1 0";
         let trace = parse(text, &ReadOptions::default()).unwrap();
         assert_eq!(trace.requests.len(), 2);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_out_of_order() {
+    fn arrivals_out_of_order_are_sorted_or_refused() {
         let text = "3.0 0 3 1 1\n1.0 0 1 1 1\n2.5 0 2 1 1\n";
         let trace = parse(text, &ReadOptions::default()).unwrap();
         assert_eq!(arrivals(&trace), [1_000_000, 2_500_000, 3_000_000]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_zero_lengths() {
+    fn a_file_without_requests_is_an_error() {
         let empty = parse("# only\n\n", &ReadOptions::default()).unwrap_err();
         assert_eq!(
             empty.to_string(),

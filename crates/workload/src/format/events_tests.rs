@@ -119,7 +119,7 @@ fn an_error_of_the_device_is_counted() {
 
 /// Device mapper: there are no requests, and completions are of what was queued.
 #[test]
-fn drivers_without_requests() {
+fn completions_of_drivers_without_requests_are_paired() {
     let text = "\
  cat-9 [000] 1.000001: block_bio_queue: 253,0 R 100 + 8 [cat]
  cat-9 [000] 1.000002: block_bio_queue: 8,0 R 2148 + 8 [cat]

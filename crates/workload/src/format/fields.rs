@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_blanks_and_quotes() {
+    fn columns_are_split_at_separators_outside_of_quotes() {
         for (line, separator, expected) in [
             ("a,b,,c", b',', vec!["a", "b", "", "c"]),
             (" a , b ,", b',', vec!["a", "b", ""]),
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn always_ends(line in prop::collection::vec(any::<u8>(), 0..40), separator in any::<u8>()) {
+        fn splitting_any_line_ends(line in prop::collection::vec(any::<u8>(), 0..40), separator in any::<u8>()) {
             let mut columns = Columns::new(&line, separator);
             let mut count = 0;
             while let Ok(Some(field)) = columns.next() {

@@ -229,7 +229,7 @@ fio version 2 iolog
 ";
 
     #[test]
-    fn waits_follow_each_other() {
+    fn waits_of_version_2_add_up_to_arrivals() {
         let trace = read(VERSION_2).unwrap();
         assert_eq!(trace.notes.format, Format::Iolog);
         assert_eq!(
@@ -264,7 +264,7 @@ fio version 2 iolog
     }
 
     #[test]
-    fn times_of_version_3() {
+    fn times_of_version_3_are_arrivals_in_microseconds() {
         let text = "\
 fio version 3 iolog
 30 data-a add

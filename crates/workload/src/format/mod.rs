@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_lines() {
+    fn formats_are_recognised_by_their_first_line() {
         assert_eq!(format_of(b"13.191135\t30\t0\t5\t1"), Ok(Format::DiskSim));
         assert_eq!(format_of(b"  12 0 5 8 0"), Ok(Format::DiskSim));
         assert_eq!(

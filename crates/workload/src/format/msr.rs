@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn disorder_can_be_refused() {
+    fn arrivals_out_of_order_are_refused_if_asked() {
         let options = ReadOptions {
             backwards: Backwards::Refuse,
             ..ReadOptions::default()

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters() {
+    fn the_kernels_letters_give_operation_and_flags() {
         let fua_sync = Flags::FUA.with(Flags::SYNC);
         for (letters, expected) in [
             ("R", Some((Op::Read, Flags::NONE))),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_kept() {
+    fn an_open_replay_keeps_the_recorded_arrivals() {
         let mut replay = replay("1", Start::AtOnce);
         assert_eq!(replay.next_arrival(), Some(ms(0)));
         assert_eq!(replay.poll(ms(0)).unwrap().cookie, 0);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_and_start() {
+    fn an_open_replay_scales_arrivals_by_speed_and_start() {
         let mut half = replay("0.5", Start::AsRecorded);
         assert_eq!(half.next_arrival(), Some(ms(10)));
         half.poll(ms(10)).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_needed() {
+    fn a_trace_without_arrivals_is_refused() {
         let mut trace = trace(&[(5, 0, 0), (6, 0, 8)]);
         trace.requests[1].arrival = None;
         let script = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_requests_stay_parallel() {
+    fn parallel_requests_of_a_process_stay_parallel() {
         // Three at once, then one after the second completes, one after the first.
         let recorded = [(0, 30, 1), (0, 10, 1), (1, 50, 1), (12, 60, 1), (35, 70, 1)];
         let made = run(&mut replay(&recorded), Nanos::from_millis(20));

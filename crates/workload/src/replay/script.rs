@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn devices_become_exports() {
+    fn devices_of_a_trace_become_exports() {
         let trace = trace(&[(0, 7, 0), (1, 3, 8), (2, 7, 16), (3, 9, 24)]);
         let all = Script::new(&trace, &[], &fitter(Fit::Refuse)).unwrap();
         let exports = |script: &Script| -> Vec<u16> {

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distributions_as_text() {
+    fn distributions_are_read_from_text_and_written_back() {
         for text in [
             "30ms",
             "uniform(10ms..50ms)",

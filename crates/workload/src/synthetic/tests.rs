@@ -238,7 +238,7 @@ fn limits_of_number_and_time() {
 }
 
 #[test]
-fn sequential_local_and_ranges() {
+fn sequential_local_and_ranged_processes_stay_where_they_may_go() {
     let base = ProcessSpec {
         range: Some((Bytes(512 * 1000), Bytes(512 * 5000))),
         size: SizeDistribution::Uniform(Bytes(4096), Bytes(16384)),

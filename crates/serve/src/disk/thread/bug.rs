@@ -22,15 +22,16 @@ impl Thread {
 
     fn end_by_a_bug(&mut self, panic: &(dyn Any + Send)) -> io::Error {
         let text = text(panic);
-        let shared = &self.shared;
+        let live = &mut self.live;
+        let shared = &live.shared;
         shared.failed.store(true, Ordering::SeqCst);
         shared.broken.store(true, Ordering::SeqCst);
         shared.stopped.store(true, Ordering::SeqCst);
-        let next = self
+        let next = live
             .next
             .take()
             .map(|next| (next.cookie, next.to, next.data));
-        let pending = self.pending.drain(..).flatten();
+        let pending = live.pending.drain(..).flatten();
         let pending = pending.map(|pending| {
             // Data that are not here are with the device, which may still use them.
             let data = pending.data.unwrap_or_default();
@@ -49,7 +50,7 @@ impl Thread {
             }));
             answered += u64::from(told.is_ok());
         }
-        for to in self.to_wake.drain(..) {
+        for to in live.to_wake.drain(..) {
             let _ = catch_unwind(AssertUnwindSafe(|| to.wake()));
         }
         tracing::error!(

@@ -1,44 +1,44 @@
 //! What a disk is told beside requests.
 
+use super::super::log::Pieces;
 use super::super::{Cause, NotCleared, Order, lock};
-use super::Thread;
+use super::live::Live;
+use super::{Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{Lane, log};
+use headtime_engine::{self as engine, Core, Member};
 use headtime_sched::WaitStats;
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
 
 impl Thread {
     pub(super) fn obey(&mut self, real: Time) {
-        let at = real.max(self.now);
         // The device is told the time; nothing may happen to it before that.
-        self.now = at;
-        let orders = std::mem::take(&mut *lock(&self.shared.orders));
+        let at = self.core.pass(real);
+        let Thread { core, live, .. } = self;
+        let orders = std::mem::take(&mut *lock(&live.shared.orders));
         for order in orders {
             match order {
                 Order::Swap { text, build } => {
-                    if let Some(log) = &mut self.log {
-                        log::write_swap(&mut log.text, at, &text);
-                    }
-                    self.waits_before = self.waits();
-                    self.waits_before.streams = 0;
-                    // One that is under way ends with its scheduler, unrewarded.
-                    self.waits_before.waits_lost =
-                        self.waits_before.waits - self.waits_before.waits_won;
-                    self.engine.replace_scheduler(at, Lane(0), build());
+                    let swap = engine::Order::Swap {
+                        member: Member::default(),
+                        text: text.clone(),
+                        scheduler: build(),
+                    };
+                    kept(core.obey(live, at, swap));
                     self.scheduler = text;
-                    self.commands(at);
                 }
-                Order::SetTimeout(timeout) => self.set_timeout(at, timeout),
+                Order::SetTimeout(timeout) => {
+                    kept(core.obey(live, at, engine::Order::Timeout(timeout)));
+                }
                 Order::Device(what, answer) => {
-                    let result = self.device.control(at, &what);
+                    let result = live.station.device.control(at, &what);
                     match result {
                         Ok(sectors) if sectors > Sectors::ZERO => {
-                            self.latch(Cause::PowerCut { sectors });
+                            live.latch(Cause::PowerCut { sectors });
                         }
                         Err(error @ ControlError::Store(_)) => {
-                            self.latch(Cause::NotTakenBack { error });
+                            live.latch(Cause::NotTakenBack { error });
                         }
                         _ => {}
                     }
@@ -46,26 +46,28 @@ impl Thread {
                     let _ = answer.send(result);
                 }
                 Order::ClearFailure(answer) => {
-                    let _ = answer.send(self.clear_failure());
+                    let _ = answer.send(live.clear_failure());
                 }
                 Order::Snapshot(answer) => {
-                    let _ = answer.send(self.snapshot(at));
+                    let _ = answer.send(snapshot(core, live, &self.scheduler, at));
                 }
                 Order::Stop => {
-                    self.shared.stopped.store(true, Ordering::SeqCst);
-                    self.shared.room.notify_waiters();
-                    self.stopping = true;
+                    live.shared.stopped.store(true, Ordering::SeqCst);
+                    live.shared.room.notify_waiters();
+                    live.stopping = true;
                 }
             }
         }
     }
+}
 
+impl Live {
     fn clear_failure(&mut self) -> Result<(), NotCleared> {
-        match self.device.abandoned() {
+        match self.station.device.abandoned() {
             0 => {}
             abandoned => return Err(NotCleared::Abandoned(abandoned)),
         }
-        match self.device.check_backing() {
+        match self.station.device.check_backing() {
             Err(lost) if lost.is_loss() => return Err(NotCleared::Backing(lost)),
             _ => {}
         }
@@ -77,30 +79,35 @@ impl Thread {
             false => Err(NotCleared::NotFailed),
         }
     }
+}
 
-    /// Of all schedulers that there were.
-    fn waits(&self) -> WaitStats {
-        let mut waits = self.waits_before;
-        waits += self.engine.scheduler().waits();
-        waits
-    }
+/// How often all schedulers waited that there were.
+fn waits(core: &Core<Pieces>) -> WaitStats {
+    let mut waits = core.waits_before();
+    waits.streams = 0;
+    // One that was under way ended with its scheduler, unrewarded.
+    waits.waits_lost = waits.waits - waits.waits_won;
+    waits += core.engine().scheduler().waits();
+    waits
+}
 
-    fn snapshot(&mut self, at: Time) -> Box<Snapshot> {
-        self.check_backing();
-        Box::new(Snapshot {
-            now: at,
-            scheduler: self.scheduler.clone(),
-            metrics: self.metrics.clone(),
-            engine: *self.engine.stats(),
-            waits: self.waits(),
-            in_flight: self.engine.in_flight(),
-            waiting: self.engine.waiting(),
-            abandoned: self.device.abandoned(),
-            failure: self.latch.cause().map(ToString::to_string),
-            in_model_time: self.device.in_model_time(),
-            head_time: self.device.head_time(at),
-            head_time_estimated: self.estimate.as_mut().map(|estimate| estimate.account(at)),
-            capacity: self.shared.geometry.capacity,
-        })
-    }
+fn snapshot(core: &Core<Pieces>, live: &mut Live, scheduler: &str, at: Time) -> Box<Snapshot> {
+    live.check_backing();
+    let (engine, station) = (core.engine(), &mut live.station);
+    let estimate = station.estimate.as_mut();
+    Box::new(Snapshot {
+        now: at,
+        scheduler: scheduler.to_owned(),
+        metrics: live.metrics.clone(),
+        engine: *engine.stats(),
+        waits: waits(core),
+        in_flight: engine.in_flight(),
+        waiting: engine.waiting(),
+        abandoned: station.device.abandoned(),
+        failure: live.latch.cause().map(ToString::to_string),
+        in_model_time: station.in_model_time,
+        head_time: station.device.head_time(at),
+        head_time_estimated: estimate.map(|estimate| estimate.account(at)),
+        capacity: live.shared.geometry.capacity,
+    })
 }

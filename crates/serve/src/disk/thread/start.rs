@@ -1,19 +1,18 @@
 //! From what a disk is to be to a thread that can run.
 
-use super::super::log::Log;
+use super::super::log::Pieces;
 use super::super::{Options, Shared, StartError};
-use super::latch::Latch;
+use super::live::{Live, Station};
 use super::{SPIN, SPIN_REAL_TIME, Thread};
 use crate::buffer::Pool;
 use crate::device::{Device, Geometry};
 use crate::estimate::HeadTimeEstimate;
-use crate::metrics::Metrics;
 use crossbeam_queue::ArrayQueue;
-use headtime_engine::{Config, Engine};
+use headtime_engine::log::Writer;
+use headtime_engine::{Config, Core, Engine};
 use headtime_linux::sys;
-use headtime_sched::{Scheduler, WaitStats};
+use headtime_sched::Scheduler;
 use headtime_units::{Nanos, Sectors, Time};
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
@@ -90,38 +89,14 @@ impl Thread {
             broken: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
-        let depth = engine.config().depth as usize;
+        let station = Station::new(device, estimate);
         Ok(Thread {
-            shared,
-            clock: options.clock,
-            engine,
+            core: Core::new(engine, log).with_timeout(options.timeout),
+            live: Live::new(shared, station, options.unfinished),
             scheduler,
-            device,
-            timeout: options.timeout,
-            deadlines: VecDeque::new(),
-            commands: vec![(0, false); depth],
-            given: vec![None; depth],
-            issued: 0,
-            pending: Vec::new(),
-            free: Vec::new(),
-            unfinished_max: options.unfinished.max(1),
-            unissued: VecDeque::new(),
-            spare_parts: Vec::new(),
-            next: None,
-            now: Time::ZERO,
-            metrics: Metrics::new(usize::from(options.exports)),
-            estimate,
-            waits_before: WaitStats::default(),
-            log,
             log_flushed: Time::ZERO,
-            to_wake: Vec::new(),
-            completed: 0,
             steps: 0,
             spin,
-            stopping: false,
-            latch: Latch::default(),
-            astray: false,
-            last_flush: None,
         })
     }
 }
@@ -134,7 +109,7 @@ fn engine_and_log(
     geometry: &Geometry,
     sink: Option<Box<dyn io::Write + Send>>,
     settings: &[(String, String)],
-) -> Result<(Engine, Option<Log>), StartError> {
+) -> Result<(Engine, Option<Writer<Pieces>>), StartError> {
     if config.depth > geometry.depth {
         return Err(StartError::Depth {
             name: name.to_owned(),
@@ -147,7 +122,7 @@ fn engine_and_log(
         error,
     })?;
     let log = sink
-        .map(|sink| Log::start(sink, settings))
+        .map(|sink| Pieces::start(sink).map(|pieces| Writer::new(settings, pieces)))
         .transpose()
         .map_err(|error| StartError::Machine {
             name: name.to_owned(),

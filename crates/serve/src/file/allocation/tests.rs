@@ -48,7 +48,7 @@ fn a_file_whose_end_is_data() {
 
 /// Of no bytes none is allocated, wherever they are.
 #[test]
-fn no_bytes() {
+fn a_range_without_bytes_is_not_asked_for() {
     let (holes, file) = holes();
     file.write_all_at(&DATA, 0).expect("there is room");
     for offset in [0, 4096, MIB, 1 << 40] {

@@ -84,7 +84,7 @@ fn read(text: &str) -> std::collections::BTreeMap<String, f64> {
 }
 
 #[test]
-fn what_a_scrape_says() {
+fn a_scrape_has_every_metric_of_two_disks() {
     let disks = vec![
         labelled("disk0", &["vm", "ba\\ck\"up"], true),
         labelled("null", &["null"], false),
@@ -186,7 +186,7 @@ fn what_a_scrape_says() {
 }
 
 #[test]
-fn no_disks() {
+fn a_scrape_without_disks_is_valid() {
     let empty = |nbd| Page {
         disks: Vec::new(),
         silent: Vec::new(),

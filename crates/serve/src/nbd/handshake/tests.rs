@@ -96,13 +96,13 @@ const BOTH: u32 = 3;
 const FLAGS: u16 = 0b1_0111_1101;
 
 #[test]
-fn the_greeting() {
+fn the_server_greets_with_the_bytes_of_the_protocol() {
     assert_eq!(&Handshake::GREETING[..16], b"NBDMAGICIHAVEOPT");
     assert_eq!(Handshake::GREETING[16..], [0, 3]);
 }
 
 #[test]
-fn flags_of_exports() {
+fn an_export_has_the_flags_of_its_abilities() {
     assert_eq!(offer("").flags(false), FLAGS);
     assert_eq!(offer("").flags(true), FLAGS | export::SEND_DF);
     let read_only = Offer {
@@ -118,7 +118,7 @@ fn flags_of_exports() {
 }
 
 #[test]
-fn unknown_client_flags() {
+fn unknown_flags_of_a_client_end_the_connection() {
     let mut handshake = Handshake::new(offers(&["a"]));
     assert_eq!(
         handshake.advance(&[0, 0, 0], &mut Vec::new()),
@@ -165,7 +165,7 @@ fn export_name_with_and_without_zeroes() {
 }
 
 #[test]
-fn export_name_of_nothing() {
+fn export_name_of_no_export_ends_the_connection() {
     let mut handshake = begun(&["a"], BOTH);
     let bytes = option_bytes(option::EXPORT_NAME, b"b");
     let error = handshake
@@ -310,7 +310,7 @@ fn info_and_go_that_are_malformed() {
 }
 
 #[test]
-fn structured_replies_once() {
+fn structured_replies_are_agreed_on_once() {
     let mut handshake = begun(&["a"], BOTH);
     let (_, replies) = send(&mut handshake, option::STRUCTURED_REPLY, b"x");
     assert_eq!(kinds(&replies), [reply::ERR_INVALID]);
@@ -331,7 +331,7 @@ fn structured_replies_once() {
 }
 
 #[test]
-fn contexts() {
+fn contexts_are_listed_and_chosen() {
     let mut handshake = begun(&["a", "b"], BOTH);
     let both = [option::LIST_META_CONTEXT, option::SET_META_CONTEXT];
     for option in both {
@@ -388,7 +388,7 @@ fn contexts() {
 }
 
 #[test]
-fn contexts_that_are_malformed() {
+fn malformed_contexts_are_refused() {
     let mut handshake = begun(&["a"], BOTH);
     send(&mut handshake, option::STRUCTURED_REPLY, b"");
     let mut long = context_data("a", &["x"]);
@@ -441,7 +441,7 @@ fn options_that_are_too_long() {
 }
 
 #[test]
-fn options_without_end() {
+fn options_beyond_the_limit_end_the_connection() {
     let mut handshake = begun(&["a"], BOTH);
     for _ in 0..OPTIONS_MAX {
         send(&mut handshake, option::LIST, b"");
@@ -466,7 +466,7 @@ proptest! {
     /// Whatever comes, and in whatever pieces, the handshake ends or asks for more, its answers are
     /// well-formed, and the pieces make no difference.
     #[test]
-    fn any_bytes(
+    fn no_bytes_make_a_handshake_panic(
         options in prop::collection::vec((0u32..13, prop::collection::vec(any::<u8>(), 0..40)), 0..8),
         tail in prop::collection::vec(any::<u8>(), 0..40),
         piece in 1usize..50,

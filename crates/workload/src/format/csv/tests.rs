@@ -32,7 +32,7 @@ fn all(trace: &Trace) -> Vec<String> {
 }
 
 #[test]
-fn columns_by_heading() {
+fn columns_are_found_by_their_headings() {
     let text = "Time;Type; Offset;\"Size; bytes\";Disk;Pid\n\
                 1.5;R;4096;8192;sdb;17\n\
                 2,5;R;0;512;sdb;17\n";
@@ -57,7 +57,7 @@ fn columns_by_heading() {
 }
 
 #[test]
-fn columns_by_number() {
+fn columns_are_found_by_their_numbers() {
     let columns = "op=2:read0,address=4:4KiB,size=3:sectors,time=1:us,response=6:ms";
     let text = "time op size address x resp\n10 0 8 1 x 2.5\n\n# more\n20 1 16 2 x 1\n";
     let trace = read(text, columns).unwrap();
@@ -74,7 +74,7 @@ fn columns_by_number() {
 }
 
 #[test]
-fn dates_become_spans() {
+fn times_that_are_dates_count_from_the_first() {
     let text = "1538323200.25,R,0,8\n1538323201.5,W,8,8\n";
     let columns = "time=1:s,op=2,address=3:sectors,size=4:sectors";
     let trace = read(text, columns).unwrap();
@@ -158,7 +158,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn bad_lines_are_named() {
+fn a_bad_line_is_named_in_the_error() {
     let columns =
         "time=1:ms,completion=2:ms,op=3,address=4:KiB,size=5:bytes,device=6,process=7,flags=8";
     for (line, message) in [
@@ -202,7 +202,7 @@ fn bad_lines_are_named() {
 }
 
 #[test]
-fn bad_columns_are_named() {
+fn a_bad_description_of_columns_is_named_in_the_error() {
     for (columns, message) in [
         (
             "op=1",
@@ -257,7 +257,7 @@ fn bad_columns_are_named() {
 }
 
 #[test]
-fn units_of_size() {
+fn sizes_count_in_the_unit_of_their_column() {
     for (text, bytes) in [
         ("bytes", 1),
         ("sectors", 512),

@@ -1,0 +1,535 @@
+//! The devices and clients of a disk, as the loop around its engine sees them.
+
+use super::super::{Cause, Shared};
+use super::latch::{Latch, Mark};
+use super::{LAST_FLUSH, is_durable};
+use crate::device::{Aborted, Device, Part, Parts};
+use crate::estimate::HeadTimeEstimate;
+use crate::metrics::Metrics;
+use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_engine::{
+    Arrival, Asked, Broken, Done, DriveTag, Engine, Finished, GaveUp, Late, Member, Outcome,
+    RequestId, World,
+};
+use headtime_linux::clock::Clock;
+use headtime_sched::{Backlog, Op, Request};
+use headtime_units::{Lba, Nanos, Time};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A request that is not finished.
+pub(super) struct Pending {
+    pub cookie: u64,
+    pub to: Arc<dyn Completer>,
+    /// Here unless the device has them.
+    pub data: Option<Data>,
+    /// Why it failed, the last time it was tried.
+    failure: Option<Failure>,
+    /// What had failed when it came.
+    mark: Mark,
+}
+
+/// The device of a member, and what is kept of the commands in it.
+pub(super) struct Station {
+    pub device: Box<dyn Device>,
+    /// It says when things happen, and the thread takes care not to be late.
+    pub in_model_time: bool,
+    pub estimate: Option<Box<HeadTimeEstimate>>,
+    /// By tag: the command that the device was given last.
+    given: Vec<Option<Request<DriveTag>>>,
+    /// The file under the device has another name, or cannot be looked at; that has been said.
+    astray: bool,
+}
+
+impl Station {
+    pub fn new(device: Box<dyn Device>, estimate: Option<Box<HeadTimeEstimate>>) -> Station {
+        Station {
+            in_model_time: device.in_model_time(),
+            device,
+            estimate,
+            given: Vec::new(),
+            astray: false,
+        }
+    }
+}
+
+/// What a disk's thread has beside its engine.
+pub(super) struct Live {
+    pub shared: Arc<Shared>,
+    pub clock: Clock,
+    pub station: Station,
+    /// By the engine's name for it.
+    pub pending: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    unfinished_max: usize,
+    /// Commands that failed before they reached the device.
+    unissued: VecDeque<(DriveTag, Parts, Failure)>,
+    /// To be used again.
+    spare_parts: Vec<Parts>,
+    /// A request that has been taken and is not due yet.
+    pub next: Option<Submission>,
+    pub metrics: Metrics,
+    pub latch: Latch,
+    /// Whom to wake at the end of the round.
+    pub to_wake: Vec<Arc<dyn Completer>>,
+    /// Completions of this round.
+    pub completions: u32,
+    pub stopping: bool,
+    /// The last flush, and how it ended.
+    pub last_flush: Option<Result<(), Failure>>,
+}
+
+impl Live {
+    pub fn new(shared: Arc<Shared>, station: Station, unfinished_max: usize) -> Live {
+        Live {
+            clock: shared.clock,
+            metrics: Metrics::new(usize::from(shared.exports)),
+            shared,
+            station,
+            pending: Vec::new(),
+            free: Vec::new(),
+            unfinished_max: unfinished_max.max(1),
+            unissued: VecDeque::new(),
+            spare_parts: Vec::new(),
+            next: None,
+            latch: Latch::default(),
+            to_wake: Vec::new(),
+            completions: 0,
+            stopping: false,
+            last_flush: None,
+        }
+    }
+
+    /// Takes the next request from the queue, if there is room for it.
+    pub fn fetch(&mut self) {
+        if self.next.is_none() && self.has_room() {
+            self.next = self.shared.queue.pop();
+            if self.next.is_some() && self.shared.was_full.swap(false, Ordering::SeqCst) {
+                self.shared.room.notify_waiters();
+            }
+        }
+    }
+
+    /// Whether another request may come in.
+    fn has_room(&self) -> bool {
+        self.pending.len() - self.free.len() < self.unfinished_max
+    }
+
+    /// Whether there is a request that may come in.
+    pub fn has_next(&self) -> bool {
+        !self.shared.queue.is_empty() && self.has_room()
+    }
+
+    /// A command that a device in real time is done with.
+    pub fn poll_real_time(&mut self, now: Time) -> Option<Done> {
+        match self.station.in_model_time || !self.unissued.is_empty() {
+            true => None,
+            false => self.poll(now),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        let station = &mut self.station;
+        let done = station.device.poll(now)?;
+        if station.in_model_time {
+            let lateness = self.clock.now().saturating_since(done.at);
+            self.metrics.delivered(lateness);
+        }
+        if let Err(failure) = &done.result {
+            self.broken_promise(done.tag, failure);
+        }
+        // A request that came before this and is seen only now cannot go back behind it.
+        Some(self.back(done.tag, done.at, done.result, done.parts))
+    }
+
+    /// Takes a command and its data back.
+    fn back(
+        &mut self,
+        tag: DriveTag,
+        at: Time,
+        result: Result<(), Failure>,
+        mut parts: Parts,
+    ) -> Done {
+        if let Some(estimate) = &mut self.station.estimate {
+            estimate.completed(at, tag);
+        }
+        self.keep(&mut parts, result.err());
+        self.spare_parts.push(parts);
+        self.metrics.errors += u64::from(result.is_err());
+        Done {
+            member: Member::default(),
+            tag,
+            at,
+            outcome: match &result {
+                Ok(()) => Outcome::Done,
+                Err(failure) => failure.outcome(),
+            },
+        }
+    }
+
+    /// Keeps the data of a command's parts, and why they failed.
+    fn keep(&mut self, parts: &mut Parts, failure: Option<Failure>) {
+        for part in parts.drain(..) {
+            if let Some(pending) = &mut self.pending[part.id as usize] {
+                pending.data = Some(part.data);
+                pending.failure = failure;
+            }
+        }
+    }
+
+    /// Why a request that came before a failure may no longer go to the device.
+    fn refused_late(&self, request: &Request<DriveTag>) -> Option<Kind> {
+        self.latch.cause()?;
+        let lost = self.latch.has_lost();
+        match request.op {
+            Op::Read => None,
+            Op::Flush => lost.then_some(Kind::Lost),
+            // What was given up on may still be written, over this.
+            Op::Write | Op::Discard => {
+                (lost || self.station.device.abandoned() > 0).then_some(Kind::ReadOnly)
+            }
+        }
+    }
+
+    /// A request that the device has done: whether its client may be told so.
+    fn confirmed(&mut self, request: &Request<()>, mark: Mark) -> Result<(), Failure> {
+        let durable = is_durable(request);
+        if durable {
+            // Before it promises that everything is there.
+            self.check_backing();
+        }
+        if request.op != Op::Read && self.latch.lost_since(mark) {
+            return Err(Failure::new(Kind::Lost));
+        }
+        // The device was asked after it had told of the loss, and has nothing more to tell.
+        match durable && self.latch.flush_failed_since(mark) {
+            true => Err(Failure::new(Kind::Device)),
+            false => Ok(()),
+        }
+    }
+
+    /// The device failed a command that was to be durable. A kernel tells once of what it could not
+    /// write back; if the command is one of several requests, each is tried again alone, and may
+    /// succeed.
+    fn broken_promise(&mut self, tag: DriveTag, failure: &Failure) {
+        let given = self.station.given[tag.index()];
+        let Some(request) = given.filter(is_durable) else {
+            return;
+        };
+        let (extent, failure) = (request.extent, *failure);
+        self.latch(match request.op {
+            Op::Flush => Cause::Flush { failure },
+            _ => Cause::Write {
+                extent,
+                failure,
+                durable: true,
+            },
+        });
+    }
+
+    /// A request that failed. After a write or a flush, nobody can say what is on the medium.
+    fn failed(&mut self, request: &Request<()>, failure: &Failure) {
+        tracing::warn!(
+            disk = self.shared.name,
+            op = ?request.op,
+            sectors = %request.extent,
+            "{failure}"
+        );
+        let (extent, failure) = (request.extent, *failure);
+        match request.op {
+            // Refused because of an earlier failure; nothing new has happened.
+            _ if matches!(failure.kind, Kind::ReadOnly | Kind::Lost) => {}
+            Op::Read => {}
+            Op::Write => self.latch(Cause::Write {
+                extent,
+                failure,
+                durable: is_durable(request),
+            }),
+            Op::Flush => self.latch(Cause::Flush { failure }),
+            // One that the device refuses changes nothing; it is only advice.
+            Op::Discard if failure.kind == Kind::TimedOut => {
+                self.latch(Cause::Discard { extent });
+            }
+            Op::Discard => {}
+        }
+        if matches!(failure.kind, Kind::Device | Kind::Medium) {
+            // A file that was cut off fails like a bad device.
+            self.check_backing();
+        }
+    }
+
+    /// Takes no more writes, because of `cause`.
+    pub fn latch(&mut self, cause: Cause) {
+        let text = cause.to_string();
+        if self.latch.set(cause) {
+            tracing::error!(
+                disk = self.shared.name,
+                "takes no more writes until the failure is cleared: {text}"
+            );
+        }
+        self.shared.failed.store(true, Ordering::SeqCst);
+    }
+
+    /// Looks whether the file under the device is still what it was. If not, acknowledged writes are
+    /// lost, whatever the device says.
+    pub fn check_backing(&mut self) {
+        if self.shared.given_up.load(Ordering::SeqCst) {
+            // The server itself has removed it.
+            return;
+        }
+        match self.station.device.check_backing() {
+            Ok(()) => self.station.astray = false,
+            Err(lost) if lost.is_loss() => {
+                if !self.latch.has_lost() {
+                    self.latch(Cause::Backing(lost));
+                }
+            }
+            Err(moved) => {
+                if !std::mem::replace(&mut self.station.astray, true) {
+                    tracing::warn!(disk = self.shared.name, "{moved}");
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, to: &Arc<dyn Completer>, completion: Completion) {
+        to.complete(completion);
+        self.completions += 1;
+        if !self.to_wake.iter().any(|other| Arc::ptr_eq(other, to)) {
+            self.to_wake.push(Arc::clone(to));
+        }
+    }
+
+    pub fn wake_front_ends(&mut self) {
+        self.completions = 0;
+        for to in self.to_wake.drain(..) {
+            to.wake();
+        }
+    }
+}
+
+impl World for Live {
+    type Error = Broken;
+
+    fn next_device(&self) -> Option<Time> {
+        if !self.unissued.is_empty() {
+            return Some(Time::ZERO);
+        }
+        // One in real time is asked always, and first.
+        match self.station.in_model_time {
+            true => self.station.device.next_event(),
+            false => None,
+        }
+    }
+
+    fn completed(&mut self, now: Time) -> Option<Done> {
+        match self.unissued.pop_front() {
+            Some((tag, parts, failure)) => Some(self.back(tag, now, Err(failure), parts)),
+            None => self.poll(now),
+        }
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.next.as_ref().map(|next| next.arrived)
+    }
+
+    fn arrived(&mut self, _now: Time) -> Result<Option<Asked>, Broken> {
+        let Some(submission) = self.next.take() else {
+            return Ok(None);
+        };
+        let Submission {
+            cookie,
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+            arrived: _,
+            data,
+            to,
+        } = submission;
+        let read_only =
+            self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
+        let refused = match op {
+            Op::Write | Op::Discard if read_only => Some(Failure::new(Kind::ReadOnly)),
+            Op::Flush => self.latch.flush_failure(),
+            _ => None,
+        };
+        if let Some(failure) = refused {
+            self.metrics.exports[usize::from(origin.export)].refused += 1;
+            let result = Err(failure);
+            self.reply(
+                &to,
+                Completion {
+                    cookie,
+                    result,
+                    data,
+                },
+            );
+            return Ok(None);
+        }
+        let pending = Some(Pending {
+            cookie,
+            to,
+            data: Some(data),
+            failure: None,
+            mark: self.latch.mark(),
+        });
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.pending[id as usize] = pending;
+                id
+            }
+            None => {
+                self.pending.push(pending);
+                (self.pending.len() - 1) as u32
+            }
+        };
+        self.metrics.exports[usize::from(origin.export)].unfinished += 1;
+        Ok(Some(Asked::Request(Arrival {
+            id: RequestId::Client(u64::from(id)),
+            op,
+            extent,
+            flags,
+            origin,
+            class,
+        })))
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        _: Member,
+        request: &Request<DriveTag>,
+        engine: &Engine,
+    ) -> bool {
+        // A write at the end of a file that was cut short makes it as long as before.
+        if request.op == Op::Write
+            && request.extent.end() == Lba::ZERO + self.shared.geometry.capacity
+        {
+            self.check_backing();
+        }
+        let mut parts = self.spare_parts.pop().unwrap_or_default();
+        let mut whole = true;
+        for (id, extent) in engine.parts(request.tag) {
+            let place = place(id);
+            let data = self.pending[place]
+                .as_mut()
+                .and_then(|pending| pending.data.take());
+            whole &= data.is_some();
+            parts.push(Part {
+                id: place as u64,
+                extent,
+                data: data.unwrap_or_default(),
+            });
+        }
+        // Merging appends.
+        parts.sort_unstable_by_key(|part| part.extent.start);
+        let refused = match whole {
+            true => self.refused_late(request),
+            // Part of a merged command that was given up on, tried again alone: the device still
+            // has its data.
+            false => Some(Kind::TimedOut),
+        };
+        if let Some(kind) = refused {
+            let failure = Failure::new(kind);
+            self.unissued.push_back((request.tag, parts, failure));
+            return false;
+        }
+        let station = &mut self.station;
+        let index = request.tag.index();
+        if station.given.len() <= index {
+            station.given.resize(index + 1, None);
+        }
+        station.given[index] = Some(*request);
+        if let Some(estimate) = &mut station.estimate {
+            estimate.issue(now, request);
+        }
+        station.device.submit(now, request, parts);
+        true
+    }
+
+    fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
+        let failure = Failure::new(Kind::TimedOut);
+        match self.station.device.abort(now, late.tag) {
+            Aborted::Undone(mut parts) => self.keep(&mut parts, Some(failure)),
+            Aborted::Abandoned => {
+                for (id, _) in late.engine.parts(late.tag) {
+                    if let Some(pending) = &mut self.pending[place(id)] {
+                        pending.failure = Some(failure);
+                    }
+                }
+            }
+            Aborted::No => {
+                // It should have been completed since the device said so the first time. That is said once: the
+                // command is the device's, and ends when that ends it.
+                if late.promises == 1
+                    && let Some(timeout) = late.timeout
+                {
+                    self.metrics.timeouts += 1;
+                    tracing::warn!(
+                        disk = self.shared.name,
+                        "the device works on a command for longer than twice {timeout}, and does not let go of it"
+                    );
+                }
+                return GaveUp::AskAgain;
+            }
+        }
+        self.metrics.timeouts += 1;
+        self.metrics.errors += 1;
+        tracing::warn!(
+            disk = self.shared.name,
+            "the device did not answer within {}; gave up on a command",
+            late.timeout.unwrap_or(Nanos::ZERO)
+        );
+        if let Some(estimate) = &mut self.station.estimate {
+            estimate.gave_up(now, late.tag);
+        }
+        GaveUp::Yes
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Broken> {
+        let id = done.id as usize;
+        let pending = self.pending[id].take().expect("the request is unfinished");
+        self.free.push(done.id as u32);
+        let result = match done.outcome {
+            // If it is not confirmed, an earlier failure is why, which is known.
+            Outcome::Done => self.confirmed(&done.request, pending.mark),
+            _ => {
+                let failure = pending.failure.unwrap_or(Failure::new(Kind::Device));
+                self.failed(&done.request, &failure);
+                Err(failure)
+            }
+        };
+        self.metrics
+            .finished(&done.request, done.issued, now, result.is_ok());
+        self.reply(
+            &pending.to,
+            Completion {
+                cookie: pending.cookie,
+                result,
+                data: pending.data.unwrap_or_default(),
+            },
+        );
+        if self.last_flush.is_none() && self.stopping && pending.cookie == LAST_FLUSH {
+            self.last_flush = Some(result);
+        }
+        Ok(())
+    }
+
+    fn backlog(&mut self, now: Time, _: Member, backlog: Backlog) {
+        self.station.device.note_pending(now, backlog);
+        if let Some(estimate) = &mut self.station.estimate {
+            estimate.pending(now, backlog);
+        }
+    }
+}
+
+/// Where a request is in `pending`.
+fn place(id: RequestId) -> usize {
+    match id {
+        RequestId::Client(place) => place as usize,
+        RequestId::Background(_) => unreachable!("nothing runs in the background"),
+    }
+}
