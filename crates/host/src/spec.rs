@@ -74,7 +74,7 @@ impl Default for HostSpec {
 /// Names an open file: what a file descriptor stands for.
 ///
 /// The state of readahead belongs to it. Processes that read through the same name share that
-/// state. [`HostBuilder::reopen`] gives another name for the same data.
+/// state. [`HostBuilder::reopen`](crate::HostBuilder::reopen) gives another name for the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
@@ -139,7 +139,7 @@ pub enum Step {
     /// size is again that at the start of the run, and its extents stay reserved, so that it can be
     /// written anew.
     Forget(FileId),
-    /// Waits until all members have come; see [`HostBuilder::add_barrier`].
+    /// Waits until all members have come; see [`HostBuilder::add_barrier`](crate::HostBuilder::add_barrier).
     Barrier(BarrierId),
     /// Ends the process.
     Exit,
