@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::Inbox;
+use common::{Inbox, submission};
 use headtime_disk::profile::by_name;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
+use headtime_sched::{Class, Flags, NoPositioning, Op, Scheduler, Spec};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -75,19 +75,14 @@ fn run(disk: &Disk, inbox: &Arc<Inbox>, requests: u64, mixed: bool) {
             Op::Flush => Extent::at(0, 0),
             _ => Extent::new(Lba::new(page(number) * 8), Sectors::new(8)),
         };
+        let flags = match number % 64 {
+            31 if mixed => Flags::FUA,
+            _ => Flags::NONE,
+        };
+        let to = Arc::clone(inbox) as Arc<_>;
         disk.submit(Submission {
-            cookie: number,
-            op,
-            extent,
-            flags: match number % 64 {
-                31 if mixed => Flags::FUA,
-                _ => Flags::NONE,
-            },
-            origin: Origin::default(),
-            class: Class::default(),
-            arrived: disk.now(),
-            data,
-            to: Arc::clone(inbox) as Arc<_>,
+            flags,
+            ..submission(disk, number, op, extent, data, to)
         })
         .expect("there is room");
         out += 1;

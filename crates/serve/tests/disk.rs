@@ -1,18 +1,13 @@
 //! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
 
-#[path = "common/asking.rs"]
-mod asking;
 mod common;
 
-use asking::{now, submit};
-use common::Inbox;
+use common::{Inbox, now, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::{Config, DriveTag, Engine, log};
 use headtime_linux::clock::Clock;
-use headtime_sched::{
-    Class, Flags, NoPositioning, Noop, Op, Origin, Request, Scheduler, Spec, WorkConserving,
-};
+use headtime_sched::{Flags, NoPositioning, Noop, Op, Request, Scheduler, Spec, WorkConserving};
 use headtime_serve::device::{Aborted, Control, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{
     BuildScheduler, Disk, NotCleared, Options, Refused, StartError, Stopped,
@@ -61,22 +56,7 @@ fn inject(disk: &Disk, fault: Fault) {
 }
 
 fn request(disk: &Disk, cookie: u64, op: Op, lba: u64, to: &Arc<Inbox>) -> Submission {
-    let sectors = if op == Op::Flush { 0 } else { 8 };
-    let data = match op {
-        Op::Read | Op::Write => Data::Buffer(disk.pool().take(4096)),
-        Op::Flush | Op::Discard => Data::None,
-    };
-    Submission {
-        cookie,
-        op,
-        extent: Extent::new(Lba::new(lba), Sectors::new(sectors)),
-        flags: Flags::NONE,
-        origin: Origin::default(),
-        class: Class::default(),
-        arrived: disk.now(),
-        data,
-        to: Arc::clone(to) as Arc<_>,
-    }
+    common::request(disk, cookie, op, lba, Arc::clone(to) as Arc<_>)
 }
 
 fn read(disk: &Disk, cookie: u64, lba: u64, to: &Arc<Inbox>) -> Submission {

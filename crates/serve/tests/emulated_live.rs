@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::Inbox;
+use common::{Inbox, submission};
 use headtime_disk::profile::by_name;
 use headtime_disk::{Command, Drive, Hit};
 use headtime_engine::log::{self, Decision, Record};
 use headtime_engine::{DriveTag, Event, Outcome};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, WorkConserving};
+use headtime_sched::{Noop, Op, Request, WorkConserving};
 use headtime_serve::device::{Aborted, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -38,22 +38,12 @@ impl io::Write for Sink {
     }
 }
 
-fn submission(disk: &Disk, cookie: u64, op: Op, extent: Extent, to: &Arc<Inbox>) -> Submission {
-    let bytes = extent.len.get() as usize * 512;
-    Submission {
-        cookie,
-        op,
-        extent,
-        flags: Flags::NONE,
-        origin: Origin::default(),
-        class: Class::default(),
-        arrived: disk.now(),
-        data: match op {
-            Op::Read | Op::Write => Data::Buffer(disk.pool().take(bytes)),
-            Op::Flush | Op::Discard => Data::None,
-        },
-        to: Arc::clone(to) as Arc<_>,
-    }
+fn request(disk: &Disk, cookie: u64, op: Op, extent: Extent, to: &Arc<Inbox>) -> Submission {
+    let data = match op {
+        Op::Read | Op::Write => Data::Buffer(disk.pool().take(extent.len.get() as usize * 512)),
+        Op::Flush | Op::Discard => Data::None,
+    };
+    submission(disk, cookie, op, extent, data, Arc::clone(to) as Arc<_>)
 }
 
 /// Serves `requests` at `depth` and returns the log.
@@ -84,7 +74,7 @@ fn serve(depth: u32, requests: u64, store: StoreSpec) -> Vec<u8> {
             assert_eq!(inbox.wait().result, Ok(()));
             under_way -= 1;
         }
-        let request = submission(&disk, cookie, op, extent, &inbox);
+        let request = request(&disk, cookie, op, extent, &inbox);
         disk.submit(request).expect("there is room");
         under_way += 1;
     }
@@ -210,7 +200,7 @@ fn a_request_that_is_seen_late_comes_after_what_the_device_has_done_meanwhile() 
     })
     .expect("starts");
     let inbox = Inbox::new(1);
-    let request = submission(&disk, 0, Op::Read, Extent::at(0, 8), &inbox);
+    let request = request(&disk, 0, Op::Read, Extent::at(0, 8), &inbox);
     let seen = disk.now() + Nanos::from_millis(50);
     while disk.now() < seen {
         std::thread::yield_now();

@@ -1,26 +1,23 @@
 //! What a disk says after it has lost something that it had acknowledged, and how its thread ends by a
 //! bug.
 
-#[path = "common/asking.rs"]
-mod asking;
 mod common;
 
-use asking::{now, submit};
-use common::Inbox;
+use common::{Inbox, now, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::DriveTag;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, WorkConserving};
+use headtime_sched::{Flags, Noop, Op, Request, WorkConserving};
 use headtime_serve::device::{Aborted, Control, ControlError, Device, Done, Geometry, Parts};
 use headtime_serve::disk::{Disk, NotCleared, Options, Refused};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
 use headtime_serve::null::Null;
-use headtime_serve::request::{Completer, Completion, Data, Kind, Submission};
+use headtime_serve::request::{Completer, Completion, Kind, Submission};
 use headtime_testkit::Folder;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -51,22 +48,7 @@ fn emulate(depth: u32) -> Disk {
 }
 
 fn request(disk: &Disk, cookie: u64, op: Op, lba: u64, to: &Arc<dyn Completer>) -> Submission {
-    let (sectors, data) = match op {
-        Op::Read | Op::Write => (8, Data::Buffer(disk.pool().take(4096))),
-        Op::Discard => (8, Data::None),
-        Op::Flush => (0, Data::None),
-    };
-    Submission {
-        cookie,
-        op,
-        extent: Extent::new(Lba::new(lba), Sectors::new(sectors)),
-        flags: Flags::NONE,
-        origin: Origin::default(),
-        class: Class::default(),
-        arrived: disk.now(),
-        data,
-        to: Arc::clone(to),
-    }
+    common::request(disk, cookie, op, lba, Arc::clone(to))
 }
 
 /// Each from a client of its own.

@@ -5,12 +5,12 @@
 
 mod common;
 
-use common::Inbox;
+use common::{Inbox, submission, submit};
 use headtime_disk::profile::by_name;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Spec};
+use headtime_sched::{Flags, NoPositioning, Op, Spec};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{Disk, Options, Refused};
+use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::request::{Completion, Data, Kind, Submission};
 use headtime_units::{Extent, Lba, Nanos, Sectors};
@@ -98,25 +98,12 @@ impl Test {
     }
 
     fn hand_over(&self, cookie: u64, op: Op, extent: Extent, flags: Flags, data: Data) {
-        let mut submission = Submission {
-            cookie,
-            op,
-            extent,
+        let to = Arc::clone(&self.inbox) as Arc<_>;
+        let submission = Submission {
             flags,
-            origin: Origin::default(),
-            class: Class::default(),
-            arrived: self.disk.now(),
-            data,
-            to: Arc::clone(&self.inbox) as Arc<_>,
+            ..submission(&self.disk, cookie, op, extent, data, to)
         };
-        loop {
-            match self.disk.submit(submission) {
-                Ok(()) => return,
-                Err(Refused::Full(back)) => submission = back,
-                Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
-            }
-            yield_now();
-        }
+        submit(&self.disk, submission);
     }
 
     fn completed(&mut self, completion: Completion) {

@@ -15,14 +15,10 @@ fn told(host: &mut Host) -> (usize, usize, Ran) {
     let mut known = 0;
     for (when, told) in &ran.foretold {
         assert!(told.at >= *when, "{told:?} was told at {when}");
-        let came = ran.served.iter().any(|served| {
-            let request = &served.request;
-            request.arrival == told.at
-                && request.extent == told.extent
-                && request.op == told.op
-                && request.origin == told.origin
-        });
-        assert!(came, "{told:?}, told at {when}, did not come");
+        assert!(
+            ran.has_served(told),
+            "{told:?}, told at {when}, did not come"
+        );
         known += 1;
     }
     (known, ran.served.len(), ran)

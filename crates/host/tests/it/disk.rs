@@ -97,6 +97,18 @@ pub struct Ran {
     pub end: Time,
 }
 
+impl Ran {
+    /// Returns true if a request came as it was foretold.
+    pub fn has_served(&self, told: &Foretold) -> bool {
+        self.served.iter().any(|Served { request, .. }| {
+            request.arrival == told.at
+                && request.extent == told.extent
+                && request.op == told.op
+                && request.origin == told.origin
+        })
+    }
+}
+
 /// Runs a host to its end on a disk that takes `service` for each request; what came of it.
 ///
 /// # Panics

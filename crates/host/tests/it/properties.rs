@@ -268,14 +268,7 @@ proptest! {
         host.tell_ahead(true);
         let ran = run(&mut host, Nanos::from_micros(700));
         for (when, told) in &ran.foretold {
-            let came = ran.served.iter().any(|served| {
-                let request = &served.request;
-                request.arrival == told.at
-                    && request.extent == told.extent
-                    && request.op == told.op
-                    && request.origin == told.origin
-            });
-            prop_assert!(came, "{told:?}, told at {when}, did not come");
+            prop_assert!(ran.has_served(told), "{told:?}, told at {when}, did not come");
         }
         // Not told: the first of each process, what syncs and the flusher write, all but the first of
         // several at a time, and what comes after more than a second.

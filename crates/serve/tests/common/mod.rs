@@ -1,9 +1,13 @@
 //! What tests of disks share.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 use crossbeam_queue::ArrayQueue;
 use headtime_linux::clock::Clock;
-use headtime_serve::request::{Completer, Completion};
-use headtime_units::{Nanos, Time};
+use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_serve::disk::{Disk, Refused};
+use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_units::{Extent, Nanos, Time};
 use std::sync::Arc;
 use std::thread::yield_now;
 
@@ -44,4 +48,56 @@ impl Inbox {
             );
         }
     }
+}
+
+/// A request without flags.
+pub fn submission(
+    disk: &Disk,
+    cookie: u64,
+    op: Op,
+    extent: Extent,
+    data: Data,
+    to: Arc<dyn Completer>,
+) -> Submission {
+    Submission {
+        cookie,
+        op,
+        extent,
+        flags: Flags::NONE,
+        origin: Origin::default(),
+        class: Class::default(),
+        arrived: disk.now(),
+        data,
+        to,
+    }
+}
+
+/// A request for 8 sectors of 512 bytes; a flush is for none.
+pub fn request(disk: &Disk, cookie: u64, op: Op, lba: u64, to: Arc<dyn Completer>) -> Submission {
+    let (sectors, data) = match op {
+        Op::Read | Op::Write => (8, Data::Buffer(disk.pool().take(4096))),
+        Op::Discard => (8, Data::None),
+        Op::Flush => (0, Data::None),
+    };
+    submission(disk, cookie, op, Extent::at(lba, sectors), data, to)
+}
+
+/// Hands a request over as soon as there is room.
+pub fn submit(disk: &Disk, mut submission: Submission) {
+    loop {
+        match disk.submit(submission) {
+            Ok(()) => return,
+            Err(Refused::Full(back)) => {
+                submission = back;
+                yield_now();
+            }
+            Err(Refused::Stopped(_)) => panic!("the disk has stopped"),
+        }
+    }
+}
+
+/// What comes of it, waited for.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.build().expect("a runtime").block_on(future)
 }

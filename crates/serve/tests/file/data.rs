@@ -1,7 +1,6 @@
 //! What is read is what was written, and errors belong to the request that met with them.
 
-use crate::asking::submit;
-use crate::common::Inbox;
+use crate::common::{Inbox, submit};
 use crate::support::{
     Loop, Mounted, Place, discard, disk, disk_of, flush, pattern, read, request, run, write, zero,
 };

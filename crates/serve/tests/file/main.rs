@@ -2,8 +2,6 @@
 //!
 //! Tests that need loop devices or mounts are skipped, and say so, where these are not allowed.
 
-#[path = "../common/asking.rs"]
-mod asking;
 #[path = "../common/mod.rs"]
 mod common;
 mod data;

@@ -1,7 +1,6 @@
 //! Random requests in any order against a plain vector of bytes.
 
-use crate::asking::submit;
-use crate::common::Inbox;
+use crate::common::{Inbox, submit};
 use crate::support::{Loop, Place, Random, disk_of, pattern, read, request};
 use headtime_engine::Config;
 use headtime_sched::{Flags, Op};

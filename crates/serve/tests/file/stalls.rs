@@ -1,8 +1,7 @@
 //! A file that does not answer: one on a file system that is frozen. The kernel cannot be made to
 //! give back what it has begun there.
 
-use crate::asking::{now, submit};
-use crate::common::Inbox;
+use crate::common::{Inbox, now, submit};
 use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
 use headtime_disk::drive::Fault;
 use headtime_engine::{Config, DriveTag};

@@ -1,12 +1,9 @@
 //! Disks on files of this machine, and what the tests do with them.
 
-use crate::asking::submit;
-use crate::common::Inbox;
+use crate::common::{Inbox, submission, submit};
 use headtime_engine::Config;
 use headtime_linux::clock::{Clock, timespec};
-use headtime_sched::{
-    Class, Flags, Knowledge, NoPositioning, Op, Origin, Scheduler, ServiceCurve, Spec,
-};
+use headtime_sched::{Flags, Knowledge, NoPositioning, Op, Scheduler, ServiceCurve, Spec};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildScheduler, Disk, Options};
 use headtime_serve::file;
@@ -83,17 +80,8 @@ pub fn request(
         }
         _ => Data::None,
     };
-    Submission {
-        cookie,
-        op,
-        extent: Extent::new(Lba::new(start), Sectors::new(len)),
-        flags: Flags::NONE,
-        origin: Origin::default(),
-        class: Class::default(),
-        arrived: disk.now(),
-        data,
-        to: Arc::clone(to) as Arc<_>,
-    }
+    let extent = Extent::new(Lba::new(start), Sectors::new(len));
+    submission(disk, cookie, op, extent, data, Arc::clone(to) as Arc<_>)
 }
 
 /// One request at a time.
