@@ -1,8 +1,9 @@
 //! A profile as text: reading, writing, and the tables whose keys differ from the fields.
 
 use super::{
-    Destage, EarlyDisconnect, FirmwarePolicy, LayoutSpec, MapRemap, MapSpec, Order, OverheadSpec,
-    MapPart, Preseek, Profile, ProfileError, QueueSpec, Skew, SpareTrack, Sparing, Spec, Strip, Zone,
+    Destage, EarlyDisconnect, FirmwarePolicy, LayoutSpec, MapPart, MapRemap, MapSpec, Order,
+    OverheadSpec, Preseek, Profile, ProfileError, QueueSpec, Skew, SpareTrack, Sparing, Spec,
+    Strip, Zone,
 };
 use headtime_config::{KeyError, Place, Table, read, rows, to_text_with, word};
 use headtime_units::Nanos;
@@ -452,7 +453,9 @@ impl Serialize for Strip {
         let (cylinder, step, offset, skew) = place;
         let (places, run) = (self.places, self.run);
         match self.of {
-            MapPart::Group(group) => (cylinder, step, offset, skew, places, run, group).serialize(to),
+            MapPart::Group(group) => {
+                (cylinder, step, offset, skew, places, run, group).serialize(to)
+            }
             MapPart::Track {
                 head,
                 first_slot,

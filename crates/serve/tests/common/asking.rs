@@ -1,0 +1,3 @@
+//! Asking a disk and waiting for it.
+
+pub use crate::common::{now, submit};
