@@ -10,15 +10,16 @@ use std::path::PathBuf;
 /// Mounts a directory (FUSE) with a file for each export of a configuration of `headtime serve`; with
 /// --loop also sets up a loop device on each, for file systems and whatever else wants a block
 /// device. Sockets under `[listen]` are served too. Runs until SIGTERM, SIGINT or `headtime detach`:
-/// then waits until no file system is mounted on a loop device and no file is open, writes back,
-/// undoes all of it and flushes. A second signal ends it at once (exit code 5).
+/// then it waits until no file system is mounted on a loop device and no file is open, writes back,
+/// removes the loop devices, unmounts the directory and flushes. A second signal ends it at once
+/// (exit code 5).
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub struct Attach {
     /// What to serve; docs/serve.md explains it
     #[arg(value_name = "CONFIG.toml")]
     pub config: PathBuf,
-    /// An empty directory, where the files are to be
+    /// An empty directory for the files
     #[arg(value_name = "MOUNTPOINT")]
     pub mountpoint: PathBuf,
     /// Set up a loop device on each file; takes root
@@ -28,7 +29,7 @@ pub struct Attach {
     /// workers.
     #[arg(long = "loop")]
     pub loop_devices: bool,
-    /// How far Linux reads ahead on the loop devices; 0B for not at all
+    /// The readahead of Linux on the loop devices; 0B turns it off
     #[arg(
         long,
         value_name = "SIZE",
@@ -60,7 +61,7 @@ Example:
 Environment:
   HEADTIME_LOG   which messages: error, warn, info (the default), debug";
 
-/// End a `headtime attach`, or clear away what one left that was killed
+/// Stop a `headtime attach`, or clean up after one that was killed
 ///
 /// Takes the loop devices' files away, unmounts the directory, ends the server and waits for it.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub struct Detach {
     /// Unmount file systems that are mounted on the loop devices, and end it even if files are open
     #[arg(long)]
     pub force: bool,
-    /// How long to wait for the server, which has to write back and to flush
+    /// How long to wait for the server to write back and flush
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     pub timeout: Nanos,
 }

@@ -15,7 +15,7 @@ pub enum DriveVerb {
     Import(Import),
     /// Compare a drive's model with response times measured on the real drive
     Validate(Validate),
-    /// Learn how long a request takes by its distance from the one before
+    /// Learn how long a request takes, by its distance from the previous one
     Curve(Curve),
 }
 
@@ -52,13 +52,13 @@ pub enum ShowFormat {
 
 /// Make a profile from DiskSim's parameter files
 ///
-/// Reads a .parv file; the files that it names (.diskspecs, .model, .seek) are found beside it.
+/// Reads a .parv file and the files beside it that it names (.diskspecs, .model, .seek).
 #[derive(Debug, Args)]
 pub struct Import {
     /// The parameter file
     #[arg(value_name = "NAME.parv")]
     pub parv: PathBuf,
-    /// The profile to write; standard output if not given
+    /// The profile to write; by default the standard output
     #[arg(short, long, value_name = "OUT.toml")]
     pub out: Option<PathBuf>,
 }
@@ -82,12 +82,12 @@ pub struct Validate {
     pub format: TextFormat,
 }
 
-/// Learn how long a request takes by its distance from the one before
+/// Learn how long a request takes, by its distance from the previous one
 ///
 /// Sends pairs of 4 KiB reads to the modelled drive: the first, anywhere on the disk, brings the head
 /// to a known place; the second, so far behind it, is timed. A smooth curve that never falls goes
 /// through the means. Schedulers that weigh waiting for a near request against going to a far one
-/// (stream, anticipatory, clairvoyant) live by such a curve.
+/// (stream, anticipatory, clairvoyant) need such a curve.
 #[derive(Debug, Args)]
 #[command(after_long_help = CURVE_HELP)]
 pub struct Curve {
@@ -107,7 +107,7 @@ pub struct Curve {
         value_parser = clap::value_parser!(u32).range(8..=100_000),
     )]
     pub samples: u32,
-    /// Determines the places, the pauses and what varies in the drive
+    /// The seed of the places, of the pauses and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Table, JSON or CSV

@@ -21,9 +21,9 @@ pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, V
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
-pub use sim::{Fuzz, ReplayLog, Run, SimVerb};
-pub use sweep::{Picture, Sweep, SweepFormat};
-pub use trace::{Convert, Info, ReadingOptions, Record, Replay, TextFormat, To, TraceVerb};
+pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
+pub use sweep::{PictureArgs, SweepArgs, SweepFormat};
+pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them
 ///
@@ -53,31 +53,32 @@ pub enum Verb {
     Sim(SimVerb),
     /// Run a scenario for many values of its keys
     ///
-    /// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains it. Every
-    /// combination is run, or each key alone around the scenario as it stands, as many at a time as there
-    /// are processors. Results are the same bytes however many that are. What goes wrong with one combination is
-    /// its result, and does not end the others.
+    /// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains
+    /// it. Runs every combination, or varies each key alone while the others keep the scenario's
+    /// values. Runs go in parallel on all processors; the number does not change the results. An
+    /// error in one combination is its result and does not stop the others.
     ///
-    /// With --out, what is done is kept beside the output, in NAME.partial: the same command goes on where it
-    /// was ended. It refuses to if the scenario, a file that it names or headtime itself is another one by then.
-    Sweep(Box<Sweep>),
+    /// With --out, finished combinations are kept beside the output, in NAME.partial. The same
+    /// command continues an interrupted sweep from there. It refuses to if the scenario, a file
+    /// that it names or the version of headtime has changed.
+    Sweep(Box<SweepArgs>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]
     Trace(TraceVerb),
     /// Drive profiles: list, show, import, validate, learn
     #[command(subcommand)]
     Drive(DriveVerb),
-    /// Reproduce the papers' figures, and judge what comes out
+    /// Reproduce the papers' figures and judge the results
     Reproduce(Reproduce),
     /// Serve disks, real or emulated in real time, to NBD clients
     Serve(Serve),
     /// Serve disks as files, and as block devices on them
     #[cfg(feature = "fuse")]
     Attach(Attach),
-    /// End a `headtime attach`, or clear away what one left that was killed
+    /// Stop a `headtime attach`, or clean up after one that was killed
     #[cfg(feature = "fuse")]
     Detach(Detach),
-    /// Ask a server, or tell it something, over its control socket
+    /// Query or control a server over its control socket
     Control(Control),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
@@ -89,7 +90,7 @@ pub enum Verb {
 pub struct Generate {
     /// What to write
     pub what: Generated,
-    /// Where to; is made if it is not there
+    /// The directory; created if missing
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -101,7 +102,7 @@ pub enum Generated {
     Man,
     /// Completions for bash, zsh, fish, elvish and PowerShell
     Completions,
-    /// Files that examples in help use: a recorded trace, a sweep, a server's configuration
+    /// The files that examples in help texts use: a recorded trace, a sweep, a server's configuration
     Examples,
 }
 

@@ -15,19 +15,18 @@ pub struct OutputOptions {
     pub format: Format,
     /// Draw a picture: where the head was, response times, head time
     ///
-    /// Of more than eight runs it shows the first eight.
+    /// Shows the first eight runs.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Which part of the time the picture shows of the head, such as 10s..12s
+    /// The time that the picture's head panels show, such as 10s..12s
     ///
-    /// Counted from the start of the run. Without it, about the first 150 transfers after the
-    /// warm-up.
+    /// Counted from the start of the run. By default about the first 150 transfers after the warm-up.
     #[arg(long, value_name = "FROM..TO", requires = "plot", value_parser = window)]
     pub plot_window: Option<Window>,
     /// Leave out what depends on this machine, so that the same command gives the same bytes
     #[arg(long)]
     pub reproducible: bool,
-    /// Runs made at a time; as many as there are processors if not given
+    /// Number of parallel runs; by default one for each processor
     ///
     /// Does not change any result.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

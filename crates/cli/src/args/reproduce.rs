@@ -3,14 +3,14 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Reproduce the papers' figures, and judge what comes out
+/// Reproduce the papers' figures and judge the results
 ///
 /// A figure is a set of scenarios and of points that are measured in them. Each point says what the
 /// paper has and which values are accepted, and why. docs/experiments.md explains the files.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub struct Reproduce {
-    /// Which figures: names, `all`, or files FIGURE.toml
+    /// The figures: names, `all`, or files FIGURE.toml
     #[arg(value_name = "ID", required_unless_present = "list")]
     pub figures: Vec<String>,
     /// List the figures that come with the program, and run nothing
@@ -25,18 +25,18 @@ pub struct Reproduce {
     pub format: FigureFormat,
     /// Write ID.json, ID.csv and ID.svg of each figure into a directory
     ///
-    /// It is made if it is not there. A figure that shows single requests also gets
+    /// Creates the directory if it is missing. A figure that shows single requests also gets
     /// ID-requests.csv.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// End with exit code 1 if a point leaves its range
     #[arg(long)]
     pub check: bool,
-    /// With --check: end so only if something is not as known before
+    /// With --check: fail only if results differ from the known ones
     ///
-    /// That is: a point newly out of its range, one that is in its range against expectation, or a
-    /// value that differs by more than 0.5 % from the one measured before. Without FILE, by what
-    /// comes with the program.
+    /// A difference is a point newly out of its range, a point in its range that was known to be
+    /// out of it, or a value that is more than 0.5 % off the one measured before. Without FILE, the
+    /// known results are those that come with the program.
     #[arg(
         long,
         value_name = "FILE",
@@ -44,18 +44,18 @@ pub struct Reproduce {
         require_equals = true,
     )]
     pub baseline: Option<Option<PathBuf>>,
-    /// Write the values measured into the baseline, which must be a file; keeps the reasons
+    /// Write the measured values into the baseline FILE; keeps the reasons
     #[arg(long, requires = "baseline", conflicts_with = "check")]
     pub bless: bool,
-    /// Run at the smaller scale that each figure has for a check that is soon over
+    /// Run each figure at its smaller scale, for a quick check
     ///
-    /// The ranges are those of the full scale; the baseline has values of its own for it.
+    /// The ranges are those of the full scale; the baseline has its own values for the smaller one.
     #[arg(long)]
     pub quick: bool,
     /// Print one scenario of the figure, ready for `headtime sim run`, and run nothing
     #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "check", "baseline", "bless"])]
     pub print_scenario: Option<String>,
-    /// Runs made at a time; as many as there are processors if not given
+    /// Number of parallel runs; by default one for each processor
     ///
     /// Does not change any result.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

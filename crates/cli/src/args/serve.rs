@@ -9,10 +9,10 @@ use std::path::PathBuf;
 /// Serve disks, real or emulated in real time, to NBD clients
 ///
 /// The same schedulers as in simulation, in front of a file, a block device, or a drive that is
-/// emulated with its data in memory or in a sparse file. docs/serve.md explains the configuration. Runs until SIGTERM or
-/// SIGINT: then no more clients are taken, requests that came are done, everything is flushed; a
-/// second signal ends it at once (exit code 5). SIGHUP reads the configuration again and swaps
-/// schedulers and timeouts in flight.
+/// emulated with its data in memory or in a sparse file. docs/serve.md explains the configuration.
+/// Runs until SIGTERM or SIGINT. Then it accepts no more clients, finishes the requests that it has
+/// and flushes everything; a second signal ends it at once (exit code 5). On SIGHUP it reads the
+/// configuration again and swaps schedulers and timeouts in flight.
 #[derive(Debug, Args)]
 #[command(after_long_help = serve_help())]
 pub struct Serve {
@@ -27,7 +27,7 @@ pub struct Serve {
     pub tcp: bool,
     /// Print a line on standard output when all sockets can be connected to
     ///
-    /// If it cannot be printed, a message says so, and the server serves all the same.
+    /// If that fails, the server logs a message and goes on.
     #[arg(long)]
     pub ready: bool,
     /// How its disks run
@@ -40,14 +40,14 @@ pub struct Serve {
 pub struct Live {
     /// Write events and decisions; with several disks into a file for each, FILE.NAME
     ///
-    /// It may be a pipe that somebody reads. If nothing of it is taken for ten seconds, the log ends there,
-    /// and the disk goes on.
+    /// FILE may be a pipe. If its reader takes nothing for ten seconds, the log ends there and the
+    /// disk goes on.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Take devices that are mounted, partitioned or in use otherwise: their data may be lost
+    /// Open devices even if they are mounted, partitioned or otherwise in use; their data may be lost
     #[arg(long)]
     pub force: bool,
-    /// How messages look on standard error
+    /// The format of messages on standard error
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -71,7 +71,7 @@ fn serve_help() -> String {
     )
 }
 
-/// Ask a server, or tell it something, over its control socket
+/// Query or control a server over its control socket
 #[derive(Debug, Args)]
 #[command(after_help = CONTROL_EXIT_CODES)]
 pub struct Control {
@@ -98,15 +98,15 @@ pub enum ControlVerb {
     Status,
     /// Print what Prometheus reads
     Metrics,
-    /// Cut the power of an emulated drive: what it has not written is lost, and it fails every request
+    /// Cut the power of an emulated drive: it loses what it has not written, and fails every request
     ///
     /// Needs faults = true in the disk's configuration.
     PowerCut(OfDisk),
     /// Switch the power of an emulated drive on again
     PowerOn(OfDisk),
-    /// Take writes again after one failed
+    /// Accept writes again after one failed
     ClearFailure(OfDisk),
-    /// Let something go wrong with a disk
+    /// Inject a fault into a disk
     ///
     /// Needs faults = true in the disk's configuration.
     #[command(subcommand)]
@@ -134,7 +134,7 @@ pub struct Swap {
 /// What can go wrong.
 #[derive(Debug, Subcommand)]
 pub enum FaultVerb {
-    /// Sectors cannot be read until they are written
+    /// Make sectors unreadable until they are written
     Unreadable {
         /// The disk's name
         disk: String,
@@ -144,11 +144,11 @@ pub enum FaultVerb {
         /// How many
         #[arg(long, default_value_t = 1)]
         sectors: u64,
-        /// Turns that the drive goes on trying
+        /// For how many turns the drive retries
         #[arg(long, default_value_t = 3)]
         retries: u32,
     },
-    /// Nothing begins for some time
+    /// Begin no command for some time
     Stall {
         /// The disk's name
         disk: String,
@@ -156,7 +156,7 @@ pub enum FaultVerb {
         #[arg(long = "for", value_name = "DURATION")]
         span: Nanos,
     },
-    /// The next command is never answered
+    /// Never answer the next command
     LoseNext {
         /// The disk's name
         disk: String,

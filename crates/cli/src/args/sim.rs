@@ -8,21 +8,22 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub enum SimVerb {
     /// Run a scenario, or the built-in one, under each of its schedulers
-    Run(Run),
+    Run(SimRun),
     /// Try random drives, loads, schedulers and faults, and check every promise
     Fuzz(Fuzz),
-    /// Repeat what a log tells, and compare every decision
+    /// Replay a log and compare every decision
     ReplayLog(ReplayLog),
 }
 
 /// Run a scenario, or the built-in one, under each of its schedulers
 ///
-/// Without a scenario: four processes read files that lie 50 GB apart on a desktop drive, under
-/// schedulers that wait and such that do not, none of which is told who asks. A scenario is a TOML file; docs/scenario.md explains its keys. Wherever it lists
-/// several values (drives, depths, schedulers, ..), every combination is run.
+/// Without a scenario, four processes read files that lie 50 GB apart on a desktop drive. Some of
+/// the schedulers wait for requests and some do not; none is told which process asks. A scenario is
+/// a TOML file; docs/scenario.md explains its keys. Where it lists several values (drives, depths,
+/// schedulers, ..), headtime runs every combination.
 #[derive(Debug, Args)]
 #[command(after_long_help = run_help(), allow_negative_numbers = true)]
-pub struct Run {
+pub struct SimRun {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
@@ -32,16 +33,16 @@ pub struct Run {
     /// Schedulers to compare, in place of those of the scenario
     #[arg(short, long, value_name = "LIST", value_parser = schedulers)]
     pub scheduler: Vec<Schedulers>,
-    /// Fixes every random draw
+    /// The seed of every random draw
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Write the events and decisions of the run; for a scenario of one run
+    /// Write events and decisions to a file; the scenario must have only one run
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Print the scenario in full, with every default, and run nothing
     #[arg(long)]
     pub print_scenario: bool,
-    /// How results come out.
+    /// How to write results.
     #[command(flatten)]
     pub output: OutputOptions,
 }
@@ -60,30 +61,30 @@ fn run_help() -> String {
 
 /// Try random drives, loads, schedulers and faults, and check every promise
 ///
-/// Each seed draws a drive, a load, a scheduler and faults; then arrivals stop and the queue must
-/// drain: nothing lost, nothing served twice, nothing out of order, every instant of the arm
-/// accounted for, and the same log when it is run again. Prints what it drew, and stops at the first
-/// failure with the one command that shows it again.
+/// Each seed draws a drive, a load, a scheduler and faults. Then arrivals stop, and the queue must
+/// drain: no request is lost, served twice or served out of order, every instant of the arm is
+/// accounted for, and a second run writes the same log. Prints what each seed drew. Stops at the
+/// first failure, with the command that repeats it.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub struct Fuzz {
     /// The first seed
     #[arg(long, value_name = "N")]
     pub seed: u64,
-    /// How many seeds, one after the other
+    /// The number of consecutive seeds
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
-    /// Write the log of each run into this folder, as SEED.log
+    /// Write the log of each run into a folder, as SEED.log
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
 }
 
-/// Repeat what a log tells, and compare every decision
+/// Replay a log and compare every decision
 ///
-/// Builds the engine and the scheduler that the log names, feeds it the events of the log at their
-/// times, and compares what it decides with what the log has, scheduler swaps in flight included. Logs
-/// are written by `sim run --log` and by a server. Stops at the first difference and shows it, with
-/// exit code 1. A log whose writer was stopped is repeated as far as it goes.
+/// Builds the engine and the scheduler that the log names, feeds them the log's events at their
+/// times, and compares their decisions with the log's, also after a swap of schedulers in flight.
+/// `sim run --log` and servers write logs. Stops at the first difference and shows it, with exit
+/// code 1. Replays a log that was cut off as far as it goes.
 #[derive(Debug, Args)]
 #[command(after_long_help = REPLAY_LOG_HELP)]
 pub struct ReplayLog {

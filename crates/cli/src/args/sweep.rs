@@ -9,8 +9,8 @@ pub const SWEEP_RUNS_MAX: u64 = 10_000;
 /// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP, allow_negative_numbers = true)]
-pub struct Sweep {
-    /// The scenario; the built-in one if not given
+pub struct SweepArgs {
+    /// The scenario; by default the built-in one
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
     /// Sweep a key over a list, in place of its values in the file; can be repeated
@@ -22,7 +22,7 @@ pub struct Sweep {
     /// Set a key that is not swept, as in run.duration=60s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Fixes every random draw
+    /// The seed of every random draw
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show the combinations, and run nothing
@@ -32,25 +32,25 @@ pub struct Sweep {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["list", "out", "restart", "plot", "format"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub print_scenario: Option<u64>,
-    /// Most runs, repeats included
+    /// The most runs allowed, repeats included
     #[arg(long, value_name = "N", default_value_t = SWEEP_RUNS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_runs: u64,
-    /// Where results go: NAME.csv, NAME.json, or a directory
+    /// Write results to NAME.csv, to NAME.json, or into a directory
     ///
-    /// Into a directory, which is made if it ends in a slash, go NAME.csv, NAME.json and NAME.svg, named
-    /// after the scenario. A table still goes to the standard output.
+    /// A directory gets NAME.csv, NAME.json and NAME.svg, named after the scenario; it is created
+    /// if its name ends in a slash. A table still goes to the standard output.
     #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Table, JSON or CSV; of --out as its name says, if not given
+    /// Table, JSON or CSV; by default what the name of --out says
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<SweepFormat>,
-    /// Start anew: drop what a sweep that was ended left beside --out
+    /// Start over: delete what an interrupted sweep left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
     /// What to draw.
     #[command(flatten)]
-    pub picture: Picture,
-    /// Runs made at a time; as many as there are processors if not given
+    pub picture: PictureArgs,
+    /// Number of parallel runs; by default one for each processor
     ///
     /// Does not change any result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -73,15 +73,15 @@ pub enum SweepFormat {
 /// What a picture shows.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Picture")]
-pub struct Picture {
+pub struct PictureArgs {
     /// Draw a picture: small charts side by side, of the same scale
     ///
-    /// What is not said is chosen: along the axis the numbers with most values, a line for each scheduler
-    /// or else for the next, charts side by side and below each other for what is left. Of each key alone: a
-    /// chart for each key.
+    /// Headtime chooses what the options below leave open: along the axis the numbers with most
+    /// values, a line for each scheduler or else for each value of the next key, and charts side by
+    /// side and below each other for the rest. A sweep of each key alone has a chart for each key.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// What is measured: columns of the CSV, by comma
+    /// The columns of the CSV to draw, by comma
     #[arg(
         long,
         value_name = "COLUMN",
@@ -89,7 +89,7 @@ pub struct Picture {
         default_value = "throughput_mb_s"
     )]
     pub metric: Vec<String>,
-    /// The key along the axis; its end is enough if no other has it, as in depth
+    /// The key along the axis; the end of its name is enough if no other key has it, as in depth
     #[arg(long, value_name = "KEY")]
     pub x: Option<String>,
     /// The key that has a line for each value
@@ -106,7 +106,7 @@ pub struct Picture {
     pub only: Vec<String>,
 }
 
-impl Picture {
+impl PictureArgs {
     /// Whether nothing is said of its arrangement.
     pub fn is_plain(&self) -> bool {
         let roles = [&self.x, &self.series, &self.panel, &self.rows];

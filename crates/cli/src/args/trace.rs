@@ -15,7 +15,7 @@ pub enum TraceVerb {
     /// Write a trace in another format
     Convert(Convert),
     /// Replay a trace on a modelled drive under each of the schedulers
-    Replay(Box<Replay>),
+    Replay(Box<ReplayArgs>),
     /// Record the requests of a block device with their processes
     Record(Record),
 }
@@ -65,12 +65,13 @@ pub struct Info {
 
 /// Record the requests of a block device with their processes
 ///
-/// Through the kernel's tracing (tracefs), which takes root: what is handed to the block layer, before
-/// merging and scheduling, by which thread, and when it is complete. Reads from the page cache do not
-/// get there, and what it writes belongs to the thread that writes it back. Neither a module nor
-/// blktrace is needed. A disk, a loop device or a device-mapper node is recorded as such; of a
-/// partition, the requests to its disk between its ends, by the disk's addresses. Ends with the
-/// time, Ctrl-C or SIGTERM, when the device goes away, or after 8 million requests.
+/// Uses the kernel's tracing (tracefs), which needs root, but neither a module nor blktrace.
+/// Records the requests that reach the block layer, before merging and scheduling, each with its
+/// thread and its completion. Reads that the page cache answers do not get there, and what it
+/// writes belongs to the thread that writes it back. Takes a disk, a loop device, a device-mapper
+/// node or a partition; of a partition it records the requests to its disk between its ends, by the
+/// disk's addresses. Ends after the duration, at Ctrl-C or SIGTERM, when the device goes away, or after
+/// 8 million requests.
 #[derive(Debug, Args)]
 #[command(after_long_help = RECORD_EXAMPLES)]
 pub struct Record {
@@ -80,7 +81,7 @@ pub struct Record {
     /// The file to write, csv; compressed with gzip if its name ends in .gz
     #[arg(short, long = "out", value_name = "FILE")]
     pub out: PathBuf,
-    /// How long, such as 60s; until Ctrl-C if not given
+    /// The duration, such as 60s; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     pub span: Option<Nanos>,
     /// The kernel's buffer for each processor, 16KiB to 1GiB
@@ -121,7 +122,7 @@ pub enum TextFormat {
 
 /// Write a trace in another format
 ///
-/// Says on standard error what the other format has no place for.
+/// Names on standard error what the other format cannot hold.
 #[derive(Debug, Args)]
 pub struct Convert {
     /// The trace; may be compressed with gzip or zstd
@@ -149,10 +150,10 @@ pub enum To {
 
 /// Replay a trace on a modelled drive under each of the schedulers
 ///
-/// Requests of all chosen devices go to the one drive.
+/// Sends the requests of all chosen devices to one drive.
 #[derive(Debug, Args)]
 #[command(after_long_help = replay_help(), allow_negative_numbers = true)]
-pub struct Replay {
+pub struct ReplayArgs {
     /// The trace; may be compressed with gzip or zstd
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
@@ -184,7 +185,7 @@ pub struct Replay {
     /// Ignore arrivals: keep N requests outstanding (1 to 65535), in the order of the trace
     #[arg(long, value_name = "N", group = "pace", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub closed: Option<u32>,
-    /// Each process asks again its recorded think time after its request is finished
+    /// Each process sends its next request its recorded think time after the previous one completes
     ///
     /// Needs processes and completions in the trace: the think time is an arrival minus the
     /// completion of the same process before it.
@@ -207,10 +208,10 @@ pub struct Replay {
     /// Set any other key of the scenario, as in engine.merge=false or run.warm_up=10s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Fixes what the drive's noise draws
+    /// The seed of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
-    /// Write the events and decisions of the run; for one scheduler at a time
+    /// Write events and decisions to a file; there must be only one scheduler
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Print the scenario that these options amount to, and run nothing
@@ -219,7 +220,7 @@ pub struct Replay {
     /// How to read the trace.
     #[command(flatten)]
     pub reading: ReadingOptions,
-    /// How results come out.
+    /// How to write results.
     #[command(flatten)]
     pub output: OutputOptions,
 }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::args::OutputOptions;
 use crate::clock::Clock;
-use crate::execute::{How, Keep, Mark, Outcome, With, execute};
+use crate::execute::{Executed, How, Keep, Mark, With, execute};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot;
@@ -43,7 +43,7 @@ pub(super) fn compare(
     });
     let how = How {
         jobs: options.jobs,
-        marks: marks.map(|keep| (keep, plot::RUNS_MAX)),
+        marks: marks.map(|keep| (keep, plot::DRAWN_MAX)),
         log,
         record: false,
     };
@@ -63,7 +63,7 @@ pub(super) fn compare(
             requests_per_wall_s: (outcome.simulated as f64 / wall).round(),
         }
     });
-    let Outcome { runs, marks, .. } = outcome;
+    let Executed { runs, marks, .. } = outcome;
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         seed: prepared.scenario.seed,
@@ -89,7 +89,9 @@ pub(super) fn compare(
 fn left_out(runs: &[crate::report::Run]) -> Option<String> {
     /// More names than that say less.
     const NAMED: usize = 16;
-    let rest = runs.get(plot::RUNS_MAX..).filter(|rest| !rest.is_empty())?;
+    let rest = runs
+        .get(plot::DRAWN_MAX..)
+        .filter(|rest| !rest.is_empty())?;
     let mut names: Vec<String> = rest
         .iter()
         .take(NAMED)
@@ -100,7 +102,7 @@ fn left_out(runs: &[crate::report::Run]) -> Option<String> {
     }
     Some(format!(
         "shows the first {} of {} runs; left out are {}",
-        plot::RUNS_MAX,
+        plot::DRAWN_MAX,
         runs.len(),
         names.join(", ")
     ))
@@ -143,7 +145,7 @@ fn draw<'a>(
     marks: Vec<Vec<Mark>>,
     options: &OutputOptions,
 ) -> Comparison<'a> {
-    let runs = report.runs.iter().take(plot::RUNS_MAX).zip(marks);
+    let runs = report.runs.iter().take(plot::DRAWN_MAX).zip(marks);
     let runs: Vec<Drawn<'_>> = runs.map(|(run, marks)| Drawn { run, marks }).collect();
     let warm_up = prepared.scenario.warm_up.as_secs_f64();
     let window = match options.plot_window {

@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::args::{FigureFormat, Reproduce};
 use crate::fault::Fault;
 use crate::figure::baseline::Baseline;
-use crate::figure::judge::{self, Measured};
+use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{Runs, count};
 use crate::figure::{BASELINE, Figure, SHIPPED, Scale, output};
 use crate::files::Output;
@@ -38,7 +38,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
     let runs = Runs::make(&figures, args.jobs, &Progress::new(context.progress))?;
-    let mut all: Vec<Measured> = Vec::new();
+    let mut all: Vec<MeasuredFigure> = Vec::new();
     for figure in &figures {
         let known = baseline.of(&figure.id, scale);
         let run = |of: &crate::figure::RunOf, seed| runs.get(figure, of, seed);
@@ -181,7 +181,7 @@ fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
 fn bless(
     path: &Path,
     baseline: &mut Baseline,
-    all: &[Measured],
+    all: &[MeasuredFigure],
     scale: Scale,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
@@ -205,7 +205,7 @@ fn bless(
     Output::write_all_of(path, &baseline.to_text())
 }
 
-fn show(args: &Reproduce, all: &[Measured], context: &mut Context<'_>) -> Result<(), Fault> {
+fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> Result<(), Fault> {
     match (args.format, all) {
         (FigureFormat::Table, _) => {
             let texts = all
@@ -225,7 +225,7 @@ fn show(args: &Reproduce, all: &[Measured], context: &mut Context<'_>) -> Result
 fn write_files(
     directory: &Path,
     figure: &Figure,
-    measured: &Measured,
+    measured: &MeasuredFigure,
     runs: &Runs,
 ) -> Result<(), Fault> {
     let path = |ending: &str| directory.join(format!("{}{ending}", figure.id));

@@ -2,7 +2,7 @@
 
 use super::compare::compare;
 use super::context::Context;
-use crate::args::{Fuzz, Run, Schedulers};
+use crate::args::{Fuzz, Schedulers, SimRun};
 use crate::fault::Fault;
 use crate::scenario::Scenario;
 use crate::scenario::tree::{Node, Place, Table, Value};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn run(args: Run, context: &mut Context<'_>) -> Result<(), Fault> {
+pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
         Some(path) => open(path)?,

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// More notes than that say less.
 const NOTES: usize = 8;
 
-pub(super) fn sweep(args: args::Sweep, context: &mut Context<'_>) -> Result<(), Fault> {
+pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<(), Fault> {
     let targets = Targets::new(&args)?;
     let (sweep, table, place) = read(&args)?;
     let stock = Stock::default();
@@ -93,7 +93,7 @@ pub(super) fn sweep(args: args::Sweep, context: &mut Context<'_>) -> Result<(), 
 }
 
 /// What is to vary, the scenario without that, and what stands for its text.
-fn read(args: &args::Sweep) -> Result<(Sweep, Table, Place), Fault> {
+fn read(args: &args::SweepArgs) -> Result<(Sweep, Table, Place), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
         Some(path) => open(path)?,
@@ -164,7 +164,7 @@ struct Targets {
 }
 
 impl Targets {
-    fn new(args: &args::Sweep) -> Result<Targets, Fault> {
+    fn new(args: &args::SweepArgs) -> Result<Targets, Fault> {
         if let Some(path) = &args.picture.plot {
             is_picture(path)?;
         }

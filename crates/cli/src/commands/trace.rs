@@ -7,7 +7,7 @@ pub(super) use record::record;
 use super::compare::compare;
 use super::context::Context;
 use super::sim::{set, set_all, set_schedulers};
-use crate::args::{Convert, Info, ReadingOptions, Replay, TextFormat, To};
+use crate::args::{Convert, Info, ReadingOptions, ReplayArgs, TextFormat, To};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, TableColumn, table};
@@ -444,7 +444,7 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
     Ok(())
 }
 
-pub(super) fn replay(args: Replay, context: &mut Context<'_>) -> Result<(), Fault> {
+pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut table = Table::default();
     let file = args.trace.display().to_string();
     let name = args

@@ -43,7 +43,7 @@ pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> Strin
 
 /// The bound of one repeat of a run.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownBound {
     /// The bound.
     pub bound: Arc<Bound>,
     /// How long the run took for it.
@@ -53,7 +53,7 @@ pub struct Known {
 /// A repeat of a run beside its bound.
 pub struct Repeat<'a> {
     /// The bound.
-    pub known: &'a Known,
+    pub known: &'a KnownBound,
     /// With programs: what each of them moved.
     pub of_program: &'a dyn Fn(u32) -> u64,
 }

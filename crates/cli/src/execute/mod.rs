@@ -35,7 +35,7 @@ pub struct How {
 
 /// What came of the runs.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Executed {
     /// The runs, in the order of the matrix.
     pub runs: Vec<Run>,
     /// What the head did in each, if it was to be kept.
@@ -53,7 +53,7 @@ pub struct Outcome {
 /// # Errors
 ///
 /// The first in the order of the matrix, whichever failed first in time.
-pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Outcome, Fault> {
+pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Executed, Fault> {
     let progress = with.progress;
     let cells = cells(&prepared.scenario);
     let repeats = prepared.scenario.repeats as usize;
@@ -109,7 +109,7 @@ pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Outc
         .map(|(cell, made)| sum_up(prepared, cell, made));
     let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
     label(&mut runs);
-    Ok(Outcome {
+    Ok(Executed {
         runs,
         marks,
         samples,

@@ -1,6 +1,6 @@
 //! Makes one repeat of one run.
 
-use super::bound::{self, Known};
+use super::bound::{self, KnownBound};
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, disk, least, load};
 use super::seed::{self, mix};
@@ -53,7 +53,7 @@ pub struct Made {
     pub(super) marks: Vec<Mark>,
     pub(super) samples: Vec<Sample>,
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
-    pub(super) bound: Option<Known>,
+    pub(super) bound: Option<KnownBound>,
 }
 
 /// Makes one repeat of one run of a scenario.
@@ -162,7 +162,7 @@ pub fn make(
         let key = bound::key(scenario, set, cell, seed);
         bound = stock.bound(key, || least(prepared, cell, seed, stock, &machine))?;
     }
-    let bound = bound.map(|bound| Known { bound, took });
+    let bound = bound.map(|bound| KnownBound { bound, took });
     debug_assert!(
         bound
             .as_ref()

@@ -2,7 +2,7 @@
 //! their range, and why.
 
 use super::Scale;
-use super::judge::{Known, Measured, MeasuredPoint, range, spread};
+use super::judge::{KnownPoint, MeasuredFigure, MeasuredPoint, range, spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ pub struct Baseline {
 pub struct Entry {
     /// At its full scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub full: Vec<Known>,
+    pub full: Vec<KnownPoint>,
     /// At its quick scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub quick: Vec<Known>,
+    pub quick: Vec<KnownPoint>,
 }
 
 impl Baseline {
@@ -63,7 +63,7 @@ impl Baseline {
     }
 
     /// What is known of a figure.
-    pub fn of(&self, id: &str, scale: Scale) -> &[Known] {
+    pub fn of(&self, id: &str, scale: Scale) -> &[KnownPoint] {
         match (self.figures.get(id), scale) {
             (None, _) => &[],
             (Some(entry), Scale::Full) => &entry.full,
@@ -72,7 +72,7 @@ impl Baseline {
     }
 
     /// What differs from what is known, as lines; nothing if all is as expected.
-    pub fn differences(&self, measured: &Measured, scale: Scale) -> Vec<String> {
+    pub fn differences(&self, measured: &MeasuredFigure, scale: Scale) -> Vec<String> {
         let known = self.of(&measured.id, scale);
         let mut lines = Vec::new();
         for point in &measured.points {
@@ -116,7 +116,7 @@ impl Baseline {
 
     /// Takes over what was measured. Reasons are kept while their point is out of its range; a
     /// point that is newly out of it gets an empty one, to be written by a person.
-    pub fn bless(&mut self, measured: &Measured, scale: Scale) {
+    pub fn bless(&mut self, measured: &MeasuredFigure, scale: Scale) {
         let before = self.of(&measured.id, scale).to_vec();
         let reason = |point: &MeasuredPoint| {
             let known = before.iter().find(|known| known.is_of(point));
@@ -127,7 +127,7 @@ impl Baseline {
         let known = measured
             .points
             .iter()
-            .map(|point| Known {
+            .map(|point| KnownPoint {
                 series: point.series.clone(),
                 x: point.x.clone(),
                 metric: point.metric.to_owned(),
@@ -179,8 +179,8 @@ mod tests {
         }
     }
 
-    fn figure(points: Vec<MeasuredPoint>) -> Measured {
-        Measured {
+    fn figure(points: Vec<MeasuredPoint>) -> MeasuredFigure {
+        MeasuredFigure {
             id: "f".to_owned(),
             source: String::new(),
             title: String::new(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A figure as measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct MeasuredFigure {
     /// Its name.
     pub id: String,
     /// Where the paper's numbers are from.
@@ -86,7 +86,7 @@ pub struct Tally {
 
 impl Tally {
     /// Of the points of some figures.
-    pub fn of<'a>(figures: impl IntoIterator<Item = &'a Measured>) -> Tally {
+    pub fn of<'a>(figures: impl IntoIterator<Item = &'a MeasuredFigure>) -> Tally {
         let mut tally = Tally::default();
         for point in figures.into_iter().flat_map(|measured| &measured.points) {
             tally.by_construction += usize::from(point.by_construction);
@@ -133,7 +133,7 @@ impl MeasuredPoint {
 /// What is known of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct KnownPoint {
     /// The line or bar it belongs to.
     pub series: String,
     /// Where on it.
@@ -149,7 +149,7 @@ pub struct Known {
     pub red: Option<String>,
 }
 
-impl Known {
+impl KnownPoint {
     /// Whether this is about that point.
     pub fn is_of(&self, point: &MeasuredPoint) -> bool {
         self.series == point.series
@@ -172,8 +172,8 @@ pub fn measure<'a>(
     figure: &Figure,
     scale: Scale,
     run: impl Fn(&RunOf, u32) -> &'a Run,
-    known: &[Known],
-) -> Result<Measured, String> {
+    known: &[KnownPoint],
+) -> Result<MeasuredFigure, String> {
     let mut notes = figure.notes.clone();
     let mut points = Vec::new();
     for point in &figure.points {
@@ -228,7 +228,7 @@ pub fn measure<'a>(
         }
         points.push(made);
     }
-    Ok(Measured {
+    Ok(MeasuredFigure {
         id: figure.id.clone(),
         source: figure.source.clone(),
         title: figure.title.clone(),
@@ -288,7 +288,7 @@ fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<
 }
 
 /// What of the points is out of its range, as lines.
-pub fn out_of_range(measured: &Measured) -> Vec<String> {
+pub fn out_of_range(measured: &MeasuredFigure) -> Vec<String> {
     measured
         .points
         .iter()
@@ -380,7 +380,7 @@ mod tests {
         made
     }
 
-    fn measured(figure: &Figure) -> Measured {
+    fn measured(figure: &Figure) -> MeasuredFigure {
         let made = made();
         let find = |of: &RunOf, _| &made.iter().find(|(run, _)| run == of).unwrap().1;
         measure(figure, Scale::Full, find, &[]).unwrap()
@@ -454,7 +454,7 @@ mod tests {
     fn a_known_reason_comes_out_while_it_is_needed() {
         let runs = vec![(run(0, "sstf"), vec![run(0, "sptf")])];
         let figure = figure(Transform::Ratio, "iops", runs);
-        let known = Known {
+        let known = KnownPoint {
             series: "s".to_owned(),
             x: X::Number(1.0),
             metric: "iops".to_owned(),

@@ -1,12 +1,12 @@
 //! A measured figure as a table, as JSON, as CSV.
 
-use super::judge::{Measured, Tally, range};
+use super::judge::{MeasuredFigure, Tally, range};
 use crate::execute::Sample;
 use crate::output::{TableColumn, Terminal, escaped, table};
 use crate::report::round;
 
 /// The text for people.
-pub fn text(measured: &Measured, terminal: Terminal) -> String {
+pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
     let points = &measured.points;
     let mut text = format!("{}: {}\n{}\n", measured.id, measured.title, measured.source);
     text.push_str(&seeds(measured));
@@ -67,7 +67,7 @@ pub fn text(measured: &Measured, terminal: Terminal) -> String {
 }
 
 /// The seeds of a figure, in words.
-pub fn seeds(measured: &Measured) -> String {
+pub fn seeds(measured: &MeasuredFigure) -> String {
     let first = measured.seed;
     match measured.seeds {
         1 => format!("seed {first}"),
@@ -90,7 +90,7 @@ fn digits(value: f64) -> String {
 }
 
 /// Points as CSV, with a heading.
-pub fn csv(measured: &Measured) -> String {
+pub fn csv(measured: &MeasuredFigure) -> String {
     let mut text =
         "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most,bound_share\n"
             .to_owned();

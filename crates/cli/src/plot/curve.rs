@@ -19,7 +19,7 @@ const CURVE: &str = "#d55e00";
 
 /// What is known at one distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct CurvePoint {
     /// Bytes.
     pub distance: f64,
     /// Mean of the reads in ms.
@@ -30,17 +30,17 @@ pub struct Point {
 
 /// A picture to be.
 #[derive(Clone, Debug, Default)]
-pub struct Picture {
+pub struct CurvePicture {
     /// What was measured, in a line or two.
     pub subtitle: String,
     /// Means and curve, distances rising from 0.
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
     /// Single reads: bytes, ms.
     pub samples: Vec<(f64, f64)>,
 }
 
 /// Draws a picture as SVG text.
-pub fn draw(picture: &Picture) -> String {
+pub fn draw(picture: &CurvePicture) -> String {
     let mut svg = Svg::new(WIDTH);
     let title = "How long a request takes, by its distance from the one before";
     let y = heading(&mut svg, title, &picture.subtitle) + 26.0;
@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn a_picture_has_all_its_parts() {
-        let points: Vec<Point> = (0..60)
+        let points: Vec<CurvePoint> = (0..60)
             .map(|step| {
                 let distance = match step {
                     0 => 0.0,
                     step => 4096.0 * libm::pow(1.35, f64::from(step)),
                 };
                 let curve = 0.2 + 0.25 * f64::from(step);
-                Point {
+                CurvePoint {
                     distance,
                     mean: curve * 1.02,
                     curve,
@@ -177,7 +177,7 @@ mod tests {
                 (point.distance, point.mean * (number % 7) as f64 / 3.0)
             })
             .collect();
-        let picture = Picture {
+        let picture = CurvePicture {
             subtitle: "wd5000aaks & <others>".to_owned(),
             points,
             samples,
@@ -202,15 +202,15 @@ mod tests {
     #[test]
     fn nothing_is_drawn_without_an_end() {
         // No points at all, and distance 0 alone: a disk of a few sectors.
-        assert!(draw(&Picture::default()).ends_with("</svg>\n"));
-        let alone = Point {
+        assert!(draw(&CurvePicture::default()).ends_with("</svg>\n"));
+        let alone = CurvePoint {
             distance: 0.0,
             mean: 1.0,
             curve: 1.0,
         };
-        let picture = Picture {
+        let picture = CurvePicture {
             points: vec![alone],
-            ..Picture::default()
+            ..CurvePicture::default()
         };
         assert!(draw(&picture).ends_with("</svg>\n"));
     }

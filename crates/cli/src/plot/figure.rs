@@ -8,7 +8,7 @@ use super::chart::{self, Area, across, boxes, curve, different, palette, upright
 use super::svg::{Anchor, INK, Path, Style, Svg};
 use super::{EDGE, WIDTH, across_grid, heading, line_of, lines};
 use crate::execute::Sample;
-use crate::figure::judge::{Measured, MeasuredPoint};
+use crate::figure::judge::{MeasuredFigure, MeasuredPoint};
 use crate::figure::output;
 use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
 
@@ -20,7 +20,7 @@ const ACCEPTED: &str = "#d9d9d9";
 /// Draws a figure as SVG text. `samples` gives the single requests of the runs it shows.
 pub fn draw<'a>(
     figure: &Figure,
-    measured: &Measured,
+    measured: &MeasuredFigure,
     samples: impl Fn(&RunOf) -> &'a [Sample],
 ) -> String {
     let mut svg = Svg::new(WIDTH);
@@ -48,7 +48,11 @@ pub fn draw<'a>(
 }
 
 /// The points of a panel.
-fn shown<'a>(figure: &Figure, measured: &'a Measured, plot: &PlotSpec) -> Vec<&'a MeasuredPoint> {
+fn shown<'a>(
+    figure: &Figure,
+    measured: &'a MeasuredFigure,
+    plot: &PlotSpec,
+) -> Vec<&'a MeasuredPoint> {
     let pairs = figure.points.iter().zip(&measured.points);
     pairs
         .filter(|(point, _)| plot.shows(point))

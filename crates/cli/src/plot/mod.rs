@@ -46,7 +46,7 @@ const fn colour(part: Part) -> &'static str {
 }
 
 /// The most runs that one picture shows: as many as there are lines to tell apart.
-pub const RUNS_MAX: usize = LINES.len();
+pub const DRAWN_MAX: usize = LINES.len();
 
 /// Lines of runs: colour and dashes.
 const LINES: [(&str, &str); 8] = [

@@ -15,7 +15,7 @@ pub const ACROSS_MAX: usize = 8;
 
 /// A picture to be.
 #[derive(Clone, Debug, Default)]
-pub struct Picture {
+pub struct Multiples {
     /// Its title.
     pub title: String,
     /// What was run, in a line or two.
@@ -34,12 +34,12 @@ pub struct Block {
     /// The names of the series.
     pub series: Vec<String>,
     /// The charts, row by row.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ChartRow>,
 }
 
 /// Charts side by side.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct ChartRow {
     /// What they have in common; may be empty.
     pub name: String,
     /// The charts.
@@ -56,12 +56,12 @@ pub struct Chart {
     /// The values along it, as text, in their order.
     pub values: Vec<String>,
     /// What was measured.
-    pub points: Vec<Point>,
+    pub points: Vec<ChartPoint>,
 }
 
 /// A point, or the place of one that is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct ChartPoint {
     /// Which series.
     pub series: usize,
     /// Which value along the axis.
@@ -151,7 +151,7 @@ impl Scale {
 }
 
 /// Draws a picture as SVG text.
-pub fn draw(picture: &Picture) -> String {
+pub fn draw(picture: &Multiples) -> String {
     let mut svg = Svg::new(WIDTH);
     let mut y = heading(&mut svg, &picture.title, &picture.subtitle);
     for block in &picture.blocks {
@@ -310,7 +310,7 @@ fn shortened(text: &str, style: Style, width: f64) -> String {
 fn over(svg: &mut Svg, area: Area, axis: &Axis, chart: &Chart, places: &[f64], palette: &[usize]) {
     for (series, line) in palette.iter().enumerate() {
         let own = chart.points.iter().filter(|point| point.series == series);
-        let mut own: Vec<&Point> = own.collect();
+        let mut own: Vec<&ChartPoint> = own.collect();
         own.sort_by(|one, other| places[one.at].total_cmp(&places[other.at]));
         for point in &own {
             let x = places[point.at];
@@ -400,8 +400,8 @@ mod tests {
         assert_eq!(scale.places(1, 0.0, 100.0), [50.0]);
     }
 
-    fn picture() -> Picture {
-        let point = |series, at, measured| Point {
+    fn picture() -> Multiples {
+        let point = |series, at, measured| ChartPoint {
             series,
             at,
             measured,
@@ -419,14 +419,14 @@ mod tests {
                 })
                 .collect(),
         };
-        Picture {
+        Multiples {
             title: "A <sweep>".to_owned(),
             subtitle: "drive wd5000aaks".to_owned(),
             blocks: vec![Block {
                 heading: "throughput (MB/s)".to_owned(),
                 of_series: "scheduler".to_owned(),
                 series: texts(&["noop", "stream"]),
-                rows: vec![Row {
+                rows: vec![ChartRow {
                     name: "merge true".to_owned(),
                     charts: vec![
                         chart("processes 4", &["1", "2", "4"]),
@@ -453,7 +453,7 @@ mod tests {
             assert!(text.contains(part), "no {part} in {text}");
         }
         assert_eq!(text, draw(&picture()));
-        assert!(draw(&Picture::default()).ends_with("</svg>\n"));
+        assert!(draw(&Multiples::default()).ends_with("</svg>\n"));
     }
 
     /// A line goes on behind a combination that failed, and does not pass through where it was.

@@ -5,7 +5,7 @@
 //! not whole, or whose hash is another, counts as not there: what it was about is made again.
 
 use super::plan::Plan;
-use super::results::{Measured, Outcome};
+use super::results::{MeasuredRow, Outcome};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::hash::hash_of;
@@ -273,17 +273,17 @@ fn outcome(text: &str) -> Option<(usize, Outcome)> {
 }
 
 /// A row as texts. Numbers are texts too, which read back to the same number to the last bit.
-fn texts(row: &Measured) -> Vec<String> {
+fn texts(row: &MeasuredRow) -> Vec<String> {
     let fields = row.fields.iter().map(field_text);
     let head = [row.origin.clone(), field_text(&row.program)];
     head.into_iter().chain(fields).collect()
 }
 
-fn measured(texts: Vec<String>) -> Option<Measured> {
+fn measured(texts: Vec<String>) -> Option<MeasuredRow> {
     let mut texts = texts.into_iter();
     let (origin, program) = (texts.next()?, field(&texts.next()?)?);
     let fields = texts.map(|text| field(&text)).collect::<Option<Vec<_>>>()?;
-    (fields.len() == of_sweep().len()).then_some(Measured {
+    (fields.len() == of_sweep().len()).then_some(MeasuredRow {
         origin,
         program,
         fields,

@@ -1,7 +1,7 @@
 //! The results of a sweep as CSV, as JSON, as a table for people.
 
 use super::plan::{Combination, Plan};
-use super::results::{Measured, Outcome, Results};
+use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
 use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
 use crate::report::columns::{Column, Field, find, of_sweep};
@@ -19,14 +19,14 @@ const NAMED: usize = 10;
 struct Line<'a> {
     plan: &'a Plan,
     number: usize,
-    row: Result<&'a Measured, &'a str>,
+    row: Result<&'a MeasuredRow, &'a str>,
 }
 
 /// All rows, in the order of the combinations.
 fn lines<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = Line<'a>> {
     let outcomes = results.0.iter().enumerate();
     outcomes.flat_map(move |(number, outcome)| {
-        let rows: Vec<Result<&Measured, &str>> = match outcome {
+        let rows: Vec<Result<&MeasuredRow, &str>> = match outcome {
             Outcome::Rows(rows) => rows.iter().map(Ok).collect(),
             Outcome::Failed(error) => vec![Err(error)],
         };

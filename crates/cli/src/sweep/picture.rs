@@ -4,11 +4,13 @@ use super::output::{chosen, of_cell};
 use super::plan::Plan;
 use super::results::{Outcome, Results};
 use super::{LISTS, Mode, column_of};
-use crate::args::Picture as Wishes;
+use crate::args::PictureArgs;
 use crate::fault::Fault;
-use crate::plot::multiples::{self, ACROSS_MAX, Block, Chart, Picture, Point, Row, numbers};
+use crate::plot::multiples::{
+    self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers,
+};
 use crate::report::Run;
-use crate::report::columns::{Column, Field, Row as Of, of_sweep};
+use crate::report::columns::{Column, Field, Row, of_sweep};
 use headtime_units::nearest;
 use std::collections::BTreeSet;
 
@@ -93,7 +95,7 @@ impl Drawing {
     /// # Errors
     ///
     /// If it names what is not there, or would have too many charts.
-    pub fn new(plan: &Plan, wishes: &Wishes, wanted: bool) -> Result<Option<Drawing>, Fault> {
+    pub fn new(plan: &Plan, wishes: &PictureArgs, wanted: bool) -> Result<Option<Drawing>, Fault> {
         let metrics = wishes.metric.iter().map(|name| metric(name));
         let metrics = metrics.collect::<Result<Vec<_>, _>>()?;
         let mut all = dimensions(plan);
@@ -165,7 +167,7 @@ impl Drawing {
             let parts = self.parts.iter();
             parts.map(move |part| part.block(metric, &results.0))
         });
-        multiples::draw(&Picture {
+        multiples::draw(&Multiples {
             title: plan.title.clone().unwrap_or_else(|| "Sweep".to_owned()),
             subtitle: said,
             blocks: blocks.collect(),
@@ -184,7 +186,7 @@ impl Part {
             points: spot
                 .points
                 .iter()
-                .map(|&(series, at, number)| Point {
+                .map(|&(series, at, number)| ChartPoint {
                     series,
                     at,
                     measured: value(number, metric),
@@ -203,7 +205,7 @@ impl Part {
             rows: self
                 .rows
                 .iter()
-                .map(|row| Row {
+                .map(|row| ChartRow {
                     name: row.name.clone(),
                     charts: row.charts.iter().map(chart).collect(),
                 })
@@ -216,7 +218,7 @@ impl Part {
 fn metric(name: &str) -> Result<&'static Column, Fault> {
     let nothing = Run::default();
     let is_number = |column: &&Column| {
-        let field = column.of(&Of::Whole(&nothing));
+        let field = column.of(&Row::Whole(&nothing));
         !matches!(field, Field::Text(_) | Field::Flag(_))
     };
     let found = of_sweep()

@@ -11,14 +11,14 @@ pub struct Results(pub Vec<Outcome>);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// What was measured: the whole, then its programs and origins where there are several.
-    Rows(Vec<Measured>),
+    Rows(Vec<MeasuredRow>),
     /// Why nothing was.
     Failed(String),
 }
 
 /// One row of what was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredRow {
     /// Whose figures they are.
     pub origin: String,
     /// Of which program; nothing if of none.
@@ -30,7 +30,7 @@ pub struct Measured {
 impl Outcome {
     /// The rows of a run.
     pub fn of(run: &Run) -> Outcome {
-        let rows = Row::all(run).into_iter().map(|row| Measured {
+        let rows = Row::all(run).into_iter().map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {
                 Row::Named(_, named, _) if named.program > 0 => named.program.into(),

@@ -92,7 +92,7 @@ fn long_help_of_a_sweep_shows_its_file() {
         "\n  [sweep]\n",
         "\n  [[sweep.together]] ",
         "mode = \"each\"",
-        "goes on where",
+        "continues an interrupted sweep",
         "headtime sweep depths.toml --out depths.csv",
     ] {
         assert!(text.contains(said), "{said}: {text}");

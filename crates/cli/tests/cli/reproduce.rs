@@ -528,7 +528,7 @@ fn what_comes_with_the_program_is_whole() {
             }
             let known = baseline.of(shipped.id, scale);
             for point in &figure.points {
-                let is_of = |known: &&headtime_cli::figure::judge::Known| {
+                let is_of = |known: &&headtime_cli::figure::judge::KnownPoint| {
                     let name = (&known.series, &known.x, known.metric.as_str(), &known.unit);
                     name == (&point.series, &point.x, point.metric.name, &point.unit)
                 };

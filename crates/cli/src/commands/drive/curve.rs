@@ -33,11 +33,11 @@ struct Shown<'a> {
     backward: f64,
     /// Root mean square of (mean - curve) / curve.
     spread: f64,
-    points: Vec<Point>,
+    points: Vec<ShownPoint>,
 }
 
 #[derive(Serialize)]
-struct Point {
+struct ShownPoint {
     distance_sectors: u64,
     distance_bytes: u64,
     mean_ms: f64,
@@ -46,10 +46,10 @@ struct Point {
     curve_ms: f64,
 }
 
-fn points(learned: &Learned) -> Vec<Point> {
+fn points(learned: &Learned) -> Vec<ShownPoint> {
     let bytes = learned.origin().sector_bytes;
     let ms = |time: Nanos| round(time.as_millis_f64(), 6);
-    let each = learned.points().iter().map(|point| Point {
+    let each = learned.points().iter().map(|point| ShownPoint {
         distance_sectors: point.distance.get(),
         distance_bytes: point.distance.bytes(bytes),
         mean_ms: ms(point.mean),
@@ -196,16 +196,19 @@ fn size(distance: Sectors, sector_bytes: u32) -> String {
 fn draw(learned: &Learned) -> String {
     let origin = learned.origin();
     let bytes = |distance: Sectors| distance.bytes(origin.sector_bytes) as f64;
-    let points = learned.points().iter().map(|point| plot::curve::Point {
-        distance: bytes(point.distance),
-        mean: point.mean.as_millis_f64(),
-        curve: point.fit.as_millis_f64(),
-    });
+    let points = learned
+        .points()
+        .iter()
+        .map(|point| plot::curve::CurvePoint {
+            distance: bytes(point.distance),
+            mean: point.mean.as_millis_f64(),
+            curve: point.fit.as_millis_f64(),
+        });
     let samples = learned
         .samples()
         .iter()
         .map(|sample| (bytes(sample.distance), sample.time.as_millis_f64()));
-    plot::curve::draw(&plot::curve::Picture {
+    plot::curve::draw(&plot::curve::CurvePicture {
         subtitle: format!(
             "{} · {:.1} % from the means (root mean square)",
             summary(origin, learned.points().len()),
