@@ -3,7 +3,7 @@
 use crate::schedulers::knowledge;
 use headtime_engine::log::{
     self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
-    write_setting, write_swap,
+    write_record, write_swap,
 };
 use headtime_engine::{
     Command, Config, DriveTag, Engine, Event, Lane, Outcome, Plug, RequestId,
@@ -43,12 +43,7 @@ fn written_is_read(records: &[&Record]) {
     let mut text = String::new();
     write_header(&mut text);
     for record in records {
-        match record {
-            Record::Setting { key, value } => write_setting(&mut text, key, value),
-            Record::Event(now, event) => write_event(&mut text, *now, event),
-            Record::Decision(now, decision) => write_decision(&mut text, *now, decision),
-            Record::Swapped(now, scheduler) => write_swap(&mut text, *now, scheduler),
-        }
+        write_record(&mut text, record);
     }
     let again: Result<Vec<(usize, Record)>, LogError> = log::read(&text).collect();
     let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -120,7 +115,8 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
                 decide(*now, engine, &mut in_drive, &mut foretold, &mut text);
                 continue;
             }
-            Record::Setting { .. } | Record::Decision(..) => continue,
+            // Another member's: there is one engine.
+            Record::Setting { .. } | Record::Decision(..) | Record::OfMember(..) => continue,
         };
         if let Event::Foretold(_) = event {
             foretold = Some(event);

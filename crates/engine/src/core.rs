@@ -1,6 +1,6 @@
 //! The loop around engines, the same in simulation and in a live server.
 //!
-//! A [`Core`] has what the two have in common: the engine, the timeouts, the log, and the audit. A [`World`] is what
+//! A [`Core`] has what the two have in common: the volume's engines, the timeouts, the log, and the audit. A [`World`] is what
 //! differs: where time comes from, where commands go, and who is told.
 //!
 //! ```text
@@ -14,12 +14,13 @@
 //! # Ties
 //!
 //! Things that are due at the same time, or were due before `at`, are handled in this order: orders, devices,
-//! timeouts, arrivals, ends of waiting. Whoever is woken by a completion asks again after the next dispatch, as
+//! timeouts, arrivals, ends of waiting; those of one kind by member. Whoever is woken by a completion asks again after the next dispatch, as
 //! in Linux, where the queue runs before the reader does.
 
 use crate::audit::{Audit, Violation};
 use crate::log::{Sink, Writer};
-use crate::timeouts::{Deadline, Timeouts};
+use crate::timeouts::Timeouts;
+use crate::volume::{Map, Part, Volume};
 use crate::{
     Arrival, Command, DriveTag, Engine, Event, Finished, GateOrder, Join, Lane, Member, Outcome,
 };
@@ -108,9 +109,10 @@ pub trait World {
     /// Why the world ends early. An engine that breaks a promise is such a reason.
     type Error: From<Broken>;
 
-    /// When the next order is due, if that is known before.
-    fn next_order(&self) -> Option<Time> {
-        None
+    /// When the next order is due, if that is known before; else [`Time::NEVER`].
+    #[inline]
+    fn next_order(&self) -> Time {
+        Time::NEVER
     }
 
     /// The order that is due, unless it was one for a device, which has been obeyed then.
@@ -118,8 +120,8 @@ pub trait World {
         None
     }
 
-    /// When something next happens in a device.
-    fn next_device(&self) -> Option<Time>;
+    /// When something next happens in a device; [`Time::NEVER`] if nothing does.
+    fn next_device(&self) -> Time;
 
     /// A command that a device is done with by `now`, if there is one: the earliest first, then by member.
     fn completed(&mut self, now: Time) -> Option<Done>;
@@ -184,6 +186,14 @@ pub trait World {
     /// Tells the account of a device why requests wait. Called when there are no more commands.
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
 
+    /// Tells of a part that a client's request has on a member of a volume of several; before the part arrives there.
+    #[inline]
+    fn part(&mut self, _member: Member, _part: &Part) {}
+
+    /// Tells that a part has ended; before [`World::finished`] tells that of its client's request.
+    #[inline]
+    fn part_finished(&mut self, _now: Time, _done: &Finished) {}
+
     /// Tells observers what passes through an engine.
     #[inline]
     fn seen(&mut self, _now: Time, _member: Member, _seen: Seen<'_>) {}
@@ -222,13 +232,23 @@ impl Due {
     }
 }
 
-/// The engine of a volume and what every world needs around it; see the module's page.
+/// The earliest of several times, [`Time::NEVER`] if there is none.
+#[inline]
+pub fn earliest(times: impl Iterator<Item = Option<Time>>) -> Time {
+    times.fold(Time::NEVER, |first, at| {
+        first.min(at.unwrap_or(Time::NEVER))
+    })
+}
+
+/// The engines of a volume and what every world needs around them; see the module's page.
 pub struct Core<L> {
-    engine: Engine,
-    timeouts: Timeouts,
+    volume: Volume,
+    /// By member.
+    timeouts: Vec<Timeouts>,
     timeout: Option<Nanos>,
     log: Option<Writer<L>>,
-    audit: Option<Audit>,
+    /// By member; empty unless asked for.
+    audits: Vec<Audit>,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
@@ -237,20 +257,37 @@ pub struct Core<L> {
 impl<L: Sink> Core<L> {
     /// A loop around an engine that is new.
     pub fn new(engine: Engine, log: Option<Writer<L>>) -> Core<L> {
+        Core::around(Volume::one(engine), log)
+    }
+
+    /// A loop around the members' engines, which are new; `map` says where sectors lie.
+    ///
+    /// # Panics
+    ///
+    /// If the map is of another number of members.
+    pub fn of_volume(engines: Vec<Engine>, map: Box<dyn Map>, log: Option<Writer<L>>) -> Core<L> {
+        Core::around(Volume::new(engines, map), log)
+    }
+
+    fn around(volume: Volume, log: Option<Writer<L>>) -> Core<L> {
         Core {
-            engine,
-            timeouts: Timeouts::default(),
+            timeouts: volume
+                .engines()
+                .iter()
+                .map(|_| Timeouts::default())
+                .collect(),
+            volume,
             timeout: None,
             log,
-            audit: None,
+            audits: Vec::new(),
             waits: WaitStats::default(),
             now: Time::ZERO,
         }
     }
 
-    /// Checks the promises of the engine all along; slow.
+    /// Checks the promises of the engines all along; slow.
     pub fn audit(&mut self) {
-        self.audit = Some(Audit::new());
+        self.audits.resize_with(self.timeouts.len(), Audit::new);
     }
 
     /// Gives up on commands after this time; never if `None`, as it is at first.
@@ -269,9 +306,20 @@ impl<L: Sink> Core<L> {
         self.now
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    /// The engines, by member.
+    #[inline]
+    pub fn engines(&self) -> &[Engine] {
+        self.volume.engines()
+    }
+
+    /// The clients' requests that are not finished, as they arrived, in no particular order.
+    pub fn unfinished(&self) -> impl Iterator<Item = Request<()>> {
+        self.volume.unfinished()
+    }
+
+    /// Whether nothing is queued, held or in flight.
+    pub fn is_idle(&self) -> bool {
+        self.volume.is_idle()
     }
 
     /// How often schedulers waited that were swapped out, and what came of it.
@@ -292,13 +340,12 @@ impl<L: Sink> Core<L> {
     /// When things are next due.
     #[inline]
     pub fn due<W: World>(&self, world: &W) -> Due {
-        let never = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         Due {
-            order: never(world.next_order()),
-            device: never(world.next_device()),
-            timeout: never(self.timeouts.next()),
+            order: world.next_order(),
+            device: world.next_device(),
+            timeout: earliest(self.timeouts.iter().map(Timeouts::next)),
             arrival: world.next_arrival(),
-            wake: never(self.engine.next_wakeup()),
+            wake: earliest(self.volume.engines().iter().map(Engine::next_wakeup)),
         }
     }
 
@@ -317,26 +364,25 @@ impl<L: Sink> Core<L> {
                 None => Ok(()),
             };
         }
-        let member = Member::default();
-        let event = if due.device <= at {
+        if due.device <= at {
             return match world.completed(at) {
                 Some(done) => self.completed(world, done),
                 None => Ok(()),
             };
-        } else if due.timeout <= at
-            && let Some(deadline) = self.timeouts.take(at)
-        {
-            return self.give_up(world, at, deadline);
-        } else if due.arrival.is_some_and(|due| due <= at) {
-            match world.arrived(at)? {
+        }
+        if due.timeout <= at {
+            return self.give_up(world, at);
+        }
+        if due.arrival.is_some_and(|due| due <= at) {
+            let event = match world.arrived(at)? {
                 Some(Asked::Request(arrival)) => Event::Arrived(arrival),
                 Some(Asked::Unplugged) => Event::Unplugged,
                 None => return Ok(()),
-            }
+            };
+            self.ask(world, at, event)?;
         } else {
-            Event::Woke
-        };
-        self.handle(world, at, member, event)?;
+            self.handle(world, at, self.volume.wakes(), Event::Woke)?;
+        }
         self.commands(world, at)
     }
 
@@ -356,7 +402,9 @@ impl<L: Sink> Core<L> {
             Order::Timeout(timeout) => {
                 self.timeout = timeout;
                 let latest = timeout.map(|timeout| at.saturating_add(timeout));
-                self.timeouts.shorten(latest);
+                for timeouts in &mut self.timeouts {
+                    timeouts.shorten(latest);
+                }
                 Ok(())
             }
             Order::Gate(member, order) => {
@@ -369,13 +417,13 @@ impl<L: Sink> Core<L> {
                 scheduler,
             } => {
                 if let Some(log) = &mut self.log {
-                    log.swap(at, &text);
+                    log.swap(at, member, &text);
                 }
                 world.seen(at, member, Seen::Swapped(&text));
-                self.waits += self
-                    .engine
-                    .replace_scheduler(at, Lane(0), scheduler)
-                    .waits();
+                let engine = self.volume.engine(member);
+                let old = engine.replace_scheduler(at, Lane(0), scheduler);
+                self.waits += old.waits();
+                self.volume.swapped(member);
                 self.commands(world, at)
             }
         }
@@ -393,7 +441,7 @@ impl<L: Sink> Core<L> {
     #[inline]
     pub fn completed<W: World>(&mut self, world: &mut W, done: Done) -> Result<(), W::Error> {
         let at = self.pass(done.at);
-        self.timeouts.done(done.tag);
+        self.timeouts[done.member.index()].done(done.tag);
         let event = Event::Completed {
             tag: done.tag,
             outcome: done.outcome,
@@ -402,19 +450,24 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
-    fn give_up<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-        mut deadline: Deadline,
-    ) -> Result<(), W::Error> {
-        let (member, tag) = (Member::default(), deadline.tag);
+    /// Gives up on the command whose deadline comes first, by member if there are several.
+    fn give_up<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        let next = |timeouts: &Timeouts| timeouts.next().unwrap_or(Time::NEVER);
+        let members = self.timeouts.iter_mut().enumerate();
+        let first = members.min_by_key(|(_, timeouts)| next(timeouts));
+        let Some((index, timeouts)) = first else {
+            return Ok(());
+        };
+        let Some(mut deadline) = timeouts.take(at) else {
+            return Ok(());
+        };
+        let (member, tag) = (Member(index as u16), deadline.tag);
         let late = Late {
             member,
             tag,
             promises: deadline.promises,
             timeout: self.timeout,
-            engine: &self.engine,
+            engine: &self.volume.engines()[index],
         };
         match world.give_up(at, &late) {
             GaveUp::Yes => self.completed(
@@ -430,7 +483,7 @@ impl<L: Sink> Core<L> {
             GaveUp::AskAgain => {
                 if let Some(timeout) = self.timeout {
                     deadline.promises = deadline.promises.saturating_add(1);
-                    self.timeouts.again(deadline, at.saturating_add(timeout));
+                    timeouts.again(deadline, at.saturating_add(timeout));
                 }
                 Ok(())
             }
@@ -453,69 +506,124 @@ impl<L: Sink> Core<L> {
         event: Event,
     ) -> Result<(), W::Error> {
         if let Some(log) = &mut self.log {
-            log.event(at, &event);
+            log.event(at, member, &event);
         }
-        if let Some(audit) = &mut self.audit {
+        if let Some(audit) = self.audits.get_mut(member.index()) {
             let seen = audit.event(&event);
             seen.map_err(|violation| Broken { at, violation })?;
         }
         world.seen(at, member, Seen::Event(&event));
-        self.engine.handle(at, event);
+        self.volume.handle(at, member, event);
+        Ok(())
+    }
+
+    /// Takes what clients do to the only member, or lets the volume share it out.
+    #[inline]
+    fn ask<W: World>(&mut self, world: &mut W, at: Time, event: Event) -> Result<(), W::Error> {
+        if self.volume.is_one() {
+            return self.handle(world, at, Member(0), event);
+        }
+        self.volume.ask(at, event);
         Ok(())
     }
 
     #[inline]
     fn foretell<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         while let Some(request) = world.foretell() {
-            self.handle(world, at, Member::default(), Event::Foretold(request))?;
+            self.ask(world, at, Event::Foretold(request))?;
         }
         Ok(())
     }
 
     /// Sees to all commands that there are at `at`, and to what joins those that are staged.
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        let member = Member::default();
         self.foretell(world, at)?;
-        self.drain(world, at, member)?;
-        while let Some((arrival, lane, join)) = world.joins(at, member, &self.engine) {
-            let event = Event::Joined {
-                arrival,
-                lane,
-                join,
-            };
-            self.handle(world, at, member, event)?;
-            self.drain(world, at, member)?;
+        self.drain(world, at)?;
+        for index in 0..self.volume.engines().len() {
+            let member = Member(index as u16);
+            while let Some((arrival, lane, join)) =
+                world.joins(at, member, &self.volume.engines()[index])
+            {
+                let event = Event::Joined {
+                    arrival,
+                    lane,
+                    join,
+                };
+                self.handle(world, at, member, event)?;
+                self.drain(world, at)?;
+            }
+            let backlog = self.volume.engines()[index].backlog();
+            world.backlog(at, member, backlog);
         }
-        world.backlog(at, member, self.engine.backlog());
         if let Some(log) = &mut self.log {
             log.flush_if_full();
         }
         Ok(())
     }
 
-    fn drain<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Result<(), W::Error> {
-        while let Some(command) = self.engine.poll(at) {
-            if let Some(log) = &mut self.log {
-                log.command(at, &command);
+    /// Sees to commands, and to events of several members, until there are none.
+    #[inline]
+    fn drain<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        if !self.volume.is_one() {
+            return self.drain_several(world, at);
+        }
+        while let Some(command) = self.volume.engine(Member(0)).poll(at) {
+            self.command(world, at, Member(0), &command)?;
+        }
+        Ok(())
+    }
+
+    fn drain_several<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        loop {
+            while let Some((member, command)) = self.volume.poll(at) {
+                self.command(world, at, member, &command)?;
             }
-            if let Some(audit) = &mut self.audit {
-                let seen = audit.command(&self.engine, &command);
-                seen.map_err(|violation| Broken { at, violation })?;
+            let Some((member, event, part)) = self.volume.next_event() else {
+                return Ok(());
+            };
+            if let Some(part) = part {
+                world.part(member, &part);
             }
-            world.seen(at, member, Seen::Command(&command));
-            match command {
-                Command::Issue(request) => {
-                    if world.submit(at, member, &request, &self.engine) {
-                        let deadline = self.timeout.map(|timeout| at.saturating_add(timeout));
-                        self.timeouts.issued(request.tag, deadline);
-                    }
+            self.handle(world, at, member, event)?;
+        }
+    }
+
+    #[inline]
+    fn command<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        member: Member,
+        command: &Command,
+    ) -> Result<(), W::Error> {
+        if let Some(log) = &mut self.log {
+            log.command(at, member, command);
+        }
+        let engine = &self.volume.engines()[member.index()];
+        if let Some(audit) = self.audits.get_mut(member.index()) {
+            let seen = audit.command(engine, command);
+            seen.map_err(|violation| Broken { at, violation })?;
+        }
+        world.seen(at, member, Seen::Command(command));
+        match command {
+            Command::Issue(request) => {
+                if world.submit(at, member, request, engine) {
+                    let deadline = self.timeout.map(|timeout| at.saturating_add(timeout));
+                    self.timeouts[member.index()].issued(request.tag, deadline);
                 }
-                Command::Finish(done) => {
+            }
+            Command::Finish(done) if self.volume.is_one() => {
+                world.finished(at, done)?;
+                self.foretell(world, at)?;
+            }
+            Command::Finish(done) => {
+                world.part_finished(at, done);
+                if let Some(done) = self.volume.finished(done) {
                     world.finished(at, &done)?;
                     self.foretell(world, at)?;
                 }
-                Command::Background(done) => world.finished_background(at, &done)?,
             }
+            Command::Background(done) => world.finished_background(at, done)?,
         }
         Ok(())
     }

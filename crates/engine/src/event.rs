@@ -136,3 +136,24 @@ pub struct Stats {
     /// The most requests with the schedulers at once.
     pub queued_max: u64,
 }
+
+impl core::ops::AddAssign for Stats {
+    /// Adds what another engine did.
+    fn add_assign(&mut self, other: Stats) {
+        self.arrived += other.arrived;
+        self.finished += other.finished;
+        self.issued += other.issued;
+        self.merged_back += other.merged_back;
+        self.merged_front += other.merged_front;
+        self.fused += other.fused;
+        self.held_overlap += other.held_overlap;
+        self.held_flush += other.held_flush;
+        self.idled += other.idled;
+        self.chosen += other.chosen;
+        self.overtaken += other.overtaken;
+        self.joined += other.joined;
+        self.raised += other.raised;
+        self.split += other.split;
+        self.queued_max = self.queued_max.max(other.queued_max);
+    }
+}

@@ -39,10 +39,10 @@ mod slots;
 mod timeouts;
 mod volume;
 
-pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World};
+pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest};
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use gate::{FixedDepth, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 pub use names::{DriveTag, RequestId};
-pub use volume::Member;
+pub use volume::{Map, Member, Part};

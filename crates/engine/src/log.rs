@@ -21,6 +21,8 @@
 //!                                  `window LANE FROM NANOSECONDS`
 //! ```
 //!
+//! In the log of a volume, a line of another member than the first begins with its number: `@2 W 9300000`.
+//!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
 //! `device`. Tags are the drive's ([`DriveTag`]). The id of a request in the background has a `b` before
 //! its number: `b17`.
@@ -53,13 +55,13 @@ mod replay;
 mod settings;
 mod writer;
 
-use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Outcome, RequestId};
+use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Member, Outcome, RequestId};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
 
 pub use read::{LINE_MAX, Reader, read};
-pub use replay::{Replay, ReplayError, Replayed, replay};
+pub use replay::{Replay, ReplayError, Replayed, replay, replay_volume};
 pub use settings::{LogSettings, Setting, SettingsError};
 pub use writer::{Sink, Writer};
 
@@ -84,6 +86,8 @@ pub enum Record {
     Decision(Time, Decision),
     /// The scheduler was swapped in flight for the one of this text.
     Swapped(Time, String),
+    /// One of the three above, of another member of a volume than the first.
+    OfMember(Member, Box<Record>),
 }
 
 /// What the engine decided: a [`Command`] as far as it is a decision.
@@ -173,6 +177,13 @@ pub fn write_setting(out: &mut String, key: &str, value: &str) {
 /// Writes that the log is complete.
 pub fn write_end(out: &mut String) {
     out.push_str("# end\n");
+}
+
+/// Writes whose line follows; nothing for the first member.
+fn write_member(out: &mut String, member: Member) {
+    if member.0 > 0 {
+        let _ = write!(out, "@{} ", member.0);
+    }
 }
 
 /// Writes an event.
@@ -273,6 +284,24 @@ pub fn write_decision(out: &mut String, now: Time, decision: &Decision) {
             writeln!(out, "F {now} {id} {}", outcome_word(*outcome))
         }
     };
+}
+
+/// Writes a line that was read.
+///
+/// # Panics
+///
+/// As the functions for each kind of line.
+pub fn write_record(out: &mut String, record: &Record) {
+    match record {
+        Record::Setting { key, value } => write_setting(out, key, value),
+        Record::Event(now, event) => write_event(out, *now, event),
+        Record::Decision(now, decision) => write_decision(out, *now, decision),
+        Record::Swapped(now, scheduler) => write_swap(out, *now, scheduler),
+        Record::OfMember(member, record) => {
+            write_member(out, *member);
+            write_record(out, record);
+        }
+    }
 }
 
 const OPS: [(&str, Op); 4] = [

@@ -1,12 +1,426 @@
-//! Several disks that one loop drives.
+//! Several disks behind one address space.
+//!
+//! A [`Volume`] has an engine for each member. A [`Map`] says on which member a sector lies. A client's request becomes
+//! one request for each run of sectors on a member; these parts have ids of their own, and the log, the audit and
+//! the replay know parts and members. The client's request ends when all its parts have, with the worst outcome.
+//! In a volume of one there are no parts: requests pass as they are.
+//!
+//! # Order
+//!
+//! A sector lies on one member, and parts reach their engines in the order in which clients' requests arrived. So
+//! each engine's promise about overlaps holds for each sector of the volume.
+//!
+//! A flush goes to every member. What arrives after a flush is held in the volume until the flush has ended
+//! everywhere; so nothing passes a flush, on whichever member. A write with [`Flags::PREFLUSH`] is a flush of
+//! every member followed by the write.
+
+use crate::{Arrival, Command, Engine, Event, Finished, Outcome, RequestId};
+use headtime_sched::{Flags, Foretold, Op, Request};
+use headtime_units::{Extent, Sectors, Time};
+use std::collections::VecDeque;
 
 /// A disk of a volume, by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member(pub u16);
 
 impl Member {
-    /// Its number as an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         usize::from(self.0)
+    }
+}
+
+/// Where the sectors of a volume lie.
+pub trait Map: Send {
+    /// How many members there are.
+    fn members(&self) -> u16;
+
+    /// Sectors of the volume.
+    fn capacity(&self) -> Sectors;
+
+    /// Where the first sectors of `extent` lie: the member and the sectors there, 1 or more and at most as many as
+    /// `extent` has.
+    fn first(&self, extent: Extent) -> (Member, Extent);
+}
+
+/// A part of a client's request on a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The part's name: the client's [`RequestId::Client`] number at the member.
+    pub id: u64,
+    /// The client's request.
+    pub of: u64,
+    /// How far from the start of the client's request the part begins.
+    pub offset: Sectors,
+    /// The part's sectors on its member.
+    pub extent: Extent,
+}
+
+/// A client's request that has parts.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    id: u64,
+    request: Request<()>,
+    /// Parts that have not ended.
+    left: u32,
+    outcome: Outcome,
+    /// When the last of the parts went to a drive.
+    issued: Time,
+    /// The parts are the flushes before a write.
+    preflush: bool,
+}
+
+/// The engines of a volume, and the clients' requests that have parts on them.
+pub(crate) struct Volume {
+    engines: Vec<Engine>,
+    /// None in a volume of one.
+    split: Option<Box<Split>>,
+}
+
+/// What a volume of several members needs beside the engines.
+struct Split {
+    map: Box<dyn Map>,
+    /// By the number that parts have of it.
+    wholes: Vec<Whole>,
+    free_wholes: Vec<u32>,
+    /// By id: to which request the part belongs.
+    parts: Vec<u32>,
+    free_parts: Vec<u32>,
+    /// The flush that everything behind waits for.
+    barrier: Option<u32>,
+    /// What arrived behind it, and when.
+    behind: VecDeque<(Time, Arrival)>,
+    /// Events that members have not been told yet.
+    inbox: VecDeque<(Member, Event, Option<Part>)>,
+    /// Members that may have commands.
+    to_poll: VecDeque<Member>,
+}
+
+impl Volume {
+    /// A volume of one.
+    pub fn one(engine: Engine) -> Volume {
+        Volume {
+            engines: vec![engine],
+            split: None,
+        }
+    }
+
+    /// A volume of these members, in their order.
+    ///
+    /// # Panics
+    ///
+    /// If the map is of another number of members.
+    pub fn new(engines: Vec<Engine>, map: Box<dyn Map>) -> Volume {
+        assert_eq!(
+            engines.len(),
+            usize::from(map.members()),
+            "the map is of another number of members"
+        );
+        let split = Split {
+            map,
+            wholes: Vec::new(),
+            free_wholes: Vec::new(),
+            parts: Vec::new(),
+            free_parts: Vec::new(),
+            barrier: None,
+            behind: VecDeque::new(),
+            inbox: VecDeque::new(),
+            to_poll: VecDeque::new(),
+        };
+        Volume {
+            engines,
+            split: Some(Box::new(split)),
+        }
+    }
+
+    #[inline]
+    pub fn engines(&self) -> &[Engine] {
+        &self.engines
+    }
+
+    #[inline]
+    pub fn engine(&mut self, member: Member) -> &mut Engine {
+        &mut self.engines[member.index()]
+    }
+
+    /// Whether nothing is queued, held or in flight on any member.
+    pub fn is_idle(&self) -> bool {
+        self.engines.iter().all(Engine::is_idle)
+            && (self.split.as_ref()).is_none_or(|split| split.behind.is_empty())
+    }
+
+    /// The clients' requests that are not finished, as they arrived, in no particular order.
+    pub fn unfinished(&self) -> impl Iterator<Item = Request<()>> {
+        let one = match self.split {
+            None => self.engines.first(),
+            Some(_) => None,
+        };
+        let split = self.split.iter();
+        one.into_iter()
+            .flat_map(Engine::unfinished)
+            .map(|(_, request)| request)
+            .chain(split.flat_map(|split| split.unfinished()))
+    }
+
+    /// Whether there is one member, whose events and commands are the volume's.
+    #[inline]
+    pub fn is_one(&self) -> bool {
+        self.split.is_none()
+    }
+
+    /// The member that waits for the earliest time, the first of several; the first of all if none waits.
+    #[inline]
+    pub fn wakes(&self) -> Member {
+        if self.split.is_none() {
+            return Member(0);
+        }
+        let times = self.engines.iter().map(Engine::next_wakeup);
+        let waiting = (0..)
+            .zip(times)
+            .filter_map(|(member, at)| Some((at?, member)));
+        Member(waiting.min().map_or(0, |(_, member)| member))
+    }
+
+    #[inline]
+    pub fn handle(&mut self, now: Time, member: Member, event: Event) {
+        self.engines[member.index()].handle(now, event);
+        if let Some(split) = &mut self.split {
+            split.to_poll.push_back(member);
+        }
+    }
+
+    /// Polls a member after its scheduler was swapped.
+    pub fn swapped(&mut self, member: Member) {
+        if let Some(split) = &mut self.split {
+            split.to_poll.push_back(member);
+        }
+    }
+
+    /// The next command of any member of several.
+    pub fn poll(&mut self, now: Time) -> Option<(Member, Command)> {
+        let split = self.split.as_mut()?;
+        while let Some(member) = split.to_poll.front() {
+            match self.engines[member.index()].poll(now) {
+                Some(command) => return Some((*member, command)),
+                None => split.to_poll.pop_front(),
+            };
+        }
+        None
+    }
+
+    /// Takes what clients do; each of several members gets its events by [`Volume::next_event`].
+    pub fn ask(&mut self, now: Time, event: Event) {
+        let Some(split) = &mut self.split else {
+            return;
+        };
+        match event {
+            Event::Arrived(arrival) => split.arrived(now, arrival),
+            Event::Foretold(request) => {
+                let mut rest = request.extent;
+                while let Some((member, extent)) = take_first(&*split.map, &mut rest) {
+                    let event = Event::Foretold(Foretold { extent, ..request });
+                    split.inbox.push_back((member, event, None));
+                }
+            }
+            event => {
+                let members = (0..split.map.members()).map(Member);
+                split
+                    .inbox
+                    .extend(members.map(|member| (member, event, None)));
+            }
+        }
+    }
+
+    /// The next event for one of several members. To be asked when [`Volume::poll`] has returned `None`, and that again
+    /// after each.
+    pub fn next_event(&mut self) -> Option<(Member, Event, Option<Part>)> {
+        self.split.as_mut()?.inbox.pop_front()
+    }
+
+    /// Takes note of the end of a request at one of several members. Returns what its client is to be told, if it was the
+    /// last part.
+    pub fn finished(&mut self, done: &Finished) -> Option<Finished> {
+        self.split.as_mut()?.finished(done)
+    }
+}
+
+/// Takes the first run off `rest`.
+fn take_first(map: &dyn Map, rest: &mut Extent) -> Option<(Member, Extent)> {
+    if rest.is_empty() {
+        return None;
+    }
+    let (member, there) = map.first(*rest);
+    assert!(
+        !there.is_empty() && there.len <= rest.len && member.0 < map.members(),
+        "the map puts {rest} at {there} of member {}",
+        member.0
+    );
+    rest.start = rest.start + there.len;
+    rest.len = Sectors::new(rest.len.get() - there.len.get());
+    Some((member, there))
+}
+
+/// The worse of two outcomes. A medium that cannot be read is known best; a command that timed out may still happen.
+fn worse(one: Outcome, other: Outcome) -> Outcome {
+    let rank = |outcome| match outcome {
+        Outcome::Done => 0,
+        Outcome::MediumError => 1,
+        Outcome::DeviceError => 2,
+        Outcome::TimedOut => 3,
+    };
+    core::cmp::max_by_key(one, other, |outcome| rank(*outcome))
+}
+
+/// A client's request as it arrived.
+fn request(arrived: Time, arrival: &Arrival) -> Request<()> {
+    Request {
+        tag: (),
+        op: arrival.op,
+        extent: arrival.extent,
+        flags: arrival.flags,
+        origin: arrival.origin,
+        class: arrival.class,
+        arrival: arrived,
+    }
+}
+
+/// Flushes before writes are the volume's, since they are for all members.
+fn without_preflush(flags: Flags) -> Flags {
+    let bits = flags.bits() & !Flags::PREFLUSH.bits();
+    Flags::from_bits(bits).unwrap_or(Flags::NONE)
+}
+
+impl Split {
+    fn unfinished(&self) -> impl Iterator<Item = Request<()>> {
+        let begun = self.wholes.iter().filter(|whole| whole.left > 0);
+        let behind = self.behind.iter();
+        begun
+            .map(|whole| whole.request)
+            .chain(behind.map(|(arrived, arrival)| request(*arrived, arrival)))
+    }
+
+    fn arrived(&mut self, now: Time, arrival: Arrival) {
+        match self.barrier {
+            Some(_) => self.behind.push_back((now, arrival)),
+            None => self.admit(now, arrival),
+        }
+    }
+
+    fn admit(&mut self, arrived: Time, arrival: Arrival) {
+        let RequestId::Client(id) = arrival.id else {
+            panic!(
+                "a job in the background asks a member, not the volume: {}",
+                arrival.id
+            );
+        };
+        let request = request(arrived, &arrival);
+        let preflush = arrival.op != Op::Flush && arrival.flags.has(Flags::PREFLUSH);
+        let whole = Whole {
+            id,
+            request,
+            left: 0,
+            outcome: Outcome::Done,
+            issued: arrived,
+            preflush,
+        };
+        let number = match self.free_wholes.pop() {
+            Some(number) => {
+                self.wholes[number as usize] = whole;
+                number
+            }
+            None => {
+                self.wholes.push(whole);
+                self.wholes.len() as u32 - 1
+            }
+        };
+        if preflush || arrival.op == Op::Flush {
+            self.barrier = Some(number);
+            for member in 0..self.map.members() {
+                self.add_part(
+                    number,
+                    Member(member),
+                    Op::Flush,
+                    Extent::default(),
+                    Sectors::ZERO,
+                );
+            }
+        } else {
+            self.add_parts(number);
+        }
+    }
+
+    fn add_parts(&mut self, number: u32) {
+        let Request { op, extent, .. } = self.wholes[number as usize].request;
+        let mut rest = extent;
+        let mut offset = Sectors::ZERO;
+        while let Some((member, there)) = take_first(&*self.map, &mut rest) {
+            self.add_part(number, member, op, there, offset);
+            offset += there.len;
+        }
+    }
+
+    fn add_part(&mut self, number: u32, member: Member, op: Op, extent: Extent, offset: Sectors) {
+        let whole = &mut self.wholes[number as usize];
+        whole.left += 1;
+        let id = match self.free_parts.pop() {
+            Some(id) => {
+                self.parts[id as usize] = number;
+                id
+            }
+            None => {
+                self.parts.push(number);
+                self.parts.len() as u32 - 1
+            }
+        };
+        let request = whole.request;
+        let part = Part {
+            id: u64::from(id),
+            of: whole.id,
+            offset,
+            extent,
+        };
+        let event = Event::Arrived(Arrival {
+            id: RequestId::Client(part.id),
+            op,
+            extent,
+            flags: without_preflush(request.flags),
+            origin: request.origin,
+            class: request.class,
+        });
+        self.inbox.push_back((member, event, Some(part)));
+    }
+
+    fn finished(&mut self, done: &Finished) -> Option<Finished> {
+        let number = self.parts[done.id as usize];
+        self.free_parts.push(done.id as u32);
+        let whole = &mut self.wholes[number as usize];
+        whole.left -= 1;
+        whole.outcome = worse(whole.outcome, done.outcome);
+        whole.issued = whole.issued.max(done.issued);
+        if whole.left > 0 {
+            return None;
+        }
+        let whole = *whole;
+        let goes_on = whole.preflush && whole.outcome == Outcome::Done;
+        if goes_on {
+            self.wholes[number as usize].preflush = false;
+            self.add_parts(number);
+        } else {
+            self.free_wholes.push(number);
+        }
+        if self.barrier == Some(number) {
+            self.barrier = None;
+            while self.barrier.is_none()
+                && let Some((arrived, arrival)) = self.behind.pop_front()
+            {
+                self.admit(arrived, arrival);
+            }
+        }
+        (!goes_on).then_some(Finished {
+            id: whole.id,
+            outcome: whole.outcome,
+            request: whole.request,
+            issued: whole.issued,
+        })
     }
 }

@@ -10,7 +10,7 @@ use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_disk::profile::Profile;
-use headtime_engine::{Config, ConfigError};
+use headtime_engine::{Config, ConfigError, Map, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Op, Scheduler};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -56,6 +56,8 @@ pub struct Options {
     /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
     /// if `None`, or if the device itself knows.
     pub estimate: Option<Profile>,
+    /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
+    pub audit: bool,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Options {
             unfinished: 4096,
             real_time: true,
             estimate: None,
+            audit: false,
         }
     }
 }
@@ -118,6 +121,16 @@ pub enum StartError {
         /// Why.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The devices of a volume differ in what all of them must have alike.
+    #[error(
+        "disk {name}: a volume of {members} members needs as many devices and schedulers, and devices whose sectors are of one size"
+    )]
+    Volume {
+        /// The disk.
+        name: String,
+        /// Members of the map.
+        members: u16,
+    },
     /// The machine refuses a thread or a file descriptor.
     #[error("disk {name}: {error}")]
     Machine {
@@ -139,9 +152,17 @@ pub enum Refused {
 
 /// What can be told a disk beside requests.
 enum Order {
-    Swap { text: String, build: BuildScheduler },
+    Swap {
+        member: Member,
+        text: String,
+        build: BuildScheduler,
+    },
     SetTimeout(Option<Nanos>),
-    Device(Control, oneshot::Sender<Result<Sectors, ControlError>>),
+    Device(
+        Member,
+        Control,
+        oneshot::Sender<Result<Sectors, ControlError>>,
+    ),
     ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
     Stop,
@@ -236,8 +257,9 @@ struct Shared {
     allocation: Option<Arc<dyn Allocation>>,
     discards_to_zeroes: bool,
     /// Files that were made for it.
-    made: Made,
+    made: Vec<Made>,
     exports: u16,
+    members: usize,
     queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
     room: Notify,
@@ -303,6 +325,35 @@ impl Disk {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        Disk::spawn(options, None, move || open().map(|device| vec![device]))
+    }
+
+    /// Starts a disk of several devices, one for each member of the map, on one thread. `schedulers` are those of the
+    /// members after the first, which has the one of `options`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::start`], and if the devices do not fit each other or the map.
+    pub fn start_volume<E>(
+        options: Options,
+        map: Box<dyn Map>,
+        schedulers: Vec<BuildScheduler>,
+        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+    ) -> Result<Disk, StartError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        Disk::spawn(options, Some((map, schedulers)), open)
+    }
+
+    fn spawn<E>(
+        options: Options,
+        volume: Option<(Box<dyn Map>, Vec<BuildScheduler>)>,
+        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+    ) -> Result<Disk, StartError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let name = options.name.clone();
         let machine = |error: io::Error| StartError::Machine {
             name: name.clone(),
@@ -313,7 +364,7 @@ impl Disk {
         let (started, starts) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("disk-{}", options.name))
-            .spawn(move || thread::main(options, open, doorbell, &started))
+            .spawn(move || thread::main(options, volume, open, doorbell, &started))
             .map_err(machine)?;
         let shared = starts.recv().expect("the thread reports before it ends")?;
         *lock(&shared.thread) = Some(thread);
@@ -457,13 +508,31 @@ impl Disk {
     /// server of which another part cannot be started, before [`Disk::stop`].
     pub fn remove_made(&self) {
         self.0.given_up.store(true, Ordering::SeqCst);
-        self.0.made.remove();
+        self.0.made.iter().for_each(Made::remove);
     }
 
-    /// Swaps the scheduler in flight.
+    /// Swaps the scheduler in flight; the first member's in a volume of several.
     pub fn swap_scheduler(&self, text: &str, build: BuildScheduler) {
-        let text = text.to_owned();
-        self.order(Order::Swap { text, build });
+        self.swap_scheduler_of(Member::default(), text, build);
+    }
+
+    /// Swaps the scheduler of a member in flight.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn swap_scheduler_of(&self, member: Member, text: &str, build: BuildScheduler) {
+        self.check_member(member);
+        self.order(Order::Swap {
+            member,
+            text: text.to_owned(),
+            build,
+        });
+    }
+
+    fn check_member(&self, member: Member) {
+        let members = self.0.members;
+        assert!(member.index() < members, "member {} of {members}", member.0);
     }
 
     /// Gives up on commands after another time from now on.
@@ -471,15 +540,33 @@ impl Disk {
         self.order(Order::SetTimeout(timeout));
     }
 
-    /// Makes something happen to an emulated drive. Returns how many sectors of acknowledged writes
+    /// Makes something happen to an emulated drive, the first member's in a volume of several. Returns how many sectors of acknowledged writes
     /// that has cost; if there are any, the disk takes no writes and no flushes from then on.
     ///
     /// # Errors
     ///
     /// If the disk has stopped, or (inside) the device cannot do that.
     pub async fn control(&self, what: Control) -> Result<Result<Sectors, ControlError>, Stopped> {
+        self.control_of(Member::default(), what).await
+    }
+
+    /// As [`Disk::control`], for the drive of a member.
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::control`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub async fn control_of(
+        &self,
+        member: Member,
+        what: Control,
+    ) -> Result<Result<Sectors, ControlError>, Stopped> {
+        self.check_member(member);
         let (sender, receiver) = oneshot::channel();
-        self.order(Order::Device(what, sender));
+        self.order(Order::Device(member, what, sender));
         receiver.await.map_err(|_| Stopped)
     }
 

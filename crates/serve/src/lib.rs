@@ -24,7 +24,7 @@
 //!
 //! # Threads
 //!
-//! Each disk has a thread that alone touches its engine and device. One more thread serves NBD and
+//! Each disk has a thread that alone touches its engine and device, or those of all members if it is a volume. One more thread serves NBD and
 //! HTTP, and one FUSE if it is in use. Bounded queues connect them. When a queue is full, its front
 //! end stops reading from its client.
 

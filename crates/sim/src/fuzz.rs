@@ -10,7 +10,7 @@ use crate::{Report, RunError, Setup, Swap, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
-use headtime_engine::{Config, Engine, Plug, log};
+use headtime_engine::{Config, Engine, Member, Plug, log};
 use headtime_sched::{
     Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
 };
@@ -172,13 +172,14 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
         build(&plan.scheduler, plan),
         &mut source,
     );
-    setup.faults = plan.faults.clone();
+    setup.stations[0].faults = plan.faults.clone();
     setup.timeout = plan.timeout;
     setup.swaps = plan
         .swaps
         .iter()
         .map(|(at, spec)| Swap {
             at: *at,
+            member: Member::default(),
             text: spec.to_string(),
             scheduler: build(spec, plan),
         })

@@ -7,7 +7,7 @@ use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Finished, GaveUp,
-    Late, Member, Order, Outcome, RequestId, Seen, Stats, World,
+    Late, Map, Member, Order, Outcome, RequestId, Seen, Stats, World, earliest,
 };
 use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -17,12 +17,10 @@ use std::ops::ControlFlow;
 
 /// A run to be.
 pub struct Setup<'a> {
-    /// The drive, new.
-    pub drive: Drive,
-    /// Depth and merging.
-    pub engine: Config,
-    /// The scheduler, empty.
-    pub scheduler: Box<dyn Scheduler>,
+    /// The members of the volume: one, or as many as `map` has.
+    pub stations: Vec<Station>,
+    /// Where the volume's sectors lie; on the only member if `None`.
+    pub map: Option<Box<dyn Map>>,
     /// Who asks.
     pub source: &'a mut dyn Source,
     /// Requests that finish earlier are not measured.
@@ -32,8 +30,6 @@ pub struct Setup<'a> {
     /// The most requests that may be unfinished; more, and the run ends with
     /// [`RunError::Overload`]. At first 16,777,216, which take some gigabytes of memory.
     pub unfinished_max: u64,
-    /// What goes wrong with the drive, and when; in order of time.
-    pub faults: Vec<(Time, Fault)>,
     /// When to give up on a command that the drive does not answer; never if `None`.
     pub timeout: Option<Nanos>,
     /// Schedulers to swap in, and when; in order of time.
@@ -56,6 +52,18 @@ pub struct Setup<'a> {
     pub progress: Option<Watch<'a>>,
 }
 
+/// A member of a volume: a drive with the engine before it.
+pub struct Station {
+    /// The drive, new.
+    pub drive: Drive,
+    /// Depth and merging.
+    pub engine: Config,
+    /// The scheduler, empty.
+    pub scheduler: Box<dyn Scheduler>,
+    /// What goes wrong with the drive, and when; in order of time.
+    pub faults: Vec<(Time, Fault)>,
+}
+
 /// Receives the time, whose engine it was, and what passed through it. Changes nothing in the run.
 pub type Observer<'a> = &'a mut dyn FnMut(Time, Member, Seen<'_>);
 
@@ -66,6 +74,8 @@ pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
 pub struct Swap {
     /// When.
     pub at: Time,
+    /// Whose it is.
+    pub member: Member,
     /// Its text, for the log.
     pub text: String,
     /// The scheduler, empty.
@@ -80,15 +90,19 @@ impl<'a> Setup<'a> {
         scheduler: Box<dyn Scheduler>,
         source: &'a mut dyn Source,
     ) -> Setup<'a> {
-        Setup {
+        let station = Station {
             drive,
             engine,
             scheduler,
+            faults: Vec::new(),
+        };
+        Setup {
+            stations: vec![station],
+            map: None,
             source,
             warm_up: Nanos::ZERO,
             limit: None,
             unfinished_max: 1 << 24,
-            faults: Vec::new(),
             timeout: None,
             swaps: Vec::new(),
             audit: false,
@@ -107,19 +121,19 @@ impl<'a> Setup<'a> {
 pub struct Report {
     /// The requests that finished after the warm-up.
     pub measured: Measured,
-    /// Where the head time went, from the end of the warm-up to the end of the run: that of the last
+    /// Where the head time of all members went, from the end of the warm-up to the end of the run: that of the last
     /// request, or the limit if something was unfinished then.
     pub head_time: HeadTime,
-    /// What the engine did, warm-up included.
+    /// What the engines did, warm-up included.
     pub engine: Stats,
     /// How often the schedulers of the run waited, and what came of it, warm-up included.
     pub waits: WaitStats,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
-    /// Sectors that the drive has taken and not yet written at the end.
+    /// Sectors that the drives have taken and not yet written at the end.
     pub dirty: Sectors,
-    /// What the head did, in order of time; empty unless asked for.
-    pub spans: Vec<Span>,
+    /// By member: what the head did, in order of time; empty unless asked for.
+    pub spans: Vec<Vec<Span>>,
 }
 
 /// Why a run cannot be.
@@ -221,36 +235,65 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 ///
 /// Of things that happen at the same time, faults come first, then swaps; the rest in the order of [`Core`].
 ///
+/// # Panics
+///
+/// If there are several stations and no map, or a map of another number of members.
+///
 /// # Errors
 ///
 /// If the configuration is out of range, at the first request that leaves the disk or is too long, if
 /// the run has no end that can be come to, and if a bug shows.
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
-    let (depth, takes) = (setup.engine.depth, setup.drive.depth());
-    let engine = Engine::new(setup.engine, setup.scheduler)?;
-    if depth > takes {
-        return Err(RunError::Depth {
-            depth,
-            drive: takes,
+    let mut engines = Vec::with_capacity(setup.stations.len());
+    let mut members = Vec::with_capacity(setup.stations.len());
+    for station in setup.stations {
+        let Station {
+            mut drive,
+            engine: config,
+            scheduler,
+            faults,
+        } = station;
+        engines.push(Engine::new(config, scheduler)?);
+        if config.depth > drive.depth() {
+            return Err(RunError::Depth {
+                depth: config.depth,
+                drive: drive.depth(),
+            });
+        }
+        drive.record_spans(Time::ZERO, setup.record_spans);
+        members.push(Stage {
+            drive,
+            faults: faults.into(),
+            warm_head_time: None,
         });
     }
+    let sector_bytes = members[0].drive.profile().geometry.sector_bytes;
+    let capacity = match &setup.map {
+        Some(map) => map.capacity(),
+        None => members[0].drive.capacity(),
+    };
     let log = setup.log.map(|sink| Writer::new(&setup.log_settings, sink));
-    let mut core = Core::new(engine, log).with_timeout(setup.timeout);
+    let core = match setup.map {
+        Some(map) => Core::of_volume(engines, map, log),
+        None => {
+            assert_eq!(engines.len(), 1, "several stations need a map");
+            Core::new(engines.remove(0), log)
+        }
+    };
+    let mut core = core.with_timeout(setup.timeout);
     if setup.audit {
         core.audit();
     }
-    let mut drive = setup.drive;
-    drive.record_spans(Time::ZERO, setup.record_spans);
     setup.source.tell_ahead(setup.tell_ahead);
     let warm = Time::ZERO + setup.warm_up;
     let world = Simulated {
-        capacity: drive.capacity(),
-        measured: Measured::new(warm, drive.profile().geometry.sector_bytes),
-        drive,
+        members,
+        capacity,
+        measured: Measured::new(warm, sector_bytes),
         source: setup.source,
         unfinished: 0,
+        finished: 0,
         unfinished_max: setup.unfinished_max,
-        faults: setup.faults.into(),
         swaps: setup.swaps.into(),
         tell_ahead: setup.tell_ahead,
         finished_now: (Time::ZERO, 0),
@@ -260,14 +303,22 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     world.run(core, warm, stop, setup.progress)
 }
 
-struct Simulated<'a> {
+/// What a member has beside its engine.
+struct Stage {
     drive: Drive,
+    faults: VecDeque<(Time, Fault)>,
+    /// The account of the arm at the end of the warm-up.
+    warm_head_time: Option<HeadTime>,
+}
+
+struct Simulated<'a> {
+    members: Vec<Stage>,
     capacity: Sectors,
     source: &'a mut dyn Source,
     tell_ahead: bool,
-    faults: VecDeque<(Time, Fault)>,
     swaps: VecDeque<Swap>,
     unfinished: u64,
+    finished: u64,
     unfinished_max: u64,
     measured: Measured,
     /// Reads and writes that have finished at this time.
@@ -284,8 +335,7 @@ impl Simulated<'_> {
         mut progress: Option<Watch<'_>>,
     ) -> Result<Report, RunError> {
         let mut events = 0_u64;
-        // The account of the arm at the end of the warm-up.
-        let mut warm_head_time = None;
+        let mut is_warm = false;
         loop {
             let mut due = core.due(&self);
             let now = core.now();
@@ -297,24 +347,28 @@ impl Simulated<'_> {
             }
             // A source may name a time that has passed: it then asks at once.
             let now = next.max(now);
-            if warm_head_time.is_none() && now >= warm {
-                warm_head_time = Some(self.drive.head_time(warm));
+            if !is_warm && now >= warm {
+                is_warm = true;
+                for member in &mut self.members {
+                    member.warm_head_time = Some(member.drive.head_time(warm));
+                }
                 due = core.due(&self);
             }
             events += 1;
             if events.is_multiple_of(PROGRESS_EVENTS)
                 && let Some(progress) = &mut progress
-                && progress(now, core.engine().stats().finished).is_break()
+                && progress(now, self.finished).is_break()
             {
                 return Err(RunError::BrokenOff { at: now });
             }
             core.step(&mut self, &due, now)?;
         }
-        let engine = core.engine();
-        let stats = *engine.stats();
-        let mut waits = core.waits_before();
-        waits += engine.scheduler().waits();
-        let over = engine.is_idle() && self.source.done();
+        let (mut stats, mut waits) = (Stats::default(), core.waits_before());
+        for engine in core.engines() {
+            stats += *engine.stats();
+            waits += engine.scheduler().waits();
+        }
+        let over = core.is_idle() && self.source.done();
         if !over && stop == Time::NEVER {
             return Err(RunError::Stuck {
                 at: core.now(),
@@ -327,21 +381,32 @@ impl Simulated<'_> {
             false => (stop, stop),
         };
         let until = until.max(warm.min(end));
-        // The last request may finish within the warm-up, or nothing happen after it.
-        let before = warm_head_time.unwrap_or_else(|| self.drive.head_time(warm.min(end)));
-        let head_time = self.drive.head_time(end).since(&before);
-        let unfinished = engine.unfinished().map(|(_, request)| request);
-        self.measured.close(until, unfinished);
+        self.measured.close(until, core.unfinished());
         if let Some(log) = core.take_log() {
             log.finish();
+        }
+        let mut head_time = HeadTime::default();
+        let mut dirty = Sectors::ZERO;
+        let mut spans = Vec::with_capacity(self.members.len());
+        for Stage {
+            mut drive,
+            warm_head_time,
+            ..
+        } in self.members
+        {
+            // The last request may finish within the warm-up, or nothing happen after it.
+            let before = warm_head_time.unwrap_or_else(|| drive.head_time(warm.min(end)));
+            head_time.add(&drive.head_time(end).since(&before));
+            dirty += drive.dirty_sectors(end);
+            spans.push(drive.take_spans(end));
         }
         Ok(Report {
             head_time,
             engine: stats,
             waits,
             simulated: end - Time::ZERO,
-            dirty: self.drive.dirty_sectors(end),
-            spans: self.drive.take_spans(end),
+            dirty,
+            spans,
             measured: self.measured,
         })
     }
@@ -394,36 +459,43 @@ impl World for Simulated<'_> {
     type Error = RunError;
 
     #[inline]
-    fn next_order(&self) -> Option<Time> {
-        let fault = self.faults.front().map(|(at, _)| *at);
-        let swap = self.swaps.front().map(|swap| swap.at);
-        fault.into_iter().chain(swap).min()
+    fn next_order(&self) -> Time {
+        let faults = self.members.iter().map(|member| member.faults.front());
+        let fault = earliest(faults.map(|fault| fault.map(|(at, _)| *at)));
+        self.swaps.front().map_or(fault, |swap| fault.min(swap.at))
     }
 
     fn order(&mut self, now: Time) -> Option<Order> {
-        if self.faults.front().is_some_and(|(at, _)| *at <= now) {
-            let (_, fault) = self.faults.pop_front()?;
-            self.drive.inject(now, fault);
-            return None;
+        for member in &mut self.members {
+            if member.faults.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, fault) = member.faults.pop_front()?;
+                member.drive.inject(now, fault);
+                return None;
+            }
         }
         let swap = self.swaps.pop_front()?;
         Some(Order::Swap {
-            member: Member::default(),
+            member: swap.member,
             text: swap.text,
             scheduler: swap.scheduler,
         })
     }
 
     #[inline]
-    fn next_device(&self) -> Option<Time> {
-        self.drive.next_event()
+    fn next_device(&self) -> Time {
+        earliest(self.members.iter().map(|member| member.drive.next_event()))
     }
 
     #[inline]
     fn completed(&mut self, now: Time) -> Option<Done> {
-        let done = self.drive.poll(now)?;
+        let due = |member: &Stage| member.drive.next_event().unwrap_or(Time::NEVER);
+        let index = match self.members.len() {
+            1 => 0,
+            _ => (0..self.members.len()).min_by_key(|index| due(&self.members[*index]))?,
+        };
+        let done = self.members[index].drive.poll(now)?;
         Some(Done {
-            member: Member::default(),
+            member: Member(index as u16),
             tag: DriveTag(done.tag),
             at: now,
             outcome: match done.result {
@@ -459,7 +531,7 @@ impl World for Simulated<'_> {
     fn submit(
         &mut self,
         now: Time,
-        _member: Member,
+        member: Member,
         request: &Request<DriveTag>,
         _engine: &Engine,
     ) -> bool {
@@ -469,12 +541,15 @@ impl World for Simulated<'_> {
             extent: request.extent,
             fua: request.flags.has(Flags::FUA),
         };
-        self.drive.submit(now, command);
+        self.members[member.index()].drive.submit(now, command);
         true
     }
 
     fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
-        match self.drive.abort(now, late.tag.0) {
+        match self.members[late.member.index()]
+            .drive
+            .abort(now, late.tag.0)
+        {
             true => GaveUp::Yes,
             false => GaveUp::Completes,
         }
@@ -483,6 +558,7 @@ impl World for Simulated<'_> {
     #[inline]
     fn finished(&mut self, now: Time, done: &Finished) -> Result<(), RunError> {
         self.unfinished -= 1;
+        self.finished += 1;
         let (at, finished) = &mut self.finished_now;
         if *at < now {
             (*at, *finished) = (now, 0);
@@ -500,8 +576,10 @@ impl World for Simulated<'_> {
     }
 
     #[inline]
-    fn backlog(&mut self, now: Time, _member: Member, backlog: Backlog) {
-        self.drive.note_pending(now, backlog);
+    fn backlog(&mut self, now: Time, member: Member, backlog: Backlog) {
+        self.members[member.index()]
+            .drive
+            .note_pending(now, backlog);
     }
 
     #[inline]

@@ -74,7 +74,7 @@ fn a_plug_and_a_timeout_that_end_after_all_time_never_end() {
     };
     for (timeout, after) in [(Nanos::LONGEST, Nanos::LONGEST), (Nanos::MAX, Nanos::ZERO)] {
         let report = simulate(&drive(), &mut At::times(&[DAY]), |setup| {
-            setup.engine.plug = plug(timeout);
+            setup.stations[0].engine.plug = plug(timeout);
             setup.timeout = Some(timeout);
             // One that ends is over by then, one that does not is not.
             setup.limit = Some(after + Nanos::from_secs(2 * 86_400));
@@ -85,7 +85,7 @@ fn a_plug_and_a_timeout_that_end_after_all_time_never_end() {
         assert_eq!(report.measured.unfinished, 1 - finished);
     }
     let stuck = simulate(&drive(), &mut At::times(&[DAY]), |setup| {
-        setup.engine.plug = plug(Nanos::MAX);
+        setup.stations[0].engine.plug = plug(Nanos::MAX);
     });
     assert_eq!(
         stuck.err(),

@@ -133,6 +133,7 @@ fn waits_are_reported_of_all_schedulers_of_a_run() {
             for (ms, text) in swaps {
                 setup.swaps.push(Swap {
                     at: Time::ZERO + Nanos::from_millis(*ms),
+                    member: Member::default(),
                     text: (*text).to_owned(),
                     scheduler: build(text),
                 });
@@ -199,6 +200,7 @@ fn an_observer_sees_each_event_command_and_swap_that_the_log_has() {
     setup.observer = Some(&mut observe);
     setup.swaps.push(Swap {
         at: Time::ZERO + Nanos::from_secs(1),
+        member: Member::default(),
         text: "cfq".to_owned(),
         scheduler: build("cfq"),
     });

@@ -138,7 +138,7 @@ pub fn make(
     }
     let marks = keep.map_or_else(Vec::new, |keep| {
         kept::marks(
-            &report.spans,
+            &report.spans[0],
             keep,
             scenario.warm_up.as_secs_f64(),
             sector_bytes,

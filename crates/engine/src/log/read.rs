@@ -2,7 +2,7 @@
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
 use crate::names::DriveTags;
-use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Outcome, RequestId};
+use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
 use headtime_units::{Extent, Nanos, Time};
 use std::io::{BufRead, Read as _};
@@ -55,6 +55,7 @@ impl Lines {
             line: self.number,
             problem,
         };
+        let (member, line) = read_member(line).map_err(problem)?;
         let mut record = read_line(line).map_err(problem)?;
         if let Some(tags) = &mut self.tags {
             name_by_drive_tag(&mut record, tags).map_err(problem)?;
@@ -66,6 +67,12 @@ impl Lines {
                 return Err(problem(format!("time {now} lies before the line above")));
             }
             self.last = *now;
+        }
+        if let Some(member) = member {
+            if let Record::Setting { .. } = record {
+                return Err(problem("a setting is of all members".into()));
+            }
+            record = Record::OfMember(member, Box::new(record));
         }
         Ok(Some((self.number, record)))
     }
@@ -203,6 +210,21 @@ fn name_by_drive_tag(record: &mut Record, tags: &mut DriveTags) -> Result<(), St
         _ => {}
     }
     Ok(())
+}
+
+/// Takes the member off a line that begins with one.
+fn read_member(line: &str) -> Result<(Option<Member>, &str), String> {
+    let Some(named) = line.strip_prefix('@') else {
+        return Ok((None, line));
+    };
+    let (number, rest) = named.split_once(' ').unwrap_or((named, ""));
+    match number.parse() {
+        Ok(number) if number > 0 => Ok((Some(Member(number)), rest)),
+        _ => Err(format!(
+            "the member is \"{number}\"; allowed are 1 to {}, and nothing for member 0",
+            u16::MAX
+        )),
+    }
 }
 
 fn read_line(line: &str) -> Result<Record, String> {

@@ -1,7 +1,7 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{DriveTag, Engine, Event, Lane, Outcome, RequestId};
+use crate::{DriveTag, Engine, Event, Lane, Member, Outcome, RequestId};
 use headtime_sched::Scheduler;
 use headtime_units::Time;
 
@@ -43,6 +43,14 @@ pub enum ReplayError {
         /// Its text.
         scheduler: String,
     },
+    /// The log names a member that the volume does not have.
+    #[error("line {line}: there is no member {}", .member.0)]
+    NoMember {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// The member.
+        member: Member,
+    },
     /// The log tells of a completion that cannot be.
     #[error("line {line}: tag {} completes and is not in the drive", .tag.0)]
     Impossible {
@@ -74,20 +82,29 @@ fn show(decision: &Option<Decision>) -> String {
     }
 }
 
-/// Feeds a log to an engine record by record, and compares what it decides with what the log has.
+/// Feeds a log to engines record by record, and compares what they decide with what the log has.
 #[derive(Debug)]
 pub struct Replay<'a, S> {
-    engine: &'a mut Engine<S>,
+    /// By member.
+    engines: &'a mut [Engine<S>],
+    /// When a member's engine last got an event.
+    until: Vec<Time>,
     done: Replayed,
     /// The commands that were issued and are not complete, and when they were.
-    in_drive: Vec<(DriveTag, Time)>,
+    in_drive: Vec<(Member, DriveTag, Time)>,
 }
 
 impl<'a, S: Scheduler> Replay<'a, S> {
     /// A replay with an engine that is built as the logged one was, and new.
     pub fn new(engine: &'a mut Engine<S>) -> Replay<'a, S> {
+        Replay::of_volume(std::slice::from_mut(engine))
+    }
+
+    /// A replay with the engines of a volume's members, each built as the logged one was, and new.
+    pub fn of_volume(engines: &'a mut [Engine<S>]) -> Replay<'a, S> {
         Replay {
-            engine,
+            until: vec![Time::ZERO; engines.len()],
+            engines,
             done: Replayed::default(),
             in_drive: Vec::new(),
         }
@@ -98,9 +115,9 @@ impl<'a, S: Scheduler> Replay<'a, S> {
         &self.done
     }
 
-    /// What the engine would decide now and the log does not have so far.
-    fn undecided(&mut self, line: usize) -> Result<(), ReplayError> {
-        match self.engine.poll(self.done.until) {
+    /// What a member's engine would decide now and the log does not have so far.
+    fn undecided(&mut self, line: usize, member: Member) -> Result<(), ReplayError> {
+        match self.engines[member.index()].poll(self.until[member.index()]) {
             None => Ok(()),
             Some(command) => Err(ReplayError::Differs {
                 line,
@@ -115,39 +132,48 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     ///
     /// # Errors
     ///
-    /// If the engine decides otherwise, if there is no such scheduler, and if the log tells of what
-    /// cannot be. After an error the engine is of no use.
+    /// If an engine decides otherwise, if there is no such scheduler or member, and if the log tells of what
+    /// cannot be. After an error the engines are of no use.
     pub fn record(
         &mut self,
         line: usize,
         record: Record,
         build: impl FnOnce(&str) -> Option<S>,
     ) -> Result<(), ReplayError> {
+        let (member, record) = match record {
+            Record::OfMember(member, record) => (member, *record),
+            record => (Member::default(), record),
+        };
+        let index = member.index();
+        if index >= self.engines.len() {
+            return Err(ReplayError::NoMember { line, member });
+        }
         match record {
-            Record::Setting { .. } => {}
+            Record::Setting { .. } | Record::OfMember(..) => {}
             Record::Swapped(time, text) => {
-                self.undecided(line)?;
+                self.undecided(line, member)?;
                 let Some(scheduler) = build(&text) else {
                     return Err(ReplayError::NoScheduler {
                         line,
                         scheduler: text,
                     });
                 };
-                self.done.until = time;
+                (self.done.until, self.until[index]) = (time, time);
                 self.done.swaps += 1;
-                self.engine.replace_scheduler(time, Lane(0), scheduler);
+                self.engines[index].replace_scheduler(time, Lane(0), scheduler);
             }
             Record::Event(time, event) => {
-                let now = self.done.until;
+                let now = self.until[index];
                 let between = match event {
                     // What is foretold comes between the end of one request and the next decision.
                     Event::Foretold(_) => true,
                     Event::Completed { tag, outcome } => {
                         let mut drive = self.in_drive.iter();
-                        let Some(at) = drive.position(|(other, _)| *other == tag) else {
+                        let ours = |(of, other, _): &_| (*of, *other) == (member, tag);
+                        let Some(at) = drive.position(ours) else {
                             return Err(ReplayError::Impossible { line, tag });
                         };
-                        let (_, issued) = self.in_drive.swap_remove(at);
+                        let (_, _, issued) = self.in_drive.swap_remove(at);
                         // A command that is given up on in the moment it is issued never went to the
                         // drive, and its end comes between two decisions. One that the drive is done
                         // with at once ends after them: asking for decisions that there are none of
@@ -159,8 +185,8 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                         lane,
                         join,
                     } => {
-                        self.undecided(line)?;
-                        if !self.engine.may_join(&arrival, lane, join) {
+                        self.undecided(line, member)?;
+                        if !self.engines[index].may_join(&arrival, lane, join) {
                             let id = arrival.id;
                             return Err(ReplayError::NotStaged { line, id });
                         }
@@ -169,16 +195,16 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                     Event::Arrived(_) | Event::Woke | Event::Unplugged | Event::Ordered(_) => false,
                 };
                 if !between {
-                    self.undecided(line)?;
+                    self.undecided(line, member)?;
                 }
-                self.done.until = time;
-                self.engine.handle(time, event);
+                (self.done.until, self.until[index]) = (time, time);
+                self.engines[index].handle(time, event);
                 self.done.events += 1;
             }
             Record::Decision(time, logged) => {
-                let now = self.done.until;
+                let now = self.until[index];
                 let decided = (time == now)
-                    .then(|| self.engine.poll(now))
+                    .then(|| self.engines[index].poll(now))
                     .flatten()
                     .map(|command| Decision::from(&command));
                 if decided != Some(logged) {
@@ -189,7 +215,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                     });
                 }
                 if let Decision::Issue { tag, .. } = logged {
-                    self.in_drive.push((tag, now));
+                    self.in_drive.push((member, tag, now));
                 }
                 self.done.decisions += 1;
             }
@@ -203,14 +229,17 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     ///
     /// If the engine decides something more.
     pub fn end(mut self, lines: usize) -> Result<Replayed, ReplayError> {
-        self.undecided(lines + 1)?;
+        for member in 0..self.engines.len() {
+            self.undecided(lines + 1, Member(member as u16))?;
+        }
         Ok(self.done)
     }
 
     /// Ends the replay of a log whose writer may have been stopped at any place: also what the engine
     /// decides at the last time of the log, and the log does not have any more.
     pub fn end_cut(self) -> (Replayed, Option<Decision>) {
-        let next = self.engine.poll(self.done.until);
+        let mut members = self.engines.iter_mut().zip(self.until);
+        let next = members.find_map(|(engine, until)| engine.poll(until));
         (self.done, next.map(|command| Decision::from(&command)))
     }
 }
@@ -226,9 +255,22 @@ impl<'a, S: Scheduler> Replay<'a, S> {
 pub fn replay<S: Scheduler>(
     text: &str,
     engine: &mut Engine<S>,
+    build: impl FnMut(&str) -> Option<S>,
+) -> Result<Replayed, ReplayError> {
+    replay_volume(text, std::slice::from_mut(engine), build)
+}
+
+/// As [`replay`], for the engines of a volume's members.
+///
+/// # Errors
+///
+/// As [`replay`], and if the log names a member that there is not.
+pub fn replay_volume<S: Scheduler>(
+    text: &str,
+    engines: &mut [Engine<S>],
     mut build: impl FnMut(&str) -> Option<S>,
 ) -> Result<Replayed, ReplayError> {
-    let mut replay = Replay::new(engine);
+    let mut replay = Replay::of_volume(engines);
     let mut last_line = 0;
     for record in read(text) {
         let (line, record) = record?;

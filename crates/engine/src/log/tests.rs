@@ -152,14 +152,13 @@ fn lines_round_trip() {
             }),
         ),
         Record::Swapped(Time::from_nanos(11), "sptf-sw60".into()),
+        Record::OfMember(
+            Member(u16::MAX),
+            Box::new(Record::Event(Time::from_nanos(11), Event::Woke)),
+        ),
     ];
-    for record in &records {
-        match record {
-            Record::Setting { .. } => {}
-            Record::Event(now, event) => write_event(&mut text, *now, event),
-            Record::Decision(now, decision) => write_decision(&mut text, *now, decision),
-            Record::Swapped(now, scheduler) => write_swap(&mut text, *now, scheduler),
-        }
+    for record in &records[1..] {
+        write_record(&mut text, record);
     }
     let read: Vec<Record> = read(&text)
         .map(|line| line.expect("as written").1)
@@ -411,4 +410,27 @@ fn settings_that_do_not_do_are_named() {
         let error = error("# plug", &format!("# curve {curve}\n# plug"));
         assert!(error.contains("the setting `curve` is"), "{error}");
     }
+}
+
+#[test]
+fn a_line_of_a_member_that_cannot_be_is_refused() {
+    let problem = |line: &str| {
+        let text = format!("headtime-log 3\n{line}\n");
+        let mut read = read(&text);
+        read.find_map(Result::err).expect("wrong").to_string()
+    };
+    let allowed = "allowed are 1 to 65535, and nothing for member 0";
+    assert_eq!(
+        problem("@0 W 9"),
+        format!("line 2: the member is \"0\"; {allowed}")
+    );
+    assert_eq!(
+        problem("@65536 W 9"),
+        format!("line 2: the member is \"65536\"; {allowed}")
+    );
+    assert_eq!(problem("@2"), "line 2: the kind of line is missing");
+    assert_eq!(
+        problem("@2 # key value"),
+        "line 2: a setting is of all members"
+    );
 }

@@ -1,7 +1,9 @@
 //! A log on its way out, in pieces.
 
-use super::{write_decision, write_end, write_event, write_header, write_setting, write_swap};
-use crate::{Command, Event};
+use super::{
+    write_decision, write_end, write_event, write_header, write_member, write_setting, write_swap,
+};
+use crate::{Command, Event, Member};
 use headtime_units::Time;
 
 /// Where a log goes.
@@ -49,20 +51,23 @@ impl<S: Sink> Writer<S> {
         String::with_capacity(Self::PIECE + 4096)
     }
 
-    /// Writes an event.
+    /// Writes an event of a member's engine.
     #[inline]
-    pub fn event(&mut self, now: Time, event: &Event) {
+    pub fn event(&mut self, now: Time, member: Member, event: &Event) {
+        write_member(&mut self.text, member);
         write_event(&mut self.text, now, event);
     }
 
-    /// Writes what the engine decided.
+    /// Writes what a member's engine decided.
     #[inline]
-    pub fn command(&mut self, now: Time, command: &Command) {
+    pub fn command(&mut self, now: Time, member: Member, command: &Command) {
+        write_member(&mut self.text, member);
         write_decision(&mut self.text, now, &command.into());
     }
 
-    /// Writes that the scheduler was swapped for the one of this text.
-    pub fn swap(&mut self, now: Time, scheduler: &str) {
+    /// Writes that a member's scheduler was swapped for the one of this text.
+    pub fn swap(&mut self, now: Time, member: Member, scheduler: &str) {
+        write_member(&mut self.text, member);
         write_swap(&mut self.text, now, scheduler);
     }
 

@@ -3,7 +3,7 @@
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
     Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
-    Order, Outcome, RequestId, Seen, World,
+    Order, Outcome, RequestId, Seen, World, earliest,
 };
 use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
 use headtime_units::{Extent, Nanos, Time};
@@ -38,16 +38,16 @@ struct Scripted {
 impl World for Scripted {
     type Error = Broken;
 
-    fn next_order(&self) -> Option<Time> {
-        self.orders.front().map(|(at, _)| *at)
+    fn next_order(&self) -> Time {
+        self.orders.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
     fn order(&mut self, _: Time) -> Option<Order> {
         self.orders.pop_front().map(|(_, order)| order)
     }
 
-    fn next_device(&self) -> Option<Time> {
-        self.in_device.iter().filter_map(|(at, _)| *at).min()
+    fn next_device(&self) -> Time {
+        earliest(self.in_device.iter().map(|(at, _)| *at))
     }
 
     fn completed(&mut self, now: Time) -> Option<Done> {

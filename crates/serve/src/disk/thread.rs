@@ -11,10 +11,10 @@ mod orders;
 mod start;
 
 use super::log::Pieces;
-use super::{Options, Shared, StartError};
+use super::{BuildScheduler, Options, Shared, StartError};
 use crate::device::Device;
 use crate::request::{Completer, Completion, Data, Failure, Submission};
-use headtime_engine::{Broken, Core};
+use headtime_engine::{Broken, Core, Map};
 use headtime_linux::clock::timespec;
 use headtime_sched::{Class, Flags, Op, Origin, Request};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -41,16 +41,20 @@ const ORDERS_EVERY: u32 = 1024;
 /// The log reaches its file at least so often, if anything happens.
 const LOG_EVERY: Nanos = Nanos::from_secs(1);
 
+/// Where the sectors of a volume lie, and the schedulers of its members after the first.
+type VolumeOf = (Box<dyn Map>, Vec<BuildScheduler>);
+
 pub(super) fn main<E>(
     options: Options,
-    open: impl FnOnce() -> Result<Box<dyn Device>, E>,
+    volume: Option<VolumeOf>,
+    open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E>,
     doorbell: OwnedFd,
     started: &Sender<Result<Arc<Shared>, StartError>>,
 ) -> io::Result<()>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Thread::start(options, open, doorbell) {
+    match Thread::start(options, volume, open, doorbell) {
         Ok(mut thread) => {
             let shared = Arc::clone(&thread.live.shared);
             // Whoever started it waits for it.
@@ -77,8 +81,8 @@ impl Drop for Closing {
 struct Thread {
     core: Core<Pieces>,
     live: Live,
-    /// The text of the scheduler.
-    scheduler: String,
+    /// By member: the text of the scheduler.
+    schedulers: Vec<String>,
     log_flushed: Time,
     steps: u32,
     spin: Nanos,
@@ -105,7 +109,9 @@ impl Thread {
                 }
                 continue;
             }
-            self.live.station.device.kick();
+            for station in &mut self.live.stations {
+                station.device.kick();
+            }
             self.live.wake_front_ends();
             if self.live.shared.ordered.swap(false, Ordering::SeqCst) {
                 self.obey(real);
@@ -114,7 +120,7 @@ impl Thread {
             if self.step(real) {
                 continue;
             }
-            if self.live.stopping && self.core.engine().is_idle() && self.live.next.is_none() {
+            if self.live.stopping && self.core.is_idle() && self.live.next.is_none() {
                 match self.live.last_flush {
                     None if self.live.shared.queue.is_empty() => {
                         self.flush_at_the_end(real);
@@ -192,8 +198,10 @@ impl Thread {
         // A request may have come after the clock was read, and nobody rings for it again. A device in real time may
         // name a time too at which to poll it.
         let due = self.core.due(&self.live).at();
-        for at in [due, self.live.station.device.next_event()] {
-            until = until.min(at.unwrap_or(Time::NEVER));
+        let stations = self.live.stations.iter();
+        let named = stations.filter_map(|station| station.device.next_event());
+        for at in due.into_iter().chain(named) {
+            until = until.min(at);
         }
         let live = &self.live;
         if until != Time::NEVER && until <= real + self.spin {
@@ -210,17 +218,21 @@ impl Thread {
         if !live.has_next() && !shared.ordered.load(Ordering::SeqCst) {
             let timeout = (until != Time::NEVER).then(|| timespec(until - real - self.spin));
             let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
+            let stations = live.stations.iter();
+            let ready = stations.filter_map(|station| station.device.ready_fd());
+            let mut ready = ready.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             // Interrupted or not, what is due is looked for.
-            rings = match live.station.device.ready_fd() {
-                Some(device) => {
-                    let mut fds = [doorbell, PollFd::from_borrowed_fd(device, PollFlags::IN)];
-                    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
-                    !fds[0].revents().is_empty()
-                }
-                None => {
-                    let mut fds = [doorbell];
-                    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
-                    !fds[0].revents().is_empty()
+            let sleep = |fds: &mut [PollFd<'_>]| {
+                let _ = rustix::event::poll(fds, timeout.as_ref());
+                !fds[0].revents().is_empty()
+            };
+            rings = match (ready.next(), ready.next()) {
+                (None, _) => sleep(&mut [doorbell]),
+                (Some(device), None) => sleep(&mut [doorbell, device]),
+                (Some(one), Some(other)) => {
+                    let mut fds = vec![doorbell, one, other];
+                    fds.extend(ready);
+                    sleep(&mut fds)
                 }
             };
         }

@@ -9,17 +9,18 @@ use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{
     Arrival, Asked, Broken, Done, DriveTag, Engine, Finished, GaveUp, Late, Member, Outcome,
-    RequestId, World,
+    Part as MemberPart, RequestId, World, earliest,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Backlog, Op, Request};
-use headtime_units::{Lba, Nanos, Time};
+use headtime_units::{Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A request that is not finished.
 pub(super) struct Pending {
+    op: Op,
     pub cookie: u64,
     pub to: Arc<dyn Completer>,
     /// Here unless the device has them.
@@ -30,11 +31,27 @@ pub(super) struct Pending {
     mark: Mark,
 }
 
+/// A part that a request has on a member of a volume of several.
+struct Piece {
+    /// Where the request is in `pending`.
+    of: usize,
+    /// Where the piece lies in the request's buffer.
+    offset: usize,
+    /// The piece has all of the request's data, and no copy.
+    is_whole: bool,
+    /// Here unless the device has them.
+    data: Option<Data>,
+    /// Why it failed, the last time it was tried.
+    failure: Option<Failure>,
+}
+
 /// The device of a member, and what is kept of the commands in it.
 pub(super) struct Station {
     pub device: Box<dyn Device>,
     /// It says when things happen, and the thread takes care not to be late.
     pub in_model_time: bool,
+    /// Sectors of the device.
+    capacity: Sectors,
     pub estimate: Option<Box<HeadTimeEstimate>>,
     /// By tag: the command that the device was given last.
     given: Vec<Option<Request<DriveTag>>>,
@@ -46,6 +63,7 @@ impl Station {
     pub fn new(device: Box<dyn Device>, estimate: Option<Box<HeadTimeEstimate>>) -> Station {
         Station {
             in_model_time: device.in_model_time(),
+            capacity: device.geometry().capacity,
             device,
             estimate,
             given: Vec::new(),
@@ -58,13 +76,16 @@ impl Station {
 pub(super) struct Live {
     pub shared: Arc<Shared>,
     pub clock: Clock,
-    pub station: Station,
-    /// By the engine's name for it.
+    /// By member.
+    pub stations: Vec<Station>,
+    /// By the engine's name for it, or the volume's if that has several members.
     pub pending: Vec<Option<Pending>>,
+    /// By the engine's name for it, in a volume of several members.
+    pieces: Vec<Option<Piece>>,
     free: Vec<u32>,
     unfinished_max: usize,
     /// Commands that failed before they reached the device.
-    unissued: VecDeque<(DriveTag, Parts, Failure)>,
+    unissued: VecDeque<(Member, DriveTag, Parts, Failure)>,
     /// To be used again.
     spare_parts: Vec<Parts>,
     /// A request that has been taken and is not due yet.
@@ -81,13 +102,14 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub fn new(shared: Arc<Shared>, station: Station, unfinished_max: usize) -> Live {
+    pub fn new(shared: Arc<Shared>, stations: Vec<Station>, unfinished_max: usize) -> Live {
         Live {
             clock: shared.clock,
             metrics: Metrics::new(usize::from(shared.exports)),
             shared,
-            station,
+            stations,
             pending: Vec::new(),
+            pieces: Vec::new(),
             free: Vec::new(),
             unfinished_max: unfinished_max.max(1),
             unissued: VecDeque::new(),
@@ -123,42 +145,50 @@ impl Live {
 
     /// A command that a device in real time is done with.
     pub fn poll_real_time(&mut self, now: Time) -> Option<Done> {
-        match self.station.in_model_time || !self.unissued.is_empty() {
-            true => None,
-            false => self.poll(now),
+        if !self.unissued.is_empty() {
+            return None;
         }
+        for index in 0..self.stations.len() {
+            if !self.stations[index].in_model_time
+                && let Some(done) = self.poll(now, index)
+            {
+                return Some(done);
+            }
+        }
+        None
     }
 
-    fn poll(&mut self, now: Time) -> Option<Done> {
-        let station = &mut self.station;
+    fn poll(&mut self, now: Time, index: usize) -> Option<Done> {
+        let station = &mut self.stations[index];
         let done = station.device.poll(now)?;
         if station.in_model_time {
             let lateness = self.clock.now().saturating_since(done.at);
             self.metrics.delivered(lateness);
         }
+        let member = Member(index as u16);
         if let Err(failure) = &done.result {
-            self.broken_promise(done.tag, failure);
+            self.broken_promise(member, done.tag, failure);
         }
-        // A request that came before this and is seen only now cannot go back behind it.
-        Some(self.back(done.tag, done.at, done.result, done.parts))
+        Some(self.back(member, done.tag, done.at, done.result, done.parts))
     }
 
     /// Takes a command and its data back.
     fn back(
         &mut self,
+        member: Member,
         tag: DriveTag,
         at: Time,
         result: Result<(), Failure>,
         mut parts: Parts,
     ) -> Done {
-        if let Some(estimate) = &mut self.station.estimate {
+        if let Some(estimate) = &mut self.stations[member.index()].estimate {
             estimate.completed(at, tag);
         }
         self.keep(&mut parts, result.err());
         self.spare_parts.push(parts);
         self.metrics.errors += u64::from(result.is_err());
         Done {
-            member: Member::default(),
+            member,
             tag,
             at,
             outcome: match &result {
@@ -171,9 +201,23 @@ impl Live {
     /// Keeps the data of a command's parts, and why they failed.
     fn keep(&mut self, parts: &mut Parts, failure: Option<Failure>) {
         for part in parts.drain(..) {
-            if let Some(pending) = &mut self.pending[part.id as usize] {
-                pending.data = Some(part.data);
-                pending.failure = failure;
+            if let Some((data, failed)) = self.held(part.id as usize) {
+                *data = Some(part.data);
+                *failed = failure;
+            }
+        }
+    }
+
+    /// The data of a request at an engine, unless the device has them, and why it failed.
+    fn held(&mut self, place: usize) -> Option<(&mut Option<Data>, &mut Option<Failure>)> {
+        match self.stations.len() {
+            1 => {
+                let pending = self.pending.get_mut(place)?.as_mut()?;
+                Some((&mut pending.data, &mut pending.failure))
+            }
+            _ => {
+                let piece = self.pieces.get_mut(place)?.as_mut()?;
+                Some((&mut piece.data, &mut piece.failure))
             }
         }
     }
@@ -186,9 +230,7 @@ impl Live {
             Op::Read => None,
             Op::Flush => lost.then_some(Kind::Lost),
             // What was given up on may still be written, over this.
-            Op::Write | Op::Discard => {
-                (lost || self.station.device.abandoned() > 0).then_some(Kind::ReadOnly)
-            }
+            Op::Write | Op::Discard => (lost || self.abandoned() > 0).then_some(Kind::ReadOnly),
         }
     }
 
@@ -212,8 +254,8 @@ impl Live {
     /// The device failed a command that was to be durable. A kernel tells once of what it could not
     /// write back; if the command is one of several requests, each is tried again alone, and may
     /// succeed.
-    fn broken_promise(&mut self, tag: DriveTag, failure: &Failure) {
-        let given = self.station.given[tag.index()];
+    fn broken_promise(&mut self, member: Member, tag: DriveTag, failure: &Failure) {
+        let given = self.stations[member.index()].given[tag.index()];
         let Some(request) = given.filter(is_durable) else {
             return;
         };
@@ -278,19 +320,28 @@ impl Live {
             // The server itself has removed it.
             return;
         }
-        match self.station.device.check_backing() {
-            Ok(()) => self.station.astray = false,
-            Err(lost) if lost.is_loss() => {
-                if !self.latch.has_lost() {
-                    self.latch(Cause::Backing(lost));
+        for index in 0..self.stations.len() {
+            let station = &mut self.stations[index];
+            match station.device.check_backing() {
+                Ok(()) => station.astray = false,
+                Err(lost) if lost.is_loss() => {
+                    if !self.latch.has_lost() {
+                        self.latch(Cause::Backing(lost));
+                    }
                 }
-            }
-            Err(moved) => {
-                if !std::mem::replace(&mut self.station.astray, true) {
-                    tracing::warn!(disk = self.shared.name, "{moved}");
+                Err(moved) => {
+                    if !std::mem::replace(&mut station.astray, true) {
+                        tracing::warn!(disk = self.shared.name, "{moved}");
+                    }
                 }
             }
         }
+    }
+
+    /// Commands given up on whose data the devices still hold.
+    pub fn abandoned(&self) -> usize {
+        let devices = self.stations.iter().map(|station| &station.device);
+        devices.map(|device| device.abandoned()).sum()
     }
 
     fn reply(&mut self, to: &Arc<dyn Completer>, completion: Completion) {
@@ -312,22 +363,26 @@ impl Live {
 impl World for Live {
     type Error = Broken;
 
-    fn next_device(&self) -> Option<Time> {
+    fn next_device(&self) -> Time {
         if !self.unissued.is_empty() {
-            return Some(Time::ZERO);
+            return Time::ZERO;
         }
-        // One in real time is asked always, and first.
-        match self.station.in_model_time {
-            true => self.station.device.next_event(),
-            false => None,
-        }
+        // Those in real time are asked always, and first.
+        let stations = self.stations.iter();
+        let in_model_time = stations.filter(|station| station.in_model_time);
+        earliest(in_model_time.map(|station| station.device.next_event()))
     }
 
     fn completed(&mut self, now: Time) -> Option<Done> {
-        match self.unissued.pop_front() {
-            Some((tag, parts, failure)) => Some(self.back(tag, now, Err(failure), parts)),
-            None => self.poll(now),
+        if let Some((member, tag, parts, failure)) = self.unissued.pop_front() {
+            return Some(self.back(member, tag, now, Err(failure), parts));
         }
+        let stations = self.stations.iter().zip(0..);
+        let in_model_time = stations.filter(|(station, _)| station.in_model_time);
+        let next = in_model_time
+            .filter_map(|(station, index)| Some((station.device.next_event()?, index)));
+        let (_, index) = next.min()?;
+        self.poll(now, index)
     }
 
     fn next_arrival(&self) -> Option<Time> {
@@ -370,6 +425,7 @@ impl World for Live {
             return Ok(None);
         }
         let pending = Some(Pending {
+            op,
             cookie,
             to,
             data: Some(data),
@@ -400,23 +456,20 @@ impl World for Live {
     fn submit(
         &mut self,
         now: Time,
-        _: Member,
+        member: Member,
         request: &Request<DriveTag>,
         engine: &Engine,
     ) -> bool {
         // A write at the end of a file that was cut short makes it as long as before.
-        if request.op == Op::Write
-            && request.extent.end() == Lba::ZERO + self.shared.geometry.capacity
-        {
+        let capacity = self.stations[member.index()].capacity;
+        if request.op == Op::Write && request.extent.end() == Lba::ZERO + capacity {
             self.check_backing();
         }
         let mut parts = self.spare_parts.pop().unwrap_or_default();
         let mut whole = true;
         for (id, extent) in engine.parts(request.tag) {
             let place = place(id);
-            let data = self.pending[place]
-                .as_mut()
-                .and_then(|pending| pending.data.take());
+            let data = self.held(place).and_then(|(data, _)| data.take());
             whole &= data.is_some();
             parts.push(Part {
                 id: place as u64,
@@ -434,10 +487,11 @@ impl World for Live {
         };
         if let Some(kind) = refused {
             let failure = Failure::new(kind);
-            self.unissued.push_back((request.tag, parts, failure));
+            self.unissued
+                .push_back((member, request.tag, parts, failure));
             return false;
         }
-        let station = &mut self.station;
+        let station = &mut self.stations[member.index()];
         let index = request.tag.index();
         if station.given.len() <= index {
             station.given.resize(index + 1, None);
@@ -452,12 +506,15 @@ impl World for Live {
 
     fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
         let failure = Failure::new(Kind::TimedOut);
-        match self.station.device.abort(now, late.tag) {
+        match self.stations[late.member.index()]
+            .device
+            .abort(now, late.tag)
+        {
             Aborted::Undone(mut parts) => self.keep(&mut parts, Some(failure)),
             Aborted::Abandoned => {
                 for (id, _) in late.engine.parts(late.tag) {
-                    if let Some(pending) = &mut self.pending[place(id)] {
-                        pending.failure = Some(failure);
+                    if let Some((_, failed)) = self.held(place(id)) {
+                        *failed = Some(failure);
                     }
                 }
             }
@@ -483,7 +540,7 @@ impl World for Live {
             "the device did not answer within {}; gave up on a command",
             late.timeout.unwrap_or(Nanos::ZERO)
         );
-        if let Some(estimate) = &mut self.station.estimate {
+        if let Some(estimate) = &mut self.stations[late.member.index()].estimate {
             estimate.gave_up(now, late.tag);
         }
         GaveUp::Yes
@@ -518,15 +575,81 @@ impl World for Live {
         Ok(())
     }
 
-    fn backlog(&mut self, now: Time, _: Member, backlog: Backlog) {
-        self.station.device.note_pending(now, backlog);
-        if let Some(estimate) = &mut self.station.estimate {
+    fn part(&mut self, _: Member, part: &MemberPart) {
+        let of = part.of as usize;
+        let Some(pending) = &mut self.pending[of] else {
+            return;
+        };
+        let sector_bytes = self.shared.geometry.sector_bytes;
+        let offset = part.offset.bytes(sector_bytes) as usize;
+        let bytes = part.extent.len.bytes(sector_bytes) as usize;
+        let mut is_whole = false;
+        let data = match &pending.data {
+            Some(Data::Buffer(buffer)) if bytes == buffer.len() => {
+                is_whole = true;
+                pending.data.take()
+            }
+            Some(Data::Buffer(buffer)) if bytes > 0 => {
+                let mut copy = self.shared.pool.take(bytes);
+                if pending.op == Op::Write {
+                    copy.copy_from_slice(&buffer[offset..offset + bytes]);
+                }
+                Some(Data::Buffer(copy))
+            }
+            Some(Data::Zeroes { may_punch }) if bytes > 0 => {
+                let may_punch = *may_punch;
+                Some(Data::Zeroes { may_punch })
+            }
+            _ => Some(Data::None),
+        };
+        let place = part.id as usize;
+        if self.pieces.len() <= place {
+            self.pieces.resize_with(place + 1, || None);
+        }
+        self.pieces[place] = Some(Piece {
+            of,
+            offset,
+            is_whole,
+            data,
+            failure: None,
+        });
+    }
+
+    fn part_finished(&mut self, _: Time, done: &Finished) {
+        // In a volume of one there are none.
+        let pieces = self.pieces.get_mut(done.id as usize);
+        let Some(piece) = pieces.and_then(Option::take) else {
+            return;
+        };
+        let Some(pending) = &mut self.pending[piece.of] else {
+            return;
+        };
+        if piece.is_whole {
+            pending.data = piece.data;
+        } else if pending.op == Op::Read
+            && done.outcome == Outcome::Done
+            && let (Some(Data::Buffer(all)), Some(Data::Buffer(part))) =
+                (&mut pending.data, &piece.data)
+        {
+            all[piece.offset..piece.offset + part.len()].copy_from_slice(part);
+        }
+        // What was given up on may still happen, which is worse than any other failure.
+        let is_worst = |failure: &Failure| failure.kind == Kind::TimedOut;
+        if done.outcome != Outcome::Done && !pending.failure.as_ref().is_some_and(is_worst) {
+            pending.failure = piece.failure;
+        }
+    }
+
+    fn backlog(&mut self, now: Time, member: Member, backlog: Backlog) {
+        let station = &mut self.stations[member.index()];
+        station.device.note_pending(now, backlog);
+        if let Some(estimate) = &mut station.estimate {
             estimate.pending(now, backlog);
         }
     }
 }
 
-/// Where a request is in `pending`.
+/// Where a request is in `pending`, or in `pieces`.
 fn place(id: RequestId) -> usize {
     match id {
         RequestId::Client(place) => place as usize,

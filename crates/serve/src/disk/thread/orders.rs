@@ -6,7 +6,7 @@ use super::live::Live;
 use super::{Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{self as engine, Core, Member};
+use headtime_engine::{self as engine, Core, Stats};
 use headtime_sched::WaitStats;
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -19,20 +19,24 @@ impl Thread {
         let orders = std::mem::take(&mut *lock(&live.shared.orders));
         for order in orders {
             match order {
-                Order::Swap { text, build } => {
+                Order::Swap {
+                    member,
+                    text,
+                    build,
+                } => {
                     let swap = engine::Order::Swap {
-                        member: Member::default(),
+                        member,
                         text: text.clone(),
                         scheduler: build(),
                     };
                     kept(core.obey(live, at, swap));
-                    self.scheduler = text;
+                    self.schedulers[member.index()] = text;
                 }
                 Order::SetTimeout(timeout) => {
                     kept(core.obey(live, at, engine::Order::Timeout(timeout)));
                 }
-                Order::Device(what, answer) => {
-                    let result = live.station.device.control(at, &what);
+                Order::Device(member, what, answer) => {
+                    let result = live.stations[member.index()].device.control(at, &what);
                     match result {
                         Ok(sectors) if sectors > Sectors::ZERO => {
                             live.latch(Cause::PowerCut { sectors });
@@ -49,7 +53,7 @@ impl Thread {
                     let _ = answer.send(live.clear_failure());
                 }
                 Order::Snapshot(answer) => {
-                    let _ = answer.send(snapshot(core, live, &self.scheduler, at));
+                    let _ = answer.send(snapshot(core, live, &self.schedulers[0], at));
                 }
                 Order::Stop => {
                     live.shared.stopped.store(true, Ordering::SeqCst);
@@ -63,13 +67,15 @@ impl Thread {
 
 impl Live {
     fn clear_failure(&mut self) -> Result<(), NotCleared> {
-        match self.station.device.abandoned() {
+        match self.abandoned() {
             0 => {}
             abandoned => return Err(NotCleared::Abandoned(abandoned)),
         }
-        match self.station.device.check_backing() {
-            Err(lost) if lost.is_loss() => return Err(NotCleared::Backing(lost)),
-            _ => {}
+        for station in &self.stations {
+            match station.device.check_backing() {
+                Err(lost) if lost.is_loss() => return Err(NotCleared::Backing(lost)),
+                _ => {}
+            }
         }
         match self.latch.clear() {
             true => {
@@ -87,27 +93,42 @@ fn waits(core: &Core<Pieces>) -> WaitStats {
     waits.streams = 0;
     // One that was under way ended with its scheduler, unrewarded.
     waits.waits_lost = waits.waits - waits.waits_won;
-    waits += core.engine().scheduler().waits();
+    for engine in core.engines() {
+        waits += engine.scheduler().waits();
+    }
     waits
 }
 
 fn snapshot(core: &Core<Pieces>, live: &mut Live, scheduler: &str, at: Time) -> Box<Snapshot> {
     live.check_backing();
-    let (engine, station) = (core.engine(), &mut live.station);
-    let estimate = station.estimate.as_mut();
+    let mut stats = Stats::default();
+    let (mut in_flight, mut waiting) = (0, 0);
+    for engine in core.engines() {
+        stats += *engine.stats();
+        in_flight += engine.in_flight();
+        waiting += engine.waiting();
+    }
+    let (head_time, head_time_estimated) = match &mut live.stations[..] {
+        [station] => {
+            let estimate = station.estimate.as_mut();
+            let estimated = estimate.map(|estimate| estimate.account(at));
+            (station.device.head_time(at), estimated)
+        }
+        _ => (None, None),
+    };
     Box::new(Snapshot {
         now: at,
         scheduler: scheduler.to_owned(),
         metrics: live.metrics.clone(),
-        engine: *engine.stats(),
+        engine: stats,
         waits: waits(core),
-        in_flight: engine.in_flight(),
-        waiting: engine.waiting(),
-        abandoned: station.device.abandoned(),
+        in_flight,
+        waiting,
+        abandoned: live.abandoned(),
         failure: live.latch.cause().map(ToString::to_string),
-        in_model_time: station.in_model_time,
-        head_time: station.device.head_time(at),
-        head_time_estimated: estimate.map(|estimate| estimate.account(at)),
+        in_model_time: live.stations.iter().any(|station| station.in_model_time),
+        head_time,
+        head_time_estimated,
         capacity: live.shared.geometry.capacity,
     })
 }

@@ -3,17 +3,16 @@
 use super::super::log::Pieces;
 use super::super::{Options, Shared, StartError};
 use super::live::{Live, Station};
-use super::{SPIN, SPIN_REAL_TIME, Thread};
+use super::{SPIN, SPIN_REAL_TIME, Thread, VolumeOf};
+use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Device, Geometry};
 use crate::estimate::HeadTimeEstimate;
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::log::Writer;
-use headtime_engine::{Config, Core, Engine};
+use headtime_engine::{Core, Engine};
 use headtime_linux::sys;
-use headtime_sched::Scheduler;
 use headtime_units::{Nanos, Sectors, Time};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -22,37 +21,30 @@ use tokio::sync::Notify;
 impl Thread {
     pub(super) fn start<E>(
         mut options: Options,
-        open: impl FnOnce() -> Result<Box<dyn Device>, E>,
+        volume: Option<VolumeOf>,
+        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E>,
         doorbell: OwnedFd,
     ) -> Result<Thread, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let name = options.name;
-        let mut device = open().map_err(|error| StartError::Device {
+        let name = options.name.clone();
+        let mut devices = open().map_err(|error| StartError::Device {
             name: name.clone(),
             error: error.into(),
         })?;
-        let geometry = device.geometry();
-        let (scheduler, build) = options.scheduler;
-        let mut config = options.engine;
-        if let Some(bytes) = options.merge_bytes_max {
-            let sectors = bytes / u64::from(geometry.sector_bytes);
-            config.merge_sectors_max = Sectors::new(sectors.max(1));
-            for (key, value) in &mut options.log_settings {
-                if key == "merge_sectors_max" {
-                    *value = config.merge_sectors_max.to_string();
-                }
-            }
-        }
-        let (sink, settings) = (options.log, &options.log_settings);
-        let (engine, log) = engine_and_log(&name, config, build(), &geometry, sink, settings)
-            .inspect_err(|_| device.made().remove())?;
+        let made: Vec<Made> = devices.iter().map(|device| device.made()).collect();
+        let (clock, exports, real_time) = (options.clock, options.exports, options.real_time);
+        let (queue, unfinished) = (options.queue, options.unfinished);
+        let believed = options.estimate.take();
+        let stack = stack(options, volume, &devices);
+        let (core, geometry, schedulers) =
+            stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
         let mut spin = Nanos::ZERO;
-        if device.in_model_time() {
+        if devices.iter().any(|device| device.in_model_time()) {
             sys::exact_timers();
             spin = SPIN;
-            if options.real_time {
+            if real_time {
                 match sys::real_time() {
                     Ok(()) => spin = SPIN_REAL_TIME,
                     Err(error) => tracing::info!(
@@ -62,20 +54,20 @@ impl Thread {
                 }
             }
         }
-        let estimate = options
-            .estimate
-            .filter(|_| device.head_time(Time::ZERO).is_none())
-            .map(|profile| Box::new(HeadTimeEstimate::new(&profile, geometry.sector_bytes)));
         let shared = Arc::new(Shared {
             name,
-            clock: options.clock,
+            clock,
             pool: Pool::new(),
             geometry,
-            allocation: device.allocation(),
-            discards_to_zeroes: device.discards_to_zeroes(),
-            made: device.made(),
-            exports: options.exports,
-            queue: ArrayQueue::new(options.queue.max(1)),
+            allocation: match &devices[..] {
+                [device] => device.allocation(),
+                _ => None,
+            },
+            discards_to_zeroes: devices.iter().all(|device| device.discards_to_zeroes()),
+            made,
+            exports,
+            members: devices.len(),
+            queue: ArrayQueue::new(queue.max(1)),
             room: Notify::new(),
             was_full: AtomicBool::new(false),
             orders: Mutex::new(Vec::new()),
@@ -89,11 +81,17 @@ impl Thread {
             broken: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
-        let station = Station::new(device, estimate);
+        let stations = devices.drain(..).map(|mut device| {
+            let profile = (believed.as_ref()).filter(|_| device.head_time(Time::ZERO).is_none());
+            let estimate = profile
+                .map(|profile| Box::new(HeadTimeEstimate::new(profile, geometry.sector_bytes)));
+            Station::new(device, estimate)
+        });
+        let stations = stations.collect();
         Ok(Thread {
-            core: Core::new(engine, log).with_timeout(options.timeout),
-            live: Live::new(shared, station, options.unfinished),
-            scheduler,
+            core,
+            live: Live::new(shared, stations, unfinished),
+            schedulers,
             log_flushed: Time::ZERO,
             steps: 0,
             spin,
@@ -101,32 +99,80 @@ impl Thread {
     }
 }
 
-/// What stands before the device, if it fits it.
-fn engine_and_log(
-    name: &str,
-    config: Config,
-    scheduler: Box<dyn Scheduler>,
-    geometry: &Geometry,
-    sink: Option<Box<dyn io::Write + Send>>,
-    settings: &[(String, String)],
-) -> Result<(Engine, Option<Writer<Pieces>>), StartError> {
+/// What stands before the devices, if it fits them; what they are together; the schedulers' texts.
+fn stack(
+    mut options: Options,
+    volume: Option<VolumeOf>,
+    devices: &[Box<dyn Device>],
+) -> Result<(Core<Pieces>, Geometry, Vec<String>), StartError> {
+    let name = options.name.clone();
+    let (map, others) = match volume {
+        Some((map, schedulers)) => (Some(map), schedulers),
+        None => (None, Vec::new()),
+    };
+    let members = map.as_ref().map_or(1, |map| map.members());
+    let first = devices.first().map(|device| device.geometry());
+    let mut geometry = first
+        .filter(|first| {
+            devices.len() == usize::from(members)
+                && devices.len() == 1 + others.len()
+                && devices
+                    .iter()
+                    .all(|device| device.geometry().sector_bytes == first.sector_bytes)
+        })
+        .ok_or_else(|| StartError::Volume {
+            name: name.clone(),
+            members,
+        })?;
+    let mut config = options.engine;
+    for device in devices {
+        let of = device.geometry();
+        geometry.depth = geometry.depth.min(of.depth);
+        geometry.read_only |= of.read_only;
+        geometry.discards &= of.discards;
+    }
+    if let Some(map) = &map {
+        geometry.capacity = map.capacity();
+    }
     if config.depth > geometry.depth {
         return Err(StartError::Depth {
-            name: name.to_owned(),
+            name: name.clone(),
             depth: config.depth,
             device: geometry.depth,
         });
     }
-    let engine = Engine::new(config, scheduler).map_err(|error| StartError::Config {
-        name: name.to_owned(),
-        error,
-    })?;
-    let log = sink
-        .map(|sink| Pieces::start(sink).map(|pieces| Writer::new(settings, pieces)))
-        .transpose()
-        .map_err(|error| StartError::Machine {
-            name: name.to_owned(),
+    if let Some(bytes) = options.merge_bytes_max {
+        let sectors = bytes / u64::from(geometry.sector_bytes);
+        config.merge_sectors_max = Sectors::new(sectors.max(1));
+        for (key, value) in &mut options.log_settings {
+            if key == "merge_sectors_max" {
+                *value = config.merge_sectors_max.to_string();
+            }
+        }
+    }
+    let (text, build) = options.scheduler;
+    let builds = std::iter::once(build).chain(others);
+    let engines = builds.map(|build| Engine::new(config, build()));
+    let mut engines = engines
+        .collect::<Result<Vec<Engine>, _>>()
+        .map_err(|error| StartError::Config {
+            name: name.clone(),
             error,
         })?;
-    Ok((engine, log))
+    let pieces = options.log.take().map(Pieces::start).transpose();
+    let log = pieces
+        .map_err(|error| StartError::Machine {
+            name: name.clone(),
+            error,
+        })?
+        .map(|pieces| Writer::new(&options.log_settings, pieces));
+    let core = match map {
+        Some(map) => Core::of_volume(engines, map, log),
+        None => Core::new(engines.remove(0), log),
+    };
+    let mut core = core.with_timeout(options.timeout);
+    if options.audit {
+        core.audit();
+    }
+    Ok((core, geometry, vec![text; devices.len()]))
 }

@@ -1,0 +1,284 @@
+//! A volume of three emulated drives that splits requests by address, on one thread, under the audit: data come back, errors
+//! reach exactly the requests that touch them, a member that does not answer does not stop the others, and the log
+//! replays.
+
+#[path = "common/asking.rs"]
+mod asking;
+mod common;
+
+use asking::{now, submit};
+use common::Inbox;
+use headtime_disk::drive::Fault;
+use headtime_disk::profile::by_name;
+use headtime_engine::log::{self, Record};
+use headtime_engine::{Config, Engine, Event, Map, Member, Outcome};
+use headtime_linux::clock::Clock;
+use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
+use headtime_serve::device::{Control, Device};
+use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::null::Null;
+use headtime_serve::request::{Data, Failure, Kind, Submission};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+const MEMBERS: u16 = 3;
+const STRIPE: u64 = 16;
+const CAPACITY: u64 = STRIPE * 3 * 64;
+
+/// Stripes in turn.
+struct Striped;
+
+impl Map for Striped {
+    fn members(&self) -> u16 {
+        MEMBERS
+    }
+
+    fn capacity(&self) -> Sectors {
+        Sectors::new(CAPACITY)
+    }
+
+    fn first(&self, extent: Extent) -> (Member, Extent) {
+        let start = extent.start.get();
+        let (stripe, within) = (start / STRIPE, start % STRIPE);
+        let members = u64::from(MEMBERS);
+        let len = extent.len.get().min(STRIPE - within);
+        let there = Extent::at(stripe / members * STRIPE + within, len);
+        (Member((stripe % members) as u16), there)
+    }
+}
+
+fn touches(extent: Extent, member: Member, bad: Extent) -> bool {
+    (extent.start.get()..extent.end().get()).any(|sector| {
+        let (on, there) = Striped.first(Extent::at(sector, 1));
+        on == member && there.overlaps(bad)
+    })
+}
+
+/// What was written to a log.
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Tape {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn scheduler(text: &str) -> Box<dyn Scheduler> {
+    let spec: Spec = text.parse().expect("registered");
+    spec.build(None::<NoPositioning>).expect("needs nothing")
+}
+
+fn build() -> BuildScheduler {
+    Box::new(|| scheduler("deadline"))
+}
+
+fn config(merge: bool) -> Config {
+    Config {
+        depth: 4,
+        merge,
+        ..Config::default()
+    }
+}
+
+fn options(config: Config, log: &Tape) -> Options {
+    let mut options = Options::new("test", Clock::start(), ("deadline".to_owned(), build()));
+    options.engine = config;
+    options.audit = true;
+    options.timeout = Some(Nanos::from_millis(400));
+    options.log = Some(Box::new(log.clone()));
+    options
+}
+
+fn start(config: Config, log: &Tape) -> Disk {
+    let open = || -> Result<Vec<Box<dyn Device>>, emulated::OpenError> {
+        let profile = by_name("wd5000aaks").expect("it is shipped");
+        let drive = |_| {
+            let drive = emulated::open(emulated::EmulatedOptions {
+                size: Some(CAPACITY / 3 * 512),
+                create: true,
+                ..emulated::EmulatedOptions::new(profile.clone(), StoreSpec::Memory)
+            })?;
+            Ok(Box::new(drive) as Box<dyn Device>)
+        };
+        (0..MEMBERS).map(drive).collect()
+    };
+    let others = vec![build(), build()];
+    Disk::start_volume(options(config, log), Box::new(Striped), others, open).expect("starts")
+}
+
+/// Stops the disk; its log must replay.
+fn stop(disk: &Disk, config: Config, log: &Tape) {
+    disk.stop().expect("stops");
+    let log = log.0.lock().expect("no panic");
+    let text = std::str::from_utf8(&log).expect("text");
+    let mut engines: Vec<Engine> = (0..MEMBERS)
+        .map(|_| Engine::new(config, scheduler("deadline")).expect("in range"))
+        .collect();
+    let replayed = log::replay_volume(text, &mut engines, |text| Some(scheduler(text)));
+    let replayed = replayed.expect("the same decisions");
+    assert!(replayed.decisions > 100, "{replayed:?}");
+    assert!(text.contains("\n@1 ") && text.contains("\n@2 "));
+}
+
+/// The requests of a round: their places and lengths differ, and together they cover the volume.
+fn extents() -> Vec<Extent> {
+    let mut extents = Vec::new();
+    let mut next = 0;
+    while next < CAPACITY {
+        let len = (1 + extents.len() as u64 * 7 % 70).min(CAPACITY - next);
+        extents.push(Extent::at(next, len));
+        next += len;
+    }
+    extents
+}
+
+fn byte(position: u64) -> u8 {
+    (position / 512 % 251) as u8
+}
+
+/// Asks for all extents at once. Returns what came of each.
+fn round(disk: &Disk, op: Op, extents: &[Extent]) -> Vec<Result<(), Failure>> {
+    let inbox = Inbox::new(extents.len());
+    for (cookie, extent) in (0..).zip(extents) {
+        let start = extent.start.get() * 512;
+        let mut buffer = disk.pool().take(extent.len.get() as usize * 512);
+        for (place, at) in buffer.iter_mut().zip(start..) {
+            *place = if op == Op::Write { byte(at) } else { 255 };
+        }
+        let flags = match op {
+            Op::Write if cookie % 9 == 0 => Flags::PREFLUSH.with(Flags::FUA),
+            Op::Write => Flags::FUA,
+            _ => Flags::NONE,
+        };
+        let submission = Submission {
+            cookie,
+            op,
+            extent: *extent,
+            flags,
+            origin: Origin::default(),
+            class: Class::default(),
+            arrived: disk.now(),
+            data: Data::Buffer(buffer),
+            to: Arc::clone(&inbox) as Arc<_>,
+        };
+        submit(disk, submission);
+    }
+    let mut results = vec![Ok(()); extents.len()];
+    for _ in extents {
+        let done = inbox.wait();
+        let extent = extents[done.cookie as usize];
+        results[done.cookie as usize] = done.result;
+        let buffer = done.data.into_buffer();
+        if op == Op::Read && done.result.is_ok() {
+            let buffer = buffer.expect("it comes back");
+            let start = extent.start.get() * 512;
+            let right = buffer
+                .iter()
+                .zip(start..)
+                .all(|(read, at)| *read == byte(at));
+            assert!(right, "sectors {extent}");
+        }
+    }
+    results
+}
+
+#[test]
+fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_that_touch_them() {
+    let (log, config) = (Tape::default(), config(true));
+    let disk = start(config, &log);
+    let extents = extents();
+    assert!(round(&disk, Op::Write, &extents).iter().all(Result::is_ok));
+    assert!(round(&disk, Op::Read, &extents).iter().all(Result::is_ok));
+    let bad = Extent::at(100, 3);
+    let fault = Control::Fault(Fault::Unreadable {
+        extent: bad,
+        retries: 0,
+    });
+    // What is in the drive's buffer can be read: a cut of the power empties it.
+    for control in [Control::PowerCut, Control::PowerOn, fault] {
+        let cost = now(disk.control_of(Member(1), control)).expect("runs");
+        assert_eq!(cost, Ok(Sectors::ZERO));
+    }
+    for (extent, result) in extents.iter().zip(round(&disk, Op::Read, &extents)) {
+        let expected = touches(*extent, Member(1), bad);
+        assert_eq!(result.is_err(), expected, "{extent}: {result:?}");
+        assert!(result.is_ok() || result.is_err_and(|failure| failure.kind == Kind::Medium));
+    }
+    stop(&disk, config, &log);
+}
+
+/// When the commands of a member ended, and how, from the log.
+fn ended(text: &str, of: Member) -> Vec<(Time, Outcome)> {
+    let records = log::read(text).map(|record| record.expect("a log").1);
+    let ended = records.filter_map(|record| {
+        let (member, record) = match record {
+            Record::OfMember(member, record) => (member, *record),
+            record => (Member(0), record),
+        };
+        match record {
+            Record::Event(at, Event::Completed { outcome, .. }) if member == of => {
+                Some((at, outcome))
+            }
+            _ => None,
+        }
+    });
+    ended.collect()
+}
+
+#[test]
+fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
+    let (log, config) = (Tape::default(), config(false));
+    let disk = start(config, &log);
+    let extents = extents();
+    assert!(round(&disk, Op::Write, &extents).iter().all(Result::is_ok));
+    let lose = Control::Fault(Fault::LoseNext);
+    let told = now(disk.control_of(Member(1), lose)).expect("runs");
+    told.expect("the drive can");
+    disk.swap_scheduler_of(Member(2), "noop", Box::new(|| scheduler("noop")));
+    let begun = disk.now();
+    let results = round(&disk, Op::Read, &extents);
+    let failed = extents
+        .iter()
+        .zip(results)
+        .filter(|(_, result)| result.is_err());
+    let failed: Vec<_> = failed.collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let (extent, failure) = failed[0];
+    assert_eq!(failure.map_err(|failure| failure.kind), Err(Kind::TimedOut));
+    assert!(touches(*extent, Member(1), Extent::at(0, CAPACITY)));
+    stop(&disk, config, &log);
+    let log = log.0.lock().expect("no panic");
+    let text = std::str::from_utf8(&log).expect("text");
+    let gave_up = |(_, outcome): &&(Time, Outcome)| *outcome == Outcome::TimedOut;
+    let late = ended(text, Member(1));
+    let (late, _) = late.iter().find(gave_up).expect("one is given up on");
+    assert!(*late >= begun + Nanos::from_millis(400));
+    for member in [0, 2] {
+        let ends = ended(text, Member(member));
+        let meanwhile = ends.iter().filter(|(at, _)| (begun..*late).contains(at));
+        assert!(meanwhile.count() > 10, "member {member}");
+    }
+}
+
+#[test]
+fn devices_that_do_not_fit_the_map_are_refused() {
+    let options = options(config(true), &Tape::default());
+    let open = || {
+        let null = Null::new(Sectors::new(CAPACITY), 32);
+        Ok::<_, Infallible>(vec![Box::new(null) as Box<dyn Device>])
+    };
+    let refused = Disk::start_volume(options, Box::new(Striped), vec![build(), build()], open);
+    assert!(matches!(
+        refused,
+        Err(StartError::Volume { members: 3, .. })
+    ));
+}
