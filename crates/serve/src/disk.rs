@@ -1,145 +1,29 @@
 //! A disk: the handle that front ends use. The thread behind it is in `thread.rs`.
 
+mod cause;
 mod log;
+mod options;
+mod shared;
 mod thread;
 
-use crate::backing::{Lost, Made};
+use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
-use crate::request::{Completion, Failure, Kind, Submission};
-use crossbeam_queue::ArrayQueue;
-use headtime_disk::profile::Profile;
-use headtime_engine::{Config, ConfigError, Map, Member};
-use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Op, Scheduler};
+use crate::request::Submission;
+use headtime_engine::{Map, Member};
+use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
+use shared::{Order, Shared, lock};
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, oneshot};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
 
-/// Makes a scheduler, on the thread that it will live on.
-pub type BuildScheduler = Box<dyn FnOnce() -> Box<dyn Scheduler> + Send>;
-
-/// How a disk is to be run.
-pub struct Options {
-    /// Its name, for messages.
-    pub name: String,
-    /// The time, the same for all disks of a server.
-    pub clock: Clock,
-    /// Depth and merging.
-    pub engine: Config,
-    /// The most bytes of a merged request, in place of the engine's number of sectors: whoever does
-    /// not open the device does not know how large those are.
-    pub merge_bytes_max: Option<u64>,
-    /// The text of the scheduler, and how it is made.
-    pub scheduler: (String, BuildScheduler),
-    /// When to give up on a command; never if `None`.
-    pub timeout: Option<Nanos>,
-    /// How many exports there are, 1 or more: origins of requests are numbered below this, which
-    /// [`Disk::submit`] asserts.
-    pub exports: u16,
-    /// Receives the log of events and decisions.
-    pub log: Option<Box<dyn io::Write + Send>>,
-    /// What the log says of the run before it begins.
-    pub log_settings: Vec<(String, String)>,
-    /// Requests that front ends may hand over before the disk's thread has taken them.
-    pub queue: usize,
-    /// Requests that may be unfinished before no more are taken from the queue, 1 or more.
-    pub unfinished: usize,
-    /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
-    pub real_time: bool,
-    /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
-    /// if `None`, or if the device itself knows.
-    pub estimate: Option<Profile>,
-    /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
-    pub audit: bool,
-}
-
-impl Options {
-    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log, no
-    /// estimate.
-    pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
-        Options {
-            name: name.to_owned(),
-            clock,
-            engine: Config::default(),
-            merge_bytes_max: None,
-            scheduler,
-            timeout: None,
-            exports: 1,
-            log: None,
-            log_settings: Vec::new(),
-            queue: 1024,
-            unfinished: 4096,
-            real_time: true,
-            estimate: None,
-            audit: false,
-        }
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Options({}, {:?})", self.name, self.engine)
-    }
-}
-
-/// Why a disk cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The engine refuses its configuration.
-    #[error("disk {name}: {error}")]
-    Config {
-        /// The disk.
-        name: String,
-        /// Why.
-        error: ConfigError,
-    },
-    /// The engine would send more commands than the device takes.
-    #[error(
-        "disk {name}: depth {depth} is more than the {device} commands that the device takes at a time"
-    )]
-    Depth {
-        /// The disk.
-        name: String,
-        /// The engine's.
-        depth: u32,
-        /// The device's.
-        device: u32,
-    },
-    /// The device cannot be opened.
-    #[error("disk {name}: {error}")]
-    Device {
-        /// The disk.
-        name: String,
-        /// Why.
-        error: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The devices of a volume differ in what all of them must have alike.
-    #[error(
-        "disk {name}: a volume of {members} members needs as many devices and schedulers, and devices whose sectors are of one size"
-    )]
-    Volume {
-        /// The disk.
-        name: String,
-        /// Members of the map.
-        members: u16,
-    },
-    /// The machine refuses a thread or a file descriptor.
-    #[error("disk {name}: {error}")]
-    Machine {
-        /// The disk.
-        name: String,
-        /// Why.
-        error: io::Error,
-    },
-}
+pub use cause::{Cause, NotCleared};
+pub use options::{BuildScheduler, Options, StartError};
 
 /// A request was not taken.
 #[derive(Debug)]
@@ -150,96 +34,6 @@ pub enum Refused {
     Stopped(Submission),
 }
 
-/// What can be told a disk beside requests.
-enum Order {
-    Swap {
-        member: Member,
-        text: String,
-        build: BuildScheduler,
-    },
-    SetTimeout(Option<Nanos>),
-    Device(
-        Member,
-        Control,
-        oneshot::Sender<Result<Sectors, ControlError>>,
-    ),
-    ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
-    Snapshot(oneshot::Sender<Box<Snapshot>>),
-    Stop,
-}
-
-/// Why a disk takes no writes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Cause {
-    /// A write failed, of which the client was told.
-    #[error("a write of sectors {extent} failed: {failure}")]
-    Write {
-        /// Its sectors.
-        extent: Extent,
-        /// How.
-        failure: Failure,
-        /// Whether it was to be on stable storage when it completed.
-        durable: bool,
-    },
-    /// A flush failed.
-    #[error("a flush failed: {failure}")]
-    Flush {
-        /// How.
-        failure: Failure,
-    },
-    /// A discard was given up on and may still happen, also to data that are written later.
-    #[error("a discard of sectors {extent} was given up on and may still happen")]
-    Discard {
-        /// Its sectors.
-        extent: Extent,
-    },
-    /// The power was cut before acknowledged writes had reached the medium.
-    #[error(
-        "the power was cut, and {sectors} sectors that were acknowledged and not flushed are lost"
-    )]
-    PowerCut {
-        /// How many sectors.
-        sectors: Sectors,
-    },
-    /// The power was cut, and the store holds neither what the medium would nor what was written.
-    #[error("the power was cut, and {error}")]
-    NotTakenBack {
-        /// What went wrong.
-        error: ControlError,
-    },
-    /// The file or device under the disk is not what it was.
-    #[error("{0}")]
-    Backing(Lost),
-}
-
-impl Cause {
-    /// Whether writes that had been acknowledged are lost.
-    pub fn is_loss(&self) -> bool {
-        match self {
-            Cause::Write { .. } | Cause::Flush { .. } | Cause::Discard { .. } => false,
-            Cause::PowerCut { .. } | Cause::NotTakenBack { .. } | Cause::Backing(_) => true,
-        }
-    }
-}
-
-/// Why a disk does not take writes again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotCleared {
-    /// It takes them.
-    #[error("nothing has failed")]
-    NotFailed,
-    /// Writes that were given up on may still happen.
-    #[error(
-        "{0} commands that were given up on are still with the device and may overtake new ones"
-    )]
-    Abandoned(usize),
-    /// The file or device under it is still not what it was.
-    #[error("{0}")]
-    Backing(Lost),
-}
-
 /// The disk has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the disk has stopped")]
@@ -248,68 +42,6 @@ pub struct Stopped;
 /// A disk that runs. A clone is the same disk.
 #[derive(Clone)]
 pub struct Disk(Arc<Shared>);
-
-struct Shared {
-    name: String,
-    clock: Clock,
-    pool: Pool,
-    geometry: Geometry,
-    allocation: Option<Arc<dyn Allocation>>,
-    discards_to_zeroes: bool,
-    /// Files that were made for it.
-    made: Vec<Made>,
-    exports: u16,
-    members: usize,
-    queue: ArrayQueue<Submission>,
-    /// Room in the queue, after it was full.
-    room: Notify,
-    was_full: AtomicBool,
-    orders: Mutex<Vec<Order>>,
-    ordered: AtomicBool,
-    /// The thread sleeps, or is about to: it has to be rung for.
-    asleep: AtomicBool,
-    doorbell: OwnedFd,
-    /// No more requests are taken.
-    stopped: AtomicBool,
-    /// The thread has ended: whatever still comes has to be answered by who brings it.
-    closed: AtomicBool,
-    /// Writes are refused because something failed.
-    failed: AtomicBool,
-    /// Files that were made for it have been removed again.
-    given_up: AtomicBool,
-    /// The thread has ended by a bug.
-    broken: AtomicBool,
-    thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
-}
-
-impl Shared {
-    /// The thread ends: nobody is to wait for it any more.
-    fn close(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        let mut orders = lock(&self.orders);
-        self.closed.store(true, Ordering::SeqCst);
-        orders.clear();
-        drop(orders);
-        self.turn_away();
-        self.room.notify_waiters();
-    }
-
-    /// Answers the requests that the thread has not taken before it ended.
-    fn turn_away(&self) {
-        let kind = match self.broken.load(Ordering::SeqCst) {
-            true => Kind::Device,
-            false => Kind::ShuttingDown,
-        };
-        while let Some(submission) = self.queue.pop() {
-            submission.to.complete(Completion {
-                cookie: submission.cookie,
-                result: Err(Failure::new(kind)),
-                data: submission.data,
-            });
-            submission.to.wake();
-        }
-    }
-}
 
 impl Disk {
     /// Starts a disk. `open` makes its device, on the disk's thread. If that made files
@@ -641,11 +373,6 @@ impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Disk({}, {:?})", self.0.name, self.0.geometry)
     }
-}
-
-/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A disk under a name and with a rank, as clients see it. Several may be of one disk.

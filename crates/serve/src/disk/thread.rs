@@ -11,14 +11,15 @@ mod orders;
 mod start;
 
 use super::log::Pieces;
-use super::{BuildScheduler, Options, Shared, StartError};
+use super::options::{BuildScheduler, Options, StartError};
+use super::shared::Shared;
 use crate::device::Device;
 use crate::request::{Completer, Completion, Data, Failure, Submission};
 use headtime_engine::{Broken, Core, Map};
 use headtime_linux::clock::timespec;
-use headtime_sched::{Class, Flags, Op, Origin, Request};
+use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use live::Live;
+use live::{LAST_FLUSH, Live};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -252,13 +253,3 @@ fn kept(promises: Result<(), Broken>) {
         panic!("{broken}");
     }
 }
-
-/// Whether the success of a request says that something is on the medium.
-fn is_durable<T>(request: &Request<T>) -> bool {
-    let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
-    let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
-    request.op == Op::Flush || writes
-}
-
-/// The cookie of the flush that ends a disk; front ends number theirs from 0.
-const LAST_FLUSH: u64 = u64::MAX;

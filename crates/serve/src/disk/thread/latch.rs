@@ -9,7 +9,7 @@
 //! A kernel tells of a loss once and a drive not at all, so the disk has to remember. Nothing but
 //! [`Latch::clear`] ends it: neither the power's return nor a later success.
 
-use crate::disk::Cause;
+use crate::disk::cause::Cause;
 use crate::request::{Failure, Kind};
 
 /// Remembers what failed.

@@ -1,8 +1,8 @@
 //! The devices and clients of a disk, as the loop around its engine sees them.
 
-use super::super::{Cause, Shared};
+use super::super::cause::Cause;
+use super::super::shared::Shared;
 use super::latch::{Latch, Mark};
-use super::{LAST_FLUSH, is_durable};
 use crate::device::{Aborted, Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
@@ -12,7 +12,7 @@ use headtime_engine::{
     Part as MemberPart, RequestId, World, earliest,
 };
 use headtime_linux::clock::Clock;
-use headtime_sched::{Backlog, Op, Request};
+use headtime_sched::{Backlog, Flags, Op, Request};
 use headtime_units::{Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -656,3 +656,13 @@ fn place(id: RequestId) -> usize {
         RequestId::Background(_) => unreachable!("nothing runs in the background"),
     }
 }
+
+/// Whether the success of a request says that something is on the medium.
+fn is_durable<T>(request: &Request<T>) -> bool {
+    let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
+    let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
+    request.op == Op::Flush || writes
+}
+
+/// The cookie of the flush that ends a disk; front ends number theirs from 0.
+pub(super) const LAST_FLUSH: u64 = u64::MAX;

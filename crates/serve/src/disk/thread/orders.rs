@@ -1,7 +1,8 @@
 //! What a disk is told beside requests.
 
+use super::super::cause::{Cause, NotCleared};
 use super::super::log::Pieces;
-use super::super::{Cause, NotCleared, Order, lock};
+use super::super::shared::{Order, lock};
 use super::live::Live;
 use super::{Thread, kept};
 use crate::device::ControlError;

@@ -1,7 +1,8 @@
 //! From what a disk is to be to a thread that can run.
 
 use super::super::log::Pieces;
-use super::super::{Options, Shared, StartError};
+use super::super::options::{Options, StartError};
+use super::super::shared::Shared;
 use super::live::{Live, Station};
 use super::{SPIN, SPIN_REAL_TIME, Thread, VolumeOf};
 use crate::backing::Made;

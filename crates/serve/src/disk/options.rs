@@ -1,0 +1,128 @@
+//! How a disk is to be run, and why it cannot be started.
+
+use headtime_disk::profile::Profile;
+use headtime_engine::{Config, ConfigError};
+use headtime_linux::clock::Clock;
+use headtime_sched::Scheduler;
+use headtime_units::Nanos;
+use std::fmt;
+use std::io;
+
+/// Makes a scheduler, on the thread that it will live on.
+pub type BuildScheduler = Box<dyn FnOnce() -> Box<dyn Scheduler> + Send>;
+
+/// How a disk is to be run.
+pub struct Options {
+    /// Its name, for messages.
+    pub name: String,
+    /// The time, the same for all disks of a server.
+    pub clock: Clock,
+    /// Depth and merging.
+    pub engine: Config,
+    /// The most bytes of a merged request, in place of the engine's number of sectors: whoever does
+    /// not open the device does not know how large those are.
+    pub merge_bytes_max: Option<u64>,
+    /// The text of the scheduler, and how it is made.
+    pub scheduler: (String, BuildScheduler),
+    /// When to give up on a command; never if `None`.
+    pub timeout: Option<Nanos>,
+    /// How many exports there are, 1 or more: origins of requests are numbered below this, which
+    /// [`Disk::submit`] asserts.
+    pub exports: u16,
+    /// Receives the log of events and decisions.
+    pub log: Option<Box<dyn io::Write + Send>>,
+    /// What the log says of the run before it begins.
+    pub log_settings: Vec<(String, String)>,
+    /// Requests that front ends may hand over before the disk's thread has taken them.
+    pub queue: usize,
+    /// Requests that may be unfinished before no more are taken from the queue, 1 or more.
+    pub unfinished: usize,
+    /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
+    pub real_time: bool,
+    /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
+    /// if `None`, or if the device itself knows.
+    pub estimate: Option<Profile>,
+    /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
+    pub audit: bool,
+}
+
+impl Options {
+    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log, no
+    /// estimate.
+    pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
+        Options {
+            name: name.to_owned(),
+            clock,
+            engine: Config::default(),
+            merge_bytes_max: None,
+            scheduler,
+            timeout: None,
+            exports: 1,
+            log: None,
+            log_settings: Vec::new(),
+            queue: 1024,
+            unfinished: 4096,
+            real_time: true,
+            estimate: None,
+            audit: false,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Options({}, {:?})", self.name, self.engine)
+    }
+}
+
+/// Why a disk cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The engine refuses its configuration.
+    #[error("disk {name}: {error}")]
+    Config {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: ConfigError,
+    },
+    /// The engine would send more commands than the device takes.
+    #[error(
+        "disk {name}: depth {depth} is more than the {device} commands that the device takes at a time"
+    )]
+    Depth {
+        /// The disk.
+        name: String,
+        /// The engine's.
+        depth: u32,
+        /// The device's.
+        device: u32,
+    },
+    /// The device cannot be opened.
+    #[error("disk {name}: {error}")]
+    Device {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The devices of a volume differ in what all of them must have alike.
+    #[error(
+        "disk {name}: a volume of {members} members needs as many devices and schedulers, and devices whose sectors are of one size"
+    )]
+    Volume {
+        /// The disk.
+        name: String,
+        /// Members of the map.
+        members: u16,
+    },
+    /// The machine refuses a thread or a file descriptor.
+    #[error("disk {name}: {error}")]
+    Machine {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
+}

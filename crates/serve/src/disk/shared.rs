@@ -1,0 +1,103 @@
+//! What the handle of a disk and its thread share.
+
+use super::cause::NotCleared;
+use super::options::BuildScheduler;
+use crate::backing::Made;
+use crate::buffer::Pool;
+use crate::device::{Allocation, Control, ControlError, Geometry};
+use crate::metrics::Snapshot;
+use crate::request::{Completion, Failure, Kind, Submission};
+use crossbeam_queue::ArrayQueue;
+use headtime_engine::Member;
+use headtime_linux::clock::Clock;
+use headtime_units::{Nanos, Sectors};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// What can be told a disk beside requests.
+pub(super) enum Order {
+    Swap {
+        member: Member,
+        text: String,
+        build: BuildScheduler,
+    },
+    SetTimeout(Option<Nanos>),
+    Device(
+        Member,
+        Control,
+        oneshot::Sender<Result<Sectors, ControlError>>,
+    ),
+    ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
+    Snapshot(oneshot::Sender<Box<Snapshot>>),
+    Stop,
+}
+
+pub(super) struct Shared {
+    pub name: String,
+    pub clock: Clock,
+    pub pool: Pool,
+    pub geometry: Geometry,
+    pub allocation: Option<Arc<dyn Allocation>>,
+    pub discards_to_zeroes: bool,
+    /// Files that were made for it.
+    pub made: Vec<Made>,
+    pub exports: u16,
+    pub members: usize,
+    pub queue: ArrayQueue<Submission>,
+    /// Room in the queue, after it was full.
+    pub room: Notify,
+    pub was_full: AtomicBool,
+    pub orders: Mutex<Vec<Order>>,
+    pub ordered: AtomicBool,
+    /// The thread sleeps, or is about to: it has to be rung for.
+    pub asleep: AtomicBool,
+    pub doorbell: OwnedFd,
+    /// No more requests are taken.
+    pub stopped: AtomicBool,
+    /// The thread has ended: whatever still comes has to be answered by who brings it.
+    pub closed: AtomicBool,
+    /// Writes are refused because something failed.
+    pub failed: AtomicBool,
+    /// Files that were made for it have been removed again.
+    pub given_up: AtomicBool,
+    /// The thread has ended by a bug.
+    pub broken: AtomicBool,
+    pub thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
+}
+
+impl Shared {
+    /// The thread ends: nobody is to wait for it any more.
+    pub fn close(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        let mut orders = lock(&self.orders);
+        self.closed.store(true, Ordering::SeqCst);
+        orders.clear();
+        drop(orders);
+        self.turn_away();
+        self.room.notify_waiters();
+    }
+
+    /// Answers the requests that the thread has not taken before it ended.
+    pub fn turn_away(&self) {
+        let kind = match self.broken.load(Ordering::SeqCst) {
+            true => Kind::Device,
+            false => Kind::ShuttingDown,
+        };
+        while let Some(submission) = self.queue.pop() {
+            submission.to.complete(Completion {
+                cookie: submission.cookie,
+                result: Err(Failure::new(kind)),
+                data: submission.data,
+            });
+            submission.to.wake();
+        }
+    }
+}
+
+/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
