@@ -116,6 +116,7 @@ impl<S: Scheduler> Engine<S> {
                 config,
                 slots: Slots::default(),
                 stats: Stats::default(),
+                queued: 0,
             },
             hold: None,
             order: Order::default(),

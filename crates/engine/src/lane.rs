@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub config: Config,
     pub slots: Slots,
     pub stats: Stats,
+    /// Requests with the schedulers.
+    pub queued: u64,
 }
 
 /// The requests of a lane: queued with its scheduler, where they merge, then staged until the gate takes
@@ -109,6 +111,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Gives a request to the scheduler as it is.
+    #[inline]
     pub fn insert(&mut self, now: Time, tag: Tag, of: &mut Shared) {
         self.ask = true;
         let slot = &mut of.slots[tag];
@@ -121,6 +124,8 @@ impl<S: Scheduler> Queue<S> {
         }
         self.scheduler.insert(now, request);
         self.queued += 1;
+        of.queued += 1;
+        of.stats.queued_max = of.stats.queued_max.max(of.queued);
     }
 
     /// Takes a request back from the scheduler, for another lane.
@@ -133,8 +138,10 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Notes that the scheduler has a request no longer.
-    fn leave(&mut self, tag: Tag, of: &Shared) {
+    #[inline]
+    fn leave(&mut self, tag: Tag, of: &mut Shared) {
         self.queued -= 1;
+        of.queued -= 1;
         let slot = &of.slots[tag];
         if of.config.merge && !slot.alone {
             self.touching.remove(tag, slot.merged.extent);
@@ -142,6 +149,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Has the scheduler choose a request. It is `forced` while a flush waits.
+    #[inline]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         let several = self.queued > 1;
         let next = match forced {
@@ -188,7 +196,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Takes all requests out of the scheduler, in order of arrival.
-    pub fn drain(&mut self, of: &Shared) -> Vec<Tag> {
+    pub fn drain(&mut self, of: &mut Shared) -> Vec<Tag> {
         let tags: Vec<Tag> = self.scheduler.drain().iter().map(|old| old.tag).collect();
         for tag in &tags {
             self.leave(*tag, of);

@@ -58,6 +58,7 @@ pub(crate) struct DriveTags {
 
 impl DriveTags {
     /// Gives `holder` the lowest free tag; none if all [`DriveTag::DEPTH_MAX`] are taken.
+    #[inline]
     pub fn take(&mut self, holder: Tag) -> Option<DriveTag> {
         let word = self.taken.iter().position(|word| *word != u64::MAX)?;
         let bit = self.taken[word].trailing_ones();
@@ -71,6 +72,7 @@ impl DriveTags {
     }
 
     /// Frees a tag and returns who held it; none if it was free.
+    #[inline]
     pub fn give_back(&mut self, tag: DriveTag) -> Option<Tag> {
         let holder = self.holder(tag)?;
         self.taken[tag.index() / 64] &= !(1 << (tag.0 % u64::BITS));
@@ -78,6 +80,7 @@ impl DriveTags {
     }
 
     /// Who holds a tag, if it is taken.
+    #[inline]
     pub fn holder(&self, tag: DriveTag) -> Option<Tag> {
         let word = self.taken.get(tag.index() / 64)?;
         let taken = word >> (tag.0 % u64::BITS) & 1 == 1;

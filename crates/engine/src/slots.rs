@@ -70,6 +70,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
+    #[inline]
     pub fn add(&mut self, id: RequestId, lane: Lane, mut request: Request) -> Tag {
         let tag = self.free.pop().unwrap_or(Tag(self.slots.len() as u32));
         request.tag = tag;

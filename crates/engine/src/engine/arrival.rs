@@ -9,6 +9,7 @@ use headtime_units::{Sectors, Time};
 
 impl<S: Scheduler> Engine<S> {
     /// Makes a slot for a request.
+    #[inline]
     fn add(&mut self, now: Time, arrival: Arrival, lane: Lane) -> Tag {
         let Arrival {
             id,
@@ -48,16 +49,12 @@ impl<S: Scheduler> Engine<S> {
             }
             self.behind_flush.push_back(tag);
             // A scheduler that waits has nobody to wait for any more.
-            self.ask_all(barrier);
+            for lane in &mut self.lanes {
+                lane.ask |= barrier;
+            }
             self.let_in(now);
         } else {
             self.admit(now, tag);
-        }
-    }
-
-    pub(super) fn ask_all(&mut self, ask: bool) {
-        for lane in &mut self.lanes {
-            lane.ask |= ask;
         }
     }
 
@@ -112,12 +109,10 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// Puts a request that may start into the queue of its lane.
+    #[inline]
     pub(super) fn enqueue(&mut self, now: Time, tag: Tag) {
         let lane = self.shared.slots[tag].lane;
         self.lanes[lane.index()].enqueue(now, tag, &mut self.shared);
-        let queued: u64 = self.lanes.iter().map(|lane| lane.queued as u64).sum();
-        let most = &mut self.shared.stats.queued_max;
-        *most = queued.max(*most);
     }
 
     /// The first request staged in a lane that its scheduler has chosen, and its place.

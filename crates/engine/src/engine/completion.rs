@@ -4,8 +4,8 @@ use super::Engine;
 use crate::event::{Command, Finished, Outcome};
 use crate::gate::Gate;
 use crate::names::{DriveTag, RequestId};
-use crate::slots::{Slot, Stage};
-use headtime_sched::{Op, Scheduler, Tag};
+use crate::slots::Stage;
+use headtime_sched::{Op, Request, Scheduler, Tag};
 use headtime_units::Time;
 
 impl<S: Scheduler> Engine<S> {
@@ -15,8 +15,10 @@ impl<S: Scheduler> Engine<S> {
         };
         self.gate.returned(now, drive_tag);
         self.in_flight -= 1;
-        self.ask_all(true);
-        self.unplug();
+        for lane in &mut self.lanes {
+            lane.ask = true;
+            lane.plugged_until = None;
+        }
         let slot = &self.shared.slots[tag];
         let (merged, issued) = (slot.merged, slot.issued);
         if merged.op == Op::Flush {
@@ -66,10 +68,10 @@ impl<S: Scheduler> Engine<S> {
         let slot = &mut self.shared.slots[tag];
         if slot.own.op == Op::Flush || outcome != Outcome::Done {
             // A write whose flush failed must not be taken for durable: it fails with its flush.
-            let (slot, issued) = (*slot, slot.issued);
+            let (id, own, issued) = (slot.id, slot.own, slot.issued);
             self.behind_flush.pop_front();
             self.shared.slots.remove(tag);
-            self.report(&slot, outcome, issued);
+            self.report(id, own, outcome, issued);
         } else {
             slot.unmerge();
             slot.stage = Stage::Held;
@@ -79,11 +81,12 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
-        let slot = self.shared.slots[tag];
+        let slot = &self.shared.slots[tag];
+        let (id, own) = (slot.id, slot.own);
         self.order.finish(tag);
         self.shared.slots.remove(tag);
         self.live -= 1;
-        self.report(&slot, outcome, issued);
+        self.report(id, own, outcome, issued);
         while let Some(freed) = self.order.next_freed() {
             self.enqueue(now, freed);
         }
@@ -92,15 +95,16 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    fn report(&mut self, slot: &Slot, outcome: Outcome, issued: Time) {
+    #[inline]
+    fn report(&mut self, id: RequestId, own: Request, outcome: Outcome, issued: Time) {
         self.shared.stats.finished += 1;
         let finished = |id| Finished {
             id,
             outcome,
-            request: slot.own.tagged(()),
+            request: own.tagged(()),
             issued,
         };
-        self.outbox.push_back(match slot.id {
+        self.outbox.push_back(match id {
             RequestId::Client(id) => Command::Finish(finished(id)),
             RequestId::Background(id) => Command::Background(finished(id)),
         });

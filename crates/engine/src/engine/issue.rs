@@ -13,19 +13,25 @@ const STAGED_MAX: usize = 2;
 
 impl<S: Scheduler> Engine<S> {
     /// The next command, or `None` when there is nothing to do at `now`.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Command> {
-        if let Some(command) = self.outbox.pop_front() {
-            return Some(command);
+        match self.outbox.pop_front() {
+            Some(command) => Some(command),
+            None => self.next(now),
         }
+    }
+
+    fn next(&mut self, now: Time) -> Option<Command> {
         self.hold = None;
         while self.lanes.iter().any(Queue::is_ready) {
+            let lender = self.lender();
             let view = View {
-                flush: self.lender().map(|(flush, _)| flush),
+                flush: lender.map(|(flush, _)| flush),
                 lanes: &self.lanes,
             };
             match self.gate.next(now, &view) {
                 Next::Take(lane) => {
-                    let from = match self.lender() {
+                    let from = match lender {
                         Some((flush, from)) if flush == lane => from,
                         _ => lane,
                     };
@@ -33,39 +39,55 @@ impl<S: Scheduler> Engine<S> {
                     if !queue.is_ready() {
                         return None;
                     }
-                    if let Some(tag) = queue.staged.pop_front() {
-                        queue.ask = true;
-                        return Some(self.issue(now, tag, lane));
-                    }
-                    if let Some(tag) = self.choose(now, from) {
-                        return Some(self.issue(now, tag, lane));
-                    }
+                    let tag = match queue.staged.pop_front() {
+                        Some(tag) => {
+                            queue.ask = true;
+                            tag
+                        }
+                        None => match self.choose(now, from) {
+                            Some(tag) => tag,
+                            None => continue,
+                        },
+                    };
+                    return Some(self.issue(now, tag, lane));
                 }
                 Next::Hold(until) => {
-                    assert!(
-                        until.is_none_or(|until| until > now),
-                        "a gate may not hold for the past"
-                    );
-                    self.hold = Some(Hold { until });
-                    let lane = self.gate.ahead(&view)?;
-                    let queue = &self.lanes[lane.index()];
-                    if !queue.may_choose() || queue.staged.len() >= STAGED_MAX {
-                        return None;
-                    }
-                    if let Some(tag) = self.choose(now, lane) {
-                        self.lanes[lane.index()].staged.push_back(tag);
-                    }
+                    let ahead = self.gate.ahead(&view);
+                    self.hold(now, until);
+                    self.choose_ahead(now, ahead?)?;
                 }
             }
         }
         None
     }
 
+    fn hold(&mut self, now: Time, until: Option<Time>) {
+        assert!(
+            until.is_none_or(|until| until > now),
+            "a gate may not hold for the past"
+        );
+        self.hold = Some(Hold { until });
+    }
+
+    /// Has the scheduler of a lane choose a request, which is staged. None if it is not to be asked now.
+    fn choose_ahead(&mut self, now: Time, lane: Lane) -> Option<()> {
+        let queue = &self.lanes[lane.index()];
+        if !queue.may_choose() || queue.staged.len() >= STAGED_MAX {
+            return None;
+        }
+        if let Some(tag) = self.choose(now, lane) {
+            self.lanes[lane.index()].staged.push_back(tag);
+        }
+        Some(())
+    }
+
+    #[inline]
     fn choose(&mut self, now: Time, lane: Lane) -> Option<Tag> {
         let forced = !self.behind_flush.is_empty();
         self.lanes[lane.index()].choose(now, forced, &mut self.shared)
     }
 
+    #[inline]
     pub(super) fn issue(&mut self, now: Time, tag: Tag, lane: Lane) -> Command {
         let slot = &mut self.shared.slots[tag];
         slot.stage = Stage::InFlight;

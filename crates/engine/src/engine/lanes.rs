@@ -77,10 +77,15 @@ impl<S: Scheduler> Engine<S> {
 
     /// The lane that waits for a flush, and the first of the lanes of lower rank that is ready: what the flush
     /// waits for goes by its rank. None if the flush's own lane is ready.
+    #[inline]
     pub(super) fn lender(&self) -> Option<(Lane, Lane)> {
-        if self.lanes.len() == 1 || self.behind_flush.is_empty() {
-            return None;
+        match self.lanes.len() == 1 || self.behind_flush.is_empty() {
+            true => None,
+            false => self.lender_to_flush(),
         }
+    }
+
+    fn lender_to_flush(&self) -> Option<(Lane, Lane)> {
         let flush = self.flush_lane;
         if self.lanes[flush.index()].is_ready() {
             return None;
@@ -118,7 +123,7 @@ impl<S: Scheduler> Engine<S> {
             self.shared.slots[*tag].lane = to;
         }
         self.lanes[to.index()].staged.extend(staged);
-        for tag in self.lanes[from.index()].drain(&self.shared) {
+        for tag in self.lanes[from.index()].drain(&mut self.shared) {
             self.lanes[to.index()].insert(now, tag, &mut self.shared);
         }
     }
@@ -155,7 +160,7 @@ impl<S: Scheduler> Engine<S> {
         }
         let mut queued: Vec<Tag> = Vec::new();
         for queue in &mut old {
-            queued.extend(queue.drain(&self.shared));
+            queued.extend(queue.drain(&mut self.shared));
         }
         queued.sort_by_key(|tag| self.shared.slots[*tag].merged.arrival);
         for tag in queued {

@@ -14,6 +14,7 @@ impl<S: Scheduler> Queue<S> {
             config,
             slots,
             stats,
+            ..
         } = of;
         let (new, most) = (slots[tag].merged, config.merge_sectors_max);
         if !matches!(new.op, Op::Read | Op::Write) {
@@ -51,6 +52,7 @@ impl<S: Scheduler> Queue<S> {
         self.touching.insert(&grown, || scheduler.merge_key(&grown));
         if let Some(gone) = fused {
             self.queued -= 1;
+            of.queued -= 1;
             self.scheduler.fused(kept, gone);
         }
         self.scheduler.merged(&grown);

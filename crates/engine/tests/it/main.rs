@@ -1,6 +1,7 @@
 //! Tests of the engine from outside.
 
 mod core;
+mod counts;
 mod crowded;
 mod lanes;
 mod merging;
