@@ -263,11 +263,8 @@ impl Elevator for MqDeadline {
             let choice = self.choose(*at);
             choice.is_some_and(|(tag, _)| self.expired(*at, self.sorted.requests().get(tag)))
         };
-        changes
-            .filter(|at| *at > now)
-            .chain([now])
-            .filter(urgent)
-            .min()
+        let times = changes.chain([now]).filter(|at| *at >= now);
+        times.filter(urgent).min()
     }
 
     fn take(&mut self, now: Time, _: &HeadState) -> Option<Request> {

@@ -505,14 +505,14 @@ fn a_wait_goes_on_as_it_was_when_what_it_has_to_beat_is_withdrawn() {
     sched.insert(at(16), read(2, 100_000, 16));
     assert_eq!(sched.withdraw(Tag(1)), read(1, 0, 15));
     assert_eq!(sched.dispatch(at(16)), Dispatch::IdleUntil(at(30)));
-    sched.insert(at(17), read(14, 500_032, 17));
-    assert_eq!(
-        sched.dispatch(at(17)),
-        Dispatch::Request(read(14, 500_032, 17))
-    );
-    // Nothing is left to hold back.
+    // It is won by the child, whatever else leaves; then nothing is left to hold back.
+    let child = read(14, 500_032, 17);
+    sched.insert(at(17), child);
     sched.withdraw(Tag(2));
+    assert_eq!(sched.dispatch(at(17)), Dispatch::Request(child));
     assert_eq!(sched.dispatch(at(17)), Dispatch::Empty);
+    let waits = sched.waits();
+    assert_eq!((waits.waits, waits.waits_won, waits.waits_lost), (1, 1, 0));
 }
 
 #[test]
@@ -527,6 +527,8 @@ fn a_follower_that_is_withdrawn_is_not_looked_for_in_the_elevator() {
     assert_eq!(world.sched.foresight.follower(), Some(Tag(3)));
     assert_eq!(world.sched.withdraw(Tag(3)), requests[2]);
     assert_eq!(world.sched.foresight.follower(), None);
+    let third = read(4, 16, 0);
+    assert_eq!(world.sched.foresight.bursts.continued_by(&third), None);
     world.sched.completed(at(1), &requests[0]);
     // The second window is no child; one that comes can be.
     assert!(matches!(
@@ -823,4 +825,14 @@ fn of_two_that_fuse_the_longer_stream_goes_on_and_else_that_of_the_kept_one() {
     shorter.fused(Tag(2), Tag(1));
     assert_eq!(of(&shorter, 2), (2, 1, true, 3));
     assert_eq!((shorter.queued(), of(&shorter, 1).2), (2, false));
+}
+
+#[test]
+fn a_request_that_has_grown_is_continued_where_it_ends_now() {
+    let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
+    sched.insert(at(0), read(1, 100, 0));
+    sched.merged(&grown(read(1, 100, 0), 100, 16));
+    let bursts = &sched.foresight.bursts;
+    assert_eq!(bursts.continued_by(&read(2, 116, 0)), Some(Tag(1)));
+    assert_eq!(bursts.continued_by(&read(2, 108, 0)), None);
 }
