@@ -57,6 +57,12 @@ impl Error {
         }
     }
 
+    /// The same error in a table that is itself behind a key.
+    pub fn below(self, key: &str) -> Error {
+        let key = crate::tree::join(key, &self.key);
+        Error { key, ..self }
+    }
+
     /// The line, if it is about a text.
     pub fn line(&self) -> Option<usize> {
         match self.place {

@@ -8,7 +8,7 @@ use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer,
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// Names by which the types of this crate ask for what serde has no word for.
@@ -324,6 +324,14 @@ impl Value {
 /// Keys of a table.
 type Keys = &'static [&'static str];
 
+/// The keys that the parts of a table know, so far.
+#[derive(Default)]
+struct Known {
+    keys: RefCell<Vec<&'static str>>,
+    /// Whether a part has taken whatever is left.
+    rest: Cell<bool>,
+}
+
 /// Hands a value of the tree to a type.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
@@ -331,7 +339,7 @@ struct Reader<'a> {
     place: &'a Place,
     path: &'a Path<'a>,
     /// If set, a struct takes those of a table's keys that it has, and notes them here.
-    part: Option<&'a RefCell<Vec<&'static str>>>,
+    part: Option<&'a Known>,
     /// The key whose type is to be asked.
     asking: Option<&'a Missing>,
 }
@@ -392,7 +400,10 @@ impl<'a> Reader<'a> {
             return Err(self.wrong(&visitor));
         };
         match self.part {
-            Some(known) => known.borrow_mut().extend(keys.iter().copied().chain(tag)),
+            Some(known) => {
+                let keys = keys.iter().copied().chain(tag);
+                known.keys.borrow_mut().extend(keys);
+            }
             None => {
                 let all: Vec<&str> = keys.iter().copied().chain(tag).collect();
                 self.only(table, &all)?;
@@ -423,19 +434,20 @@ impl<'a> Reader<'a> {
         let Seen::Table(table) = self.seen else {
             return read(self);
         };
-        let known = RefCell::new(Vec::from_iter(tag));
-        let value = read(Reader {
-            part: Some(&known),
-            ..self
-        });
-        let known = known.into_inner();
-        match self.part {
-            Some(outer) => outer.borrow_mut().extend(known),
-            // A misspelt key is named before what is missing without it.
-            None if !value.as_ref().is_err_and(|fault| fault.missing.is_none()) => {
-                self.only(table, &known)?;
-            }
-            None => {}
+        if let Some(outer) = self.part {
+            outer.keys.borrow_mut().extend(tag);
+            return read(self);
+        }
+        let known = Known {
+            keys: RefCell::new(Vec::from_iter(tag)),
+            rest: Cell::new(false),
+        };
+        let part = Some(&known);
+        let value = read(Reader { part, ..self });
+        // A misspelt key is named before what is missing without it.
+        let other = value.as_ref().is_err_and(|fault| fault.missing.is_none());
+        if !other && !known.rest.get() {
+            self.only(table, &known.keys.borrow())?;
         }
         value
     }
@@ -575,10 +587,17 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.seen {
-            Seen::Table(_) => self.deserialize_any(visitor),
-            _ => Err(self.wrong(&visitor)),
-        }
+        let Seen::Table(table) = self.seen else {
+            return Err(self.wrong(&visitor));
+        };
+        let Some(known) = self.part else {
+            return self.deserialize_any(visitor);
+        };
+        // What the parts before it do not know.
+        known.rest.set(true);
+        let keys = known.keys.borrow().clone();
+        let entries = table.iter().filter(|(key, _)| !keys.contains(key));
+        visitor.visit_map(Entries::new(self, entries))
     }
 
     serde::forward_to_deserialize_any! {

@@ -238,7 +238,8 @@ impl<T: Serialize> Serialize for OneOrList<T> {
 }
 
 /// Two structs whose keys stand in one table; use it in place of serde's `flatten`. A tagged enum, and
-/// another `Both`, can be one of them.
+/// another `Both`, can be one of them; so can a [`Table`] or a map, if it is the last: it takes the keys that
+/// are left.
 ///
 /// # Examples
 ///

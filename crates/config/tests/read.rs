@@ -370,6 +370,27 @@ fn parts_of_a_table_share_its_keys() {
 }
 
 #[test]
+fn a_last_part_takes_the_keys_that_are_left() {
+    type Rest = Both<Load, Both<Name, Table>>;
+    #[derive(Deserialize, Debug, PartialEq)]
+    struct Name {
+        first: Option<u32>,
+    }
+    let text = "size = '1B'\nfirst = 4\nother = 3\n[deep]\nx = 1";
+    let table = Table::parse("f", text).unwrap();
+    let Both(load, Both(name, rest)) = read::<Rest>(&table, &Place::NoText).unwrap();
+    assert_eq!((load.size, name.first), (Bytes(1), Some(4)));
+    let keys: Vec<&str> = rest.iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["deep", "other"]);
+    assert_eq!(rest.at("deep.x").unwrap().place, Place::line("f", 5));
+    let message = error::<Rest>("siz = 3");
+    assert_eq!(
+        message,
+        "f:1: size: missing; give a size with its unit, such as \"4KiB\""
+    );
+}
+
+#[test]
 fn an_option_that_overrides_a_value_is_its_place() {
     let mut table = Table::parse("f", "count = 3\n[[load]]\nsize = '1B'").unwrap();
     for (option, key, value, message) in [

@@ -79,9 +79,11 @@ pub struct RunOf {
 }
 
 /// What is made of a measured value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Transform {
     /// Nothing.
+    #[default]
     Value,
     /// Divided by that of another run.
     Ratio,
@@ -95,15 +97,6 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// All, with their names.
-    pub const ALL: [(&'static str, Transform); 5] = [
-        ("value", Transform::Value),
-        ("ratio", Transform::Ratio),
-        ("speedup", Transform::Speedup),
-        ("improvement", Transform::Improvement),
-        ("rise", Transform::Rise),
-    ];
-
     /// What it makes of two runs with the same value, if it compares two.
     pub fn of_equals(self) -> Option<f64> {
         match self {
@@ -176,7 +169,8 @@ pub struct PlotSpec {
 }
 
 /// What a panel looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
     /// Bars in groups, one group for each x.
     Bars,
@@ -189,14 +183,6 @@ pub enum PlotKind {
 }
 
 impl PlotKind {
-    /// All, with their names.
-    pub const ALL: [(&'static str, PlotKind); 4] = [
-        ("bars", PlotKind::Bars),
-        ("lines", PlotKind::Lines),
-        ("waits", PlotKind::Waits),
-        ("services", PlotKind::Services),
-    ];
-
     /// Whether it shows single requests.
     pub fn is_scatter(self) -> bool {
         matches!(self, PlotKind::Waits | PlotKind::Services)

@@ -1,22 +1,170 @@
-//! From a tree to a figure.
+//! From a text to a figure.
 
 use super::{Figure, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
 use crate::report::metric::Metric;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value, split_list};
+use headtime_config::{
+    Both, Error, Many, Node, OneOrList, Place, Placed, Table, Value, parse, read, split_list, whole,
+};
 use headtime_sched::Spec;
 use headtime_units::nearest;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+/// A file of a figure.
+#[derive(Deserialize)]
+struct Text {
+    #[serde(deserialize_with = "said")]
+    id: String,
+    #[serde(deserialize_with = "said")]
+    source: String,
+    #[serde(deserialize_with = "said")]
+    title: String,
+    #[serde(
+        default = "one",
+        deserialize_with = "whole::<_, _, 0, { i64::MAX as u64 }>"
+    )]
+    seed: u64,
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, 100>")]
+    seeds: u32,
+    /// What the names of schedulers stand for in this figure, where that is not what they say.
+    #[serde(default)]
+    schedulers: BTreeMap<String, Spec>,
+    #[serde(default)]
+    notes: OneOrList<String>,
+    #[serde(default)]
+    common: Table,
+    #[serde(default)]
+    quick: OneOrList<String>,
+    scenario: Many<Placed<Both<ScenarioText, Table>>>,
+    point: Many<Placed<PointText>>,
+    plot: Option<Many<Placed<PlotText>>>,
+}
+
+/// What stands in `[[scenario]]` beside what differs from `[common]`.
+#[derive(Deserialize)]
+struct ScenarioText {
+    #[serde(deserialize_with = "said")]
+    name: String,
+    x: Option<XText>,
+    #[serde(default)]
+    set: OneOrList<String>,
+    #[serde(default)]
+    quick: OneOrList<String>,
+}
+
+#[derive(Deserialize)]
+struct PointText {
+    scheduler: Many<Placed<String>>,
+    scenario: Option<Names>,
+    series: Option<String>,
+    #[serde(deserialize_with = "metric")]
+    metric: &'static Metric,
+    #[serde(default)]
+    transform: Transform,
+    of: Option<Many<Placed<String>>>,
+    of_scenario: Option<Names>,
+    x: Option<OneOrList<XText>>,
+    paper: Option<f64>,
+    accept: Option<Placed<Accept>>,
+    why: Option<String>,
+    #[serde(default)]
+    calibrated: bool,
+    by_construction: Option<String>,
+    note: Option<String>,
+    unit: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PlotText {
+    kind: PlotKind,
+    #[serde(deserialize_with = "said")]
+    title: String,
+    #[serde(default)]
+    x: String,
+    y: Option<String>,
+    scheduler: Option<Many<Placed<String>>>,
+    scenario: Option<Names>,
+    unit: Option<String>,
+    #[serde(default, deserialize_with = "some_metric")]
+    metric: Option<&'static Metric>,
+}
+
+/// The least and the largest value of a point.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(
+    rename = "[]",
+    expecting = "two numbers, the least and the largest value, as in [2.7, 4.2] or [1, inf]"
+)]
+struct Accept {
+    least: f64,
+    largest: f64,
+}
+
+/// Names of scenarios: a text by comma, or a list, whose names may hold commas.
+struct Names(Vec<Placed<String>>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Names, D::Error> {
+        let given = Placed::<OneOrList<Placed<String>>>::deserialize(from)?;
+        let key = given.key().to_owned();
+        let split = |name: Placed<String>| -> Vec<Placed<String>> {
+            match name.key() == key {
+                true => split_list(&name.value)
+                    .map(|item| name.clone().map(|_| item.to_owned()))
+                    .collect(),
+                false => vec![name],
+            }
+        };
+        Ok(Names(given.value.0.into_iter().flat_map(split).collect()))
+    }
+}
+
+struct XText(X);
+
+impl<'de> Deserialize<'de> for XText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<XText, D::Error> {
+        match Value::deserialize(from)? {
+            Value::Text(text) => Ok(XText(X::Text(text))),
+            Value::Integer(number) => Ok(XText(X::Number(number as f64))),
+            Value::Float(number) if number.is_finite() => Ok(XText(X::Number(number))),
+            _ => Err(D::Error::custom("allowed are numbers and strings")),
+        }
+    }
+}
+
+/// A text that says something.
+fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    match text.is_empty() {
+        true => Err(D::Error::custom("is empty")),
+        false => Ok(text),
+    }
+}
+
+fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
+    let expected = "the name of a metric, such as \"iops\"";
+    parse(from, expected, Metric::by_name)
+}
+
+fn some_metric<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static Metric>, D::Error> {
+    metric(from).map(Some)
+}
+
+fn one<T: From<u8>>() -> T {
+    T::from(1)
+}
 
 /// A scheduler and the text that names it.
 type Named = (String, Spec);
 
 /// A scenario whose schedulers are not known yet.
-struct Draft<'a> {
+struct Draft {
+    section: Placed<()>,
     name: String,
     x: X,
     table: Table,
-    place: Place,
-    section: Section<'a>,
     schedulers: Vec<Spec>,
 }
 
@@ -27,159 +175,119 @@ impl Figure {
     ///
     /// The first key that is unknown, missing, of the wrong kind or out of range, and what does not
     /// fit together; with its place.
-    pub fn parse(file: &str, text: &str, scale: Scale) -> Result<Figure, TreeError> {
-        let table = Table::parse(file, text)?;
-        figure(&table, Place::Line(file.into(), 1), scale)
+    pub fn parse(file: &str, text: &str, scale: Scale) -> Result<Figure, Error> {
+        figure(&Table::parse(file, text)?, &Place::line(file, 1), scale)
     }
 }
 
-fn figure(table: &Table, place: Place, scale: Scale) -> Result<Figure, TreeError> {
-    let mut top = Section::new(table, place);
-    let id = needed(&mut top, "id")?;
-    let source = needed(&mut top, "source")?;
-    let title = needed(&mut top, "title")?;
-    let seed = top.integer("seed", 0..=i64::MAX as u64)?.unwrap_or(1);
-    let seeds = top.integer("seeds", 1..=100)?.unwrap_or(1) as u32;
-    let names = names(&mut top)?;
-    let notes = top.texts("notes")?.into_iter().map(str::to_owned).collect();
-    let common = top.any_table("common")?.cloned().unwrap_or_default();
-    let quick = top.texts("quick")?;
-    let sections = top.sections("scenario")?.ok_or_else(|| {
-        top.error(
-            "scenario",
-            "missing; give [[scenario]] with a name and what differs from [common]",
-        )
-    })?;
-    let mut drafts: Vec<Draft<'_>> = Vec::new();
-    for section in sections {
-        let draft = draft(section, &common, &quick, scale)?;
+fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
+    let text: Text = read(table, place)?;
+    let names: Vec<Named> = text.schedulers.into_iter().collect();
+    let mut drafts: Vec<Draft> = Vec::new();
+    for section in text.scenario.0 {
+        let draft = draft(section, &text.common, &text.quick.0, scale)?;
         if drafts.iter().any(|other| other.name == draft.name) {
             let problem = format!("another one is called `{}` too", draft.name);
-            return Err(draft.section.error("name", problem));
+            return Err(draft.section.error_at("name", problem));
         }
         drafts.push(draft);
     }
-    let sections = top
-        .sections("point")?
-        .ok_or_else(|| top.error("point", "missing; give [[point]] with what is measured"))?;
     let mut points: Vec<Point> = Vec::new();
-    for mut section in sections {
-        for point in self::points(&mut section, &mut drafts, &names)? {
+    for section in &text.point.0 {
+        for point in self::points(section, &mut drafts, &names)? {
             let same = |other: &Point| other.name() == point.name();
             if points.iter().any(same) {
                 let problem = format!("another point is {} too", point.name());
-                return Err(section.error("series", problem));
+                return Err(section.error_at("series", problem));
             }
             points.push(point);
         }
-        section.finish()?;
     }
-    let plots = match top.sections("plot")? {
-        Some(sections) => sections
-            .into_iter()
+    let plots = match &text.plot {
+        Some(Many(sections)) => sections
+            .iter()
             .map(|section| plot(section, &mut drafts, &points, &names))
             .collect::<Result<_, _>>()?,
         None => default_plots(&points),
     };
-    top.finish()?;
     let variants = drafts
         .into_iter()
-        .map(|draft| variant(draft, &title, seed))
+        .map(|draft| variant(draft, &text.title, text.seed))
         .collect::<Result<_, _>>()?;
     Ok(Figure {
-        id,
-        source,
-        title,
-        seed,
-        seeds,
-        notes,
+        id: text.id,
+        source: text.source,
+        title: text.title,
+        seed: text.seed,
+        seeds: text.seeds,
+        notes: text.notes.0,
         variants,
         points,
         plots,
     })
 }
 
-fn needed(section: &mut Section<'_>, key: &'static str) -> Result<String, TreeError> {
-    let text = section.text(key)?.filter(|text| !text.is_empty());
-    text.map(str::to_owned)
-        .ok_or_else(|| section.error(key, "missing"))
-}
-
-fn draft<'a>(
-    mut section: Section<'a>,
+fn draft(
+    section: Placed<Both<ScenarioText, Table>>,
     common: &Table,
-    quick: &[&str],
+    quick: &[String],
     scale: Scale,
-) -> Result<Draft<'a>, TreeError> {
-    let name = needed(&mut section, "name")?;
-    let x = match section.node("x") {
-        Some(node) => x(&section, node)?,
-        None => X::Text(name.clone()),
-    };
-    let settings = section.texts("set")?;
-    let own_quick = section.texts("quick")?;
-    let mut own = section.table().clone();
-    for key in ["name", "x", "set", "quick"] {
-        own.remove(key);
-    }
+) -> Result<Draft, Error> {
+    let Both(text, own) = &section.value;
     let mut table = common.clone();
-    table.overlay(&own);
+    table.overlay(own);
     let quick = match scale {
-        Scale::Full => Vec::new(),
-        Scale::Quick => quick.iter().copied().chain(own_quick).collect(),
+        Scale::Full => [].iter().chain(&[]),
+        Scale::Quick => quick.iter().chain(&text.quick.0),
     };
-    for setting in settings.into_iter().chain(quick) {
-        let place = section.place();
+    for setting in text.set.0.iter().chain(quick) {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
             let problem = format!("\"{setting}\": write KEY=VALUE, as in engine.depth=4");
-            section.error("set", problem)
+            section.error_at("set", problem)
         })?;
-        let option = format!("{place}: set {setting}");
+        let option = format!("{}: set {setting}", section.place());
         table.set(&option, key.trim(), value.trim())?;
     }
     if let Some(node) = table.get("schedulers") {
-        return Err(TreeError {
-            place: node.place.clone(),
-            key: "schedulers".to_owned(),
-            problem: "the points of a figure say which schedulers are run".to_owned(),
-        });
+        let problem = "the points of a figure say which schedulers are run";
+        return Err(Error::new(node.place.clone(), "schedulers", problem));
     }
+    let name = text.name.clone();
+    let x = match &text.x {
+        Some(XText(x)) => x.clone(),
+        None => X::Text(name.clone()),
+    };
     Ok(Draft {
+        section: section.map(|_| ()),
         name,
         x,
         table,
-        place: section.place().clone(),
-        section,
         schedulers: Vec::new(),
     })
 }
 
-fn variant(draft: Draft<'_>, title: &str, seed: u64) -> Result<Variant, TreeError> {
+fn variant(draft: Draft, title: &str, seed: u64) -> Result<Variant, Error> {
     let Draft {
+        section,
         name,
         x,
         mut table,
-        place,
-        section,
         schedulers,
     } = draft;
     if schedulers.is_empty() {
-        return Err(section.error("name", format!("no point is about `{name}`")));
+        return Err(section.error_at("name", format!("no point is about `{name}`")));
     }
     let texts: Vec<String> = schedulers.iter().map(ToString::to_string).collect();
-    let built_in = |value| Node {
-        value,
-        place: Place::BuiltIn,
-    };
-    table.set_value("schedulers", built_in(Value::Text(texts.join(","))))?;
+    let schedulers = Value::Text(texts.join(","));
+    table.set_value("schedulers", Node::built_in(schedulers))?;
     if table.get("seed").is_none() {
-        table.set_value("seed", built_in(Value::Integer(seed as i64)))?;
+        table.set_value("seed", Node::built_in(Value::Integer(seed as i64)))?;
     }
     if table.get("title").is_none() {
-        let title = format!("{title}: {name}");
-        table.set_value("title", built_in(Value::Text(title)))?;
+        let title = Value::Text(format!("{title}: {name}"));
+        table.set_value("title", Node::built_in(title))?;
     }
-    let scenario = Scenario::from_table(&table, place)?;
+    let scenario = Scenario::from_table(&table, section.place().clone())?;
     let single = [
         ("drive.profile", scenario.drives.len()),
         ("drive.firmware", scenario.firmware.len()),
@@ -190,114 +298,61 @@ fn variant(draft: Draft<'_>, title: &str, seed: u64) -> Result<Variant, TreeErro
     if let Some((key, _)) = single.into_iter().find(|(_, values)| *values > 1) {
         let problem =
             format!("{key}: a scenario of a figure has one value of each key; give two scenarios");
-        return Err(section.error("name", problem));
+        return Err(section.error_at("name", problem));
     }
     Ok(Variant { name, x, scenario })
 }
 
-fn x(section: &Section<'_>, node: &Node) -> Result<X, TreeError> {
-    match &node.value {
-        Value::Text(text) => Ok(X::Text(text.clone())),
-        Value::Integer(number) => Ok(X::Number(*number as f64)),
-        Value::Float(number) if number.is_finite() => Ok(X::Number(*number)),
-        _ => Err(section.error("x", "allowed are numbers and strings")),
-    }
-}
-
-/// What the names of schedulers stand for in this figure, where that is not what they say.
-fn names(top: &mut Section<'_>) -> Result<Vec<Named>, TreeError> {
-    let Some(table) = top.any_table("schedulers")? else {
-        return Ok(Vec::new());
-    };
-    let error = |name: &str, problem: String| {
-        let place = table.get(name).map(|node| node.place.clone());
-        TreeError {
-            place: place.unwrap_or_else(|| top.place().clone()),
-            key: format!("schedulers.{name}"),
-            problem,
-        }
-    };
-    let named = table.iter().map(|(name, node)| {
-        let Value::Text(text) = &node.value else {
-            let problem = "allowed is the text of a scheduler, such as \"stream:hz=250\"";
-            return Err(error(name, problem.to_owned()));
-        };
-        let spec = text.parse::<Spec>();
-        let spec = spec.map_err(|problem| error(name, problem.to_string()))?;
-        Ok((name.to_owned(), spec))
-    });
-    named.collect()
-}
-
-fn schedulers(
-    section: &mut Section<'_>,
-    key: &'static str,
-    names: &[Named],
-) -> Result<Option<Vec<Named>>, TreeError> {
-    let expected = "the text of a scheduler, such as \"deadline\"";
-    section.parse_list(key, expected, |text| {
-        if let Some(named) = names.iter().find(|(name, _)| name == text) {
+fn schedulers(texts: &Many<Placed<String>>, names: &[Named]) -> Result<Vec<Named>, Error> {
+    let scheduler = |text: &Placed<String>| {
+        if let Some(named) = names.iter().find(|(name, _)| *name == text.value) {
             return Ok(named.clone());
         }
-        let spec = text.parse::<Spec>().map_err(|error| error.to_string())?;
-        Ok((text.to_owned(), spec))
-    })
+        let spec = text.parse::<Spec>();
+        let spec = spec.map_err(|problem| text.error(problem.to_string()))?;
+        Ok((text.value.clone(), spec))
+    };
+    texts.0.iter().map(scheduler).collect()
 }
 
-/// The scenarios that a point is about; the only one if it does not say.
-fn scenarios(section: &mut Section<'_>, drafts: &[Draft<'_>]) -> Result<Vec<usize>, TreeError> {
-    let named = named_scenarios(section, "scenario", drafts)?;
+/// The scenarios that a section is about; the only one if it does not say.
+fn scenarios<T>(
+    section: &Placed<T>,
+    names: &Option<Names>,
+    drafts: &[Draft],
+) -> Result<Vec<usize>, Error> {
+    let named = named_scenarios(names, drafts)?;
     match named.is_empty() {
         false => Ok(named),
         true if drafts.len() == 1 => Ok(vec![0]),
-        true => Err(section.error("scenario", "missing; say which")),
+        true => Err(section.error_at("scenario", "missing; say which")),
     }
 }
 
-/// The scenarios that a key names, in their order. A name may hold commas if it stands in a list.
-fn named_scenarios(
-    section: &mut Section<'_>,
-    key: &'static str,
-    drafts: &[Draft<'_>],
-) -> Result<Vec<usize>, TreeError> {
-    let is_list = matches!(
-        section.table().get(key).map(|node| &node.value),
-        Some(Value::List(_))
-    );
-    let texts = section.texts(key)?;
-    let names: Vec<&str> = match is_list {
-        true => texts,
-        false => texts.into_iter().flat_map(split_list).collect(),
-    };
-    names
-        .into_iter()
-        .map(|name| scenario(section, key, name, drafts))
-        .collect()
+/// The scenarios of these names, in their order.
+fn named_scenarios(names: &Option<Names>, drafts: &[Draft]) -> Result<Vec<usize>, Error> {
+    let names = names.iter().flat_map(|names| &names.0);
+    names.map(|name| scenario(name, drafts)).collect()
 }
 
-fn scenario(
-    section: &Section<'_>,
-    key: &str,
-    name: &str,
-    drafts: &[Draft<'_>],
-) -> Result<usize, TreeError> {
-    let found = drafts.iter().position(|draft| draft.name == name);
+fn scenario(name: &Placed<String>, drafts: &[Draft]) -> Result<usize, Error> {
+    let found = drafts.iter().position(|draft| draft.name == name.value);
     found.ok_or_else(|| {
         let names = drafts.iter().map(|draft| draft.name.as_str());
         let guess = nearest(name, names.clone())
             .map(|guess| format!("; did you mean `{guess}`?"))
             .unwrap_or_default();
         let all: Vec<&str> = names.collect();
-        let problem = format!(
-            "no scenario is called `{name}`{guess} There are {}",
+        let called = &name.value;
+        name.error(format!(
+            "no scenario is called `{called}`{guess} There are {}",
             all.join(", ")
-        );
-        section.error(key, problem)
+        ))
     })
 }
 
 /// Makes a run known to its scenario.
-fn run_of(drafts: &mut [Draft<'_>], variant: usize, scheduler: &Spec) -> RunOf {
+fn run_of(drafts: &mut [Draft], variant: usize, scheduler: &Spec) -> RunOf {
     let known = &mut drafts[variant].schedulers;
     if !known.contains(scheduler) {
         known.push(scheduler.clone());
@@ -310,68 +365,72 @@ fn run_of(drafts: &mut [Draft<'_>], variant: usize, scheduler: &Spec) -> RunOf {
 
 /// The points of an entry, which is short for one per scheduler and scenario.
 fn points(
-    section: &mut Section<'_>,
-    drafts: &mut [Draft<'_>],
+    section: &Placed<PointText>,
+    drafts: &mut [Draft],
     names: &[Named],
-) -> Result<Vec<Point>, TreeError> {
-    let named = schedulers(section, "scheduler", names)?
-        .ok_or_else(|| section.error("scheduler", "missing; give for example \"noop\""))?;
-    let variants = scenarios(section, drafts)?;
-    let series = section.text("series")?.map(str::to_owned);
-    let metric = section
-        .parse("metric", "the name of a metric", Metric::by_name)?
-        .ok_or_else(|| section.error("metric", "missing; give for example \"iops\""))?;
-    let transform = section
-        .parse("transform", "the name of a transform", |text| {
-            let found = Transform::ALL.iter().find(|(name, _)| *name == text);
-            let all = Transform::ALL.map(|(name, _)| name).join(", ");
-            let error = || format!("allowed are {all}");
-            found.map(|(_, transform)| *transform).ok_or_else(error)
-        })?
-        .unwrap_or(Transform::Value);
-    let of = schedulers(section, "of", names)?;
-    let of_scenarios = named_scenarios(section, "of_scenario", drafts)?;
+) -> Result<Vec<Point>, Error> {
+    let PointText {
+        metric,
+        transform,
+        calibrated,
+        paper,
+        ..
+    } = section.value;
+    let named = schedulers(&section.scheduler, names)?;
+    let variants = scenarios(section, &section.scenario, drafts)?;
+    let of = section.of.as_ref();
+    let of = of.map(|of| schedulers(of, names)).transpose()?;
+    let of_scenarios = named_scenarios(&section.of_scenario, drafts)?;
     if ![0, 1, variants.len()].contains(&of_scenarios.len()) {
         let problem = "allowed is one, or one for each of scenario";
-        return Err(section.error("of_scenario", problem));
+        return Err(section.error_at("of_scenario", problem));
     }
     let compares = !of_scenarios.is_empty();
     let of = match (transform, of) {
         (Transform::Value, Some(_)) => {
-            return Err(section.error(
-                "of",
-                "is for transforms that compare; give transform = \"ratio\"",
-            ));
+            let problem = "is for transforms that compare; give transform = \"ratio\"";
+            return Err(section.error_at("of", problem));
         }
         (Transform::Value, None) => Vec::new(),
         (_, Some(of)) => of,
         // The same scheduler in another scenario.
         (_, None) if compares => Vec::new(),
         (_, None) => {
-            return Err(section.error("of", "missing; say with which scheduler to compare"));
+            let problem = "missing; say with which scheduler to compare";
+            return Err(section.error_at("of", problem));
         }
     };
-    let xs = xs(section)?;
-    let paper = section.float("paper", f64::MIN..=f64::MAX)?;
-    let accept = accept(section)?;
-    let why = section.text("why")?.map(str::to_owned);
-    let calibrated = section.flag("calibrated")?.unwrap_or(false);
-    let by_construction = section.text("by_construction")?.map(str::to_owned);
-    let note = section.text("note")?.map(str::to_owned);
-    let unit = section.text("unit")?.map(str::to_owned);
-    if accept.is_some() != why.is_some() {
-        return Err(section.error("why", "a range and why it is what it is belong together"));
+    if let Some(accept) = &section.accept
+        // Not for a number that is none, either.
+        && (accept.least..=accept.largest).is_empty()
+    {
+        let problem = "allowed are two numbers, the least and the largest value";
+        return Err(accept.error(problem));
+    }
+    let accept = section.accept.as_ref();
+    let accept = accept.map(|accept| (accept.least, accept.largest));
+    if accept.is_some() != section.why.is_some() {
+        let problem = "a range and why it is what it is belong together";
+        return Err(section.error_at("why", problem));
     }
     if accept.is_some() && calibrated {
-        return Err(section.error("accept", "what was used to calibrate is not judged"));
+        let problem = "what was used to calibrate is not judged";
+        return Err(section.error_at("accept", problem));
     }
+    let by_construction = &section.by_construction;
     let compares_with_one = transform.of_equals().is_some();
     if by_construction.is_some() && (accept.is_some() || paper.is_some() || !compares_with_one) {
         let problem = "is for a ratio, a speedup or an improvement that is not judged: \
                        it cannot be anything else";
-        return Err(section.error("by_construction", problem));
+        return Err(section.error_at("by_construction", problem));
     }
-    let compared = |drafts: &mut [Draft<'_>], number: usize, own: &Spec| {
+    let series = &section.series;
+    if section.x.as_ref().is_some_and(|xs| xs.0.is_empty()) {
+        return Err(section.error_at("x", "is an empty list"));
+    }
+    let xs = section.x.as_ref();
+    let xs = xs.map(|xs| xs.0.iter().map(|XText(x)| x.clone()).collect::<Vec<X>>());
+    let compared = |drafts: &mut [Draft], number: usize, own: &Spec| {
         let variant = variants[number];
         let other = match of_scenarios[..] {
             [] => variant,
@@ -387,8 +446,8 @@ fn points(
         (run_of(drafts, variant, own), others)
     };
     let of_names: Vec<&str> = of_scenarios.iter().map(|of| &*drafts[*of].name).collect();
-    let unit = match unit {
-        Some(unit) => unit,
+    let unit = match &section.unit {
+        Some(unit) => unit.clone(),
         None => self::unit(metric, transform, &of, &of_names),
     };
     let point = |series: String, x: X, runs| Point {
@@ -400,16 +459,16 @@ fn points(
         runs,
         paper,
         accept,
-        why: why.clone(),
+        why: section.why.clone(),
         calibrated,
         by_construction: by_construction.clone(),
-        note: note.clone(),
+        note: section.note.clone(),
     };
     let mut points = Vec::new();
     if transform == Transform::Rise {
         let ([(text, spec)], true) = (&named[..], variants.len() > 1) else {
             let problem = "is about one scheduler in several scenarios";
-            return Err(section.error("transform", problem));
+            return Err(section.error_at("transform", problem));
         };
         let runs = (0..variants.len())
             .map(|number| compared(drafts, number, spec))
@@ -418,7 +477,7 @@ fn points(
             Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
             None => X::Text("all".to_owned()),
         };
-        points.push(point(series.unwrap_or_else(|| text.clone()), x, runs));
+        points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
         return Ok(points);
     }
     for (text, spec) in &named {
@@ -435,7 +494,7 @@ fn points(
     if let Some(xs) = xs {
         if xs.len() != points.len() && xs.len() != 1 {
             let problem = format!("{} for {} points", xs.len(), points.len());
-            return Err(section.error("x", problem));
+            return Err(section.error_at("x", problem));
         }
         let last = xs[xs.len() - 1].clone();
         let xs = xs.into_iter().chain(std::iter::repeat(last));
@@ -445,47 +504,9 @@ fn points(
     }
     if points.len() > 1 && paper.is_some() {
         let problem = "is for one point; give each that has a number an entry of its own";
-        return Err(section.error("paper", problem));
+        return Err(section.error_at("paper", problem));
     }
     Ok(points)
-}
-
-fn xs(section: &mut Section<'_>) -> Result<Option<Vec<X>>, TreeError> {
-    let Some(node) = section.node("x") else {
-        return Ok(None);
-    };
-    match &node.value {
-        Value::List(list) if list.is_empty() => Err(section.error("x", "is an empty list")),
-        Value::List(list) => list
-            .iter()
-            .map(|node| x(section, node))
-            .collect::<Result<_, _>>()
-            .map(Some),
-        _ => Ok(Some(vec![x(section, node)?])),
-    }
-}
-
-fn accept(section: &mut Section<'_>) -> Result<Option<(f64, f64)>, TreeError> {
-    let Some(node) = section.node("accept") else {
-        return Ok(None);
-    };
-    let number = |node: &Node| match &node.value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        _ => None,
-    };
-    let ends = match &node.value {
-        Value::List(list) => list.iter().map(number).collect::<Option<Vec<f64>>>(),
-        _ => None,
-    };
-    match ends.as_deref() {
-        // Not for a number that is none, either.
-        Some(&[low, high]) if low <= high => Ok(Some((low, high))),
-        _ => Err(section.error(
-            "accept",
-            "allowed are two numbers, the least and the largest value, as in [2.7, 4.2] or [1, inf]",
-        )),
-    }
 }
 
 /// The unit of a point, in words.
@@ -510,55 +531,54 @@ fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenarios: &[&st
 }
 
 fn plot(
-    mut section: Section<'_>,
-    drafts: &mut [Draft<'_>],
+    section: &Placed<PlotText>,
+    drafts: &mut [Draft],
     points: &[Point],
     names: &[Named],
-) -> Result<PlotSpec, TreeError> {
-    let kind = section
-        .parse("kind", "the kind of a plot", |text| {
-            let found = PlotKind::ALL.iter().find(|(name, _)| *name == text);
-            let all = PlotKind::ALL.map(|(name, _)| name).join(", ");
-            let error = || format!("allowed are {all}");
-            found.map(|(_, kind)| *kind).ok_or_else(error)
-        })?
-        .ok_or_else(|| section.error("kind", "missing; give for example \"bars\""))?;
-    let title = needed(&mut section, "title")?;
+) -> Result<PlotSpec, Error> {
+    let kind = section.kind;
     let mut spec = PlotSpec {
         kind,
-        title,
-        x: section.text("x")?.unwrap_or("").to_owned(),
+        title: section.title.clone(),
+        x: section.x.clone(),
         y: String::new(),
         unit: String::new(),
-        metric: None,
+        metric: section.metric,
         runs: Vec::new(),
     };
-    let y = section.text("y")?;
+    let needless = |keys: &[&str], problem: &str| match keys.iter().find(|key| section.has(key)) {
+        Some(key) => Err(section.error_at(key, problem)),
+        None => Ok(()),
+    };
     if kind.is_scatter() {
-        let named = schedulers(&mut section, "scheduler", names)?
-            .ok_or_else(|| section.error("scheduler", "missing; say whose requests are shown"))?;
-        for variant in scenarios(&mut section, drafts)? {
+        needless(&["unit", "metric"], "is for bars and lines")?;
+        let Some(texts) = &section.scheduler else {
+            let problem = "missing; say whose requests are shown";
+            return Err(section.error_at("scheduler", problem));
+        };
+        let named = schedulers(texts, names)?;
+        for variant in scenarios(section, &section.scenario, drafts)? {
             for (_, scheduler) in &named {
                 spec.runs.push(run_of(drafts, variant, scheduler));
             }
         }
-        spec.y = y.unwrap_or("ms").to_owned();
+        spec.y = section.y.clone().unwrap_or_else(|| "ms".to_owned());
     } else {
-        spec.unit = section
-            .text("unit")?
-            .ok_or_else(|| section.error("unit", "missing; say whose points are shown"))?
-            .to_owned();
-        spec.metric = section.parse("metric", "the name of a metric", Metric::by_name)?;
+        needless(&["scheduler", "scenario"], "is for waits and services")?;
+        let Some(unit) = &section.unit else {
+            return Err(section.error_at("unit", "missing; say whose points are shown"));
+        };
+        spec.unit = unit.clone();
         let mut shown = points.iter().filter(|point| spec.shows(point)).peekable();
         if shown.peek().is_none() {
-            return Err(section.error("unit", "no point has that"));
+            return Err(section.error_at("unit", "no point has that"));
         }
         if kind == PlotKind::Lines && shown.any(|point| matches!(point.x, X::Text(_))) {
-            return Err(section.error("kind", "lines are over numbers; some x are words"));
+            let problem = "lines are over numbers; some x are words";
+            return Err(section.error_at("kind", problem));
         }
-        spec.y = y.unwrap_or(&spec.unit).to_owned();
+        spec.y = section.y.as_ref().unwrap_or(unit).clone();
     }
-    section.finish()?;
     Ok(spec)
 }
 

@@ -41,9 +41,11 @@ fn column_of(key: &str) -> Option<&'static str> {
 }
 
 /// Which combinations are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Every one.
+    #[default]
     Cross,
     /// Each key alone, all others as in the scenario; and pairs of keys that are named.
     Each,

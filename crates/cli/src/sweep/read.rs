@@ -3,8 +3,9 @@
 use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, line_of};
 use crate::report::columns;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Node, Place, Section, Table, TreeError, Value};
+use headtime_config::{Both, Error, Many, Node, Place, Placed, Table, Value, read};
 use headtime_units::nearest;
+use serde::Deserialize;
 use std::collections::BTreeSet;
 
 /// What stands in `[sweep]` beside the keys of a scenario.
@@ -18,7 +19,7 @@ impl Sweep {
     /// # Errors
     ///
     /// What is wrong with it, with its place. Values are looked at by [`Plan::new`].
-    pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+    pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         take(table, vary)
     }
 
@@ -32,44 +33,50 @@ impl Sweep {
     }
 }
 
+/// `[sweep]`, beside the keys of a scenario.
+#[derive(Deserialize)]
+struct Words {
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    pairs: Vec<Placed<Pair>>,
+    together: Option<Many<Placed<Table>>>,
+}
+
+/// Two keys that are crossed.
+#[derive(Deserialize)]
+#[serde(
+    rename = "[]",
+    expecting = "a pair of keys; write a list of them, such as [[\"engine.depth\", \"run.seed\"]]"
+)]
+struct Pair {
+    one: String,
+    other: String,
+}
+
 /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each option a key in
 /// place of its values there, or beside the others. Nothing if there is neither.
-fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> {
+fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
     let node = table.take("sweep");
     let mut mode = Mode::Cross;
-    let mut pairs: Vec<(Place, [String; 2])> = Vec::new();
+    let mut pairs: Vec<Placed<Pair>> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     if let Some(node) = &node {
         let Value::Table(own) = &node.value else {
             return Err(error(&node.place, "sweep", "is not a table; write [sweep]"));
         };
-        let mut section = Section::new(own, node.place.clone());
-        mode = section
-            .parse("mode", "\"cross\" or \"each\"", |text| match text {
-                "cross" => Ok(Mode::Cross),
-                "each" => Ok(Mode::Each),
-                _ => Err("allowed are cross, each".to_owned()),
-            })
-            .map_err(within)?
-            .unwrap_or(mode);
-        pairs = self::pairs(own)?;
-        if let Some((place, _)) = pairs.first().filter(|_| mode == Mode::Cross) {
+        let Both(words, alone): Both<Words, Table> =
+            read(own, &node.place).map_err(|error| error.below("sweep"))?;
+        (mode, pairs) = (words.mode, words.pairs);
+        if let Some(pair) = pairs.first().filter(|_| mode == Mode::Cross) {
             let problem = "is for mode = \"each\"; without it every combination is run";
-            return Err(error(place, "sweep.pairs", problem));
-        }
-        let mut alone = own.clone();
-        for word in WORDS {
-            alone.remove(word);
+            return Err(error(pair.place(), "sweep.pairs", problem));
         }
         for (key, node) in leaves(&alone) {
             axes.push(axis(vec![(key, node)])?);
         }
-        for section in section
-            .sections("together")
-            .map_err(within)?
-            .unwrap_or_default()
-        {
-            let mut keys = leaves(section.table());
+        for section in words.together.iter().flat_map(|Many(list)| list) {
+            let mut keys = leaves(section);
             if keys.is_empty() {
                 return Err(error(section.place(), "sweep.together", "names no key"));
             }
@@ -95,7 +102,7 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> 
     check(table, &axes)?;
     let pairs = pairs
         .into_iter()
-        .map(|(place, names)| pair(table, &axes, &place, names))
+        .map(|names| pair(table, &axes, &names))
         .collect::<Result<_, _>>()?;
     Ok(Some(Sweep {
         mode,
@@ -105,20 +112,8 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, TreeError> 
     }))
 }
 
-fn error(place: &Place, key: &str, problem: impl Into<String>) -> TreeError {
-    TreeError {
-        place: place.clone(),
-        key: key.to_owned(),
-        problem: problem.into(),
-    }
-}
-
-/// An error about a key of `[sweep]`, which was read as if it were the top.
-fn within(error: TreeError) -> TreeError {
-    TreeError {
-        key: format!("sweep.{}", error.key),
-        ..error
-    }
+fn error(place: &Place, key: &str, problem: impl Into<String>) -> Error {
+    Error::new(place.clone(), key, problem)
 }
 
 /// All keys with a value that is no table, as dotted texts. `engine.depth = ..` and
@@ -138,7 +133,7 @@ fn leaves(table: &Table) -> Vec<(String, Node)> {
 }
 
 /// What one key takes, or several keys together.
-fn axis(keys: Vec<(String, Node)>) -> Result<Axis, TreeError> {
+fn axis(keys: Vec<(String, Node)>) -> Result<Axis, Error> {
     let mut names = Vec::new();
     let mut places = Vec::new();
     let mut values: Vec<Vec<Node>> = Vec::new();
@@ -199,7 +194,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// A key and its values from the command line.
-fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), TreeError> {
+fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), Error> {
     let option = format!("--vary {text}");
     let place = Place::Option(option.as_str().into());
     let Some((key, values)) = text.split_once('=') else {
@@ -235,7 +230,7 @@ fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), TreeError
 }
 
 /// Refuses what cannot be a key of a scenario, and keys that are in each other's way.
-fn check(table: &Table, axes: &[Axis]) -> Result<(), TreeError> {
+fn check(table: &Table, axes: &[Axis]) -> Result<(), Error> {
     let mut before: Vec<(String, &str, &Place)> = Vec::new();
     let taken = FIRST_COLUMNS
         .iter()
@@ -291,42 +286,8 @@ fn overlap(one: &str, other: &str) -> bool {
     within(one, other) || within(other, one)
 }
 
-/// The pairs of keys that are crossed.
-fn pairs(table: &Table) -> Result<Vec<(Place, [String; 2])>, TreeError> {
-    let Some(node) = table.get("pairs") else {
-        return Ok(Vec::new());
-    };
-    let expected = "write a list of pairs of keys, such as [[\"engine.depth\", \"run.seed\"]]";
-    let Value::List(list) = &node.value else {
-        return Err(error(&node.place, "sweep.pairs", expected));
-    };
-    list.iter()
-        .map(|pair| match &pair.value {
-            Value::List(names) => match &names[..] {
-                [
-                    Node {
-                        value: Value::Text(one),
-                        ..
-                    },
-                    Node {
-                        value: Value::Text(other),
-                        ..
-                    },
-                ] => Ok((pair.place.clone(), [one.clone(), other.clone()])),
-                _ => Err(error(&pair.place, "sweep.pairs", expected)),
-            },
-            _ => Err(error(&pair.place, "sweep.pairs", expected)),
-        })
-        .collect()
-}
-
 /// The axes that two keys belong to.
-fn pair(
-    table: &Table,
-    axes: &[Axis],
-    place: &Place,
-    names: [String; 2],
-) -> Result<[usize; 2], TreeError> {
+fn pair(table: &Table, axes: &[Axis], pair: &Placed<Pair>) -> Result<[usize; 2], Error> {
     let find = |name: &String| {
         let full = table.full_key(name);
         let has = |axis: &Axis| axis.keys.iter().any(|key| table.full_key(key) == full);
@@ -339,13 +300,14 @@ fn pair(
                 .unwrap_or_default();
             let keys: Vec<&str> = keys.collect();
             let problem = format!("`{name}` is not swept{guess} Swept are {}", keys.join(", "));
-            error(place, "sweep.pairs", problem)
+            error(pair.place(), "sweep.pairs", problem)
         })
     };
-    let found = [find(&names[0])?, find(&names[1])?];
+    let Pair { one, other } = &pair.value;
+    let found = [find(one)?, find(other)?];
     if found[0] == found[1] {
-        let problem = format!("`{}` and `{}` vary together anyhow", names[0], names[1]);
-        return Err(error(place, "sweep.pairs", problem));
+        let problem = format!("`{one}` and `{other}` vary together anyhow");
+        return Err(error(pair.place(), "sweep.pairs", problem));
     }
     Ok(found)
 }

@@ -422,7 +422,7 @@ fn what_is_wrong_with_a_figure_is_told_with_its_place() {
         (
             "seed = 7",
             "schedulers = { stream = 1 }",
-            "schedulers.stream: allowed is the text",
+            "schedulers.stream: is the number 1, but should be the text of a scheduler",
         ),
         (
             "accept = [1, inf]",

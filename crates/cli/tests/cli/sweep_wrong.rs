@@ -105,7 +105,7 @@ fn what_cannot_be_right_is_told_before_anything_runs() {
         ),
         (
             "[sweep]\nmode = \"eech\"\nseed = 1",
-            "s.toml:15: sweep.mode: \"eech\": allowed are cross, each",
+            "s.toml:15: sweep.mode: \"eech\" is not allowed; did you mean \"each\"? Allowed are \"cross\", \"each\"",
             3,
         ),
         (
@@ -213,7 +213,7 @@ fn what_cannot_be_right_is_told_before_anything_runs() {
         ),
         (
             "[sweep]\nmode = \"each\"\nseed = [1]\npairs = [\"seed\"]",
-            "s.toml:17: sweep.pairs: write a list of pairs of keys",
+            "s.toml:17: sweep.pairs[0]: is the string \"seed\", but should be a pair of keys; write a list of them",
             3,
         ),
         (
