@@ -124,7 +124,7 @@ fn a_scheduler_that_waits_with_room_in_the_drive_has_chosen_to() {
 fn choices_and_overtaking_are_counted() {
     let scheduler = WorkConserving::new(Sstf::new());
     let (mut engine, mut now) = (Engine::new(depth(1), scheduler).unwrap(), Time::ZERO);
-    for (id, start) in [(0, 0), (1, 90_000), (2, 50_000), (3, 1_000)] {
+    for (id, start) in [(0, 0), (1, 90_000), (2, 50_000), (3, 1_000), (4, 70_000)] {
         now += Nanos::from_nanos(1);
         read(&mut engine, now, id, start);
     }
@@ -132,11 +132,14 @@ fn choices_and_overtaking_are_counted() {
     while !engine.is_idle() {
         order.extend(complete(&mut engine, now, Outcome::Done));
     }
-    assert_eq!(order, [1_000, 50_000, 90_000]);
+    assert_eq!(order, [1_000, 50_000, 70_000, 90_000]);
     let stats = engine.stats();
-    assert_eq!(stats.chosen, 2, "the first and the last were alone");
-    assert_eq!(stats.overtaken, 2, "the two that had come before the third");
-    assert_eq!(stats.queued_max, 3);
+    assert_eq!(stats.chosen, 3, "the first and the last were alone");
+    assert_eq!(
+        stats.overtaken, 2,
+        "the two that had come before one that went earlier"
+    );
+    assert_eq!(stats.queued_max, 4);
 }
 
 #[test]
