@@ -3,11 +3,10 @@
 
 use crate::parts::split;
 use headtime_cli::prepare::synthetic;
-use headtime_cli::scenario::tree::{Place, Table};
+use headtime_config::{Place, Table};
 use headtime_cli::scenario::{Programs, Scenario, Workload};
 use headtime_disk::profile::by_name;
 use headtime_disk::{Drive, Layout, Model, Profile};
-use headtime_engine::Config;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{DiskSize, HostBuilder};
 use headtime_sched::{Foretold, Knowledge, ServiceCurve};
@@ -57,9 +56,10 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn one(scenario: &Scenario) {
-    let changed = match scenario.overrides.is_empty() {
+    let simulated = &scenario.drives[0].simulated;
+    let changed = match simulated.overrides.is_empty() {
         true => None,
-        false => match changed(&DRIVE, &scenario.overrides, scenario.noise, "DRIVE") {
+        false => match changed(&DRIVE, &simulated.overrides, simulated.noise, "DRIVE") {
             Ok(profile) => Some(profile),
             Err(_) => return,
         },
@@ -82,14 +82,8 @@ fn one(scenario: &Scenario) {
         looks: LOOKS,
         outstanding: 0,
     };
-    let config = Config {
-        depth: scenario.depths[0].min(drive.depth()),
-        merge: scenario.merge[0],
-        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
-        commit_ahead: scenario.commit_ahead[0],
-        plug: scenario.plug,
-        hide_origins: scenario.hide_processes,
-    };
+    let mut config = scenario.engines[0].config(sector_bytes);
+    config.depth = config.depth.min(drive.depth());
     let spec = &scenario.schedulers[0];
     let scheduler = spec.build(KNOWN.clone()).expect("nothing is missing");
     let mut setup = Setup::new(drive, config, scheduler, &mut source);

@@ -1,7 +1,7 @@
 //! Checks on scenarios.
 
 use crate::parts::split;
-use headtime_cli::scenario::tree::{Place, Table, TreeError};
+use headtime_config::{Error as TreeError, Place, Table};
 use headtime_cli::scenario::{Scenario, cells};
 
 /// The first part of an input is a scenario; the lines of the second are settings, as given to

@@ -1,6 +1,6 @@
 //! What goes wrong in a command, and what its exit code is.
 
-use crate::scenario::tree::{Place, TreeError};
+use headtime_config::{Error as TreeError, Place};
 use headtime_linux::shown::one_line;
 use headtime_stack::StackError;
 use std::fmt::Display;

@@ -33,24 +33,28 @@ pub struct Prepared {
 /// A drive, and what all runs on it share.
 #[derive(Debug)]
 pub struct DriveSet {
-    /// The drive with its changes, but for the firmware's order.
+    /// The drive with its changes.
     pub profile: Profile,
+    /// The same but for the order of its firmware, as the profile says.
+    unordered: Profile,
     /// Where its sectors are.
     pub layout: Arc<Layout>,
     /// What schedulers know of the drive.
-    pub known: Known,
+    pub known: Arc<Known>,
     /// The trace on the drive, if the workload is one.
     pub script: Option<Arc<Script>>,
 }
 
 impl DriveSet {
-    /// The drive with the order of the firmware changed.
-    ///
-    /// # Errors
-    ///
-    /// If the profile does not allow that.
-    pub fn with_firmware(&self, firmware: Firmware) -> Result<Profile, Fault> {
-        Ok(with_firmware(&self.profile, firmware)?)
+    /// The same with another order of the firmware.
+    fn ordered(&self, firmware: Firmware) -> Result<DriveSet, Fault> {
+        Ok(DriveSet {
+            profile: with_firmware(&self.unordered, firmware)?,
+            unordered: self.unordered.clone(),
+            layout: Arc::clone(&self.layout),
+            known: Arc::clone(&self.known),
+            script: self.script.clone(),
+        })
     }
 }
 
@@ -77,13 +81,23 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut set = Vec::new();
     let mut hash = Hash::default();
     hash.text(&portable(&scenario).to_toml());
-    for name in &scenario.drives {
+    let deepest = scenario.engines.iter().map(|engine| engine.depth).max();
+    let deepest = deepest.unwrap_or(1);
+    for (number, drive) in scenario.drives.iter().enumerate() {
+        let name = &drive.profile;
+        // Another order of the firmware makes another drive of the same files.
+        let mut earlier = scenario.drives[..number].iter();
+        if let Some(at) = earlier.position(|earlier| earlier.profile == *name) {
+            let same: &DriveSet = &set[at];
+            set.push(same.ordered(drive.simulated.firmware)?);
+            continue;
+        }
         let (profile, findings) = stock.profile(name)?;
         notes.extend(findings.warnings);
         notes.extend(findings.notes);
         sources.push((name.clone(), hash_of(&profile.to_toml())));
-        let mut profile = changed(&profile, &scenario.overrides, scenario.noise, name)?;
-        let deepest = scenario.depths.iter().copied().max().unwrap_or(1);
+        let simulated = &drive.simulated;
+        let mut profile = changed(&profile, &simulated.overrides, simulated.noise, name)?;
         if deepest > profile.queue.depth {
             notes.push(format!(
                 "{}: its profile says that it takes {} commands at a time; here it takes {deepest}",
@@ -96,7 +110,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let text = profile.to_toml();
         hash.text(&text);
         let needs = scenario.needs();
-        let believed = match &scenario.belief {
+        let believed = match &drive.believed.belief {
             Some(name) if needs.positioning || needs.curve => {
                 let (believed, _) = stock.profile(name)?;
                 let text = believed.to_toml();
@@ -114,7 +128,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             known = known.with_model(stock.belief(believed, believed_text));
         }
         if needs.curve {
-            known = known.with_curve(match &scenario.curve {
+            known = known.with_curve(match &drive.believed.curve {
                 Some(file) => {
                     let (curve, text) = curve_file(file, Some(&profile))?;
                     hash.text(&text);
@@ -133,13 +147,14 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
                 Some(script)
             }
         };
-        let layout = stock.layout(&profile, &text);
-        set.push(DriveSet {
+        let unordered = DriveSet {
+            layout: stock.layout(&profile, &text),
+            unordered: profile.clone(),
             profile,
-            layout,
-            known,
+            known: Arc::new(known),
             script,
-        });
+        };
+        set.push(unordered.ordered(simulated.firmware)?);
     }
     let devices = match &trace {
         None => Vec::new(),
@@ -342,9 +357,12 @@ fn portable(scenario: &Scenario) -> Scenario {
     };
     let mut portable = scenario.clone();
     portable.seed = 0;
-    portable.drives = scenario.drives.iter().map(file_name).collect();
-    portable.belief = scenario.belief.as_ref().map(file_name);
-    portable.curve = scenario.curve.as_ref().map(file_name);
+    portable.drives = portable.drives.each(|drive| {
+        let believed = &mut drive.believed;
+        drive.profile = file_name(&drive.profile);
+        believed.belief = believed.belief.as_ref().map(file_name);
+        believed.curve = believed.curve.as_ref().map(file_name);
+    });
     if let Workload::Replay(replay) = &mut portable.workload {
         replay.file = file_name(&replay.file);
     }

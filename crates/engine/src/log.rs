@@ -34,17 +34,20 @@
 //! # Settings
 //!
 //! `# key value`, between the header and the first event, say how the engine was made, so that it can
-//! be made again: [`LogSettings`] writes and reads them. Reading and replaying do not look at them.
+//! be made again. `headtime_stack`'s `LogSettings` writes and reads them; reading and replaying do not
+//! look at them.
 //!
 //! | key | value |
 //! |---|---|
 //! | `scheduler` | its text, as in a scenario |
-//! | `depth` | requests in the drive at once |
-//! | `merge`, `merge_sectors_max` | `true` or `false`; sectors |
-//! | `commit_ahead`, `hide_processes` | `true` or `false` |
-//! | `plug` | `off`, or requests and a duration of at most 3650 days: `4 4ms` |
+//! | the keys of [`EngineSpec`](crate::EngineSpec) | as in a scenario, without quotes |
+//! | `sector_bytes` | the size of a sector, by which `merge_max` is a number of sectors |
 //! | `curve` | what the scheduler believes of service times, if it asks for that: the factor of backward accesses in millionths, then points, sectors`:`nanoseconds |
 //! | `belief` | the drive by which a scheduler predicts positions, if one asks for that; opaque here (`headtime_disk`'s `profile::Reference`) |
+//!
+//! An option that a log does not name was not there when the log was written, and has its default. Up
+//! to version 2, `merge_sectors_max` had a number of sectors in place of `merge_max`, and `plug` was
+//! `off`, or its requests and timeout: `4 4ms`.
 //!
 //! Whoever writes a log may add others (the program's `version`, what ran where); they tell people
 //! where a log comes from and are not needed to replay it. `# end` as the last line says that the log
@@ -62,7 +65,7 @@ use std::fmt::Write as _;
 
 pub use read::{LINE_MAX, Reader, read};
 pub use replay::{Replay, ReplayError, Replayed, replay, replay_volume};
-pub use settings::{LogSettings, Setting, SettingsError};
+pub use settings::Setting;
 pub use writer::{Sink, Writer};
 
 /// The version that this code writes. It reads this one and those before.

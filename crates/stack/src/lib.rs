@@ -9,10 +9,14 @@
 //! The crate reads the files that a description names. It writes none.
 
 mod believed;
+mod describe;
 pub mod drives;
 mod error;
+mod log;
 mod simulated;
 
 pub use believed::{Believed, Known, PROBE_SEED, Unknown, curve_file};
+pub use describe::{Stack, entries};
 pub use error::StackError;
+pub use log::LogSettings;
 pub use simulated::{Firmware, Simulated, changed, with_firmware};

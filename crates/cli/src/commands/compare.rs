@@ -186,8 +186,8 @@ fn subtitle(report: &Report) -> String {
     };
     let texts = [
         same(&|run| format!("drive {}", run.drive)),
-        same(&|run| format!("firmware {}", run.firmware)),
-        same(&|run| format!("depth {}", run.depth)),
+        same(&|run| format!("firmware {}", run.header.text("firmware"))),
+        same(&|run| format!("depth {}", run.header.text("depth"))),
         Some(format!("seed {}", report.seed)),
         Some(format!("scenario {}", report.scenario_hash)),
         Some(format!("headtime {}", report.version)),

@@ -4,11 +4,11 @@ use super::context::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
 use headtime_engine::log::{
-    Decision, LogError, LogSettings, Reader, Record, Replay, ReplayError, Replayed, write_decision,
+    Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_decision,
 };
 use headtime_engine::{Config, Engine};
 use headtime_sched::{Scheduler, Spec};
-use headtime_stack::{Known, Unknown};
+use headtime_stack::{Known, LogSettings, Unknown};
 use headtime_units::Time;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -50,9 +50,9 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     };
     let settings = reader.settings().map_err(fault)?;
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
-    let settings = LogSettings::from_settings(&settings).map_err(|error| bad(&error))?;
+    let settings = LogSettings::from_settings(name, &settings).map_err(Fault::input)?;
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
-    let config = settings.config;
+    let config = settings.config();
     let build = |text: &str| build(text, &known, &config);
     let scheduler = build(&settings.scheduler).map_err(|problem| bad(&problem))?;
     let mut engine = Engine::new(config, scheduler).map_err(|error| bad(&error))?;

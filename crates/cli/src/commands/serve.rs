@@ -117,11 +117,11 @@ fn check(
             "disk {}: {}, {size}, {}, depth {}, timeout {timeout}{read_only}",
             disk.name,
             one_line(&prepared.backend()),
-            disk.scheduler,
+            disk.stack.scheduler,
             prepared.engine.depth,
         );
         for export in &disk.exports {
-            let class = crate::scenario::class_name(export.class);
+            let class = export.class;
             let read_only = if export.read_only { ", read-only" } else { "" };
             let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
         }

@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::args::{Fuzz, Schedulers, SimRun};
 use crate::fault::Fault;
 use crate::scenario::Scenario;
-use crate::scenario::tree::{Node, Place, Table, Value};
+use headtime_config::{Node, Place, Table, Value};
 use headtime_sim::fuzz;
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,6 @@ use crate::prepare::DriveSet;
 use crate::report::{self, round};
 use crate::scenario::{Cell, Group, Pace, Scenario, Workload};
 use headtime_bound::{Bound, Term};
-use headtime_sched::Spec;
 use headtime_units::Nanos;
 use headtime_workload::Pacing;
 use std::sync::Arc;
@@ -34,7 +33,8 @@ pub fn is_there(scenario: &Scenario) -> bool {
 
 /// What the bound of all work depends on, as text; `seed` is that of the repeat.
 pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> String {
-    let machine = (cell.depth, cell.merge, scenario.merge_max);
+    let engine = &cell.engine;
+    let machine = (engine.depth, engine.merge, engine.merge_max);
     let drive = set.profile.to_toml();
     // Two scenarios may replay different traces under one name.
     let script = set.script.as_ref().map(Arc::as_ptr);
@@ -59,11 +59,7 @@ pub struct Repeat<'a> {
 }
 
 /// A row of a report. Nothing if no time is needed at all.
-pub fn sum_up(
-    scenario: &Scenario,
-    scheduler: &Spec,
-    repeats: &[Repeat<'_>],
-) -> Option<report::Bound> {
+pub fn sum_up(cell: &Cell, repeats: &[Repeat<'_>]) -> Option<report::Bound> {
     let bound = |one: &Repeat<'_>| Arc::clone(&one.known.bound);
     let seconds = |value: &dyn Fn(&Repeat<'_>) -> Nanos| {
         let sum: u64 = repeats.iter().map(|one| value(one).as_nanos()).sum();
@@ -79,7 +75,8 @@ pub fn sum_up(
         let of = repeats.iter().filter(|one| bound(one).binds() == *term);
         of.count()
     });
-    let sliced = scheduler.slice(!scenario.hide_processes).and_then(|slice| {
+    let hidden = cell.engine.hide_processes;
+    let sliced = cell.scheduler.slice(!hidden).and_then(|slice| {
         let times = repeats.iter().map(|one| bound(one).with_slices(slice));
         let times: Option<Vec<Nanos>> = times.collect();
         let sum: u64 = times?.iter().map(|time| time.as_nanos()).sum();

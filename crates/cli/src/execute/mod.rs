@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::Prepared;
 use crate::report::Run;
-use crate::scenario::cells;
+use crate::scenario::{Header, cells, short};
 use headtime_units::Nanos;
 
 /// How the runs are made.
@@ -107,7 +107,7 @@ pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Exec
         .iter()
         .zip(made.chunks(repeats))
         .map(|(cell, made)| sum_up(prepared, cell, made));
-    let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    let mut runs: Vec<Run> = runs.collect();
     label(&mut runs);
     Ok(Executed {
         runs,
@@ -125,23 +125,21 @@ fn label(runs: &mut [Run]) {
             .any(|pair| value(&pair[0]) != value(&pair[1]))
     };
     let drive = differ(&|run| run.drive.clone());
-    let depth = differ(&|run| run.depth.to_string());
-    let firmware = differ(&|run| run.firmware.clone());
-    let merge = differ(&|run| run.merge.to_string());
-    let commit = differ(&|run| run.commit_ahead.to_string());
+    let names = Header::names().into_iter();
+    let differing = names.filter(|name| differ(&|run| run.header.text(name)));
+    let differing: Vec<&str> = differing.collect();
     for run in runs {
         let mut label = run.scheduler.clone();
-        if depth {
-            label.push_str(&format!(" @{}", run.depth));
-        }
-        if firmware {
-            label.push_str(&format!(" {} drive", run.firmware));
-        }
-        if merge && !run.merge {
-            label.push_str(" unmerged");
-        }
-        if commit && run.commit_ahead {
-            label.push_str(" ahead");
+        for name in &differing {
+            let value = run.header.text(name);
+            label.push_str(&match (*name, value.as_str()) {
+                ("depth", depth) => format!(" @{depth}"),
+                ("firmware", order) => format!(" {order} drive"),
+                ("merge", "false") => " unmerged".to_owned(),
+                ("merge", _) | (_, "false") => String::new(),
+                (switch, "true") => format!(" {}", short(switch)),
+                (count, value) => format!(" {} {value}", short(count)),
+            });
         }
         if drive {
             label = format!("{} {label}", run.drive);

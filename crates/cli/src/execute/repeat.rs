@@ -8,18 +8,17 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
-use crate::scenario::{Cell, Scenario, Workload};
+use crate::scenario::{Cell, Workload};
 use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
-use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::log::LogSettings;
+use headtime_disk::profile::Reference;
 use headtime_engine::{Command, Config, Member, Seen};
 use headtime_host::ProgramOutcome;
 use headtime_sched::Scheduler;
 use headtime_sim::{RunError, Setup};
-use headtime_stack::Firmware;
-use headtime_units::{Sectors, Time};
+use headtime_stack::{Firmware, LogSettings};
+use headtime_units::Time;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -80,12 +79,12 @@ pub fn make(
     } = what;
     let scenario = &prepared.scenario;
     let set = &prepared.drives[cell.drive];
-    let profile = set.with_firmware(cell.firmware)?;
+    let profile = &set.profile;
     let seed = seed::of_repeat(scenario.seed, repeat);
     let sector_bytes = profile.geometry.sector_bytes;
     // What the drive draws has nothing to do with what the programs draw.
-    let drive = Drive::with_layout(&profile, Arc::clone(&set.layout), mix(!seed));
-    let config = engine(scenario, cell, sector_bytes);
+    let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
+    let config = cell.engine.config(sector_bytes);
     let scheduler = scheduler(set, cell, config)?;
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
@@ -118,7 +117,7 @@ pub fn make(
     setup.limit = scenario.duration;
     setup.record_spans = keep.is_some();
     if logs {
-        setup.log_settings = log_settings(prepared, cell, &profile, config, seed)?;
+        setup.log_settings = log_settings(prepared, cell, seed);
     }
     setup.log = logs.then_some(&mut write);
     setup.observer = record.then_some(&mut sample);
@@ -154,10 +153,10 @@ pub fn make(
     let mut bound = None;
     if bound::is_there(scenario) {
         let machine = Machine {
-            profile: &profile,
+            profile,
             layout: &set.layout,
-            depth: cell.depth,
-            merge: cell.merge.then_some(config.merge_sectors_max),
+            depth: cell.engine.depth,
+            merge: cell.engine.merge.then_some(config.merge_sectors_max),
         };
         let key = bound::key(scenario, set, cell, seed);
         bound = stock.bound(key, || least(prepared, cell, seed, stock, &machine))?;
@@ -180,15 +179,11 @@ pub fn make(
 }
 
 /// What a log says of its run: whatever is needed to make the engine again, and to find the run.
-fn log_settings(
-    prepared: &Prepared,
-    cell: &Cell,
-    profile: &Profile,
-    config: Config,
-    seed: u64,
-) -> Result<Vec<(String, String)>, Fault> {
-    let mut settings = LogSettings::new(config, &cell.scheduler.to_string());
+fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, String)> {
     let set = &prepared.drives[cell.drive];
+    let sector_bytes = set.profile.geometry.sector_bytes;
+    let scheduler = cell.scheduler.to_string();
+    let mut settings = LogSettings::new(&scheduler, cell.engine.clone(), sector_bytes);
     // Of all schedulers of the scenario, so that the log does not depend on which is run.
     let needs = prepared.scenario.needs();
     if needs.curve {
@@ -202,14 +197,17 @@ fn log_settings(
         ("version", &env!("CARGO_PKG_VERSION")),
         ("scenario_hash", &prepared.hash),
         ("seed", &seed),
-        ("drive", &profile.name),
-        ("firmware", &Firmware::of(profile).name()),
-        ("noise", &prepared.scenario.noise),
+        ("drive", &set.profile.name),
+        ("firmware", &Firmware::of(&set.profile).name()),
+        (
+            "noise",
+            &prepared.scenario.drives[cell.drive].simulated.noise,
+        ),
     ];
     settings.others = others
         .map(|(key, value)| (key.to_owned(), value.to_string()))
         .to_vec();
-    Ok(settings.to_settings())
+    settings.to_settings()
 }
 
 /// Finds out whether a run can begin, without beginning it.
@@ -220,9 +218,8 @@ fn log_settings(
 /// the drive.
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
-    set.with_firmware(cell.firmware)?;
     let sector_bytes = set.profile.geometry.sector_bytes;
-    scheduler(set, cell, engine(&prepared.scenario, cell, sector_bytes))?;
+    scheduler(set, cell, cell.engine.config(sector_bytes))?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
@@ -230,17 +227,6 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
         Workload::Synthetic(_) | Workload::Replay(_) => {
             load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())
         }
-    }
-}
-
-fn engine(scenario: &Scenario, cell: &Cell, sector_bytes: u32) -> Config {
-    Config {
-        depth: cell.depth,
-        merge: cell.merge,
-        merge_sectors_max: Sectors::new((scenario.merge_max.0 / u64::from(sector_bytes)).max(1)),
-        commit_ahead: cell.commit_ahead,
-        plug: scenario.plug,
-        hide_origins: scenario.hide_processes,
     }
 }
 

@@ -3,13 +3,12 @@
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
 use super::repeat::Made;
-use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
     WaitCounts, oldest_ms, round,
 };
-use crate::scenario::{Cell, Pace, Workload};
+use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Distribution, Got};
@@ -18,11 +17,7 @@ use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 
 /// Sums up the repeats of one run.
-///
-/// # Errors
-///
-/// If the drive cannot have the firmware that it had.
-pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fault> {
+pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Run {
     let set = &prepared.drives[cell.drive];
     let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
     let each = |value: &dyn Fn(&headtime_sim::Measured) -> f64| -> Vec<f64> {
@@ -45,7 +40,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
     let (_, mean_half) = interval(&|measured| measured.response.mean_ms());
     let (_, p99_half) = interval(&|measured| measured.response.percentile_ms(99.0));
     let (fairness, _) = interval(&headtime_sim::Measured::fairness);
-    let firmware = Firmware::of(&set.with_firmware(cell.firmware)?);
+    let firmware = Firmware::of(&set.profile);
     let distributions = |of: fn(&headtime_sim::Measured) -> &Distribution| -> Vec<&Distribution> {
         measured.iter().map(|measured| of(measured)).collect()
     };
@@ -56,15 +51,10 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         .iter()
         .map(|(called, _)| called.name.as_str());
     let names = Names::of(prepared, &names.collect::<Vec<&str>>());
-    Ok(Run {
+    Run {
         scheduler: cell.scheduler.to_string(),
         drive: set.profile.name.clone(),
-        depth: cell.depth,
-        firmware: firmware.name().to_owned(),
-        merge: cell.merge,
-        commit_ahead: cell.commit_ahead,
-        plug: prepared.scenario.plug.is_some(),
-        hide_processes: prepared.scenario.hide_processes,
+        header: Header::new(&cell.engine, firmware.name()),
         repeats: made.len() as u32,
         warm_up_s: prepared.scenario.warm_up.as_secs_f64(),
         requests: sum(&|report| report.measured.requests),
@@ -114,7 +104,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         of_writes,
         by_name: by_name(&names, &measured),
         per_origin: origins(prepared, &names, &measured),
-        bound: bound_of(prepared, cell, made),
+        bound: bound_of(cell, made),
         curve: response[0].cumulative(),
         recorded: match &prepared.scenario.workload {
             Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
@@ -122,11 +112,11 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Result<Run, Fa
         },
         programs: programs(made),
         label: String::new(),
-    })
+    }
 }
 
 /// The bound of all repeats, if there is one of each.
-fn bound_of(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Option<report::Bound> {
+fn bound_of(cell: &Cell, made: &[Made]) -> Option<report::Bound> {
     let moved = |made: &Made, number: u32| {
         let outcome = made.programs.iter().map(|(_, outcome)| outcome);
         let mut of = outcome.filter(|outcome| outcome.program == number);
@@ -144,7 +134,7 @@ fn bound_of(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Option<report::B
         })
     });
     let repeats: Vec<Repeat<'_>> = repeats.collect::<Option<_>>()?;
-    bound::sum_up(&prepared.scenario, &cell.scheduler, &repeats)
+    bound::sum_up(cell, &repeats)
 }
 
 fn origins(

@@ -288,14 +288,12 @@ fn variant(draft: Draft, title: &str, seed: u64) -> Result<Variant, Error> {
         table.set_value("title", Node::built_in(title))?;
     }
     let scenario = Scenario::from_table(&table, section.place().clone())?;
-    let single = [
-        ("drive.profile", scenario.drives.len()),
-        ("drive.firmware", scenario.firmware.len()),
-        ("engine.depth", scenario.depths.len()),
-        ("engine.merge", scenario.merge.len()),
-        ("engine.commit_ahead", scenario.commit_ahead.len()),
-    ];
-    if let Some((key, _)) = single.into_iter().find(|(_, values)| *values > 1) {
+    let drive = scenario.drives.compared().map(|key| format!("drive.{key}"));
+    let engine = scenario
+        .engines
+        .compared()
+        .map(|key| format!("engine.{key}"));
+    if let Some(key) = drive.chain(engine).next() {
         let problem =
             format!("{key}: a scenario of a figure has one value of each key; give two scenarios");
         return Err(section.error_at("name", problem));

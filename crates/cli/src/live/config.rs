@@ -5,20 +5,21 @@ mod disk;
 mod listen;
 mod seen;
 
-pub use access::{AccessConfig, GroupConfig};
+pub use access::{AccessConfig, GroupConfig, group_error};
 pub use disk::scheduler;
+pub use headtime_config::Error as TreeError;
 
 use crate::fault::Fault;
-use crate::scenario::tree::{Place, Section, Table, TreeError};
-use headtime_sched::{Class, Spec};
-use headtime_stack::Firmware;
+use headtime_config::{OneOrList, Place, Placed, Table};
+use headtime_sched::Class;
+use headtime_stack::{Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos};
 use seen::Seen;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A unix socket's path is at most so long: 108 bytes with the zero that ends it (unix(7)).
 pub const SOCKET_PATH_MAX: usize = 107;
@@ -50,20 +51,10 @@ pub struct DiskConfig {
     pub name: String,
     /// What is behind it.
     pub backend: Backend,
-    /// What orders its requests.
-    pub scheduler: Spec,
-    /// The drive that the scheduler believes to have, by name or file.
-    pub belief: Option<String>,
-    /// The file of the service-time curve that the scheduler is given if it needs one.
-    pub curve: Option<String>,
+    /// What stands between its clients and the device.
+    pub stack: Stack,
     /// Commands in the device at a time; as many as it takes if absent.
     pub depth: Option<u32>,
-    /// Whether requests that touch become one.
-    pub merge: bool,
-    /// The most that a merged request may ask for.
-    pub merge_max: Bytes,
-    /// Whether the scheduler is not told which process asks, where a front end knows.
-    pub hide_processes: bool,
     /// When to give up on a command; never if absent.
     pub timeout: Option<Nanos>,
     /// Whether it takes no writes.
@@ -74,7 +65,7 @@ pub struct DiskConfig {
     pub faults: bool,
     /// Under which names it is seen, at least one.
     pub exports: Vec<ExportConfig>,
-    at: Places,
+    at: Placed<()>,
 }
 
 /// What is behind a disk.
@@ -105,12 +96,8 @@ pub enum Backend {
 pub struct Emulated {
     /// Its profile, by name or file.
     pub profile: String,
-    /// In what order it serves the commands it holds.
-    pub firmware: Firmware,
-    /// Keys of the profile that are replaced.
-    pub overrides: toml::Table,
-    /// Whether the noise of the profile is on.
-    pub noise: bool,
+    /// What is changed of the profile.
+    pub simulated: Simulated,
     /// Fixes what the noise draws.
     pub seed: u64,
     /// The file that holds its data; memory if absent.
@@ -197,7 +184,8 @@ pub struct LogConfig {
 }
 
 /// How messages look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// A line for people.
     #[default]
@@ -206,49 +194,45 @@ pub enum LogFormat {
     Json,
 }
 
-/// Where the keys of a disk stand, for errors that show only later.
-#[derive(Clone, Debug)]
-struct Places {
-    path: String,
-    table: Place,
-    keys: BTreeMap<&'static str, Place>,
-}
-
 impl DiskConfig {
     /// An error about one of its keys.
     pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
-        Fault::input(TreeError {
-            place: self.at.keys.get(key).unwrap_or(&self.at.table).clone(),
-            key: format!("{}.{key}", self.at.path),
-            problem: problem.into(),
-        })
+        Fault::input(self.at.error_at(key, problem))
     }
 
     /// The keys in which another configuration of the same disk differs, and that cannot change
     /// while it runs.
-    pub fn fixed_differences(&self, other: &DiskConfig) -> Vec<&'static str> {
-        [
+    pub fn fixed_differences(&self, other: &DiskConfig) -> Vec<String> {
+        let own = [
             (
                 "emulate, device, store or size",
                 self.backend != other.backend,
             ),
-            ("belief", self.belief != other.belief),
-            ("curve", self.curve != other.curve),
             ("depth", self.depth != other.depth),
-            ("merge", self.merge != other.merge),
-            ("merge_max", self.merge_max != other.merge_max),
-            (
-                "hide_processes",
-                self.hide_processes != other.hide_processes,
-            ),
             ("read_only", self.read_only != other.read_only),
             ("faults", self.faults != other.faults),
             ("export", self.exports != other.exports),
-        ]
-        .into_iter()
-        .filter_map(|(key, differs)| differs.then_some(key))
-        .collect()
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(key, differs)| differs.then_some(key));
+        // A scheduler can be swapped. The depth is what was given, or else the device's.
+        let (one, two) = (entries(&self.stack), entries(&other.stack));
+        let both = one.iter().chain(&two);
+        let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
+        let keys = differing.map(|(key, _)| key.as_str());
+        let keys = keys.filter(|key| !["scheduler", "depth"].contains(key));
+        let keys: BTreeSet<&str> = keys.chain(own).collect();
+        keys.into_iter().map(str::to_owned).collect()
     }
+}
+
+/// The file.
+#[derive(Deserialize)]
+struct File {
+    disk: Option<OneOrList<Placed<disk::Keys>>>,
+    listen: Option<Placed<listen::ListenKeys>>,
+    log: Option<listen::LogKeys>,
 }
 
 impl Config {
@@ -275,30 +259,32 @@ impl Config {
     /// If it says what does not fit together.
     pub fn parse(file: &str, text: &str) -> Result<Config, TreeError> {
         let table = Table::parse(file, text)?;
-        let mut top = Section::new(&table, Place::Line(Arc::from(file), 1));
-        top.allow(&["disk", "listen", "log"])?;
-        let Some(sections) = top.sections("disk")? else {
-            let problem = "missing; give at least one [[disk]]";
-            return Err(top.error("disk", problem));
+        let top = Place::line(file, 1);
+        let wrong = |problem: String| {
+            let place = table.place("disk").unwrap_or(&top);
+            Err(TreeError::new(place.clone(), "disk", problem))
         };
-        if sections.len() > DISKS_MAX {
-            let problem = format!("{} disks; allowed are {DISKS_MAX}", sections.len());
-            return Err(top.error("disk", problem));
+        let read: File = headtime_config::read(&table, &top)?;
+        let Some(OneOrList(disks)) = read.disk else {
+            return wrong("missing; give at least one [[disk]]".to_owned());
+        };
+        match disks.len() {
+            0 => return wrong("is an empty list; give at least one".to_owned()),
+            count if count > DISKS_MAX => {
+                return wrong(format!("{count} disks; allowed are {DISKS_MAX}"));
+            }
+            _ => {}
         }
         let mut seen = Seen::default();
-        let disks = sections
+        let disks = disks
             .into_iter()
-            .map(|section| disk::disk(section, &mut seen))
+            .map(|keys| disk::disk(keys, &mut seen))
             .collect::<Result<Vec<_>, _>>()?;
-        let listen = match top.section("listen")? {
-            Some(section) => listen::listen(section, &mut seen)?,
+        let listen = match &read.listen {
+            Some(keys) => listen::listen(keys, &mut seen)?,
             None => ListenConfig::default(),
         };
-        let log = match top.section("log")? {
-            Some(section) => listen::log(section)?,
-            None => LogConfig::default(),
-        };
-        top.finish()?;
+        let log = read.log.map(LogConfig::from).unwrap_or_default();
         Ok(Config {
             file: PathBuf::from(file),
             disks,

@@ -5,7 +5,6 @@ use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
 use crate::fault::Fault;
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::log::LogSettings;
 use headtime_engine::{Config as EngineConfig, EngineSpec};
 use headtime_linux::clock::Clock;
 use headtime_sched::Spec;
@@ -15,7 +14,7 @@ use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
-use headtime_stack::{Known, changed, drives, with_firmware};
+use headtime_stack::{Known, LogSettings, changed, drives, with_firmware};
 use headtime_units::{Bytes, Sectors};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -86,13 +85,10 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
     let known = known(config, profile.as_ref())?;
     let engine = EngineSpec {
         depth,
-        merge: config.merge,
-        merge_max: config.merge_max,
-        hide_processes: config.hide_processes,
-        ..EngineSpec::default()
+        ..config.stack.engine.clone()
     };
     // What is wrong shows before anything is opened.
-    let _ = build(&known, &config.scheduler, &on_usual_sectors(&engine))
+    let _ = build(&known, &config.stack.scheduler, &on_usual_sectors(&engine))
         .map_err(|problem| config.error("scheduler", problem))?;
     Ok(Prepared {
         config: config.clone(),
@@ -104,11 +100,11 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
 
 /// The drive that is emulated.
 fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
-    let name = &emulated.profile;
+    let (name, simulated) = (&emulated.profile, &emulated.simulated);
     let profile = drives::open(name).map_err(|fault| error_at(config, "emulate", fault))?;
-    let profile = changed(&profile, &emulated.overrides, emulated.noise, name)
+    let profile = changed(&profile, &simulated.overrides, simulated.noise, name)
         .map_err(|fault| error_at(config, "override", fault))?;
-    let profile = with_firmware(&profile, emulated.firmware)
+    let profile = with_firmware(&profile, simulated.firmware)
         .map_err(|fault| error_at(config, "firmware", fault))?;
     let sector_bytes = profile.geometry.sector_bytes;
     let capacity = profile.geometry.capacity.bytes(sector_bytes);
@@ -197,9 +193,9 @@ impl Prepared {
     fn options(&self, how: &How, log: Option<LogFile>) -> Result<Options, Fault> {
         let config = &self.config;
         let engine = on_usual_sectors(&self.engine);
-        let build = build(&self.known, &config.scheduler, &engine)
+        let build = build(&self.known, &config.stack.scheduler, &engine)
             .map_err(|problem| config.error("scheduler", problem))?;
-        let scheduler = (config.scheduler.to_string(), build);
+        let scheduler = (config.stack.scheduler.to_string(), build);
         let mut options = Options::new(&config.name, how.clock, scheduler);
         options.engine = engine;
         options.merge_bytes_max = Some(self.engine.merge_max.0);
@@ -208,7 +204,7 @@ impl Prepared {
         options.estimate = self.known.belief().cloned();
         options.exports = u16::try_from(config.exports.len()).expect("there are not so many");
         if log.is_some() {
-            options.log_settings = self.log_settings(options.engine);
+            options.log_settings = self.log_settings();
         }
         options.log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
         Ok(options)
@@ -216,8 +212,10 @@ impl Prepared {
 
     /// What a log says of its engine, so that it can be made again, also with the schedulers that
     /// may still come; and where it is from.
-    fn log_settings(&self, engine: EngineConfig) -> Vec<(String, String)> {
-        let mut settings = LogSettings::new(engine, &self.config.scheduler.to_string());
+    fn log_settings(&self) -> Vec<(String, String)> {
+        let scheduler = self.config.stack.scheduler.to_string();
+        // The device's sectors are known to its thread.
+        let mut settings = LogSettings::new(&scheduler, self.engine.clone(), 512);
         settings.curve = self.known.curve().as_deref().cloned();
         settings.belief = self
             .known
@@ -230,8 +228,8 @@ impl Prepared {
         ];
         if let Backend::Emulated(emulated) = &self.config.backend {
             others.push(("seed", emulated.seed.to_string()));
-            others.push(("noise", emulated.noise.to_string()));
-            others.push(("firmware", emulated.firmware.name().to_owned()));
+            others.push(("noise", emulated.simulated.noise.to_string()));
+            others.push(("firmware", emulated.simulated.firmware.name().to_owned()));
         }
         let others = others.into_iter();
         settings.others = others.map(|(key, value)| (key.to_owned(), value)).collect();

@@ -16,11 +16,11 @@ use std::sync::Arc;
 ///
 /// If a file cannot be read, or a curve is not of such a drive.
 pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Fault> {
-    let belief = match &config.belief {
+    let belief = match &config.stack.believed.belief {
         Some(name) => Some(drives::open(name).map_err(|error| error_at(config, "belief", error))?),
         None => drive.cloned(),
     };
-    let curve = match &config.curve {
+    let curve = match &config.stack.believed.curve {
         Some(file) => {
             let read = curve_file(file, belief.as_ref());
             Some(read.map_err(|error| error_at(config, "curve", error))?.0)

@@ -343,7 +343,7 @@ impl Reload {
             let mut in_force = Vec::with_capacity(current.len());
             for (disk, config) in &current {
                 let told = snapshot(disk).await.map(|snapshot| snapshot.scheduler);
-                in_force.push(told.unwrap_or_else(|| config.scheduler.to_string()));
+                in_force.push(told.unwrap_or_else(|| config.stack.scheduler.to_string()));
             }
             let reading = move || changes(&file, &current, &in_force, &listen, &running);
             let reading = tokio::task::spawn_blocking(reading);
@@ -448,14 +448,14 @@ fn changes(
                 disk.name()
             ));
         }
-        let scheduler = match new.scheduler.to_string() != *in_force {
+        let scheduler = match new.stack.scheduler.to_string() != *in_force {
             false => None,
             true => {
                 let build = running
                     .prepared
-                    .build(&new.scheduler)
+                    .build(&new.stack.scheduler)
                     .map_err(|problem| new.error("scheduler", problem))?;
-                Some((new.scheduler.to_string(), build))
+                Some((new.stack.scheduler.to_string(), build))
             }
         };
         let timeout = (old.timeout != new.timeout).then_some(new.timeout);

@@ -1,6 +1,6 @@
 //! The sockets of a configuration.
 
-use super::config::{AccessConfig, ListenConfig, Socket};
+use super::config::{AccessConfig, ListenConfig, Socket, group_error};
 use crate::fault::Fault;
 use headtime_serve::listen::{JOIN_GROUP, UnixSocket};
 use headtime_serve::nbd::Listen;
@@ -50,7 +50,7 @@ pub fn look(listen: &ListenConfig) -> Result<Vec<String>, Fault> {
             && !socket.may_be_given()
         {
             let problem = format!("{socket} cannot be given to this group; {JOIN_GROUP}");
-            return Err(group.error(&problem));
+            return Err(group_error(group, &problem));
         }
         if let Some(folder) = socket.closed_by() {
             notes.push(format!(

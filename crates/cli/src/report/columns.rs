@@ -7,7 +7,8 @@ use super::metric::Metric;
 use super::{
     Confidence, HeadTime, KindRun, NamedRun, OriginRun, ProgramRun, Run, Spread, key, round,
 };
-use crate::scenario::WHOLE;
+use crate::scenario::{Header, WHOLE};
+use headtime_config::Value as Written;
 use headtime_disk::Part;
 use serde::Serialize;
 use std::fmt;
@@ -69,6 +70,21 @@ into_field! {
     bool => |flag| Field::Flag(flag);
     &str => |text| Field::Text(text.to_owned());
     &String => |text| Field::Text(text.clone());
+}
+
+/// A value of a scenario as it stands in results.
+impl From<&Written> for Field {
+    fn from(value: &Written) -> Field {
+        match value {
+            Written::Integer(number) => match u64::try_from(*number) {
+                Ok(count) => Field::Count(count),
+                Err(_) => Field::Number(*number as f64),
+            },
+            Written::Float(number) => Field::Number(*number),
+            Written::Flag(flag) => Field::Flag(*flag),
+            Written::Text(_) | Written::List(_) | Written::Table(_) => Field::Text(value.text()),
+        }
+    }
 }
 
 impl<T: Into<Field>> From<Option<T>> for Field {
@@ -273,12 +289,13 @@ fn of_each_run() -> Vec<Column> {
     let mut all = vec![
         Column::described("scheduler", "", |run| Field::from(&run.scheduler)),
         Column::described("drive", "", |run| Field::from(&run.drive)),
-        Column::described("depth", "", |run| run.depth),
-        Column::described("firmware", "", |run| Field::from(&run.firmware)),
-        Column::described("merge", "", |run| run.merge),
-        Column::described("commit_ahead", "", |run| run.commit_ahead),
-        Column::described("plug", "", |run| run.plug),
-        Column::described("hide_processes", "", |run| run.hide_processes),
+    ];
+    let of_header = |name| {
+        let value = move |row: &Row<'_>| Field::from(row.run().header.get(name));
+        Column::new(name, "", value)
+    };
+    all.extend(Header::names().into_iter().map(of_header));
+    all.extend([
         Column::described("repeats", "", |run| run.repeats),
         Column::described("warm_up_s", "s", |run| run.warm_up_s),
         Column::new("requests", "", every!(requests)),
@@ -301,7 +318,7 @@ fn of_each_run() -> Vec<Column> {
         Column::whole("bound_share", "%", |run| run.bound.map(|bound| bound.share)),
         Column::whole("bound_by", "", |run| run.bound.map(|bound| bound.by)),
         Column::whole("bound_s", "s", |run| run.bound.map(|bound| bound.time_s)),
-    ];
+    ]);
     all.extend(spread("response", |row| {
         Some(match row {
             Row::Whole(run) => run.response_ms,
@@ -558,6 +575,6 @@ mod tests {
         assert_eq!(value("read_mb", &rows[0]), Field::Number(10.0));
         assert_eq!(value("read_mb", &rows[1]), Field::Number(5.0));
         assert_eq!(value("read_mb", &rows[3]), Field::Nothing);
-        assert_eq!(value("depth", &rows[4]), Field::Count(0));
+        assert_eq!(value("depth", &rows[4]), Field::Count(1));
     }
 }

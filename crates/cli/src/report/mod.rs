@@ -8,6 +8,7 @@ pub mod metric;
 mod statistics;
 pub mod text;
 
+use crate::scenario::Header;
 use headtime_disk::Part;
 use headtime_sim::Distribution;
 use headtime_units::Nanos;
@@ -52,18 +53,9 @@ pub struct Run {
     pub scheduler: String,
     /// The drive's name.
     pub drive: String,
-    /// Requests in the drive at once.
-    pub depth: u32,
-    /// The order in which the drive serves them.
-    pub firmware: String,
-    /// Whether requests were merged.
-    pub merge: bool,
-    /// Whether one request more was taken from the scheduler.
-    pub commit_ahead: bool,
-    /// Whether requests that came to an empty queue waited for others.
-    pub plug: bool,
-    /// Whether the scheduler was not told who asks.
-    pub hide_processes: bool,
+    /// The options of its engine, and the order in which the drive serves what it holds.
+    #[serde(flatten)]
+    pub header: Header,
     /// How often it was made.
     pub repeats: u32,
     /// Warm-up before measuring, in seconds.

@@ -6,7 +6,10 @@ use crate::fault::Fault;
 use crate::output::{
     self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
 };
+use crate::scenario::{Header, short};
+use headtime_config::Value;
 use headtime_disk::Part;
+use headtime_engine::EngineSpec;
 use std::io::Write;
 
 /// Writes a report.
@@ -110,11 +113,11 @@ fn served(runs: &[Run], columns: &[TableColumn]) -> Vec<Served> {
     let rows = runs.iter().enumerate();
     rows.map(|(row, run)| Served {
         name: run.label.clone(),
-        of: format!(
-            "{} {} {} {} {}",
-            run.drive, run.depth, run.firmware, run.merge, run.commit_ahead
-        ),
-        depth: u64::from(run.depth),
+        of: std::iter::once(run.drive.clone())
+            .chain(run.header.columns().map(|(_, value)| value.text()))
+            .collect::<Vec<_>>()
+            .join(" "),
+        depth: u64::from(run.header.engine.depth),
         idled: run.engine.idled,
         chosen: run.engine.chosen,
         overtaken: run.engine.overtaken,
@@ -158,32 +161,49 @@ fn starved(run: &Run) -> Option<String> {
 fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
     let each = |show: fn(&Run) -> String| runs.iter().map(show);
     let on_off = |flag: bool| if flag { "on" } else { "off" }.to_owned();
-    let all = [
+    let requests = TableColumn::numbers("requests", each(|run| run.requests.to_string()));
+    let mut all = vec![
         TableColumn::words("drive", each(|run| run.drive.clone())),
-        TableColumn::words("firmware", each(|run| run.firmware.clone())),
-        TableColumn::numbers("depth", each(|run| run.depth.to_string())),
-        TableColumn::words("merge", runs.iter().map(|run| on_off(run.merge))),
-        TableColumn::words("ahead", runs.iter().map(|run| on_off(run.commit_ahead))),
-        TableColumn::numbers("requests", each(|run| run.requests.to_string())),
+        TableColumn::words("firmware", each(|run| run.header.text("firmware"))),
+        TableColumn::numbers("depth", each(|run| run.header.text("depth"))),
     ];
-    let (mut shared, mut columns) = (Vec::new(), Vec::new());
-    let (mut requests, mut differ) = (None, Vec::new());
+    let is_host = runs.iter().all(|run| !run.programs.is_empty());
+    let (plain, host) = (EngineSpec::default(), EngineSpec::linux_2_6());
+    let usual = Header::new(if is_host { &host } else { &plain }, "");
+    let switches = runs
+        .first()
+        .into_iter()
+        .flat_map(|run| run.header.switches());
+    let (mut shared, mut differ) = (Vec::new(), Vec::new());
+    for (key, _) in switches {
+        let on = |run: &Run| run.header.get(key) == Some(&Value::Flag(true));
+        let column = TableColumn::words(short(key), runs.iter().map(|run| on_off(on(run))));
+        // The usual goes without saying.
+        let is_usual = || runs.iter().all(|run| run.header.get(key) == usual.get(key));
+        if !column.is_constant() || !is_usual() {
+            all.push(column);
+        }
+    }
     for column in all {
         let value = column.cells.first().cloned().unwrap_or_default();
         match (column.heading.as_str(), column.is_constant()) {
-            ("requests", true) => shared.push(format!("{value} requests")),
-            ("requests", false) => requests = Some(column),
-            // The usual goes without saying.
-            ("merge", true) if value == "on" => {}
-            ("ahead", true) if value == "off" => {}
-            ("ahead", true) if runs.iter().all(|run| !run.programs.is_empty()) => {}
+            ("processes", true) => {}
             (name, true) => shared.push(format!("{name} {value}")),
             (_, false) => differ.push(column),
         }
     }
-    if runs.iter().any(|run| run.hide_processes) {
+    let requests = match requests.is_constant() {
+        true => {
+            let count = requests.cells.first().cloned().unwrap_or_default();
+            shared.push(format!("{count} requests"));
+            None
+        }
+        false => Some(requests),
+    };
+    if runs.iter().all(|run| run.header.engine.hide_processes) {
         shared.push("processes hidden".to_owned());
     }
+    let mut columns = Vec::new();
     columns.extend(differ);
     columns.push(TableColumn::words(
         "scheduler",

@@ -3,24 +3,27 @@
 //! A scenario is read from TOML ([`Scenario::from_table`]), or put together from options of the
 //! command line. `docs/scenario.md` explains every key.
 
-mod canonical;
+mod alternatives;
+mod header;
+mod keys;
 mod names;
-mod programs;
-mod read;
 mod runs;
-mod section;
-pub mod tree;
 
-use headtime_engine::Plug;
+use headtime_config::{Both, Node, Place, Table, parse};
+use headtime_engine::EngineSpec;
+use headtime_host::HostSpec;
+use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Needs, Spec};
-use headtime_stack::Firmware;
-use headtime_units::{Bytes, Nanos};
+use headtime_stack::{Believed, Simulated};
+use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
-use tree::{Node, Place, Table, TreeError};
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 
+pub use alternatives::Alternatives;
+pub use header::{Header, options, short};
+pub use headtime_config::Error as TreeError;
 pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
-pub use programs::{Program, Programs};
-pub use read::{class, class_name};
 pub use runs::{Cell, alone, cells, combinations, count};
 
 /// A scenario, checked as far as that is possible without its files.
@@ -32,31 +35,10 @@ pub struct Scenario {
     pub seed: u64,
     /// The schedulers to compare.
     pub schedulers: Vec<Spec>,
-    /// The drives, by name or file.
-    pub drives: Vec<String>,
-    /// Which drive the position-aware schedulers believe to have; the simulated one if absent.
-    pub belief: Option<String>,
-    /// The file of the service-time curve that schedulers are given which need one; if absent, it is
-    /// learned from the drive that they believe to have.
-    pub curve: Option<String>,
-    /// In what order the drive serves the commands it holds.
-    pub firmware: Vec<Firmware>,
-    /// Whether the noise of the profile is on.
-    pub noise: bool,
-    /// Keys of the drive profile that are replaced.
-    pub overrides: toml::Table,
-    /// Requests in the drive at once.
-    pub depths: Vec<u32>,
-    /// Whether requests that touch become one.
-    pub merge: Vec<bool>,
-    /// The most that a merged request may ask for.
-    pub merge_max: Bytes,
-    /// Whether one request more than fits is taken from the scheduler.
-    pub commit_ahead: Vec<bool>,
-    /// Whether and how requests that come to an empty queue wait for others.
-    pub plug: Option<Plug>,
-    /// Whether the scheduler is not told who asks.
-    pub hide_processes: bool,
+    /// The drives.
+    pub drives: Alternatives<DriveSpec>,
+    /// What stands between those who ask and the drive.
+    pub engines: Alternatives<EngineSpec>,
     /// Who asks for what.
     pub workload: Workload,
     /// Requests that finish before this are not measured.
@@ -67,6 +49,51 @@ pub struct Scenario {
     pub requests: Option<u64>,
     /// How often each run is made, each time with another seed.
     pub repeats: u32,
+}
+
+/// A simulated drive, and what schedulers believe of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "DriveKeys", into = "DriveKeys")]
+pub struct DriveSpec {
+    /// Its profile, by name or file.
+    pub profile: String,
+    /// What schedulers believe.
+    pub believed: Believed,
+    /// What is changed of the profile.
+    pub simulated: Simulated,
+}
+
+type DriveKeys = Both<ProfileKey, Both<Believed, Simulated>>;
+
+#[derive(Clone, Serialize, Deserialize)]
+struct ProfileKey {
+    #[serde(deserialize_with = "profile")]
+    profile: String,
+}
+
+fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let expected = "the name or file of a drive profile, such as \"atlas10k\"";
+    parse(from, expected, |text| Ok::<_, String>(text.to_owned()))
+}
+
+impl From<DriveKeys> for DriveSpec {
+    fn from(Both(ProfileKey { profile }, Both(believed, simulated)): DriveKeys) -> DriveSpec {
+        DriveSpec {
+            profile,
+            believed,
+            simulated,
+        }
+    }
+}
+
+impl From<DriveSpec> for DriveKeys {
+    fn from(drive: DriveSpec) -> DriveKeys {
+        let profile = drive.profile;
+        Both(
+            ProfileKey { profile },
+            Both(drive.believed, drive.simulated),
+        )
+    }
 }
 
 /// Who asks for what.
@@ -89,6 +116,24 @@ pub struct Group {
     pub processes: u32,
     /// What each does. Its origin's process number is counted through all groups, from 1.
     pub process: ProcessSpec,
+}
+
+/// Programs, and the host they run on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Programs {
+    /// What they share.
+    pub host: HostSpec,
+    /// The benchmarks, whose programs are numbered through all of them, from 1.
+    pub entries: Vec<Program>,
+}
+
+/// A benchmark that is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// What results call it, if that is given; with a number if it makes several programs.
+    pub name: Option<String>,
+    /// What it does.
+    pub benchmark: BenchmarkSpec,
 }
 
 /// A trace and how it is replayed.
@@ -134,8 +179,6 @@ pub enum Pace {
 pub const PROCESSES_MAX: u64 = 1_000_000;
 /// The most requests that all of them may have outstanding.
 pub const OUTSTANDING_MAX: u64 = 10_000_000;
-/// The most that a merged request may ask for.
-pub const MERGE_MAX: Bytes = Bytes(1 << 30);
 /// The most repeats of a run.
 pub const REPEATS_MAX: u64 = 1_000;
 /// The most runs of a scenario, repeats included: the lists of what is compared multiply.
@@ -174,11 +217,11 @@ impl Scenario {
     /// The first key that is unknown, of the wrong kind or out of range, and what does not fit
     /// together; with its place.
     pub fn from_table(table: &Table, place: Place) -> Result<Scenario, TreeError> {
-        read::scenario(table, place)
+        keys::scenario(table, place)
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 10] = read::KEYS;
+    pub const KEYS: [&'static str; 10] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.
@@ -202,7 +245,7 @@ impl Scenario {
     /// The effective scenario as TOML, defaults included, always in the same form. Reads back to an
     /// equal scenario.
     pub fn to_toml(&self) -> String {
-        canonical::write(self)
+        keys::write(self)
     }
 
     /// What the schedulers that are compared must know.
@@ -211,3 +254,6 @@ impl Scenario {
         needs.fold(Needs::NOTHING, Needs::with)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! What workloads and programs are called: in tables, CSV and pictures each has rows of its own.
 
 use super::Group;
-use super::tree::{Section, TreeError};
+use headtime_config::parse;
 use headtime_units::Bytes;
 use headtime_workload::SizeDistribution;
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 
 /// The most letters of a name: it stands in front of a row.
 const LETTERS_MAX: usize = 64;
@@ -12,22 +14,17 @@ pub const WHOLE: &str = "all";
 /// What the host writes back of pages that programs have written.
 pub const WRITE_BACK: &str = "write-back";
 
-/// The key `name` of a workload or program, if it is given.
-///
-/// # Errors
-///
-/// If it could not be told apart in a table, or is what results call something else.
-pub(super) fn name(section: &mut Section<'_>) -> Result<Option<String>, TreeError> {
-    let Some(name) = section.text("name")? else {
-        return Ok(None);
-    };
-    match problem(name) {
-        None => Ok(Some(name.to_owned())),
-        Some(problem) => {
-            // What cannot be seen is not to stand in the message as it is.
-            let shown: String = name.chars().take(LETTERS_MAX).collect();
-            Err(section.error("name", format!("{shown:?}: {problem}")))
-        }
+/// The name of a workload or program: one that can be told apart in a table, and is nothing that
+/// results call something else.
+#[derive(Clone, Serialize)]
+pub(super) struct Name(pub String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Name, D::Error> {
+        parse(from, "a string", |name| match problem(name) {
+            None => Ok(Name(name.to_owned())),
+            Some(problem) => Err(problem),
+        })
     }
 }
 
@@ -62,21 +59,6 @@ fn is_invisible(letter: char) -> bool {
         || matches!(letter,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Refuses a name that an earlier one of `names` has.
-pub(super) fn is_new(
-    section: &Section<'_>,
-    name: &Option<String>,
-    names: &[Option<String>],
-) -> Result<(), TreeError> {
-    match name {
-        Some(given) if names.contains(name) => {
-            let problem = format!("{given:?} is the name of another already; allowed is any other");
-            Err(section.error("name", problem))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The names of groups of processes: those given, else what they do.

@@ -1,22 +1,16 @@
 //! The matrix: one run for each combination of what is compared.
 
-use super::Scenario;
+use super::{Alternatives, Scenario};
+use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
-use headtime_stack::Firmware;
 
 /// One combination of what is compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Which of the scenario's drives.
     pub drive: usize,
-    /// The order in the drive.
-    pub firmware: Firmware,
-    /// Requests in the drive at once.
-    pub depth: u32,
-    /// Whether requests are merged.
-    pub merge: bool,
-    /// Whether one request more is taken from the scheduler.
-    pub commit_ahead: bool,
+    /// The engine.
+    pub engine: EngineSpec,
     /// The scheduler.
     pub scheduler: Spec,
 }
@@ -44,20 +38,14 @@ pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> {
 pub fn cells(scenario: &Scenario) -> Vec<Cell> {
     let counts = [
         scenario.drives.len(),
-        scenario.firmware.len(),
-        scenario.depths.len(),
-        scenario.merge.len(),
-        scenario.commit_ahead.len(),
+        scenario.engines.len(),
         scenario.schedulers.len(),
     ];
     combinations(&counts)
         .map(|of| Cell {
             drive: of[0],
-            firmware: scenario.firmware[of[1]],
-            depth: scenario.depths[of[2]],
-            merge: scenario.merge[of[3]],
-            commit_ahead: scenario.commit_ahead[of[4]],
-            scheduler: scenario.schedulers[of[5]].clone(),
+            engine: scenario.engines[of[1]].clone(),
+            scheduler: scenario.schedulers[of[2]].clone(),
         })
         .collect()
 }
@@ -66,11 +54,8 @@ pub fn cells(scenario: &Scenario) -> Vec<Cell> {
 pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
     Scenario {
         schedulers: vec![cell.scheduler.clone()],
-        drives: vec![scenario.drives[cell.drive].clone()],
-        firmware: vec![cell.firmware],
-        depths: vec![cell.depth],
-        merge: vec![cell.merge],
-        commit_ahead: vec![cell.commit_ahead],
+        drives: Alternatives::one(scenario.drives[cell.drive].clone()),
+        engines: Alternatives::one(cell.engine.clone()),
         ..scenario.clone()
     }
 }

@@ -12,8 +12,8 @@ mod read;
 pub mod results;
 pub mod run;
 
-use crate::scenario::tree::{Node, Place, Table, TreeError};
 use crate::scenario::{self, Scenario};
+use headtime_config::{Error as TreeError, Node, Place, Table};
 
 pub use plan::{Combination, Plan};
 pub use results::Results;
@@ -25,19 +25,19 @@ pub const LAST_COLUMNS: [&str; 2] = ["scenario_hash", "error"];
 
 /// The keys of which a scenario itself may list several values, each of which makes a run, and the
 /// columns that say which it is; the last varies fastest, as in [`scenario::cells`].
-const LISTS: [(&str, &str); 6] = [
-    ("drive.profile", "drive"),
-    ("drive.firmware", "firmware"),
-    ("engine.depth", "depth"),
-    ("engine.merge", "merge"),
-    ("engine.commit_ahead", "commit_ahead"),
-    ("schedulers", "scheduler"),
-];
+fn lists() -> impl Iterator<Item = (String, &'static str)> {
+    let drive = [("drive.profile", "drive"), ("drive.firmware", "firmware")];
+    let schedulers = [("schedulers", "scheduler")];
+    let own = |(key, column): (&str, &'static str)| (key.to_owned(), column);
+    let engine = scenario::options().map(|key| (format!("engine.{key}"), key));
+    let before = drive.into_iter().map(own).chain(engine);
+    before.chain(schedulers.into_iter().map(own))
+}
 
 /// The column that says the same as a key.
 fn column_of(key: &str) -> Option<&'static str> {
-    let found = LISTS.iter().find(|(own, _)| *own == key);
-    found.map(|(_, column)| *column)
+    let found = lists().find(|(own, _)| *own == key);
+    found.map(|(_, column)| column)
 }
 
 /// Which combinations are run.

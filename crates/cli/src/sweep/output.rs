@@ -2,12 +2,12 @@
 
 use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
-use super::{FIRST_COLUMNS, LAST_COLUMNS, LISTS};
+use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
 use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
 use crate::report::columns::{Column, Field, find, of_sweep};
 use crate::report::{key, text};
-use crate::scenario::WHOLE;
-use crate::scenario::tree::Value;
+use crate::scenario::{Header, WHOLE};
+use headtime_config::Value;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::convert::Infallible;
 
@@ -41,7 +41,7 @@ impl Line<'_> {
         let combination = &self.plan.combinations[self.number];
         for (axis, step) in self.plan.sweep.axes.iter().zip(&combination.choice) {
             for (key, node) in axis.keys.iter().zip(axis.step(*step)) {
-                give(key, &field(&node.value))?;
+                give(key, &Field::from(&node.value))?;
             }
         }
         let text = |text: &str| Field::Text(text.to_owned());
@@ -81,19 +81,6 @@ impl Line<'_> {
     }
 }
 
-/// A value of a scenario as it stands in results.
-fn field(value: &Value) -> Field {
-    match value {
-        Value::Integer(number) => match u64::try_from(*number) {
-            Ok(count) => Field::Count(count),
-            Err(_) => Field::Number(*number as f64),
-        },
-        Value::Float(number) => Field::Number(*number),
-        Value::Flag(flag) => Field::Flag(*flag),
-        Value::Text(_) | Value::List(_) | Value::Table(_) => Field::Text(value.text()),
-    }
-}
-
 /// What is known of a run that was not made: which of those that a scenario's own lists make it is.
 pub fn of_cell(combination: &Combination, column: &str) -> Field {
     let (Some(cell), Some(scenario)) = (&combination.cell, &combination.scenario) else {
@@ -101,12 +88,12 @@ pub fn of_cell(combination: &Combination, column: &str) -> Field {
     };
     match column {
         "scheduler" => Field::Text(cell.scheduler.to_string()),
-        "drive" => Field::Text(scenario.drives.join(",")),
-        "depth" => cell.depth.into(),
-        "firmware" => Field::Text(cell.firmware.name().to_owned()),
-        "merge" => cell.merge.into(),
-        "commit_ahead" => cell.commit_ahead.into(),
-        _ => Field::Nothing,
+        "drive" => Field::Text(scenario.drives[0].profile.clone()),
+        column => {
+            let firmware = scenario.drives[0].simulated.firmware;
+            let header = Header::new(&cell.engine, firmware.name());
+            header.get(column).into()
+        }
     }
 }
 
@@ -170,10 +157,8 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
             .zip(&plan.combinations[number].choice);
         let others = axes.filter(|(axis, _)| axis.keys != ["schedulers"]);
         let of: Vec<String> = others.map(|(_, step)| step.to_string()).collect();
-        let lists = ["drive", "depth", "firmware", "merge", "commit_ahead"];
-        let of = of
-            .into_iter()
-            .chain(lists.iter().filter_map(|name| text(name)));
+        let lists = std::iter::once("drive").chain(Header::names());
+        let of = of.into_iter().chain(lists.filter_map(|name| text(name)));
         let measured = of_sweep()
             .iter()
             .filter(|column| column.name != "scheduler");
@@ -267,7 +252,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         }
     }
     // What the scenario's own lists make, beside what is swept.
-    for (key, name) in LISTS {
+    for (key, name) in lists() {
         let cells: Vec<String> = (0..all.len())
             .map(|number| described(plan, outcomes, number, name).to_string())
             .collect();
@@ -275,9 +260,9 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         let within = pairs.any(|(two, of)| two[0].choice == two[1].choice && of[0] != of[1]);
         let constant = cells.windows(2).all(|pair| pair[0] == pair[1]);
         let keys = plan.sweep.axes.iter().flat_map(|axis| &axis.keys);
-        let swept = keys.into_iter().any(|own| own == key);
+        let swept = keys.into_iter().any(|own| *own == key);
         // The usual goes without saying.
-        let is_usual = ["merge", "commit_ahead"].contains(&name) || cells[0].is_empty();
+        let is_usual = ["true", "false", ""].contains(&cells[0].as_str());
         if within {
             columns.push(TableColumn::words(name, cells.into_iter()));
         } else if constant && !swept && !is_usual {

@@ -3,7 +3,7 @@
 use super::output::{chosen, of_cell};
 use super::plan::Plan;
 use super::results::{Outcome, Results};
-use super::{LISTS, Mode, column_of};
+use super::{Mode, column_of, lists};
 use crate::args::PictureArgs;
 use crate::fault::Fault;
 use crate::plot::multiples::{
@@ -279,7 +279,7 @@ fn dimensions(plan: &Plan) -> Vec<Dimension> {
             base: Some(axis.base),
         });
     }
-    for (key, column) in LISTS {
+    for (key, column) in lists() {
         let cells: Vec<String> = all
             .iter()
             .map(|one| of_cell(one, column).to_string())
@@ -299,7 +299,7 @@ fn dimensions(plan: &Plan) -> Vec<Dimension> {
         let of = of.collect();
         found.push(Dimension {
             name: column.to_owned(),
-            aliases: vec![key.to_owned()],
+            aliases: vec![key],
             values,
             of,
             base: None,

@@ -7,9 +7,9 @@ use crate::fault::Fault;
 use crate::hash::Hash;
 use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
-use crate::scenario::tree::{Node, Place, Table, TreeError};
 use crate::scenario::{Cell, Scenario, alone, cells};
 use crate::stock::Stock;
+use headtime_config::{Error as TreeError, Node, Place, Table};
 use std::collections::BTreeMap;
 
 /// One run.

@@ -210,7 +210,7 @@ fn sum_up_pieces(pieces: Vec<Piece>) -> Result<Outcome, Fault> {
     }
     let prepared = prepared.expect("a run has one repeat at least");
     let cell = &cells(&prepared.scenario)[0];
-    Ok(Outcome::of(&sum_up(&prepared, cell, &made)?))
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made)))
 }
 
 impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
@@ -252,8 +252,8 @@ mod tests {
     use super::super::{Sweep, output};
     use super::*;
     use crate::progress::Progress;
-    use crate::scenario::tree::{Place, Table};
     use crate::stock::Stock;
+    use headtime_config::{Place, Table};
     use std::fs;
 
     const SWEEP: &str = "

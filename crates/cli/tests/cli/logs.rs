@@ -38,10 +38,11 @@ fn a_log_says_what_it_is_a_log_of() {
         "# scheduler deadline:fifo_batch=4".to_owned(),
         "# depth 2".to_owned(),
         "# merge true".to_owned(),
-        "# merge_sectors_max 128".to_owned(),
+        "# merge_max 64KiB".to_owned(),
         "# commit_ahead false".to_owned(),
-        "# plug off".to_owned(),
+        "# plug false".to_owned(),
         "# hide_processes false".to_owned(),
+        "# sector_bytes 512".to_owned(),
     ];
     assert_eq!(settings, expected);
     let records = headtime_engine::log::read(&log).collect::<Result<Vec<_>, _>>();
@@ -157,7 +158,11 @@ fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
     // No log, and one of an engine that cannot be made.
     for (text, code, expected) in [
         ("hello\n", 3, "line 1: not a log"),
-        ("headtime-log 3\nW 1\n", 3, "the setting `depth` is missing"),
+        (
+            "headtime-log 3\nW 1\n",
+            3,
+            "scheduler: this setting is missing",
+        ),
         (
             &log.replace("scheduler deadline", "scheduler deadlin"),
             3,

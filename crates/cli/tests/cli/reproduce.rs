@@ -522,9 +522,9 @@ fn what_comes_with_the_program_is_whole() {
             let drives = figure
                 .variants
                 .iter()
-                .flat_map(|variant| &variant.scenario.drives);
+                .flat_map(|variant| variant.scenario.drives.iter());
             for drive in drives {
-                headtime_stack::drives::open(drive).unwrap();
+                headtime_stack::drives::open(&drive.profile).unwrap();
             }
             let known = baseline.of(shipped.id, scale);
             for point in &figure.points {
@@ -552,10 +552,10 @@ fn what_comes_with_the_program_is_whole() {
 #[test]
 fn no_figure_is_tuned() {
     use headtime_cli::scenario::Workload;
-    use headtime_engine::Plug;
+    use headtime_engine::EngineSpec;
     use headtime_host::HostSpec;
     use headtime_host::workload::BenchmarkSpec;
-    use headtime_stack::Firmware;
+    use headtime_stack::{Believed, Simulated};
 
     let mut seen = 0;
     for shipped in SHIPPED {
@@ -566,20 +566,25 @@ fn no_figure_is_tuned() {
         for variant in &figure.variants {
             let name = format!("{}: {}", figure.id, variant.name);
             let scenario = &variant.scenario;
-            assert!(scenario.overrides.is_empty() && scenario.noise, "{name}");
-            assert_eq!(
-                (scenario.curve.as_ref(), scenario.belief.as_ref()),
-                (None, None)
-            );
-            assert_eq!(scenario.plug, Some(Plug::LINUX_2_6), "{name}");
-            assert_eq!(
-                (&scenario.merge[..], &scenario.commit_ahead[..]),
-                (&[true][..], &[true][..])
-            );
-            assert_eq!(scenario.merge_max.0, 512 << 10, "{name}");
+            let ([drive], [engine]) = (&scenario.drives[..], &scenario.engines[..]) else {
+                panic!("{name} compares stacks");
+            };
+            assert_eq!(drive.believed, Believed::default(), "{name}");
             let deep = variant.name.contains("depth 31");
-            assert_eq!(scenario.depths, [if deep { 31 } else { 1 }], "{name}");
-            assert!(deep || scenario.firmware == [Firmware::Profile], "{name}");
+            let usual = EngineSpec {
+                depth: if deep { 31 } else { 1 },
+                hide_processes: engine.hide_processes,
+                ..EngineSpec::linux_2_6().complete().unwrap()
+            };
+            assert_eq!(*engine, usual, "{name}");
+            let simulated = match deep {
+                true => Simulated {
+                    firmware: drive.simulated.firmware,
+                    ..Simulated::default()
+                },
+                false => Simulated::default(),
+            };
+            assert_eq!(drive.simulated, simulated, "{name}");
             let Workload::Programs(programs) = &scenario.workload else {
                 panic!("{name} runs no programs");
             };
@@ -611,11 +616,11 @@ fn no_figure_is_tuned() {
                 BenchmarkSpec::from_name(benchmark.name()).unwrap(),
                 "{name}"
             );
-            let drive = match benchmark {
+            let profile = match benchmark {
                 BenchmarkSpec::MpiIo(_) => "barracuda-7200.10-160",
                 _ => "wd5000aaks",
             };
-            assert_eq!(scenario.drives, [drive], "{name}");
+            assert_eq!(drive.profile, profile, "{name}");
             seen += 1;
         }
         for point in &figure.points {

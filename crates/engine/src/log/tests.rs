@@ -1,9 +1,8 @@
 //! What is written is read, and what is wrong is named.
 
 use super::*;
-use crate::{Arrival, Config, Plug};
-use headtime_sched::{Class, Flags, Foretold, Origin, ServiceCurve};
-use headtime_units::{Nanos, Sectors};
+use crate::Arrival;
+use headtime_sched::{Class, Flags, Foretold, Origin};
 
 #[test]
 fn bad_lines_are_named() {
@@ -280,136 +279,6 @@ fn a_stream_that_cannot_be_read_says_so_once() {
     assert_eq!(got.len(), 2);
     let error = got[1].as_ref().expect_err("it is broken").to_string();
     assert_eq!(error, "line 3: cannot read: worn out");
-}
-
-fn settings_of(lines: &str) -> Result<LogSettings, SettingsError> {
-    let text = format!("headtime-log 3\n{lines}W 5\n");
-    let mut reader = Reader::new(text.as_bytes());
-    let settings = reader.settings().expect("they can be read");
-    assert!(
-        matches!(reader.next_record(), Ok(Some((_, Record::Event(..))))),
-        "what follows is not lost"
-    );
-    LogSettings::from_settings(&settings)
-}
-
-fn lines_of(settings: &LogSettings) -> String {
-    let mut text = String::new();
-    for (key, value) in settings.to_settings() {
-        write_setting(&mut text, &key, &value);
-    }
-    text
-}
-
-#[test]
-fn settings_round_trip() {
-    let points = vec![
-        (Sectors::ZERO, Nanos::from_nanos(123_457)),
-        (Sectors::new(1 << 40), Nanos::from_nanos(59_999_999_999)),
-    ];
-    let full = LogSettings {
-        config: Config {
-            depth: 31,
-            merge: false,
-            merge_sectors_max: Sectors::new(77),
-            commit_ahead: true,
-            plug: Some(Plug {
-                requests: 3,
-                timeout: Nanos::from_nanos(4_000_001),
-            }),
-            hide_origins: true,
-        },
-        scheduler: "stream(deadline:fifo_batch=8):slice=20ms".to_owned(),
-        curve: Some(ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")),
-        belief: Some("wd5000aaks 0123456789abcdef".to_owned()),
-        others: vec![("version".to_owned(), "0.1.0".to_owned())],
-    };
-    for settings in [full, LogSettings::new(Config::default(), "noop")] {
-        assert_eq!(settings_of(&lines_of(&settings)), Ok(settings));
-    }
-}
-
-/// To look for each among all before it took minutes.
-#[test]
-fn a_setting_that_is_there_twice_is_found_among_a_hundred_thousand() {
-    let mut text = lines_of(&LogSettings::new(Config::default(), "noop"));
-    for number in 0..100_000 {
-        write_setting(&mut text, &format!("key{number}"), "value");
-    }
-    let settings = settings_of(&text).expect("others are for people");
-    assert_eq!(settings.others.len(), 100_000);
-    write_setting(&mut text, "key0", "value");
-    let error = settings_of(&text).expect_err("key0 is there twice");
-    assert_eq!(
-        error.to_string(),
-        "line 100009: the setting `key0` is there twice"
-    );
-}
-
-#[test]
-fn settings_that_do_not_do_are_named() {
-    let good = lines_of(&LogSettings::new(Config::default(), "noop"));
-    let error = |from: &str, to: &str| {
-        let changed = good.replace(from, to);
-        assert_ne!(changed, good, "{from}");
-        settings_of(&changed).expect_err(to).to_string()
-    };
-    for key in settings::NEEDED {
-        assert_eq!(
-            error(&format!("# {key} "), "# other "),
-            format!(
-                "the setting `{key}` is missing, without which the engine cannot be made again"
-            )
-        );
-    }
-    for (from, to, expected) in [
-        (
-            "depth 1",
-            "depth 257",
-            "line 3: the setting `depth` is \"257\"; allowed are 1 to 256",
-        ),
-        (
-            "merge true",
-            "merge yes",
-            "line 4: the setting `merge` is \"yes\"; allowed are `true` and `false`",
-        ),
-        (
-            "merge_sectors_max 1024",
-            "merge_sectors_max 0",
-            "line 5: the setting `merge_sectors_max` is \"0\"; allowed is 1 and more where `merge` \
-             is true",
-        ),
-        (
-            "plug off",
-            "plug 4",
-            "line 7: the setting `plug` is \"4\"; allowed are `off`, or requests and a time of at most 3650d: \
-             `4 4ms`",
-        ),
-        (
-            "plug off",
-            "plug 4 213503d",
-            "line 7: the setting `plug` is \"4 213503d\"; allowed are `off`, or requests and a time of at most \
-             3650d: `4 4ms`",
-        ),
-        (
-            "hide_processes false",
-            "hide_processes false\n# depth 1",
-            "line 9: the setting `depth` is there twice",
-        ),
-    ] {
-        assert_eq!(error(from, to), expected);
-    }
-    for curve in [
-        "learned",
-        "",
-        "1500000",
-        "1500000 8:5",
-        "1500000 0:5 0:6",
-        "1 0:5",
-    ] {
-        let error = error("# plug", &format!("# curve {curve}\n# plug"));
-        assert!(error.contains("the setting `curve` is"), "{error}");
-    }
 }
 
 #[test]

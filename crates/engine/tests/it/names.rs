@@ -2,25 +2,10 @@
 
 use crate::world::arrival;
 use headtime_engine::audit::Audit;
-use headtime_engine::log::{self, LogSettings, Reader};
+use headtime_engine::log;
 use headtime_engine::{Arrival, Command, Config, DriveTag, Engine, Event, Outcome, RequestId};
-use headtime_sched::{Knowledge, NoPositioning, Noop, Op, Spec, WorkConserving};
+use headtime_sched::{Noop, Op, WorkConserving};
 use headtime_units::Time;
-
-/// The version before this one named commands by the engine's own index. Its writer made this log of a
-/// random run: eight commands at a time, a drive that loses some and cannot read others, a flush.
-#[test]
-fn a_log_of_version_2_is_replayed_with_the_same_decisions() {
-    let text = include_str!("../data/version-2.log");
-    let settings = Reader::new(text.as_bytes()).settings().expect("settings");
-    let settings = LogSettings::from_settings(&settings).expect("all that is needed");
-    let spec: Spec = settings.scheduler.parse().expect("a scheduler");
-    let scheduler = spec.build(Knowledge::<NoPositioning>::default());
-    let mut engine = Engine::new(settings.config, scheduler.expect("it needs nothing")).unwrap();
-    let replayed = log::replay(text, &mut engine, |_| None).expect("the same decisions");
-    assert_eq!((replayed.events, replayed.decisions), (74, 56));
-    assert!(engine.is_idle());
-}
 
 fn engine(depth: u32) -> Engine<WorkConserving<Noop>> {
     let config = Config {

@@ -1,9 +1,12 @@
 //! Who may connect to the unix sockets.
 
+use super::TreeError;
 use crate::fault::Fault;
-use crate::scenario::tree::{Place, Section, TreeError, Value};
+use headtime_config::{Placed, parse};
 use headtime_linux::sys;
 use headtime_serve::listen::Access;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 
 /// Who may connect to unix sockets.
@@ -12,7 +15,7 @@ pub struct AccessConfig {
     /// Permissions of their files.
     pub mode: u32,
     /// Which group they are for; the server's own if absent.
-    pub group: Option<GroupConfig>,
+    pub group: Option<Placed<GroupConfig>>,
 }
 
 /// A group as it was given.
@@ -22,11 +25,9 @@ pub struct GroupConfig {
     pub name: String,
     /// Its number.
     pub number: u32,
-    place: Place,
-    key: String,
 }
 
-/// Wherever it stands, and under whichever of its names.
+/// Under whichever of its names.
 impl PartialEq for GroupConfig {
     fn eq(&self, other: &GroupConfig) -> bool {
         self.number == other.number
@@ -45,15 +46,9 @@ impl Default for AccessConfig {
     }
 }
 
-impl GroupConfig {
-    /// An error about it that shows only later.
-    pub fn error(&self, problem: &str) -> Fault {
-        Fault::input(TreeError {
-            place: self.place.clone(),
-            key: self.key.clone(),
-            problem: format!("\"{}\": {problem}", self.name),
-        })
-    }
+/// An error about a group that shows only later.
+pub fn group_error(group: &Placed<GroupConfig>, problem: &str) -> Fault {
+    Fault::input(group.error(format!("\"{}\": {problem}", group.name)))
 }
 
 impl AccessConfig {
@@ -102,46 +97,72 @@ fn lets_in(mode: u32, whom: u32) -> bool {
     mode >> whom & 0o2 != 0
 }
 
-/// Reads who may connect to the sockets of a key; `is_there` is whether there is one.
-pub(super) fn access(
-    section: &mut Section<'_>,
+/// What is said of who may connect to the sockets of a key.
+pub(super) struct Given<'a> {
+    pub(super) mode: Option<u32>,
+    pub(super) group: Option<&'a Placed<GroupConfig>>,
+    /// Whether there is a socket.
+    pub(super) is_there: bool,
+}
+
+/// Who may connect to the sockets of a key of `section`.
+pub(super) fn access<T>(
+    section: &Placed<T>,
     keys: &Keys,
-    is_there: bool,
+    given: &Given<'_>,
 ) -> Result<AccessConfig, TreeError> {
-    let given = section.parse(
-        keys.mode,
-        "permissions as octal text, such as \"0660\"",
-        |text| mode(text, keys.others),
-    )?;
-    let group = group(section, keys.group)?;
     let key = [keys.mode, keys.group]
         .into_iter()
         .find(|key| section.has(key));
     if let Some(key) = key
-        && !is_there
+        && !given.is_there
     {
         let problem = format!("is for unix sockets, and {} has none", keys.of);
-        return Err(section.error(key, problem));
+        return Err(section.error_at(key, problem));
+    }
+    if let Some(mode) = given.mode
+        && !keys.others
+        && lets_in(mode, OTHERS)
+    {
+        let problem = format!(
+            "\"{mode:04o}\": every user of this machine could tell the server what to do; allowed is 0 for \
+             others, and a group"
+        );
+        return Err(section.error_at(keys.mode, problem));
     }
     // Who names a group wants it to be let in.
-    let mode = given.unwrap_or(match &group {
+    let mode = given.mode.unwrap_or(match given.group {
         Some(_) => 0o660,
         None => Access::OWNER.mode,
     });
-    if let Some(group) = &group
+    if let Some(group) = given.group
         && !lets_in(mode, GROUP)
     {
         let problem = format!(
             "\"{}\": mode {mode:04o} lets no group in; {} = \"0660\" does",
             group.name, keys.mode
         );
-        return Err(section.error(keys.group, problem));
+        return Err(section.error_at(keys.group, problem));
     }
-    Ok(AccessConfig { mode, group })
+    Ok(AccessConfig {
+        mode,
+        group: given.group.cloned(),
+    })
+}
+
+/// Permissions of a socket.
+#[derive(Clone, Copy)]
+pub(super) struct Mode(pub(super) u32);
+
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Mode, D::Error> {
+        let expected = "permissions as octal text, such as \"0660\"";
+        parse(from, expected, |text| mode(text).map(Mode))
+    }
 }
 
 /// Reads permissions.
-fn mode(text: &str, others: bool) -> Result<u32, String> {
+fn mode(text: &str) -> Result<u32, String> {
     let digits = text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !digits || !(3..=4).contains(&text.len()) {
         return Err("write octal digits for owner, group and others, such as 0660".to_owned());
@@ -162,41 +183,44 @@ fn mode(text: &str, others: bool) -> Result<u32, String> {
             ));
         }
     }
-    if !others && lets_in(mode, OTHERS) {
-        return Err(
-            "every user of this machine could tell the server what to do; allowed is 0 for others, and a group"
-                .to_owned(),
-        );
-    }
     Ok(mode)
 }
 
-/// Reads a group, by name or by number.
-fn group(section: &mut Section<'_>, key: &'static str) -> Result<Option<GroupConfig>, TreeError> {
-    // The highest stands for none (chown(2)).
-    const NUMBERS: std::ops::RangeInclusive<u64> = 0..=u32::MAX as u64 - 1;
-    let (name, number) = match section.table().get(key).map(|node| &node.value) {
-        None => return Ok(None),
-        Some(Value::Integer(_)) => match section.integer(key, NUMBERS)? {
-            Some(number) => (number.to_string(), number as u32),
-            None => return Ok(None),
-        },
-        Some(_) => {
-            let expected = "the name or the number of a group, such as \"kvm\"";
-            let look_up = |text: &str| Ok((text.to_owned(), group_number(text)?));
-            match section.parse(key, expected, look_up)? {
-                Some(found) => found,
-                None => return Ok(None),
+/// By name or by number.
+impl<'de> Deserialize<'de> for GroupConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GroupConfig, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = GroupConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name or the number of a group, such as \"kvm\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<GroupConfig, E> {
+                // The highest stands for none (chown(2)).
+                let found = u32::try_from(number).ok().filter(|found| *found < u32::MAX);
+                let number = found.ok_or_else(|| {
+                    let most = u32::MAX - 1;
+                    E::custom(format_args!(
+                        "{number} is out of range; allowed is 0 to {most}"
+                    ))
+                })?;
+                let name = number.to_string();
+                Ok(GroupConfig { name, number })
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<GroupConfig, E> {
+                let number = group_number(name)
+                    .map_err(|problem| E::custom(format_args!("\"{name}\": {problem}")))?;
+                let name = name.to_owned();
+                Ok(GroupConfig { name, number })
             }
         }
-    };
-    let TreeError { place, key, .. } = section.error(key, "");
-    Ok(Some(GroupConfig {
-        name,
-        number,
-        place,
-        key,
-    }))
+
+        from.deserialize_any(Either)
+    }
 }
 
 /// As chgrp(1): a group may be called by digits.

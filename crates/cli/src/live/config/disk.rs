@@ -1,163 +1,165 @@
 //! The section of a disk.
 
 use super::seen::{Seen, in_use_once, once};
-use super::{Backend, DiskConfig, Emulated, ExportConfig, Places};
-use crate::scenario::MERGE_MAX;
-use crate::scenario::tree::{Section, Table, TreeError};
+use super::{Backend, DiskConfig, Emulated, ExportConfig, TreeError};
+use headtime_config::{Both, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
-use headtime_stack::Firmware;
+use headtime_stack::Stack;
 use headtime_units::{Bytes, Nanos, ParseUnitError};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use std::path::PathBuf;
-
-/// Linux's for SCSI and ATA disks.
-const TIMEOUT: Nanos = Nanos::from_secs(30);
 
 /// Exports of one disk.
 const EXPORTS_MAX: usize = 1024;
 
-/// Reads the section.
-pub(super) fn disk(mut section: Section<'_>, seen: &mut Seen) -> Result<DiskConfig, TreeError> {
-    section.allow(&ALL_KEYS)?;
-    let name = section
-        .text("name")?
-        .ok_or_else(|| section.error("name", "missing; give for example \"disk0\""))?
-        .to_owned();
+/// The keys of `[[disk]]` beside those of its stack.
+#[derive(Deserialize)]
+pub(super) struct DiskKeys {
+    #[serde(deserialize_with = "disk_name")]
+    name: String,
+    emulate: Option<String>,
+    device: Option<String>,
+    store: Option<String>,
+    #[serde(default, deserialize_with = "size")]
+    size: Option<Bytes>,
+    #[serde(default)]
+    create: bool,
+    #[serde(default, deserialize_with = "whole::<_, Option<u64>, 0, SEED_MAX>")]
+    seed: Option<u64>,
+    direct: Option<bool>,
+    force: Option<bool>,
+    #[serde(default)]
+    timeout: Timeout,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    faults: bool,
+    export: Option<OneOrList<Placed<ExportKeys>>>,
+}
+
+const SEED_MAX: u64 = i64::MAX as u64;
+
+/// The keys of `[[disk]]`.
+pub(super) type Keys = Both<DiskKeys, Stack>;
+
+#[derive(Deserialize)]
+struct ExportKeys {
+    #[serde(deserialize_with = "export_name")]
+    name: String,
+    #[serde(default)]
+    class: Class,
+    read_only: Option<bool>,
+}
+
+fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) || name.starts_with('.') {
-        let problem = format!(
-            "\"{name}\": allowed are 1 to 64 letters, digits, `-`, `_` and `.`, which is not the first"
-        );
-        return Err(section.error("name", problem));
-    }
-    once(
-        &mut seen.disks,
-        name.clone(),
-        &section,
-        "name",
-        &format!("there is a disk \"{name}\" already"),
-    )?;
-    let read_only = section.flag("read_only")?.unwrap_or(false);
-    let create = section.flag("create")?.unwrap_or(false);
-    let backend = backend(&mut section, seen)?;
-    if create {
-        may_create(&backend, read_only).map_err(|problem| section.error("create", problem))?;
-    }
-    let scheduler = section
-        .parse("scheduler", "the text of a scheduler", scheduler)?
-        .ok_or_else(|| {
-            section.error(
-                "scheduler",
-                "missing; give for example \"stream(deadline)\"",
-            )
-        })?;
-    let belief = section.text("belief")?.map(str::to_owned);
-    let curve = section.text("curve")?.map(str::to_owned);
-    let depth = section.integer("depth", 1..=256)?.map(|depth| depth as u32);
-    let merge = section.flag("merge")?.unwrap_or(true);
-    let merge_max = section.size("merge_max")?.unwrap_or(Bytes(512 << 10));
-    if merge_max.0 == 0 || !merge_max.0.is_multiple_of(512) || merge_max > MERGE_MAX {
-        let problem = "allowed is a multiple of 512B, up to 1GiB";
-        return Err(section.error("merge_max", problem));
-    }
-    let hide_processes = section.flag("hide_processes")?.unwrap_or(false);
-    let timeout = section
-        .parse("timeout", "a duration, or \"off\"", timeout)?
-        .unwrap_or(Some(TIMEOUT));
-    let faults = section.flag("faults")?.unwrap_or(false);
-    let exports = match section.sections("export")? {
-        Some(sections) if sections.len() > EXPORTS_MAX => {
-            let problem = format!("{} exports; allowed are {EXPORTS_MAX}", sections.len());
-            return Err(section.error("export", problem));
+    parse(from, "a name, such as \"disk0\"", |name| {
+        let is_plain = !name.is_empty() && name.len() <= 64 && name.bytes().all(plain);
+        match is_plain && !name.starts_with('.') {
+            true => Ok(name.to_owned()),
+            false => {
+                Err("allowed are 1 to 64 letters, digits, `-`, `_` and `.`, which is not the first")
+            }
         }
-        Some(sections) => sections
-            .into_iter()
-            .map(|section| export(section, seen, read_only))
-            .collect::<Result<_, _>>()?,
-        None => {
-            once(
-                &mut seen.exports,
-                name.clone(),
-                &section,
-                "name",
-                "is that of an export, and would be this disk's too, as it has none",
-            )?;
-            vec![ExportConfig {
-                name: name.clone(),
-                class: Class::default(),
-                read_only,
-            }]
-        }
-    };
-    let keys = KEYS
-        .into_iter()
-        .filter(|key| section.has(key))
-        .map(|key| (key, section.error(key, "").place));
-    let at = Places {
-        path: section.path().to_owned(),
-        table: section.place().clone(),
-        keys: keys.collect(),
-    };
-    section.finish()?;
-    Ok(DiskConfig {
-        name,
-        backend,
-        scheduler,
-        belief,
-        curve,
-        depth,
-        merge,
-        merge_max,
-        hide_processes,
-        timeout,
-        read_only,
-        create,
-        faults,
-        exports,
-        at,
     })
 }
 
-/// Keys of a disk, whatever is behind it.
-const ALL_KEYS: [&str; 23] = [
-    "name",
-    "emulate",
-    "device",
-    "store",
-    "size",
-    "create",
-    "scheduler",
-    "firmware",
-    "override",
-    "noise",
-    "seed",
-    "direct",
-    "force",
-    "belief",
-    "curve",
-    "depth",
-    "merge",
-    "merge_max",
-    "hide_processes",
-    "timeout",
-    "read_only",
-    "faults",
-    "export",
-];
+/// A file of an export's name stands for it where a disk is attached.
+fn export_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    let is_file_name = !name.is_empty()
+        && name.len() <= 255
+        && name != "."
+        && name != ".."
+        && !name.contains('/')
+        && !name.contains(char::is_control);
+    match is_file_name {
+        true => Ok(name),
+        false => Err(Error::custom(
+            "allowed are 1 to 255 bytes without `/` and control characters",
+        )),
+    }
+}
 
-/// Keys of a disk that something can be wrong with that shows only when its files are read.
-const KEYS: [&str; 11] = [
-    "emulate",
-    "device",
-    "store",
-    "size",
-    "scheduler",
-    "belief",
-    "curve",
-    "depth",
-    "merge_max",
-    "override",
-    "firmware",
-];
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    let size = Bytes::deserialize(from)?;
+    match size.0 > 0 && size.0.is_multiple_of(512) {
+        true => Ok(Some(size)),
+        false => Err(Error::custom("allowed is a multiple of 512B, from 512B on")),
+    }
+}
+
+/// When a command is given up on; `None` for never.
+struct Timeout(Option<Nanos>);
+
+impl Default for Timeout {
+    /// Linux's for SCSI and ATA disks.
+    fn default() -> Timeout {
+        Timeout(Some(Nanos::from_secs(30)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Timeout, D::Error> {
+        parse(from, "a duration, or \"off\"", timeout).map(Timeout)
+    }
+}
+
+/// A disk, checked against those before it.
+pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, TreeError> {
+    let at = &keys;
+    let Both(disk, stack) = &keys.value;
+    let what = format!("there is a disk \"{}\" already", disk.name);
+    once(&mut seen.disks, disk.name.clone(), at, "name", &what)?;
+    let backend = backend(at, seen)?;
+    if disk.create {
+        let made = may_create(&backend, disk.read_only);
+        made.map_err(|problem| at.error_at("create", problem))?;
+    }
+    may_be_live(&stack.scheduler).map_err(|problem| {
+        at.error_at("scheduler", format!("\"{}\": {problem}", stack.scheduler))
+    })?;
+    let engine = stack.engine.clone().complete();
+    let engine = engine.map_err(|error| at.error_at(error.key, error.problem))?;
+    let exports = match &disk.export {
+        Some(OneOrList(exports)) if exports.is_empty() => {
+            return Err(at.error_at("export", "is an empty list; give at least one"));
+        }
+        Some(OneOrList(exports)) if exports.len() > EXPORTS_MAX => {
+            let problem = format!("{} exports; allowed are {EXPORTS_MAX}", exports.len());
+            return Err(at.error_at("export", problem));
+        }
+        Some(OneOrList(exports)) => exports
+            .iter()
+            .map(|keys| export(keys, seen, disk.read_only))
+            .collect::<Result<_, _>>()?,
+        None => {
+            let what = "is that of an export, and would be this disk's too, as it has none";
+            once(&mut seen.exports, disk.name.clone(), at, "name", what)?;
+            vec![ExportConfig {
+                name: disk.name.clone(),
+                class: Class::default(),
+                read_only: disk.read_only,
+            }]
+        }
+    };
+    Ok(DiskConfig {
+        name: disk.name.clone(),
+        backend,
+        stack: Stack {
+            engine,
+            ..stack.clone()
+        },
+        depth: at.has("depth").then_some(stack.engine.depth),
+        timeout: disk.timeout.0,
+        read_only: disk.read_only,
+        create: disk.create,
+        faults: disk.faults,
+        exports,
+        at: keys.map(|_| ()),
+    })
+}
 
 /// Reads a scheduler that can be had live. The error does not repeat the text.
 pub fn scheduler(text: &str) -> Result<Spec, String> {
@@ -166,10 +168,15 @@ pub fn scheduler(text: &str) -> Result<Spec, String> {
         let text = format!("scheduler \"{text}\": ");
         said.strip_prefix(&text).unwrap_or(&said).to_owned()
     })?;
-    if spec.needs().foresight {
-        return Err("is told of requests before they come, which only a simulation can".to_owned());
-    }
+    may_be_live(&spec)?;
     Ok(spec)
+}
+
+fn may_be_live(spec: &Spec) -> Result<(), String> {
+    match spec.needs().foresight {
+        true => Err("is told of requests before they come, which only a simulation can".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// `None` for never.
@@ -188,84 +195,65 @@ fn timeout(text: &str) -> Result<Option<Nanos>, String> {
     }
 }
 
-fn backend(section: &mut Section<'_>, seen: &mut Seen) -> Result<Backend, TreeError> {
-    let emulate = section.text("emulate")?.map(str::to_owned);
-    let device = section.text("device")?.map(str::to_owned);
-    let size = section.size("size")?;
-    if size.is_some_and(|size| size.0 == 0 || !size.0.is_multiple_of(512)) {
-        return Err(section.error("size", "allowed is a multiple of 512B, from 512B on"));
-    }
-    let only = |section: &Section<'_>, keys: &[&str], what: &str| match keys
-        .iter()
-        .find(|key| section.has(key))
-    {
-        Some(key) => Err(section.error(key, format!("is for {what} only"))),
+fn backend(at: &Placed<Keys>, seen: &mut Seen) -> Result<Backend, TreeError> {
+    let Both(disk, stack) = &at.value;
+    let only = |keys: &[&str], what: &str| match keys.iter().find(|key| at.has(key)) {
+        Some(key) => Err(at.error_at(key, format!("is for {what} only"))),
         None => Ok(()),
     };
-    const OF_EMULATED: [&str; 5] = ["store", "firmware", "override", "noise", "seed"];
+    const EMULATE: &str = "emulate = \"DRIVE\"";
+    const DEVICE: &str = "device = \"PATH\"";
+    const OF_EMULATED: [&str; 5] = ["store", "seed", "firmware", "noise", "override"];
     const OF_DEVICE: [&str; 2] = ["direct", "force"];
-    match (emulate, device) {
+    match (&disk.emulate, &disk.device) {
         (Some(profile), None) => {
-            only(section, &OF_DEVICE, "device = \"PATH\"")?;
-            let store = section.text("store")?.ok_or_else(|| {
-                section.error("store", "missing; give \"memory\" or the path of a file")
+            only(&OF_DEVICE, DEVICE)?;
+            let store = disk.store.as_deref().ok_or_else(|| {
+                at.error_at("store", "missing; give \"memory\" or the path of a file")
             })?;
             let store = match store {
-                "" => return Err(section.error("store", "is empty; give \"memory\" or a path")),
+                "" => return Err(at.error_at("store", "is empty; give \"memory\" or a path")),
                 "memory" => None,
                 path => Some(PathBuf::from(path)),
             };
             if let Some(path) = &store {
-                in_use_once(seen, path, section, "store")?;
+                in_use_once(seen, path, at, "store")?;
             }
-            let firmware = section
-                .parse("firmware", "\"profile\", \"fifo\" or \"sptf\"", str::parse)?
-                .unwrap_or(Firmware::Profile);
-            let noise = section.flag("noise")?.unwrap_or(true);
-            let seed = section.integer("seed", 0..=i64::MAX as u64)?.unwrap_or(1);
-            let overrides = section
-                .any_table("override")?
-                .map(Table::to_toml)
-                .unwrap_or_default();
             Ok(Backend::Emulated(Emulated {
-                profile,
-                firmware,
-                overrides,
-                noise,
-                seed,
+                profile: profile.clone(),
+                simulated: stack.simulated.clone(),
+                seed: disk.seed.unwrap_or(1),
                 store,
-                size,
+                size: disk.size,
             }))
         }
         (None, Some(device)) if device == "null" => {
-            only(section, &OF_EMULATED, "emulate = \"DRIVE\"")?;
-            only(section, &OF_DEVICE, "device = \"PATH\"")?;
-            let size = size.ok_or_else(|| {
-                section.error("size", "missing; the null device is as large as this says")
+            only(&OF_EMULATED, EMULATE)?;
+            only(&OF_DEVICE, DEVICE)?;
+            let size = disk.size.ok_or_else(|| {
+                at.error_at("size", "missing; the null device is as large as this says")
             })?;
             Ok(Backend::Null { size })
         }
         (None, Some(device)) => {
-            only(section, &OF_EMULATED, "emulate = \"DRIVE\"")?;
+            only(&OF_EMULATED, EMULATE)?;
             if device.is_empty() {
-                return Err(section.error("device", "is empty; give a path or \"null\""));
+                return Err(at.error_at("device", "is empty; give a path or \"null\""));
             }
             let path = PathBuf::from(device);
-            in_use_once(seen, &path, section, "device")?;
-            let direct = section.flag("direct")?.unwrap_or(true);
-            let force = section.flag("force")?.unwrap_or(false);
+            in_use_once(seen, &path, at, "device")?;
             Ok(Backend::Device {
                 path,
-                direct,
-                force,
-                size,
+                direct: disk.direct.unwrap_or(true),
+                force: disk.force.unwrap_or(false),
+                size: disk.size,
             })
         }
         (Some(_), Some(_)) => {
             let problem = "allowed is one of emulate and device";
-            Err(section.error("device", problem))
+            Err(at.error_at("device", problem))
         }
-        (None, None) => Err(section.error(
+        (None, None) => Err(at.error_at(
             "emulate",
             "missing; give emulate = \"wd5000aaks\" or the like, or device = \"PATH\"",
         )),
@@ -287,39 +275,20 @@ fn may_create(backend: &Backend, read_only: bool) -> Result<(), &'static str> {
 }
 
 fn export(
-    mut section: Section<'_>,
+    keys: &Placed<ExportKeys>,
     seen: &mut Seen,
     disk_read_only: bool,
 ) -> Result<ExportConfig, TreeError> {
-    section.allow(&["name", "class", "read_only"])?;
-    let name = section
-        .text("name")?
-        .ok_or_else(|| section.error("name", "missing; give what clients ask for"))?
-        .to_owned();
-    // A file of this name stands for it where a disk is attached.
-    let is_file_name = !name.is_empty()
-        && name.len() <= 255
-        && name != "."
-        && name != ".."
-        && !name.contains('/')
-        && !name.contains(char::is_control);
-    if !is_file_name {
-        let problem = "allowed are 1 to 255 bytes without `/` and control characters";
-        return Err(section.error("name", problem));
-    }
+    let name = &keys.name;
     let what = format!("there is an export \"{name}\" already");
-    once(&mut seen.exports, name.clone(), &section, "name", &what)?;
-    let class = section
-        .parse("class", "a class", crate::scenario::class)?
-        .unwrap_or_default();
-    let read_only = section.flag("read_only")?.unwrap_or(disk_read_only);
+    once(&mut seen.exports, name.clone(), keys, "name", &what)?;
+    let read_only = keys.read_only.unwrap_or(disk_read_only);
     if disk_read_only && !read_only {
-        return Err(section.error("read_only", "is false, but the disk is read-only"));
+        return Err(keys.error_at("read_only", "is false, but the disk is read-only"));
     }
-    section.finish()?;
     Ok(ExportConfig {
-        name,
-        class,
+        name: name.clone(),
+        class: keys.class,
         read_only,
     })
 }

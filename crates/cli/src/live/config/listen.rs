@@ -1,13 +1,16 @@
 //! The sections of the sockets and of the messages.
 
-use super::access::{self, Keys};
+use super::access::{self, Given, GroupConfig, Keys, Mode};
 use super::seen::{Seen, in_use_once, once};
-use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket};
+use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket, TreeError};
 use crate::live::messages::filter;
-use crate::scenario::tree::{Place, Section, TreeError};
+use headtime_config::{Many, Place, Placed, parse};
+use serde::Deserialize;
+use serde::de::Deserializer;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// A last digit other than 0 says nothing but that everybody is let in: it needs no second key to be
 /// meant, as an address does.
@@ -25,84 +28,107 @@ const CONTROL: Keys = Keys {
     others: false,
 };
 
-/// Reads `[listen]`.
-pub(super) fn listen(mut section: Section<'_>, seen: &mut Seen) -> Result<ListenConfig, TreeError> {
-    section.allow(&[
-        "nbd",
-        "mode",
-        "group",
-        "tcp",
-        "metrics",
-        "control",
-        "control_mode",
-        "control_group",
-    ])?;
-    let expected = "a socket, such as \"unix:headtime.sock\"";
-    let nbd = section
-        .parse_list("nbd", expected, |text| {
-            socket(text).map_err(|problem| format!("\"{text}\": {problem}"))
-        })?
-        .unwrap_or_default();
-    let tcp = section.flag("tcp")?.unwrap_or(false);
-    let metrics = section.parse(
-        "metrics",
-        "an address, such as \"127.0.0.1:9104\"",
-        |text| loopback(text, 9104),
-    )?;
-    let control = section.parse("control", "\"unix:PATH\"", |text| match socket(text)? {
+/// The keys of `[listen]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ListenKeys {
+    nbd: Option<Many<Socket>>,
+    mode: Option<Mode>,
+    group: Option<Placed<GroupConfig>>,
+    tcp: bool,
+    #[serde(deserialize_with = "metrics")]
+    metrics: Option<SocketAddr>,
+    #[serde(deserialize_with = "control")]
+    control: Option<PathBuf>,
+    control_mode: Option<Mode>,
+    control_group: Option<Placed<GroupConfig>>,
+}
+
+fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    let expected = "an address, such as \"127.0.0.1:9104\"";
+    parse(from, expected, |text| loopback(text, 9104)).map(Some)
+}
+
+fn control<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = |text: &str| match text.parse()? {
         Socket::Unix(path) => Ok(path),
         Socket::Tcp(_) => Err("allowed is a unix socket only, unix:PATH".to_owned()),
-    })?;
+    };
+    parse(from, "\"unix:PATH\"", path).map(Some)
+}
+
+/// Where clients and watchers come in, checked.
+pub(super) fn listen(
+    keys: &Placed<ListenKeys>,
+    seen: &mut Seen,
+) -> Result<ListenConfig, TreeError> {
+    let nbd = keys.nbd.as_ref().map_or(&[][..], |Many(sockets)| sockets);
     let is_unix = |socket: &Socket| matches!(socket, Socket::Unix(_));
-    let access = access::access(&mut section, &CLIENTS, nbd.iter().any(is_unix))?;
-    let control_access = access::access(&mut section, &CONTROL, control.is_some())?;
+    let given = |mode: Option<Mode>, group, is_there| Given {
+        mode: mode.map(|Mode(mode)| mode),
+        group,
+        is_there,
+    };
+    let clients = given(keys.mode, keys.group.as_ref(), nbd.iter().any(is_unix));
+    let access = access::access(keys, &CLIENTS, &clients)?;
+    let controlling = given(
+        keys.control_mode,
+        keys.control_group.as_ref(),
+        keys.control.is_some(),
+    );
+    let control_access = access::access(keys, &CONTROL, &controlling)?;
     let mut sockets: Vec<(&str, &Path)> = Vec::new();
     sockets.extend(nbd.iter().filter_map(|socket| match socket {
         Socket::Unix(path) => Some(("nbd", path.as_path())),
         Socket::Tcp(_) => None,
     }));
-    sockets.extend(control.as_deref().map(|path| ("control", path)));
+    sockets.extend(keys.control.as_deref().map(|path| ("control", path)));
     for (key, path) in sockets {
-        in_use_once(seen, path, &section, key)?;
+        in_use_once(seen, path, keys, key)?;
     }
     let mut addresses: BTreeMap<SocketAddr, Place> = BTreeMap::new();
     let tcp_sockets = nbd.iter().filter_map(|socket| match socket {
         Socket::Tcp(address) => Some(("nbd", *address)),
         Socket::Unix(_) => None,
     });
-    for (key, address) in tcp_sockets.chain(metrics.map(|address| ("metrics", address))) {
+    for (key, address) in tcp_sockets.chain(keys.metrics.map(|address| ("metrics", address))) {
         // Port 0 is another one each time.
         if address.port() != 0 {
             let what = format!("{address} is in use already");
-            once(&mut addresses, address, &section, key, &what)?;
+            once(&mut addresses, address, keys, key, &what)?;
         }
     }
-    section.finish()?;
     Ok(ListenConfig {
-        nbd,
+        nbd: nbd.to_vec(),
         access,
-        tcp,
-        metrics,
-        control,
+        tcp: keys.tcp,
+        metrics: keys.metrics,
+        control: keys.control.clone(),
         control_access,
     })
 }
 
-/// Reads `unix:PATH` or `tcp:ADDRESS:PORT`.
-fn socket(text: &str) -> Result<Socket, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return match path.len() {
-            0 => Err("the path is missing; write unix:PATH".to_owned()),
-            len if len > SOCKET_PATH_MAX => Err(format!(
-                "the path has {len} bytes; a unix socket's has at most {SOCKET_PATH_MAX}"
-            )),
-            _ => Ok(Socket::Unix(PathBuf::from(path))),
-        };
+headtime_units::serde_as_text!(Socket, "a socket, such as \"unix:headtime.sock\"");
+
+/// `unix:PATH` or `tcp:ADDRESS:PORT`.
+impl FromStr for Socket {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Socket, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path.len() {
+                0 => Err("the path is missing; write unix:PATH".to_owned()),
+                len if len > SOCKET_PATH_MAX => Err(format!(
+                    "the path has {len} bytes; a unix socket's has at most {SOCKET_PATH_MAX}"
+                )),
+                _ => Ok(Socket::Unix(PathBuf::from(path))),
+            };
+        }
+        if let Some(address) = text.strip_prefix("tcp:") {
+            return loopback(address, 10809).map(Socket::Tcp);
+        }
+        Err("write unix:PATH, or tcp:127.0.0.1:10809".to_owned())
     }
-    if let Some(address) = text.strip_prefix("tcp:") {
-        return loopback(address, 10809).map(Socket::Tcp);
-    }
-    Err("write unix:PATH, or tcp:127.0.0.1:10809".to_owned())
 }
 
 /// Reads an address that only this machine reaches; `port` is one for an example.
@@ -123,22 +149,27 @@ fn loopback(text: &str, port: u16) -> Result<SocketAddr, String> {
     }
 }
 
-/// Reads `[log]`.
-pub(super) fn log(mut section: Section<'_>) -> Result<LogConfig, TreeError> {
-    section.allow(&["level", "format", "events"])?;
-    let level = section.parse("level", "a level, such as \"info\"", |text| {
-        filter(text).map(|_| text.to_owned())
-    })?;
-    let format = section.parse("format", "\"text\" or \"json\"", |text| match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err("allowed are text, json".to_owned()),
-    })?;
-    let events = section.text("events")?.map(PathBuf::from);
-    section.finish()?;
-    Ok(LogConfig {
-        level,
-        format,
-        events,
+/// The keys of `[log]`.
+#[derive(Deserialize)]
+pub(super) struct LogKeys {
+    #[serde(default, deserialize_with = "level")]
+    level: Option<String>,
+    format: Option<LogFormat>,
+    events: Option<PathBuf>,
+}
+
+fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    parse(from, "a level, such as \"info\"", |text| {
+        filter(text).map(|_| Some(text.to_owned()))
     })
+}
+
+impl From<LogKeys> for LogConfig {
+    fn from(keys: LogKeys) -> LogConfig {
+        LogConfig {
+            level: keys.level,
+            format: keys.format,
+            events: keys.events,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What must not be given twice in a configuration.
 
-use crate::scenario::tree::{Place, Section, TreeError};
+use super::TreeError;
+use headtime_config::{Place, Placed};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -36,14 +37,14 @@ fn thing(path: &Path) -> Option<Thing> {
 }
 
 /// Notes that something is there.
-pub(super) fn once<K: Ord>(
+pub(super) fn once<K: Ord, T>(
     seen: &mut BTreeMap<K, Place>,
     key: K,
-    section: &Section<'_>,
+    section: &Placed<T>,
     of: &str,
     what: &str,
 ) -> Result<(), TreeError> {
-    let error = section.error(of, "");
+    let error = section.error_at(of, "");
     match seen.insert(key, error.place.clone()) {
         None => Ok(()),
         Some(before) => Err(TreeError {
@@ -65,10 +66,10 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Notes that a file, device or socket is in use.
-pub(super) fn in_use_once(
+pub(super) fn in_use_once<T>(
     seen: &mut Seen,
     path: &Path,
-    section: &Section<'_>,
+    section: &Placed<T>,
     key: &str,
 ) -> Result<(), TreeError> {
     let what = format!("{} is in use already", path.display());

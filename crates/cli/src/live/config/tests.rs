@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::damage::damaged;
+use headtime_engine::EngineSpec;
 use proptest::prelude::*;
 
 /// Every key there is.
@@ -61,16 +62,17 @@ fn everything_at_once() {
     let [disk0, disk1, nothing] = &config.disks[..] else {
         panic!("{config:?}");
     };
-    assert_eq!(disk0.scheduler.to_string(), "stream(deadline)");
+    assert_eq!(disk0.stack.scheduler.to_string(), "stream(deadline)");
     assert_eq!((disk0.depth, disk0.timeout), (Some(8), None));
-    assert!(disk0.hide_processes && disk0.faults && !disk0.merge);
+    let engine = &disk0.stack.engine;
+    assert!(engine.hide_processes && disk0.faults && !engine.merge);
     assert!(disk0.create && !disk1.create);
     assert_eq!(disk0.exports[0].class, Class::REAL_TIME);
     assert!(disk0.exports[1].read_only && !disk0.exports[0].read_only);
     let Backend::Emulated(emulated) = &disk0.backend else {
         panic!("{disk0:?}");
     };
-    assert_eq!((emulated.seed, emulated.noise), (7, false));
+    assert_eq!((emulated.seed, emulated.simulated.noise), (7, false));
     assert_eq!(emulated.store.as_deref(), Some(Path::new("store.img")));
     assert_eq!(disk1.timeout, Some(Nanos::from_secs(30)));
     assert_eq!((disk1.exports.len(), &*disk1.exports[0].name), (1, "disk1"));
@@ -94,6 +96,7 @@ fn everything_at_once() {
 #[test]
 fn what_does_not_fit() {
     let long = format!("unix:{}", "x".repeat(108));
+    let mut others = Vec::new();
     for (from, to, error) in [
         (
             "depth = 8",
@@ -119,7 +122,7 @@ fn what_does_not_fit() {
         (
             "store = \"store.img\"",
             "stroe = \"store.img\"",
-            "c.toml:4: disk[0].stroe: unknown key; did you mean `store`? Allowed here: ",
+            "c.toml:4: disk[0].stroe: unknown key; did you mean `store`?",
         ),
         (
             "name = \"vm\"",
@@ -129,7 +132,7 @@ fn what_does_not_fit() {
         (
             "size = \"1TiB\"",
             "sizes = \"1TiB\"",
-            "c.toml:37: disk[2].sizes: unknown key; did you mean `size`? Allowed here: ",
+            "c.toml:37: disk[2].sizes: unknown key; did you mean `size`?",
         ),
         (
             "metrics = \"[::1]:9104\"",
@@ -246,7 +249,7 @@ fn what_does_not_fit() {
         (
             "scheduler = \"stream(deadline)\"",
             "scheduler = \"clairvoyant\"",
-            "disk[0].scheduler: \"clairvoyant\": is told of requests before they come",
+            "disk[0].scheduler: \"clairvoyant(deadline)\": is told of requests before they come",
         ),
         (
             "timeout = \"off\"",
@@ -272,12 +275,12 @@ fn what_does_not_fit() {
         (
             "tcp:localhost:10809",
             "tcp:10.0.0.1:10809",
-            "listen.nbd: \"tcp:10.0.0.1:10809\": other machines could reach that address",
+            "listen.nbd[1]: \"tcp:10.0.0.1:10809\": other machines could reach that address",
         ),
         (
             "tcp:localhost:10809",
             "udp:x",
-            "listen.nbd: \"udp:x\": write unix:PATH",
+            "listen.nbd[1]: \"udp:x\": write unix:PATH",
         ),
         (
             "tcp:localhost:10809",
@@ -318,7 +321,7 @@ fn what_does_not_fit() {
         (
             "tcp:localhost:10809",
             "tcp:localhost:99999",
-            "listen.nbd: \"tcp:localhost:99999\": write address and port, such as 127.0.0.1:10809",
+            "listen.nbd[1]: \"tcp:localhost:99999\": write address and port, such as 127.0.0.1:10809",
         ),
         (
             "unix:control.sock",
@@ -344,7 +347,7 @@ fn what_does_not_fit() {
         (
             "format = \"json\"",
             "format = \"xml\"",
-            "log.format: \"xml\": allowed are text, json",
+            "log.format: \"xml\" is not allowed; allowed are \"text\", \"json\"",
         ),
     ] {
         let changed = FULL.replacen(from, to, 1);
@@ -353,10 +356,13 @@ fn what_does_not_fit() {
             Ok(_) => assert_eq!(error, "", "{to} is taken"),
             Err(found) => {
                 let found = found.to_string();
-                assert!(!error.is_empty() && found.contains(error), "{found}");
+                if error.is_empty() || !found.contains(error) {
+                    others.push(format!("{found}\n  instead of {error}"));
+                }
             }
         }
     }
+    assert!(others.is_empty(), "{}", others.join("\n"));
     for (text, error) in [
         ("", "c.toml:1: disk: missing; give at least one [[disk]]"),
         ("disk = []", "c.toml:1: disk: is an empty list"),
@@ -442,6 +448,44 @@ fn the_documentation_is_of_this() {
     let example = examples.next().and_then(|rest| rest.split("```").next());
     let config = Config::parse("serve.md", example.expect("an example")).unwrap();
     assert_eq!(config.disks[0].exports.len(), 2);
+}
+
+/// An option of the engine is one of a server too, without a line of the server's.
+#[test]
+fn a_disk_takes_every_option_of_an_engine() {
+    let engine = EngineSpec {
+        depth: 3,
+        hide_processes: true,
+        ..EngineSpec::linux_2_6()
+    };
+    let engine = engine.complete().unwrap();
+    let read = |keys: &str| {
+        let disk = "name = \"d\"\ndevice = \"null\"\nsize = \"1MiB\"\nscheduler = \"noop\"\n";
+        Config::parse("c", &format!("[[disk]]\n{disk}{keys}"))
+    };
+    let config = read(&headtime_config::to_text(&engine)).unwrap();
+    assert_eq!(config.disks[0].stack.engine, engine);
+    for (keys, problem) in [
+        (
+            "plug_requests = 4",
+            "c:6: disk[0].plug_requests: is for plug = true",
+        ),
+        (
+            "commit_ahead = 1",
+            "c:6: disk[0].commit_ahead: is the number 1, but should be true or false",
+        ),
+        // A device has no profile that could be changed.
+        (
+            "noise = false",
+            "c:6: disk[0].noise: is for emulate = \"DRIVE\" only",
+        ),
+        (
+            "override.cache.enabled = false",
+            "c:6: disk[0].override: is for emulate = \"DRIVE\" only",
+        ),
+    ] {
+        assert_eq!(read(keys).unwrap_err().to_string(), problem);
+    }
 }
 
 #[test]

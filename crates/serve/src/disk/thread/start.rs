@@ -146,8 +146,8 @@ fn stack(
         let sectors = bytes / u64::from(geometry.sector_bytes);
         config.merge_sectors_max = Sectors::new(sectors.max(1));
         for (key, value) in &mut options.log_settings {
-            if key == "merge_sectors_max" {
-                *value = config.merge_sectors_max.to_string();
+            if key == "sector_bytes" {
+                *value = geometry.sector_bytes.to_string();
             }
         }
     }

@@ -1,0 +1,125 @@
+//! The description of a stack, whole.
+
+use crate::{Believed, Simulated};
+use headtime_config::{Both, Node, Table, Value, to_text};
+use headtime_engine::EngineSpec;
+use headtime_sched::Spec;
+use serde::{Deserialize, Serialize};
+
+/// What stands between whoever asks and a drive: a key for each option, in one table.
+///
+/// What the drive itself is stands beside it, since a scenario and a server know different ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Keys", into = "Keys")]
+pub struct Stack {
+    /// Orders the requests.
+    pub scheduler: Spec,
+    /// Merges, holds back, hands out.
+    pub engine: EngineSpec,
+    /// What the scheduler believes of the drive.
+    pub believed: Believed,
+    /// What is changed of a simulated drive.
+    pub simulated: Simulated,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Ordered {
+    scheduler: Spec,
+}
+
+type Keys = Both<Ordered, Both<EngineSpec, Both<Believed, Simulated>>>;
+
+impl From<Keys> for Stack {
+    fn from(keys: Keys) -> Stack {
+        let Both(Ordered { scheduler }, Both(engine, Both(believed, simulated))) = keys;
+        Stack {
+            scheduler,
+            engine,
+            believed,
+            simulated,
+        }
+    }
+}
+
+impl From<Stack> for Keys {
+    fn from(stack: Stack) -> Keys {
+        let scheduler = stack.scheduler;
+        let drive = Both(stack.believed, stack.simulated);
+        Both(Ordered { scheduler }, Both(stack.engine, drive))
+    }
+}
+
+/// The keys of a struct and their values, in the order of its fields. What is `None` is left out.
+///
+/// # Panics
+///
+/// If it is no struct, or holds what TOML has no form for, which is a bug of its type.
+pub fn entries<T: Serialize>(of: &T) -> Vec<(String, Value)> {
+    let text = to_text(of);
+    let mut values = Table::parse("", &text).expect("it was written as TOML");
+    let mut entries = Vec::new();
+    for line in text.lines() {
+        let key = match line.strip_prefix('[') {
+            // A table within, whose keys follow.
+            Some(name) => name.split(['.', ']']).next(),
+            None => line.split(" = ").next(),
+        };
+        if let Some((key, Node { value, .. })) = key.and_then(|key| Some((key, values.take(key)?)))
+        {
+            entries.push((key.to_owned(), value));
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_config::{Place, read};
+
+    fn keys<T: Serialize>(of: &T) -> Vec<String> {
+        entries(of).into_iter().map(|(key, _)| key).collect()
+    }
+
+    #[test]
+    fn entries_are_in_the_order_of_the_fields() {
+        let engine = EngineSpec::linux_2_6().complete().unwrap();
+        let expected = [
+            "depth",
+            "merge",
+            "merge_max",
+            "commit_ahead",
+            "plug",
+            "plug_requests",
+            "plug_timeout",
+            "hide_processes",
+        ];
+        assert_eq!(keys(&engine), expected);
+        let overrides = "rotation.rpm = 1\ncache.enabled = false";
+        let simulated = Simulated {
+            overrides: overrides.parse().unwrap(),
+            ..Simulated::default()
+        };
+        assert_eq!(keys(&simulated), ["firmware", "noise", "override"]);
+    }
+
+    #[test]
+    fn a_stack_is_written_as_the_keys_that_it_is_read_from() {
+        let text = "scheduler = \"stream(deadline)\"\ndepth = 4\nbelief = \"atlas10k\"\n\
+                    firmware = \"sptf\"\n[override]\ncache.enabled = false\n";
+        let read = |text: &str| {
+            let table = Table::parse("s.toml", text).unwrap();
+            read::<Stack>(&table, &Place::BuiltIn)
+        };
+        let stack = read(text).unwrap();
+        assert_eq!(stack.engine.depth, 4);
+        assert_eq!(stack.believed.belief.as_deref(), Some("atlas10k"));
+        assert_eq!(read(&to_text(&stack)), Ok(stack));
+        let error = read(&text.replace("belief", "beleif")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("s.toml:3: beleif: unknown key; did you mean `belief`?"));
+        let error = read(&text.replace("= 4", "= 400")).unwrap_err();
+        let expected = "s.toml:2: depth: 400 is out of range; allowed is 1 to 256";
+        assert_eq!(error.to_string(), expected);
+    }
+}

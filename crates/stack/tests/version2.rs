@@ -1,0 +1,22 @@
+//! Logs of earlier versions.
+
+use headtime_engine::Engine;
+use headtime_engine::log::{self, Reader};
+use headtime_sched::{Knowledge, NoPositioning, Spec};
+use headtime_stack::LogSettings;
+
+/// The version before this one named commands by the engine's own index. Its writer made this log of a
+/// random run: eight commands at a time, a drive that loses some and cannot read others, a flush.
+#[test]
+fn a_log_of_version_2_is_replayed_with_the_same_decisions() {
+    let text = include_str!("data/version-2.log");
+    let settings = Reader::new(text.as_bytes()).settings().expect("settings");
+    let settings =
+        LogSettings::from_settings("version-2.log", &settings).expect("all that is needed");
+    let spec: Spec = settings.scheduler.parse().expect("a scheduler");
+    let scheduler = spec.build(Knowledge::<NoPositioning>::default());
+    let mut engine = Engine::new(settings.config(), scheduler.expect("it needs nothing")).unwrap();
+    let replayed = log::replay(text, &mut engine, |_| None).expect("the same decisions");
+    assert_eq!((replayed.events, replayed.decisions), (74, 56));
+    assert!(engine.is_idle());
+}
