@@ -158,7 +158,7 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
         let others = axes.filter(|(axis, _)| axis.keys != ["schedulers"]);
         let of: Vec<String> = others.map(|(_, step)| step.to_string()).collect();
         let lists = std::iter::once("drive").chain(Header::names());
-        let of = of.into_iter().chain(lists.filter_map(|name| text(name)));
+        let of = of.into_iter().chain(lists.filter_map(&text));
         let measured = of_sweep()
             .iter()
             .filter(|column| column.name != "scheduler");
