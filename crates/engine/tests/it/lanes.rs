@@ -454,7 +454,7 @@ mod windows {
     fn edges_of_windows_are_exact() {
         // One of them asks for so little that the drive is free at the edge; the other has more than it takes.
         let sent = run(Windows::new(2, SPAN), [1, 1], at(1000));
-        assert_eq!(wrong(&sent, 1), [], "nobody goes in the other's window");
+        assert_eq!(wrong(&sent, 10), []);
         // A command that began in the window may end in the next one: the drive is full at the edge.
         let busy = run(Windows::new(2, SPAN), [40, 40], at(1000));
         assert_eq!(wrong(&busy, 1), []);
@@ -495,19 +495,41 @@ mod windows {
         }
     }
 
-    #[test]
-    fn a_window_that_is_late_by_a_nanosecond_is_noticed() {
+    /// The edges at which nobody was there, with windows that begin at `from` with this program's.
+    fn missed(program: u8, from: Time) -> (Vec<(u16, Time)>, Vec<(u16, Time)>) {
         let mut gate = Windows::new(2, SPAN);
         gate.told(
             Time::ZERO,
             &GateOrder::Window {
-                lane: Lane(0),
-                from: Time::from_nanos(1),
+                lane: Lane(program),
+                from,
                 span: SPAN,
             },
         );
         let sent = run(gate, [1, 1], at(1000));
-        assert_ne!(wrong(&sent, 10), []);
+        (wrong(&sent, 10), sent)
+    }
+
+    #[test]
+    fn windows_that_are_off_by_a_nanosecond_miss_every_edge_and_exact_ones_none() {
+        let nano = Nanos::from_nanos(1);
+        let edges = |offset: fn(Time, Nanos) -> Time| -> Vec<(u16, Time)> {
+            let edge = |edge: u64| ((edge % 2) as u16, offset(Time::ZERO + SPAN * edge, nano));
+            (1..10).map(edge).collect()
+        };
+        assert_eq!(missed(0, Time::ZERO).0, []);
+        // They are late by just that: whoever is missed at an edge is there in the next nanosecond.
+        let (late, sent) = missed(0, Time::ZERO + nano);
+        assert_eq!(late, edges(|edge, _| edge));
+        for there in edges(|edge, nano| edge + nano) {
+            assert!(sent.contains(&there), "{there:?}");
+        }
+        // Whoever is early goes in the other's window, also before the tenth edge, at which the run ends.
+        let (early, _) = missed(1, Time::ZERO + SPAN - nano);
+        let mut expected = edges(|edge, nano| edge - nano);
+        expected.push((0, at(1000) - nano));
+        expected.extend(edges(|edge, _| edge));
+        assert_eq!(early, expected);
     }
 
     #[test]
