@@ -18,7 +18,7 @@ impl Sweep {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`].
+    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`](super::plan::Plan::new).
     pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         take(table, vary)
     }

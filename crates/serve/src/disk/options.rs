@@ -27,7 +27,7 @@ pub struct Options {
     /// When to give up on a command; never if `None`.
     pub timeout: Option<Nanos>,
     /// How many exports there are, 1 or more: origins of requests are numbered below this, which
-    /// [`Disk::submit`] asserts.
+    /// [`Disk::submit`](super::Disk::submit) asserts.
     pub exports: u16,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
