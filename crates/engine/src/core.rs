@@ -104,6 +104,17 @@ pub enum Seen<'a> {
     Swapped(&'a str),
 }
 
+/// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
+/// no client is.
+pub trait Background {
+    /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
+    /// there are no more commands, until there is none.
+    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)>;
+
+    /// One of its requests is over.
+    fn finished(&mut self, now: Time, done: &Finished);
+}
+
 /// What surrounds the engines: devices, clients and time.
 pub trait World {
     /// Why the world ends early. An engine that breaks a promise is such a reason.
@@ -142,18 +153,6 @@ pub trait World {
         None
     }
 
-    /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
-    /// there are no more commands, until there is none.
-    #[inline]
-    fn joins(
-        &mut self,
-        _now: Time,
-        _member: Member,
-        _engine: &Engine,
-    ) -> Option<(Arrival, Lane, Join)> {
-        None
-    }
-
     /// Sends a command to a device; `engine` knows its parts. Returns false if the command never reaches the device,
     /// and has no deadline for that reason; [`World::completed`] returns it.
     fn submit(
@@ -173,15 +172,6 @@ pub trait World {
     ///
     /// If the world must end.
     fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Self::Error>;
-
-    /// Tells a job in the background that a request of its own is over.
-    ///
-    /// # Errors
-    ///
-    /// If the world must end.
-    fn finished_background(&mut self, _now: Time, done: &Finished) -> Result<(), Self::Error> {
-        unreachable!("nobody asked for {done:?} in the background")
-    }
 
     /// Tells the account of a device why requests wait. Called when there are no more commands.
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
@@ -249,6 +239,8 @@ pub struct Core<L> {
     log: Option<Writer<L>>,
     /// By member; empty unless asked for.
     audits: Vec<Audit>,
+    /// By member; empty unless there are any.
+    jobs: Vec<Option<Box<dyn Background>>>,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
@@ -280,6 +272,7 @@ impl<L: Sink> Core<L> {
             timeout: None,
             log,
             audits: Vec::new(),
+            jobs: Vec::new(),
             waits: WaitStats::default(),
             now: Time::ZERO,
         }
@@ -288,6 +281,16 @@ impl<L: Sink> Core<L> {
     /// Checks the promises of the engines all along; slow.
     pub fn audit(&mut self) {
         self.audits.resize_with(self.timeouts.len(), Audit::new);
+    }
+
+    /// Has a job run in the background of a member.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
+        self.jobs.resize_with(self.timeouts.len(), || None);
+        self.jobs[member.index()] = Some(job);
     }
 
     /// Gives up on commands after this time; never if `None`, as it is at first.
@@ -541,14 +544,7 @@ impl<L: Sink> Core<L> {
         self.drain(world, at)?;
         for index in 0..self.volume.engines().len() {
             let member = Member(index as u16);
-            while let Some((arrival, lane, join)) =
-                world.joins(at, member, &self.volume.engines()[index])
-            {
-                let event = Event::Joined {
-                    arrival,
-                    lane,
-                    join,
-                };
+            while let Some(event) = self.joins(at, member) {
                 self.handle(world, at, member, event)?;
                 self.drain(world, at)?;
             }
@@ -559,6 +555,18 @@ impl<L: Sink> Core<L> {
             log.flush_if_full();
         }
         Ok(())
+    }
+
+    /// What the job of a member asks for.
+    #[inline]
+    fn joins(&mut self, at: Time, member: Member) -> Option<Event> {
+        let job = self.jobs.get_mut(member.index())?.as_mut()?;
+        let (arrival, lane, join) = job.joins(at, &self.volume.engines()[member.index()])?;
+        Some(Event::Joined {
+            arrival,
+            lane,
+            join,
+        })
     }
 
     /// Sees to commands, and to events of several members, until there are none.
@@ -623,7 +631,11 @@ impl<L: Sink> Core<L> {
                     self.foretell(world, at)?;
                 }
             }
-            Command::Background(done) => world.finished_background(at, done)?,
+            Command::Background(done) => {
+                let job = self.jobs.get_mut(member.index()).and_then(Option::as_mut);
+                let job = job.unwrap_or_else(|| panic!("no job asked for {done:?}"));
+                job.finished(at, done);
+            }
         }
         Ok(())
     }

@@ -34,6 +34,8 @@ pub(crate) struct Queue<S> {
     pub staged: VecDeque<Tag>,
     /// The scheduler need not be asked before this, unless something happens.
     pub idle_until: Option<Time>,
+    /// Whether that time has come, and the gate has not let the scheduler be asked since.
+    idle_over: bool,
     /// Nothing is handed out before, so that requests can collect.
     pub plugged_until: Option<Time>,
     /// Whether anything happened since the scheduler was last asked.
@@ -52,6 +54,7 @@ impl<S: Scheduler> Queue<S> {
             touching: Touching::default(),
             staged: VecDeque::new(),
             idle_until: None,
+            idle_over: false,
             plugged_until: None,
             ask: false,
             youngest: Time::ZERO,
@@ -77,14 +80,17 @@ impl<S: Scheduler> Queue<S> {
     }
 
     pub fn next_wakeup(&self) -> Option<Time> {
-        match (self.idle_until, self.plugged_until) {
+        let idle_until = self.idle_until.filter(|_| !self.idle_over);
+        match (idle_until, self.plugged_until) {
             (Some(idle), Some(plugged)) => Some(idle.min(plugged)),
             (one, other) => one.or(other),
         }
     }
 
     pub fn woke(&mut self, now: Time) {
-        self.ask |= self.idle_until.is_some_and(|until| now >= until);
+        if self.idle_until.is_some_and(|until| now >= until) {
+            (self.ask, self.idle_over) = (true, true);
+        }
         if self.plugged_until.is_some_and(|until| now >= until) {
             self.plugged_until = None;
         }
@@ -151,6 +157,7 @@ impl<S: Scheduler> Queue<S> {
     /// Has the scheduler choose a request. It is `forced` while a flush waits.
     #[inline]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
+        self.idle_over = false;
         let several = self.queued > 1;
         let next = match forced {
             false => self.scheduler.dispatch(now),

@@ -39,7 +39,9 @@ mod slots;
 mod timeouts;
 mod volume;
 
-pub use self::core::{Asked, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest};
+pub use self::core::{
+    Asked, Background, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest,
+};
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};

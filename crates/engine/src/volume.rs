@@ -158,6 +158,7 @@ impl Volume {
         let split = self.split.iter();
         one.into_iter()
             .flat_map(Engine::unfinished)
+            .filter(|(id, _)| matches!(id, RequestId::Client(_)))
             .map(|(_, request)| request)
             .chain(split.flat_map(|split| split.unfinished()))
     }

@@ -11,7 +11,7 @@ use common::Inbox;
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Record};
-use headtime_engine::{Config, Engine, Event, Map, Member, Outcome};
+use headtime_engine::{Config, Engine, Event, Member, Outcome};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
 use headtime_serve::device::{Control, Device};
@@ -19,6 +19,7 @@ use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
 use headtime_serve::request::{Data, Failure, Kind, Submission};
+use headtime_testkit::Striped;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::io;
@@ -28,34 +29,11 @@ const MEMBERS: u16 = 3;
 const STRIPE: u64 = 16;
 const CAPACITY: u64 = STRIPE * 3 * 64;
 
-/// Stripes in turn.
-struct Striped;
-
-impl Map for Striped {
-    fn members(&self) -> u16 {
-        MEMBERS
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors::new(CAPACITY)
-    }
-
-    fn first(&self, extent: Extent) -> (Member, Extent) {
-        let start = extent.start.get();
-        let (stripe, within) = (start / STRIPE, start % STRIPE);
-        let members = u64::from(MEMBERS);
-        let len = extent.len.get().min(STRIPE - within);
-        let there = Extent::at(stripe / members * STRIPE + within, len);
-        (Member((stripe % members) as u16), there)
-    }
-}
-
-fn touches(extent: Extent, member: Member, bad: Extent) -> bool {
-    (extent.start.get()..extent.end().get()).any(|sector| {
-        let (on, there) = Striped.first(Extent::at(sector, 1));
-        on == member && there.overlaps(bad)
-    })
-}
+const STRIPED: Striped = Striped {
+    members: MEMBERS,
+    stripe: STRIPE,
+    stripes: 64,
+};
 
 /// What was written to a log.
 #[derive(Clone, Default)]
@@ -112,7 +90,7 @@ fn start(config: Config, log: &Tape) -> Disk {
         (0..MEMBERS).map(drive).collect()
     };
     let others = vec![build(), build()];
-    Disk::start_volume(options(config, log), Box::new(Striped), others, open).expect("starts")
+    Disk::start_volume(options(config, log), Box::new(STRIPED), others, open).expect("starts")
 }
 
 /// Stops the disk; its log must replay.
@@ -209,7 +187,7 @@ fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_
         assert_eq!(cost, Ok(Sectors::ZERO));
     }
     for (extent, result) in extents.iter().zip(round(&disk, Op::Read, &extents)) {
-        let expected = touches(*extent, Member(1), bad);
+        let expected = STRIPED.touches(*extent, Member(1), bad);
         assert_eq!(result.is_err(), expected, "{extent}: {result:?}");
         assert!(result.is_ok() || result.is_err_and(|failure| failure.kind == Kind::Medium));
     }
@@ -254,7 +232,7 @@ fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
     assert_eq!(failed.len(), 1, "{failed:?}");
     let (extent, failure) = failed[0];
     assert_eq!(failure.map_err(|failure| failure.kind), Err(Kind::TimedOut));
-    assert!(touches(*extent, Member(1), Extent::at(0, CAPACITY)));
+    assert!(STRIPED.touches(*extent, Member(1), Extent::at(0, CAPACITY)));
     stop(&disk, config, &log);
     let log = log.0.lock().expect("no panic");
     let text = std::str::from_utf8(&log).expect("text");
@@ -276,7 +254,7 @@ fn devices_that_do_not_fit_the_map_are_refused() {
         let null = Null::new(Sectors::new(CAPACITY), 32);
         Ok::<_, Infallible>(vec![Box::new(null) as Box<dyn Device>])
     };
-    let refused = Disk::start_volume(options, Box::new(Striped), vec![build(), build()], open);
+    let refused = Disk::start_volume(options, Box::new(STRIPED), vec![build(), build()], open);
     assert!(matches!(
         refused,
         Err(StartError::Volume { members: 3, .. })

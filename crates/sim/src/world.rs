@@ -6,8 +6,9 @@ use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Finished, GaveUp,
-    Late, Map, Member, Order, Outcome, RequestId, Seen, Stats, World, earliest,
+    Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine,
+    Finished, Gate, GateOrder, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats,
+    World, earliest,
 };
 use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -52,6 +53,9 @@ pub struct Setup<'a> {
     pub progress: Option<Watch<'a>>,
 }
 
+/// A gate, and the schedulers of its lanes after the first.
+pub type Gated = (Box<dyn Gate>, Vec<Box<dyn Scheduler>>);
+
 /// A member of a volume: a drive with the engine before it.
 pub struct Station {
     /// The drive, new.
@@ -60,8 +64,29 @@ pub struct Station {
     pub engine: Config,
     /// The scheduler, empty.
     pub scheduler: Box<dyn Scheduler>,
+    /// The gate, and the schedulers of its lanes after the first. If `None` there is one lane, and a gate of fixed depth.
+    pub gate: Option<Gated>,
+    /// What the gate is told, and when; in order of time.
+    pub orders: Vec<(Time, GateOrder)>,
+    /// Who asks for what goes with staged requests.
+    pub background: Option<Box<dyn Background>>,
     /// What goes wrong with the drive, and when; in order of time.
     pub faults: Vec<(Time, Fault)>,
+}
+
+impl Station {
+    /// A drive of which nothing fails, behind a gate of fixed depth, with no job in the background.
+    pub fn new(drive: Drive, engine: Config, scheduler: Box<dyn Scheduler>) -> Station {
+        Station {
+            drive,
+            engine,
+            scheduler,
+            gate: None,
+            orders: Vec::new(),
+            background: None,
+            faults: Vec::new(),
+        }
+    }
 }
 
 /// Receives the time, whose engine it was, and what passed through it. Changes nothing in the run.
@@ -90,14 +115,8 @@ impl<'a> Setup<'a> {
         scheduler: Box<dyn Scheduler>,
         source: &'a mut dyn Source,
     ) -> Setup<'a> {
-        let station = Station {
-            drive,
-            engine,
-            scheduler,
-            faults: Vec::new(),
-        };
         Setup {
-            stations: vec![station],
+            stations: vec![Station::new(drive, engine, scheduler)],
             map: None,
             source,
             warm_up: Nanos::ZERO,
@@ -246,14 +265,25 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let mut engines = Vec::with_capacity(setup.stations.len());
     let mut members = Vec::with_capacity(setup.stations.len());
+    let mut jobs = Vec::with_capacity(setup.stations.len());
     for station in setup.stations {
         let Station {
             mut drive,
             engine: config,
             scheduler,
+            gate,
+            orders,
+            background,
             faults,
         } = station;
-        engines.push(Engine::new(config, scheduler)?);
+        engines.push(match gate {
+            Some((gate, others)) => {
+                let schedulers = std::iter::once(scheduler).chain(others).collect();
+                Engine::with_gate(config, gate, schedulers)?
+            }
+            None => Engine::new(config, scheduler)?,
+        });
+        jobs.push(background);
         if config.depth > drive.depth() {
             return Err(RunError::Depth {
                 depth: config.depth,
@@ -263,6 +293,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         drive.record_spans(Time::ZERO, setup.record_spans);
         members.push(Stage {
             drive,
+            orders: orders.into(),
             faults: faults.into(),
             warm_head_time: None,
         });
@@ -283,6 +314,11 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let mut core = core.with_timeout(setup.timeout);
     if setup.audit {
         core.audit();
+    }
+    for (member, job) in (0..).map(Member).zip(jobs) {
+        if let Some(job) = job {
+            core.run_in_background(member, job);
+        }
     }
     setup.source.tell_ahead(setup.tell_ahead);
     let warm = Time::ZERO + setup.warm_up;
@@ -306,6 +342,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
 /// What a member has beside its engine.
 struct Stage {
     drive: Drive,
+    orders: VecDeque<(Time, GateOrder)>,
     faults: VecDeque<(Time, Fault)>,
     /// The account of the arm at the end of the warm-up.
     warm_head_time: Option<HeadTime>,
@@ -461,16 +498,23 @@ impl World for Simulated<'_> {
     #[inline]
     fn next_order(&self) -> Time {
         let faults = self.members.iter().map(|member| member.faults.front());
-        let fault = earliest(faults.map(|fault| fault.map(|(at, _)| *at)));
+        let faults = faults.map(|fault| fault.map(|(at, _)| *at));
+        let orders = self.members.iter().map(|member| member.orders.front());
+        let orders = orders.map(|order| order.map(|(at, _)| *at));
+        let fault = earliest(faults.chain(orders));
         self.swaps.front().map_or(fault, |swap| fault.min(swap.at))
     }
 
     fn order(&mut self, now: Time) -> Option<Order> {
-        for member in &mut self.members {
+        for (number, member) in (0..).map(Member).zip(&mut self.members) {
             if member.faults.front().is_some_and(|(at, _)| *at <= now) {
                 let (_, fault) = member.faults.pop_front()?;
                 member.drive.inject(now, fault);
                 return None;
+            }
+            if member.orders.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, order) = member.orders.pop_front()?;
+                return Some(Order::Gate(number, order));
             }
         }
         let swap = self.swaps.pop_front()?;

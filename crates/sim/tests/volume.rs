@@ -4,10 +4,11 @@
 use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
-use headtime_engine::{Config, Engine, Event, Map, Member, Outcome, Seen, log};
+use headtime_engine::{Config, Engine, Event, Member, Outcome, Seen, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
 use headtime_sim::{Report, Setup, Station, run};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_testkit::Striped;
+use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::{NewRequest, Source};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -17,36 +18,11 @@ const MEMBERS: u16 = 3;
 const STRIPE: u64 = 64;
 const CAPACITY: u64 = STRIPE * 3 * 1000;
 
-/// Stripes in turn.
-struct Striped;
-
-impl Map for Striped {
-    fn members(&self) -> u16 {
-        MEMBERS
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors::new(CAPACITY)
-    }
-
-    fn first(&self, extent: Extent) -> (Member, Extent) {
-        let start = extent.start.get();
-        let (stripe, within) = (start / STRIPE, start % STRIPE);
-        let members = u64::from(MEMBERS);
-        let len = extent.len.get().min(STRIPE - within);
-        let there = Extent::at(stripe / members * STRIPE + within, len);
-        (Member((stripe % members) as u16), there)
-    }
-}
-
-/// Whether a request has sectors of `extent` on `member`.
-fn touches(request: &NewRequest, member: Member, extent: Extent) -> bool {
-    let sectors = request.extent.start.get()..request.extent.end().get();
-    sectors.into_iter().any(|sector| {
-        let (on, there) = Striped.first(Extent::at(sector, 1));
-        on == member && there.overlaps(extent)
-    })
-}
+const STRIPED: Striped = Striped {
+    members: MEMBERS,
+    stripe: STRIPE,
+    stripes: 1000,
+};
 
 struct Scripted<'a> {
     requests: &'a [NewRequest],
@@ -99,14 +75,13 @@ struct Ran {
 }
 
 fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Option<Wrong>) -> Ran {
-    let station = |number: u16| Station {
-        drive: Drive::new(&drive(), u64::from(number)),
-        engine: config,
-        scheduler: build(scheduler),
-        faults: (wrong.iter())
-            .filter(|_| number == 1)
-            .map(|(fault, _)| (Time::ZERO, *fault))
-            .collect(),
+    let station = |number: u16| {
+        let drive = Drive::new(&drive(), u64::from(number));
+        let faults = wrong.iter().filter(|_| number == 1);
+        Station {
+            faults: faults.map(|(fault, _)| (Time::ZERO, *fault)).collect(),
+            ..Station::new(drive, config, build(scheduler))
+        }
     };
     let mut source = Scripted {
         requests,
@@ -127,7 +102,7 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
         &mut source,
     );
     setup.stations = (0..MEMBERS).map(station).collect();
-    setup.map = Some(Box::new(Striped));
+    setup.map = Some(Box::new(STRIPED));
     setup.timeout = wrong.map(|(_, seconds)| Nanos::from_secs(seconds));
     setup.audit = true;
     setup.log = Some(&mut write);
@@ -206,7 +181,7 @@ fn sectors_of_one_member_that_cannot_be_read_fail_exactly_the_requests_that_touc
         let ran = volume("deadline", config, &requests, Some((fault, 10)));
         let expected: Vec<u64> = requests
             .iter()
-            .filter(|request| touches(request, Member(1), extent))
+            .filter(|request| STRIPED.touches(request.extent, Member(1), extent))
             .map(|request| request.cookie)
             .collect();
         assert!((10..150).contains(&expected.len()), "{expected:?}");
@@ -237,7 +212,7 @@ fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
     let failed = failed(&ran.report);
     assert_eq!(failed.len(), 1);
     let whole = Extent::at(0, CAPACITY);
-    assert!(touches(&requests[failed[0] as usize], Member(1), whole));
+    assert!(STRIPED.touches(requests[failed[0] as usize].extent, Member(1), whole));
 }
 
 #[test]

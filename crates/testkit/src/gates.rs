@@ -136,7 +136,8 @@ impl Gate for Windows {
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
-        if self.taken == self.depth {
+        // An order may have made it less than there are.
+        if self.taken >= self.depth {
             return Next::Hold(None);
         }
         match self.window(now) {
@@ -160,6 +161,28 @@ impl Gate for Windows {
             GateOrder::Window { lane, from, span } => {
                 (self.first, self.from, self.span) = (Lane(lane.0 % 2), *from, *span);
             }
+        }
+    }
+}
+
+/// A toy gate by name, for tests that draw one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToyGate {
+    /// [`AgedRanks`], with commands that are late after so many others.
+    Ranks(u64),
+    /// [`Windows`] of this length.
+    Windows(Nanos),
+}
+
+impl ToyGate {
+    /// Lanes of each of them.
+    pub const LANES: usize = 2;
+
+    /// A new gate that lets through `depth` commands, 2 or more.
+    pub fn build(self, depth: u32) -> Box<dyn Gate> {
+        match self {
+            ToyGate::Ranks(age_max) => Box::new(AgedRanks::new(depth, age_max)),
+            ToyGate::Windows(span) => Box::new(Windows::new(depth, span)),
         }
     }
 }

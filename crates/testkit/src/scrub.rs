@@ -1,8 +1,8 @@
 //! A source of background reads that tries staged requests. Not for use.
 
-use headtime_engine::{Arrival, Engine, Finished, Join, Lane, RequestId};
+use headtime_engine::{Arrival, Background, Engine, Finished, Join, Lane, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::BTreeSet;
 
 /// Reads a disk in the background, on the way to what others ask for.
@@ -84,5 +84,15 @@ impl Scrub {
     pub fn finished(&mut self, done: &Finished) {
         assert!(self.waits.remove(&done.id), "{done:?} was not asked for");
         self.finished += 1;
+    }
+}
+
+impl Background for Scrub {
+    fn joins(&mut self, _: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        Scrub::joins(self, engine)
+    }
+
+    fn finished(&mut self, _: Time, done: &Finished) {
+        Scrub::finished(self, done);
     }
 }

@@ -495,8 +495,11 @@ mod windows {
         }
     }
 
-    /// The edges at which nobody was there, with windows that begin at `from` with this program's.
-    fn missed(program: u8, from: Time) -> (Vec<(u16, Time)>, Vec<(u16, Time)>) {
+    /// Whose program a command is, and when it went.
+    type Went = (u16, Time);
+
+    /// The edges at which nobody was there and what went, with windows that begin at `from` with this program's.
+    fn missed(program: u8, from: Time) -> (Vec<Went>, Vec<Went>) {
         let mut gate = Windows::new(2, SPAN);
         gate.told(
             Time::ZERO,

@@ -1,0 +1,346 @@
+//! Everything that may stand before drives, drawn from seeds: gates that hold and reserve, windows, orders to them, a
+//! job in the background, and volumes of which a member fails. Under the audit, to the end, with logs that replay.
+
+use headtime_disk::drive::{Drive, Fault};
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::{Layout, Model};
+use headtime_engine::{
+    Arrival, Background, Config, Engine, Finished, GateOrder, Join, Lane, Plug, log,
+};
+use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
+use headtime_sim::{Setup, Station, run};
+use headtime_testkit::{Scrub, Striped, ToyGate};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_workload::{NewRequest, Source};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+static DRIVE: LazyLock<Profile> =
+    LazyLock::new(|| profile::by_name("wd5000aaks").expect("shipped").clone());
+static LAYOUT: LazyLock<Arc<Layout>> = LazyLock::new(|| Arc::new(Layout::new(&DRIVE)));
+static MODEL: LazyLock<Arc<Model>> = LazyLock::new(|| Arc::new(Model::new(&DRIVE)));
+
+const REQUESTS: u64 = 150;
+
+struct Draw(Pcg64Mcg);
+
+impl Draw {
+    fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
+    }
+
+    fn one_in(&mut self, several: u64) -> bool {
+        self.below(several) == 0
+    }
+}
+
+/// A world that is drawn.
+struct Drawn {
+    config: Config,
+    gate: Option<ToyGate>,
+    orders: Vec<(Time, GateOrder)>,
+    scrub: bool,
+    scheduler: &'static str,
+    map: Striped,
+    /// What goes wrong with the last member, and when.
+    faults: Vec<(Time, Fault)>,
+    requests: Vec<NewRequest>,
+}
+
+fn drawn(seed: u64) -> Drawn {
+    const SCHEDULERS: [&str; 8] = [
+        "noop",
+        "deadline",
+        "cfq",
+        "sptf",
+        "anticipatory",
+        "clook",
+        "mq-deadline",
+        "sstf",
+    ];
+    let mut draw = Draw(Pcg64Mcg::seed_from_u64(seed));
+    let gate = match seed % 3 {
+        0 => Some(ToyGate::Ranks(draw.below(12))),
+        1 => Some(ToyGate::Windows(Nanos::from_millis(1 + draw.below(100)))),
+        _ => None,
+    };
+    let depth = 2 + draw.below(30) as u32;
+    let config = Config {
+        depth: if gate.is_none() { 1 + depth / 8 } else { depth },
+        merge: !draw.one_in(4),
+        commit_ahead: true,
+        plug: draw.one_in(4).then_some(Plug::LINUX_2_6),
+        ..Config::default()
+    };
+    let map = Striped {
+        members: 1 + draw.below(3) as u16,
+        stripe: 8 + draw.below(100),
+        stripes: 200,
+    };
+    let mut orders = Vec::new();
+    let mut now = Time::ZERO;
+    for _ in 0..draw.below(5) {
+        now += Nanos::from_millis(draw.below(300));
+        let order = match draw.below(3) {
+            0 => GateOrder::Depth(2 + draw.below(u64::from(config.depth - 1).max(1)) as u32),
+            1 => GateOrder::Age(draw.below(20)),
+            _ => GateOrder::Window {
+                lane: Lane(draw.below(2) as u8),
+                from: now + Nanos::from_micros(draw.below(100_000)),
+                span: Nanos::from_micros(500 + draw.below(50_000)),
+            },
+        };
+        orders.push((now, order));
+    }
+    let mut faults = Vec::new();
+    if draw.one_in(2) {
+        let at = Time::ZERO + Nanos::from_millis(draw.below(400));
+        faults.push((
+            at,
+            match draw.below(3) {
+                0 => Fault::LoseNext,
+                1 => Fault::Stall(Nanos::from_millis(draw.below(900))),
+                _ => Fault::Unreadable {
+                    extent: Extent::at(draw.below(1000), 1 + draw.below(500)),
+                    retries: draw.below(3) as u32,
+                },
+            },
+        ));
+    }
+    let requests = requests(&mut draw, map);
+    Drawn {
+        config,
+        orders: gate.map(|_| orders).unwrap_or_default(),
+        scrub: gate.is_none(),
+        gate,
+        scheduler: SCHEDULERS[draw.below(8) as usize],
+        map,
+        faults,
+        requests,
+    }
+}
+
+fn requests(draw: &mut Draw, map: Striped) -> Vec<NewRequest> {
+    let capacity = map.stripe * map.stripes * u64::from(map.members);
+    let (spread, pause) = (capacity - 300, 1 + draw.below(8_000));
+    let (writes, flushes) = (draw.below(60), draw.below(5));
+    let mut now = Time::ZERO;
+    let one = |cookie| {
+        now += Nanos::from_micros(draw.below(pause));
+        let op = match draw.below(100) {
+            percent if percent < flushes => Op::Flush,
+            percent if percent < flushes + writes => Op::Write,
+            _ => Op::Read,
+        };
+        let flags = match (op, draw.below(12)) {
+            (Op::Write, 0) if flushes > 0 => Flags::PREFLUSH.with(Flags::FUA),
+            (Op::Write, 1) => Flags::FUA,
+            _ => Flags::NONE,
+        };
+        let start = match draw.below(2) {
+            // Next to each other, so that there is something to merge.
+            0 => 8 * draw.below(40),
+            _ => draw.below(spread),
+        };
+        let len = if draw.one_in(2) {
+            8
+        } else {
+            1 + draw.below(300)
+        };
+        NewRequest {
+            cookie,
+            arrival: now,
+            op,
+            extent: match op {
+                Op::Flush => Extent::default(),
+                _ => Extent::at(start, len),
+            },
+            flags,
+            origin: Origin {
+                process: cookie as u32 % 7,
+                program: draw.below(4) as u16,
+                ..Origin::default()
+            },
+            class: [Class::REAL_TIME, Class::BEST_EFFORT, Class::IDLE][draw.below(3) as usize],
+        }
+    };
+    (0..REQUESTS).map(one).collect()
+}
+
+struct Scripted<'a> {
+    requests: &'a [NewRequest],
+    next: usize,
+    /// Of each request, whether it is over.
+    done: Vec<bool>,
+}
+
+impl Source for Scripted<'_> {
+    fn next_arrival(&self) -> Option<Time> {
+        self.requests.get(self.next).map(|next| next.arrival)
+    }
+
+    fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        let next = self.requests.get(self.next)?;
+        (next.arrival <= now).then(|| {
+            self.next += 1;
+            *next
+        })
+    }
+
+    fn completed(&mut self, _: Time, cookie: u64) {
+        let done = &mut self.done[cookie as usize];
+        assert!(!std::mem::replace(done, true), "{cookie} is answered twice");
+    }
+
+    fn done(&self) -> bool {
+        self.done.iter().all(|done| *done)
+    }
+}
+
+/// A scrub that can be looked at afterwards.
+#[derive(Clone)]
+struct Shown(Rc<RefCell<Scrub>>);
+
+impl Background for Shown {
+    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        Background::joins(&mut *self.0.borrow_mut(), now, engine)
+    }
+
+    fn finished(&mut self, _: Time, done: &Finished) {
+        self.0.borrow_mut().finished(done);
+    }
+}
+
+fn build(scheduler: &str) -> Box<dyn Scheduler> {
+    let spec: Spec = scheduler.parse().expect("registered");
+    spec.build(Some(Arc::clone(&MODEL))).expect("built")
+}
+
+/// What came of a world: its log, and what it tried.
+#[derive(Default)]
+struct Ran {
+    log: String,
+    raised: u64,
+    joined: u64,
+    failed: u64,
+    orders: usize,
+    gives_up: bool,
+}
+
+fn ran(seed: u64) -> Ran {
+    let world = drawn(seed);
+    let others = || match world.gate {
+        Some(_) => (1..ToyGate::LANES)
+            .map(|_| build(world.scheduler))
+            .collect(),
+        None => Vec::new(),
+    };
+    let gate = || world.gate.map(|gate| gate.build(world.config.depth));
+    let members = world.map.members;
+    let size = Sectors::new(world.map.stripe * world.map.stripes);
+    let scrubs: Vec<Shown> = (0..members)
+        .map(|_| Shown(Rc::new(RefCell::new(Scrub::new(size, Sectors::new(8), 60)))))
+        .collect();
+    let station = |number: u16| {
+        let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), u64::from(number));
+        let scrub = &scrubs[usize::from(number)];
+        let is_last = number + 1 == members;
+        Station {
+            gate: gate().map(|gate| (gate, others())),
+            orders: world.orders.clone(),
+            background: world.scrub.then(|| Box::new(scrub.clone()) as _),
+            faults: match is_last {
+                true => world.faults.clone(),
+                false => Vec::new(),
+            },
+            ..Station::new(drive, world.config, build(world.scheduler))
+        }
+    };
+    let mut source = Scripted {
+        requests: &world.requests,
+        next: 0,
+        done: vec![false; world.requests.len()],
+    };
+    let mut log = String::new();
+    let mut write = |piece: &str| log.push_str(piece);
+    let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), 0);
+    let mut setup = Setup::new(drive, world.config, build("noop"), &mut source);
+    setup.stations = (0..members).map(station).collect();
+    setup.map = (members > 1).then(|| Box::new(world.map) as _);
+    setup.timeout = Some(Nanos::from_millis(1500));
+    setup.audit = true;
+    setup.log = Some(&mut write);
+    let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert_eq!(report.measured.requests, REQUESTS, "seed {seed}");
+    assert!(source.done());
+    let mut finished = 0;
+    for scrub in &scrubs {
+        let scrub = scrub.0.borrow();
+        assert!(scrub.waits.is_empty(), "seed {seed}: {scrub:?}");
+        finished += scrub.finished;
+    }
+    assert_eq!(finished, report.engine.joined);
+
+    let engine = |_| match gate() {
+        Some(gate) => {
+            let mut schedulers = vec![build(world.scheduler)];
+            schedulers.extend(others());
+            Engine::with_gate(world.config, gate, schedulers).expect("in range")
+        }
+        None => Engine::new(world.config, build(world.scheduler)).expect("in range"),
+    };
+    let mut engines: Vec<Engine> = (0..members).map(engine).collect();
+    let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
+    let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert!(again.decisions >= REQUESTS, "seed {seed}: {again:?}");
+    Ran {
+        gives_up: log.contains(" timeout\n"),
+        orders: world.orders.len() * usize::from(members),
+        raised: report.engine.raised,
+        joined: report.engine.joined,
+        failed: report.measured.failed,
+        log,
+    }
+}
+
+#[test]
+fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay() {
+    let mut all = Ran::default();
+    for seed in 0..200 {
+        let one = ran(seed);
+        if seed % 20 < 3 {
+            assert_eq!(one.log, ran(seed).log, "seed {seed}: another log");
+        }
+        let ordered = one.log.lines().filter(|line| {
+            let line = line.trim_start_matches(|sign: char| "@0123456789 ".contains(sign));
+            line.starts_with("O ")
+        });
+        assert_eq!(ordered.count(), one.orders, "seed {seed}");
+        all.raised += one.raised;
+        all.joined += one.joined;
+        all.failed += one.failed;
+        all.orders += one.orders;
+        all.gives_up |= one.gives_up;
+    }
+    // Or the draw is of no use.
+    assert!(all.raised > 100, "{}", all.raised);
+    assert!(all.joined > 1000, "{}", all.joined);
+    assert!(all.failed > 100, "{}", all.failed);
+    assert!(all.orders > 100, "{}", all.orders);
+    assert!(all.gives_up);
+}
+
+#[test]
+fn a_log_does_not_replay_with_another_gate() {
+    for seed in [0, 1, 3, 4] {
+        let world = drawn(seed);
+        let log = ran(seed).log;
+        let engine = |_| Engine::new(world.config, build(world.scheduler)).expect("in range");
+        let mut engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
+        let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
+        assert!(again.is_err(), "seed {seed}");
+    }
+}
