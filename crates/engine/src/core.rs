@@ -222,12 +222,15 @@ impl Due {
     }
 }
 
-/// The earliest of several times, [`Time::NEVER`] if there is none.
+/// The earliest time of several members, [`Time::NEVER`] if there is none. Asked before each event, mostly of a single
+/// member.
 #[inline]
-pub fn earliest(times: impl Iterator<Item = Option<Time>>) -> Time {
-    times.fold(Time::NEVER, |first, at| {
-        first.min(at.unwrap_or(Time::NEVER))
-    })
+pub fn earliest<T>(members: &[T], time: impl Fn(&T) -> Option<Time>) -> Time {
+    let time = |member| time(member).unwrap_or(Time::NEVER);
+    match members {
+        [one] => time(one),
+        several => several.iter().map(time).min().unwrap_or(Time::NEVER),
+    }
 }
 
 /// The engines of a volume and what every world needs around them; see the module's page.
@@ -341,14 +344,14 @@ impl<L: Sink> Core<L> {
     }
 
     /// When things are next due.
-    #[inline]
+    #[inline(always)]
     pub fn due<W: World>(&self, world: &W) -> Due {
         Due {
             order: world.next_order(),
             device: world.next_device(),
-            timeout: earliest(self.timeouts.iter().map(Timeouts::next)),
+            timeout: earliest(&self.timeouts, Timeouts::next),
             arrival: world.next_arrival(),
-            wake: earliest(self.volume.engines().iter().map(Engine::next_wakeup)),
+            wake: earliest(self.volume.engines(), Engine::next_wakeup),
         }
     }
 
@@ -533,9 +536,20 @@ impl<L: Sink> Core<L> {
     #[inline]
     fn foretell<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         while let Some(request) = world.foretell() {
-            self.ask(world, at, Event::Foretold(request))?;
+            self.foretold(world, at, request)?;
         }
         Ok(())
+    }
+
+    /// Apart, so that worlds that foretell nothing do not carry it along.
+    #[inline(never)]
+    fn foretold<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        request: Foretold,
+    ) -> Result<(), W::Error> {
+        self.ask(world, at, Event::Foretold(request))
     }
 
     /// Sees to all commands that there are at `at`, and to what joins those that are staged.
@@ -596,7 +610,7 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn command<W: World>(
         &mut self,
         world: &mut W,

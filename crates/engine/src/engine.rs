@@ -173,8 +173,12 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// When to come back with [`Event::Woke`] if nothing else happens before.
+    #[inline]
     pub fn next_wakeup(&self) -> Option<Time> {
         let hold = self.hold.and_then(|hold| hold.until);
+        if let ([lane], None) = (&self.lanes[..], hold) {
+            return lane.next_wakeup();
+        }
         let lanes = self.lanes.iter().filter_map(Queue::next_wakeup);
         lanes.chain(hold).min()
     }
@@ -195,16 +199,26 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
+    #[inline]
     pub fn backlog(&self) -> Backlog {
         let room = self.in_flight < self.shared.config.depth && self.hold.is_none();
-        let queued = self.lanes.iter().any(Queue::has_any);
+        let queued = self.any_lane(Queue::has_any);
         let waits = |lane: &Queue<S>| lane.idle_until.is_some();
         let free = |lane: &Queue<S>| lane.has_any() && lane.plugged_until.is_none();
-        match (queued, room && self.lanes.iter().any(waits)) {
+        match (queued, room && self.any_lane(waits)) {
             (true, true) => Backlog::Chosen,
-            (true, false) if self.lanes.iter().any(free) => Backlog::Busy,
+            (true, false) if self.any_lane(free) => Backlog::Busy,
             _ if self.waiting() > 0 => Backlog::Held,
             _ => Backlog::Nothing,
+        }
+    }
+
+    /// Whether it is so in a lane. Asked after each event, mostly of a single lane.
+    #[inline]
+    fn any_lane(&self, so: impl Fn(&Queue<S>) -> bool) -> bool {
+        match &self.lanes[..] {
+            [lane] => so(lane),
+            lanes => lanes.iter().any(so),
         }
     }
 

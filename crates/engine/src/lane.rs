@@ -79,6 +79,7 @@ impl<S: Scheduler> Queue<S> {
         self.queued > 0 || !self.staged.is_empty()
     }
 
+    #[inline]
     pub fn next_wakeup(&self) -> Option<Time> {
         let idle_until = self.idle_until.filter(|_| !self.idle_over);
         match (idle_until, self.plugged_until) {
@@ -117,7 +118,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Gives a request to the scheduler as it is.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, now: Time, tag: Tag, of: &mut Shared) {
         self.ask = true;
         let slot = &mut of.slots[tag];
@@ -155,7 +156,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Has the scheduler choose a request. It is `forced` while a flush waits.
-    #[inline]
+    #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
         let several = self.queued > 1;

@@ -322,7 +322,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     }
     setup.source.tell_ahead(setup.tell_ahead);
     let warm = Time::ZERO + setup.warm_up;
-    let world = Simulated {
+    let mut world = Simulated {
         members,
         capacity,
         measured: Measured::new(warm, sector_bytes),
@@ -331,10 +331,12 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         finished: 0,
         unfinished_max: setup.unfinished_max,
         swaps: setup.swaps.into(),
+        next_order: Time::NEVER,
         tell_ahead: setup.tell_ahead,
         finished_now: (Time::ZERO, 0),
         observer: setup.observer,
     };
+    world.next_order = world.first_order();
     let stop = setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit);
     world.run(core, warm, stop, setup.progress)
 }
@@ -354,6 +356,8 @@ struct Simulated<'a> {
     source: &'a mut dyn Source,
     tell_ahead: bool,
     swaps: VecDeque<Swap>,
+    /// When the first of the faults, orders and swaps is due; kept since it is asked before each event.
+    next_order: Time,
     unfinished: u64,
     finished: u64,
     unfinished_max: u64,
@@ -448,6 +452,39 @@ impl Simulated<'_> {
         })
     }
 
+    /// When the next fault, order or swap is due.
+    fn first_order(&self) -> Time {
+        let fault = earliest(&self.members, |member| {
+            member.faults.front().map(|(at, _)| *at)
+        });
+        let order = earliest(&self.members, |member| {
+            member.orders.front().map(|(at, _)| *at)
+        });
+        let fault = fault.min(order);
+        self.swaps.front().map_or(fault, |swap| fault.min(swap.at))
+    }
+
+    /// Takes an order or swap that is due, unless a fault is: that happens to its drive.
+    fn take_order(&mut self, now: Time) -> Option<Order> {
+        for (number, member) in (0..).map(Member).zip(&mut self.members) {
+            if member.faults.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, fault) = member.faults.pop_front()?;
+                member.drive.inject(now, fault);
+                return None;
+            }
+            if member.orders.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, order) = member.orders.pop_front()?;
+                return Some(Order::Gate(number, order));
+            }
+        }
+        let swap = self.swaps.pop_front()?;
+        Some(Order::Swap {
+            member: swap.member,
+            text: swap.text,
+            scheduler: swap.scheduler,
+        })
+    }
+
     fn arrival(&mut self, now: Time, new: &NewRequest) -> Result<Arrival, RunError> {
         let NewRequest {
             cookie,
@@ -497,37 +534,18 @@ impl World for Simulated<'_> {
 
     #[inline]
     fn next_order(&self) -> Time {
-        let faults = self.members.iter().map(|member| member.faults.front());
-        let faults = faults.map(|fault| fault.map(|(at, _)| *at));
-        let orders = self.members.iter().map(|member| member.orders.front());
-        let orders = orders.map(|order| order.map(|(at, _)| *at));
-        let fault = earliest(faults.chain(orders));
-        self.swaps.front().map_or(fault, |swap| fault.min(swap.at))
+        self.next_order
     }
 
     fn order(&mut self, now: Time) -> Option<Order> {
-        for (number, member) in (0..).map(Member).zip(&mut self.members) {
-            if member.faults.front().is_some_and(|(at, _)| *at <= now) {
-                let (_, fault) = member.faults.pop_front()?;
-                member.drive.inject(now, fault);
-                return None;
-            }
-            if member.orders.front().is_some_and(|(at, _)| *at <= now) {
-                let (_, order) = member.orders.pop_front()?;
-                return Some(Order::Gate(number, order));
-            }
-        }
-        let swap = self.swaps.pop_front()?;
-        Some(Order::Swap {
-            member: swap.member,
-            text: swap.text,
-            scheduler: swap.scheduler,
-        })
+        let order = self.take_order(now);
+        self.next_order = self.first_order();
+        order
     }
 
     #[inline]
     fn next_device(&self) -> Time {
-        earliest(self.members.iter().map(|member| member.drive.next_event()))
+        earliest(&self.members, |member| member.drive.next_event())
     }
 
     #[inline]

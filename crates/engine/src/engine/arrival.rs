@@ -9,7 +9,7 @@ use headtime_units::{Sectors, Time};
 
 impl<S: Scheduler> Engine<S> {
     /// Makes a slot for a request.
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, now: Time, arrival: Arrival, lane: Lane) -> Tag {
         let Arrival {
             id,
@@ -98,6 +98,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// Lets a request in, unless it must wait for one it overlaps.
+    #[inline(always)]
     fn admit(&mut self, now: Time, tag: Tag) {
         self.live += 1;
         if self.order.admit(&self.shared.slots[tag].own) {

@@ -20,7 +20,8 @@ impl<S: Scheduler> Engine<S> {
             lane.plugged_until = None;
         }
         let slot = &self.shared.slots[tag];
-        let (merged, issued) = (slot.merged, slot.issued);
+        let merged = slot.merged;
+        let issued = slot.issued;
         if merged.op == Op::Flush {
             self.flushed(now, tag, outcome);
             return;
@@ -82,7 +83,8 @@ impl<S: Scheduler> Engine<S> {
 
     fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
         let slot = &self.shared.slots[tag];
-        let (id, own) = (slot.id, slot.own);
+        let id = slot.id;
+        let own = slot.own;
         self.order.finish(tag);
         self.shared.slots.remove(tag);
         self.live -= 1;

@@ -2,7 +2,7 @@
 
 use super::{Engine, Hold};
 use crate::event::Command;
-use crate::gate::{Gate, Lane, Next};
+use crate::gate::{AnyGate, Gate, Lane, Next};
 use crate::lane::{Queue, View};
 use crate::slots::Stage;
 use headtime_sched::{Scheduler, Tag};
@@ -22,6 +22,33 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn next(&mut self, now: Time) -> Option<Command> {
+        let [queue] = &mut self.lanes[..] else {
+            return self.next_of(now);
+        };
+        let AnyGate::Fixed(_) = self.gate else {
+            return self.next_of(now);
+        };
+        // The usual case, without questions to the gate: they cost more than the rest of this function.
+        let room = self.in_flight < self.shared.config.depth;
+        if room && let Some(tag) = queue.staged.pop_front() {
+            queue.ask = true;
+            return Some(self.issue(now, tag, Lane(0)));
+        }
+        let ahead = self.shared.config.commit_ahead && queue.staged.is_empty();
+        if !queue.may_choose() || !(room || ahead) {
+            return None;
+        }
+        let forced = !self.behind_flush.is_empty();
+        let tag = queue.choose(now, forced, &mut self.shared)?;
+        if room {
+            return Some(self.issue(now, tag, Lane(0)));
+        }
+        queue.staged.push_back(tag);
+        None
+    }
+
+    /// The next command of any lane by the gate's word.
+    fn next_of(&mut self, now: Time) -> Option<Command> {
         self.hold = None;
         while self.lanes.iter().any(Queue::is_ready) {
             let lender = self.lender();
@@ -87,7 +114,7 @@ impl<S: Scheduler> Engine<S> {
         self.lanes[lane.index()].choose(now, forced, &mut self.shared)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn issue(&mut self, now: Time, tag: Tag, lane: Lane) -> Command {
         let slot = &mut self.shared.slots[tag];
         slot.stage = Stage::InFlight;

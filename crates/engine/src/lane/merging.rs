@@ -10,16 +10,17 @@ use headtime_units::{Lba, Sectors};
 impl<S: Scheduler> Queue<S> {
     /// Merges a new request into a queued one that it touches, and says whether it could.
     pub(super) fn try_merge(&mut self, tag: Tag, of: &mut Shared) -> bool {
+        let new = of.slots[tag].merged;
+        if !matches!(new.op, Op::Read | Op::Write) {
+            return false;
+        }
         let Shared {
             config,
             slots,
             stats,
             ..
         } = of;
-        let (new, most) = (slots[tag].merged, config.merge_sectors_max);
-        if !matches!(new.op, Op::Read | Op::Write) {
-            return false;
-        }
+        let most = config.merge_sectors_max;
         let may = |queued: Tag| {
             let queued_as = &slots[queued].merged;
             alike(queued_as, &new, most) && self.scheduler.may_merge(queued, &new)

@@ -47,7 +47,7 @@ impl World for Scripted {
     }
 
     fn next_device(&self) -> Time {
-        earliest(self.in_device.iter().map(|(at, _)| *at))
+        earliest(&self.in_device, |(at, _)| *at)
     }
 
     fn completed(&mut self, now: Time) -> Option<Done> {

@@ -368,9 +368,10 @@ impl World for Live {
             return Time::ZERO;
         }
         // Those in real time are asked always, and first.
-        let stations = self.stations.iter();
-        let in_model_time = stations.filter(|station| station.in_model_time);
-        earliest(in_model_time.map(|station| station.device.next_event()))
+        earliest(&self.stations, |station| {
+            let in_model_time = Some(station).filter(|station| station.in_model_time);
+            in_model_time?.device.next_event()
+        })
     }
 
     fn completed(&mut self, now: Time) -> Option<Done> {
