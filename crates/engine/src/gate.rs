@@ -122,6 +122,18 @@ impl FixedDepth {
             commit_ahead: config.commit_ahead,
         }
     }
+
+    /// Returns true if a command may go to the drive.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.taken < self.depth
+    }
+
+    /// Returns true if a request is chosen ahead while so many are staged.
+    #[inline]
+    pub(crate) fn is_ahead(&self, staged: usize) -> bool {
+        self.commit_ahead && staged == 0
+    }
 }
 
 impl Gate for FixedDepth {
@@ -136,7 +148,7 @@ impl Gate for FixedDepth {
 
     #[inline]
     fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
-        match self.taken < self.depth {
+        match self.has_room() {
             true => Next::Take(Lane(0)),
             false => Next::Hold(None),
         }
@@ -144,8 +156,8 @@ impl Gate for FixedDepth {
 
     #[inline]
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let ahead = self.commit_ahead && lanes.state(Lane(0)).staged == 0;
-        ahead.then_some(Lane(0))
+        self.is_ahead(lanes.state(Lane(0)).staged)
+            .then_some(Lane(0))
     }
 
     #[inline]

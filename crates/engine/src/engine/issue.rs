@@ -25,16 +25,16 @@ impl<S: Scheduler> Engine<S> {
         let [queue] = &mut self.lanes[..] else {
             return self.next_of(now);
         };
-        let AnyGate::Fixed(_) = self.gate else {
+        let AnyGate::Fixed(gate) = &self.gate else {
             return self.next_of(now);
         };
-        // The usual case, without questions to the gate: they cost more than the rest of this function.
-        let room = self.in_flight < self.shared.config.depth;
+        // The usual case, without a view of the lanes: that would cost more than the rest of this function.
+        let room = gate.has_room();
+        let ahead = gate.is_ahead(queue.staged.len());
         if room && let Some(tag) = queue.staged.pop_front() {
             queue.ask = true;
             return Some(self.issue(now, tag, Lane(0)));
         }
-        let ahead = self.shared.config.commit_ahead && queue.staged.is_empty();
         if !queue.may_choose() || !(room || ahead) {
             return None;
         }
