@@ -1,6 +1,5 @@
 //! What is wrong with a text, and where.
 
-use crate::Table;
 use headtime_units::shown::OneLine;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -36,6 +35,16 @@ impl fmt::Display for Place {
     }
 }
 
+/// A key in a table that is itself behind a key; either may be empty.
+pub(crate) fn join(table: &str, key: &str) -> String {
+    let point = if table.is_empty() || key.is_empty() {
+        ""
+    } else {
+        "."
+    };
+    format!("{table}{point}{key}")
+}
+
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -59,7 +68,7 @@ impl Error {
 
     /// The same error in a table that is itself behind a key.
     pub fn below(self, key: &str) -> Error {
-        let key = crate::tree::join(key, &self.key);
+        let key = join(key, &self.key);
         Error { key, ..self }
     }
 
@@ -69,13 +78,6 @@ impl Error {
             Place::Line(_, line) => Some(line),
             _ => None,
         }
-    }
-
-    /// The same error with the place of its key in the table that it is about, whose own place is
-    /// given; for checks that follow the reading.
-    pub fn within(self, table: &Table, place: &Place) -> Error {
-        let place = table.place(&self.key).unwrap_or(place).clone();
-        Error { place, ..self }
     }
 }
 

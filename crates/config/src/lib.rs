@@ -128,8 +128,6 @@ mod write;
 pub use error::{Error, KeyError, Place};
 pub use matrix::Matrix;
 pub use read::read;
-pub use tree::{Node, Table, Value};
-pub use values::{
-    Both, Many, Number, OneOrList, Placed, Whole, bounded, number, parse, split_list, whole,
-};
+pub use tree::{Node, Table, Value, split_list};
+pub use values::{Both, Many, Number, OneOrList, Placed, Whole, bounded, number, parse, whole};
 pub use write::{Comment, lines, rows, to_text, to_text_with, verbatim, word};

@@ -1,15 +1,16 @@
 //! From a tree to a value of a type: serde's deserializer over the tree.
 
-use crate::tree::join;
+use crate::error::join;
 use crate::{Error, KeyError, Node, Place, Table, Value};
 use headtime_units::nearest;
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IgnoredAny,
+    IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use std::cell::{Cell, RefCell};
-use std::fmt;
+use std::iter::Enumerate;
+use std::{fmt, slice, vec};
 
 /// Names by which the types of this crate ask for what serde has no word for.
 pub(crate) mod names {
@@ -27,38 +28,28 @@ pub(crate) mod names {
 ///
 /// The first key that is unknown, missing, of the wrong kind or refused by its type.
 pub fn read<T: DeserializeOwned>(table: &Table, place: &Place) -> Result<T, Error> {
+    let value = Value::Table(table.clone());
     let reader = Reader {
-        seen: Seen::Table(table),
+        value: Some(&value),
         place,
         path: &Path::Root,
         part: None,
         asking: None,
     };
-    let fault = match reader.give(T::deserialize) {
+    let mut fault = match reader.give(T::deserialize) {
         Ok(value) => return Ok(value),
         Err(fault) => fault,
     };
-    let mut problem = fault.problem;
-    if let Some(missing) = &fault.missing {
+    if fault.is_missing {
         // What should be there only its type can say: it is asked by a value of no kind.
-        let asking = Reader {
-            asking: Some(missing),
-            ..reader
-        };
-        if let Err(Fault {
-            said: true,
-            problem: kind,
-            ..
-        }) = asking.give(T::deserialize)
-        {
-            problem = format!("missing; give {kind}");
+        let asking = Some(&*fault.key);
+        match (Reader { asking, ..reader }).give(T::deserialize) {
+            Err(said) if said.is_said => fault.problem = format!("missing; give {}", said.problem),
+            _ => {}
         }
     }
-    Err(Error {
-        place: fault.place.unwrap_or_else(|| place.clone()),
-        key: fault.key,
-        problem,
-    })
+    let place = fault.place.unwrap_or_else(|| place.clone());
+    Err(Error::new(place, fault.key, fault.problem))
 }
 
 /// The way to a value from the top.
@@ -81,47 +72,30 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A key that is missing, and the path of the table that it is missing from.
-#[derive(Debug)]
-struct Missing {
-    table: String,
-    key: &'static str,
-}
-
 /// An error on its way out: the innermost reader that it passes says where it is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fault {
     place: Option<Place>,
+    /// Until then the key within the table that is read, if the error names one.
     key: String,
     problem: String,
-    missing: Option<Box<Missing>>,
+    is_missing: bool,
     /// Whether the problem is what a type said that was asked what it is.
-    said: bool,
+    is_said: bool,
 }
 
 impl Fault {
     fn new(problem: String) -> Fault {
         Fault {
-            place: None,
-            key: String::new(),
             problem,
-            missing: None,
-            said: false,
+            ..Fault::default()
         }
     }
 
     fn at(mut self, place: &Place, path: &Path<'_>) -> Fault {
         if self.place.is_none() {
             self.place = Some(place.clone());
-            let table = path.to_string();
-            match &mut self.missing {
-                Some(missing) => {
-                    self.key = join(&table, missing.key);
-                    missing.table = table;
-                }
-                None if self.key.is_empty() => self.key = table,
-                None => self.key = join(&table, &self.key),
-            }
+            self.key = join(&path.to_string(), &self.key);
         }
         self
     }
@@ -148,19 +122,13 @@ impl de::Error for Fault {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(format!(
-            "is {}, but should be {}",
-            Found(found),
-            wanted(expected)
-        ))
+        let wanted = wanted(expected);
+        Fault::new(format!("is {}, but should be {wanted}", Found(found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(format!(
-            "is {}; allowed is {}",
-            Found(found),
-            wanted(expected)
-        ))
+        let wanted = wanted(expected);
+        Fault::new(format!("is {}; allowed is {wanted}", Found(found)))
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Fault {
@@ -172,15 +140,15 @@ impl de::Error for Fault {
     }
 
     fn unknown_variant(found: &str, allowed: &'static [&'static str]) -> Fault {
-        let guess = nearest(found, allowed.iter().copied());
         let quoted: Vec<String> = allowed.iter().map(|word| format!("\"{word}\"")).collect();
+        let (guess, a) = match nearest(found, allowed.iter().copied()) {
+            Some(guess) => (format!("did you mean \"{guess}\"? "), "A"),
+            None => (String::new(), "a"),
+        };
         let allowed = quoted.join(", ");
-        Fault::new(match guess {
-            Some(guess) => format!(
-                "\"{found}\" is not allowed; did you mean \"{guess}\"? Allowed are {allowed}"
-            ),
-            None => format!("\"{found}\" is not allowed; allowed are {allowed}"),
-        })
+        Fault::new(format!(
+            "\"{found}\" is not allowed; {guess}{a}llowed are {allowed}"
+        ))
     }
 
     fn unknown_field(found: &str, allowed: &'static [&'static str]) -> Fault {
@@ -188,9 +156,9 @@ impl de::Error for Fault {
     }
 
     fn missing_field(key: &'static str) -> Fault {
-        let table = String::new();
         Fault {
-            missing: Some(Box::new(Missing { table, key })),
+            key: key.to_owned(),
+            is_missing: true,
             ..Fault::new("missing".to_owned())
         }
     }
@@ -237,87 +205,43 @@ impl fmt::Display for Found<'_> {
 /// What is expected, where a type of Rust says it in its own words.
 fn wanted(expected: &dyn Expected) -> String {
     let text = expected.to_string();
-    let (most, signed) = match text.as_str() {
-        "u8" => (u8::MAX.into(), false),
-        "u16" => (u16::MAX.into(), false),
-        "u32" => (u32::MAX.into(), false),
-        "u64" | "usize" => return "a whole number, 0 or more".to_owned(),
-        "i8" => (i8::MAX as u64, true),
-        "i16" => (i16::MAX as u64, true),
-        "i32" => (i32::MAX as u64, true),
-        "i64" => return "a whole number".to_owned(),
-        "f64" | "f32" => return "a number".to_owned(),
-        "a boolean" => return "true or false".to_owned(),
-        "a sequence" => return "a list".to_owned(),
-        "a map" => return "a table".to_owned(),
-        other if other.starts_with("struct ") => return "a table".to_owned(),
-        other if other.starts_with("a tuple of size ") => {
-            return format!("a list of {} values", &other["a tuple of size ".len()..]);
-        }
-        _ => return text,
-    };
-    match signed {
-        true => format!("a whole number from -{} to {most}", most + 1),
-        false => format!("a whole number from 0 to {most}"),
+    let whole = |low: i64, high: u64| format!("a whole number from {low} to {high}");
+    match text.as_str() {
+        "u8" => whole(0, u8::MAX.into()),
+        "u16" => whole(0, u16::MAX.into()),
+        "u32" => whole(0, u32::MAX.into()),
+        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "i8" => whole(i8::MIN.into(), i8::MAX as u64),
+        "i16" => whole(i16::MIN.into(), i16::MAX as u64),
+        "i32" => whole(i32::MIN.into(), i32::MAX as u64),
+        "i64" => "a whole number".to_owned(),
+        "f64" | "f32" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        other => match other.strip_prefix("a tuple of size ") {
+            Some(size) => format!("a list of {size} values"),
+            None => text,
+        },
     }
 }
 
-/// What a reader sees.
-#[derive(Clone, Copy)]
-enum Seen<'a> {
-    Text(&'a str),
-    Integer(i64),
-    Float(f64),
-    Flag(bool),
-    List(&'a [Node]),
-    Table(&'a Table),
-    /// Nothing: a type is asked what it is.
-    Nothing,
-}
-
-impl<'a> From<&'a Value> for Seen<'a> {
-    fn from(value: &'a Value) -> Seen<'a> {
-        match value {
-            Value::Text(text) => Seen::Text(text),
-            Value::Integer(number) => Seen::Integer(*number),
-            Value::Float(number) => Seen::Float(*number),
-            Value::Flag(flag) => Seen::Flag(*flag),
-            Value::List(list) => Seen::List(list),
-            Value::Table(table) => Seen::Table(table),
-        }
-    }
-}
-
-impl Seen<'_> {
-    fn value(self) -> Option<Value> {
-        Some(match self {
-            Seen::Text(text) => Value::Text(text.to_owned()),
-            Seen::Integer(number) => Value::Integer(number),
-            Seen::Float(number) => Value::Float(number),
-            Seen::Flag(flag) => Value::Flag(flag),
-            Seen::List(list) => Value::List(list.to_vec()),
-            Seen::Table(table) => Value::Table(table.clone()),
-            Seen::Nothing => return None,
-        })
-    }
-
-    fn found(&self) -> Unexpected<'_> {
-        match *self {
-            Seen::Text(text) => Unexpected::Str(text),
-            Seen::Integer(number) => Unexpected::Signed(number),
-            Seen::Float(number) => Unexpected::Float(number),
-            Seen::Flag(flag) => Unexpected::Bool(flag),
-            Seen::List(_) => Unexpected::Seq,
-            Seen::Table(_) => Unexpected::Map,
-            Seen::Nothing => Unexpected::Unit,
-        }
+fn found(value: &Value) -> Unexpected<'_> {
+    match value {
+        Value::Text(text) => Unexpected::Str(text),
+        Value::Integer(number) => Unexpected::Signed(*number),
+        Value::Float(number) => Unexpected::Float(*number),
+        Value::Flag(flag) => Unexpected::Bool(*flag),
+        Value::List(_) => Unexpected::Seq,
+        Value::Table(_) => Unexpected::Map,
     }
 }
 
 impl Value {
     /// Says what it is in a message: `the number 7`.
     pub fn kind(&self) -> String {
-        Found(Seen::from(self).found()).to_string()
+        Found(found(self)).to_string()
     }
 }
 
@@ -335,20 +259,21 @@ struct Known {
 /// Hands a value of the tree to a type.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
-    seen: Seen<'a>,
+    /// None if a type is asked what it is.
+    value: Option<&'a Value>,
     place: &'a Place,
     path: &'a Path<'a>,
     /// If set, a struct takes those of a table's keys that it has, and notes them here.
     part: Option<&'a Known>,
-    /// The key whose type is to be asked.
-    asking: Option<&'a Missing>,
+    /// The key whose type is to be asked, with all its tables.
+    asking: Option<&'a str>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of what is within.
     fn inner<'b>(&'b self, node: &'b Node, path: &'b Path<'b>) -> Reader<'b> {
         Reader {
-            seen: Seen::from(&node.value),
+            value: Some(&node.value),
             place: &node.place,
             path,
             part: None,
@@ -360,8 +285,8 @@ impl<'a> Reader<'a> {
     fn give<T>(self, read: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
         read(self).map_err(|fault| {
             // A key that the error names may have a place of its own.
-            let place = match self.seen {
-                Seen::Table(table) if fault.place.is_none() => table.place(&fault.key),
+            let place = match self.value {
+                Some(Value::Table(table)) if fault.place.is_none() => table.place(&fault.key),
                 _ => None,
             };
             fault.at(place.unwrap_or(self.place), self.path)
@@ -369,12 +294,12 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong(&self, expected: &dyn Expected) -> Fault {
-        match self.seen {
-            Seen::Nothing => Fault {
-                said: true,
+        match self.value {
+            Some(value) => de::Error::invalid_type(found(value), expected),
+            None => Fault {
+                is_said: true,
                 ..Fault::new(wanted(expected))
             },
-            seen => de::Error::invalid_type(seen.found(), expected),
         }
     }
 
@@ -396,33 +321,24 @@ impl<'a> Reader<'a> {
         tag: Option<&'static str>,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let Seen::Table(table) = self.seen else {
+        let Some(Value::Table(table)) = self.value else {
             return Err(self.wrong(&visitor));
         };
+        let all = keys.iter().copied().chain(tag);
         match self.part {
-            Some(known) => {
-                let keys = keys.iter().copied().chain(tag);
-                known.keys.borrow_mut().extend(keys);
-            }
-            None => {
-                let all: Vec<&str> = keys.iter().copied().chain(tag).collect();
-                self.only(table, &all)?;
-            }
+            Some(known) => known.keys.borrow_mut().extend(all),
+            None => self.only(table, &Vec::from_iter(all))?,
         }
-        let entries = table
-            .iter()
-            .filter(|(key, _)| keys.contains(key) && Some(*key) != tag);
-        visitor.visit_map(Entries::new(self, entries))
+        let is_own = |key: &str| keys.contains(&key) && Some(key) != tag;
+        let is_asked = |key: &&&str| Some(&*join(&self.path.to_string(), key)) == self.asking;
+        let asked = keys.iter().copied().find(|key| is_asked(&key));
+        let entries = table.iter().filter(|(key, _)| is_own(key));
+        visitor.visit_map(Entries::new(self, entries, asked))
     }
 
     fn items<'de, V: Visitor<'de>>(self, list: &[Node], visitor: V) -> Result<V::Value, Fault> {
-        let (from, numbered) = (self, true);
-        visitor.visit_seq(Items {
-            from,
-            list,
-            next: 0,
-            numbered,
-        })
+        let list = list.iter().enumerate();
+        visitor.visit_seq(Items { from: self, list })
     }
 
     /// Reads parts of a table, and fails at a key that is in none.
@@ -431,7 +347,7 @@ impl<'a> Reader<'a> {
         tag: Option<&'static str>,
         read: impl FnOnce(Reader<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Seen::Table(table) = self.seen else {
+        let Some(Value::Table(table)) = self.value else {
             return read(self);
         };
         if let Some(outer) = self.part {
@@ -445,7 +361,7 @@ impl<'a> Reader<'a> {
         let part = Some(&known);
         let value = read(Reader { part, ..self });
         // A misspelt key is named before what is missing without it.
-        let other = value.as_ref().is_err_and(|fault| fault.missing.is_none());
+        let other = value.as_ref().is_err_and(|fault| !fault.is_missing);
         if !other && !known.rest.get() {
             self.only(table, &known.keys.borrow())?;
         }
@@ -466,14 +382,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.seen {
-            Seen::Text(text) => visitor.visit_str(text),
-            Seen::Integer(number) => visitor.visit_i64(number),
-            Seen::Float(number) => visitor.visit_f64(number),
-            Seen::Flag(flag) => visitor.visit_bool(flag),
-            Seen::List(list) => self.items(list, visitor),
-            Seen::Table(table) => visitor.visit_map(Entries::new(self, table.iter())),
-            Seen::Nothing => Err(self.wrong(&visitor)),
+        match self.value {
+            Some(Value::Text(text)) => visitor.visit_str(text),
+            Some(Value::Integer(number)) => visitor.visit_i64(*number),
+            Some(Value::Float(number)) => visitor.visit_f64(*number),
+            Some(Value::Flag(flag)) => visitor.visit_bool(*flag),
+            Some(Value::List(list)) => self.items(list, visitor),
+            Some(Value::Table(table)) => visitor.visit_map(Entries::new(self, table.iter(), None)),
+            None => Err(self.wrong(&visitor)),
         }
     }
 
@@ -486,28 +402,20 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let one_or_list = [names::MANY, names::ONE_OR_LIST].contains(&name);
-        let Some(value) = self.seen.value().filter(|_| one_or_list) else {
-            return visitor.visit_newtype_struct(self);
+        let node = |value: &Value| Node {
+            value: value.clone(),
+            place: self.place.clone(),
         };
-        let numbered = matches!(value, Value::List(_));
-        let place = self.place.clone();
-        let node = Node { value, place };
-        let list = match node.value {
-            _ if name == names::MANY => node.all_items(),
-            Value::List(list) => list,
-            _ => vec![node],
+        let list = match (name, self.value) {
+            (names::MANY, Some(value)) => node(value).all_items(),
+            (names::ONE_OR_LIST, Some(Value::List(list))) => list.clone(),
+            (names::ONE_OR_LIST, Some(value)) => vec![node(value)],
+            _ => return visitor.visit_newtype_struct(self),
         };
         if list.is_empty() && name == names::MANY {
             return Err(Fault::new("is an empty list; give at least one".to_owned()));
         }
-        let items = Items {
-            from: self,
-            list: &list,
-            next: 0,
-            numbered,
-        };
-        visitor.visit_seq(items)
+        self.items(&list, visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -521,8 +429,8 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 from: self,
                 next: 0,
             }),
-            names::LIST => match self.seen {
-                Seen::List(_) => self.deserialize_tuple(keys.len(), visitor),
+            names::LIST => match self.value {
+                Some(Value::List(_)) => self.deserialize_tuple(keys.len(), visitor),
                 _ => Err(self.wrong(&visitor)),
             },
             names::PARTS => self.parts(None, |reader| visitor.visit_seq(Parts(reader))),
@@ -536,18 +444,18 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         words: Keys,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        match (self.seen, name.strip_prefix('$')) {
-            (Seen::Text(word), None) => visitor.visit_enum(StrDeserializer::new(word)),
+        match (self.value, name.strip_prefix('$')) {
+            (Some(Value::Text(word)), None) => visitor.visit_enum(StrDeserializer::new(word)),
             (_, None) => Err(self.wrong(&one_of(words).as_str())),
-            (Seen::Table(table), Some(tag)) => {
+            (Some(Value::Table(table)), Some(tag)) => {
                 let path = Path::Key(self.path, tag);
                 let Some(node) = table.get(tag) else {
                     let problem = format!("missing; give {}", one_of(words));
                     return Err(Fault::new(problem).at(self.place, &path));
                 };
                 let reader = self.inner(node, &path);
-                let word = reader.give(|reader| match reader.seen {
-                    Seen::Text(word) => Ok(word),
+                let word = reader.give(|reader| match reader.value {
+                    Some(Value::Text(word)) => Ok(word),
                     _ => Err(reader.wrong(&one_of(words).as_str())),
                 })?;
                 visitor.visit_enum(Tagged {
@@ -561,19 +469,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.seen {
-            Seen::List(list) => self.items(list, visitor),
-            _ => Err(self.wrong(&visitor)),
-        }
-    }
-
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Fault> {
-        match self.seen {
-            Seen::List(list) if list.len() != len => {
+        match self.value {
+            Some(Value::List(list)) if list.len() != len => {
                 Err(de::Error::invalid_length(list.len(), &visitor))
             }
-            _ => self.deserialize_seq(visitor),
+            _ => self.deserialize_any(visitor),
         }
     }
 
@@ -587,32 +488,26 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Seen::Table(table) = self.seen else {
-            return Err(self.wrong(&visitor));
-        };
-        let Some(known) = self.part else {
+        let (Some(Value::Table(table)), Some(known)) = (self.value, self.part) else {
             return self.deserialize_any(visitor);
         };
         // What the parts before it do not know.
         known.rest.set(true);
         let keys = known.keys.borrow().clone();
         let entries = table.iter().filter(|(key, _)| !keys.contains(key));
-        visitor.visit_map(Entries::new(self, entries))
+        visitor.visit_map(Entries::new(self, entries, None))
     }
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct identifier ignored_any
+        unit unit_struct seq identifier ignored_any
     }
 }
 
-/// The items of a list.
+/// The items of a list. Errors number them, if the text has them as one.
 struct Items<'a> {
     from: Reader<'a>,
-    list: &'a [Node],
-    next: usize,
-    /// Whether errors number them.
-    numbered: bool,
+    list: Enumerate<slice::Iter<'a, Node>>,
 }
 
 impl<'de> SeqAccess<'de> for Items<'_> {
@@ -622,49 +517,42 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
-        let Some(node) = self.list.get(self.next) else {
+        let Some((number, node)) = self.list.next() else {
             return Ok(None);
         };
-        let numbered = Path::Item(self.from.path, self.next);
-        let path = if self.numbered {
-            &numbered
-        } else {
-            self.from.path
+        let numbered = Path::Item(self.from.path, number);
+        let path = match self.from.value {
+            Some(Value::List(_)) => &numbered,
+            _ => self.from.path,
         };
-        self.next += 1;
         let reader = self.from.inner(node, path);
         reader.give(|reader| seed.deserialize(reader)).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.list.len() - self.next)
+        Some(self.list.len())
     }
 }
 
-/// The entries of a table, in the order of the text.
+/// The entries of a table, in the order of the text, and the key whose type is asked.
 struct Entries<'a> {
     from: Reader<'a>,
-    list: std::vec::IntoIter<(&'a str, Option<&'a Node>)>,
+    list: vec::IntoIter<(&'a str, Option<&'a Node>)>,
     value: Option<(&'a str, Option<&'a Node>)>,
 }
 
 impl<'a> Entries<'a> {
-    fn new(from: Reader<'a>, entries: impl Iterator<Item = (&'a str, &'a Node)>) -> Entries<'a> {
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|(_, node)| &node.place);
-        let mut list: Vec<_> = entries
-            .into_iter()
-            .map(|(key, node)| (key, Some(node)))
-            .collect();
-        if let Some(missing) = from.asking
-            && missing.table == from.path.to_string()
-        {
-            list.push((missing.key, None));
-        }
-        let list = list.into_iter();
+    fn new(
+        from: Reader<'a>,
+        entries: impl Iterator<Item = (&'a str, &'a Node)>,
+        asked: Option<&'a str>,
+    ) -> Entries<'a> {
+        let mut list: Vec<_> = entries.map(|(key, node)| (key, Some(node))).collect();
+        list.sort_by_key(|(_, node)| node.map(|node| &node.place));
+        list.extend(asked.map(|key| (key, None)));
         Entries {
             from,
-            list,
+            list: list.into_iter(),
             value: None,
         }
     }
@@ -695,7 +583,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let reader = match node {
             Some(node) => self.from.inner(node, &path),
             None => Reader {
-                seen: Seen::Nothing,
+                value: None,
                 path: &path,
                 ..self.from
             },
@@ -724,26 +612,12 @@ impl<'de> EnumAccess<'de> for Tagged<'_> {
     }
 }
 
-/// A variant takes nothing else of the table.
-struct Nothing;
-
-impl<'de> Visitor<'de> for Nothing {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        Ok(())
-    }
-}
-
 impl<'de> VariantAccess<'de> for Tagged<'_> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {
-        self.from.fields(&[], Some(self.tag), Nothing)
+        let fields = self.from.fields(&[], Some(self.tag), IgnoredAny);
+        fields.map(drop)
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
@@ -793,7 +667,7 @@ impl<'de> SeqAccess<'de> for PlacedParts<'_> {
             2 => seed.deserialize(self.from.path.to_string().into_deserializer())?,
             _ => {
                 let mut places = vec![written(String::new(), self.from.place)];
-                if let Seen::Table(table) = self.from.seen {
+                if let Some(Value::Table(table)) = self.from.value {
                     let keys = table.iter();
                     places.extend(keys.map(|(key, node)| written(key.to_owned(), &node.place)));
                 }

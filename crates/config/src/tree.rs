@@ -2,16 +2,36 @@
 //!
 //! The tree comes from TOML; an option of the command line puts further values into it.
 
-use crate::{Error, Place, split_list};
+use crate::error::join;
+use crate::{Error, Place};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// A dotted key has at most so many parts: trees are walked by recursion.
 const PARTS_MAX: usize = 64;
 
+/// The items of a list by comma; commas within parentheses do not count, blanks around an item
+/// are cut, and empty items vanish.
+pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth <= 0
+    })
+    .map(str::trim)
+    .filter(|item| !item.is_empty())
+}
+
 /// A value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// A string.
     Text(String),
@@ -37,13 +57,25 @@ impl Value {
     }
 }
 
-/// A value and where it stands.
-#[derive(Clone, Debug, PartialEq)]
+/// A value and where it stands. Two are equal if their values are.
+#[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
     /// Where.
     pub place: Place,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(to)
+    }
 }
 
 impl Node {
@@ -93,8 +125,9 @@ impl Node {
     }
 }
 
-/// Keys and values, by name.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Keys and values, by name. As a field: keys that are free, whose values keep their places.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Table(pub(crate) BTreeMap<String, Node>);
 
 impl Table {
@@ -107,10 +140,10 @@ impl Table {
         let file: Arc<str> = file.into();
         let lines = Lines::new(text);
         let place = |offset| Place::Line(Arc::clone(&file), lines.at(offset));
-        let table = DeTable::parse(text).map_err(|error| Error {
-            place: place(error.span().map_or(0, |span| span.start)),
-            key: String::new(),
-            problem: format!("not TOML: {}", error.message().replace('\n', "; ")),
+        let table = DeTable::parse(text).map_err(|error| {
+            let place = place(error.span().map_or(0, |span| span.start));
+            let problem = error.message().replace('\n', "; ");
+            Error::new(place, "", format!("not TOML: {problem}"))
         })?;
         convert_table(table.get_ref(), &place)
     }
@@ -135,13 +168,7 @@ impl Table {
     /// As [`Table::set`].
     pub fn set_value(&mut self, key: &str, node: Node) -> Result<(), Error> {
         let place = node.place.clone();
-        let error = |key: &str, problem: &str| {
-            Err(Error {
-                place: place.clone(),
-                key: key.to_owned(),
-                problem: problem.to_owned(),
-            })
-        };
+        let error = |key: &str, problem: &str| Err(Error::new(place.clone(), key, problem));
         let parts: Vec<&str> = key.split('.').map(str::trim).collect();
         if parts.iter().any(|part| part.is_empty()) {
             return error(key, "not a key; write for example engine.depth=4");
@@ -152,48 +179,34 @@ impl Table {
         let (last, tables) = parts.split_last().expect("split gives at least one part");
         let mut table = self;
         let mut passed = String::new();
-        let mut tables = tables.iter().peekable();
+        let mut tables = tables.iter().copied().peekable();
         while let Some(name) = tables.next() {
             passed = join(&passed, name);
-            let next = table.0.entry((*name).to_owned()).or_insert_with(|| Node {
+            let empty = || Node {
                 value: Value::Table(Table::default()),
                 place: place.clone(),
-            });
-            let inner = match &mut next.value {
+            };
+            let next = table.0.entry(name.to_owned()).or_insert_with(empty);
+            table = match &mut next.value {
                 Value::Table(inner) => inner,
                 Value::List(list) => {
                     let count = list.len();
-                    let number = tables.peek().and_then(|name| name.parse::<usize>().ok());
-                    let number = match number {
-                        Some(number) => {
-                            tables.next();
-                            number
-                        }
-                        None if count == 1 => 0,
-                        None => {
-                            return error(
-                                &passed,
-                                &format!("is a list of {count}; say which, as in {passed}.0"),
-                            );
-                        }
+                    let Some(number) = number_in(list, &mut tables) else {
+                        let problem = format!("is a list of {count}; say which, as in {passed}.0");
+                        return error(&passed, &problem);
                     };
                     match list.get_mut(number).map(|node| &mut node.value) {
                         Some(Value::Table(inner)) => inner,
                         Some(_) => return error(&passed, "is no list of tables"),
                         None => {
-                            return error(
-                                &passed,
-                                &format!("has no entry {number}; there are {count}, from 0"),
-                            );
+                            let problem =
+                                format!("has no entry {number}; there are {count}, from 0");
+                            return error(&passed, &problem);
                         }
                     }
                 }
-                other => {
-                    let kind = other.kind();
-                    return error(&passed, &format!("is {kind}, not a table"));
-                }
+                other => return error(&passed, &format!("is {}, not a table", other.kind())),
             };
-            table = inner;
         }
         table.0.insert((*last).to_owned(), node);
         Ok(())
@@ -207,29 +220,18 @@ impl Table {
         let mut names = key.split('.').map(str::trim).peekable();
         while let Some(name) = names.next() {
             full.push(name.to_owned());
-            let found = here.and_then(|table| table.0.get(name));
-            here = match found.map(|node| &node.value) {
-                Some(Value::Table(inner)) => Some(inner),
-                Some(Value::List(list)) if names.peek().is_some() => {
-                    let given = names.peek().and_then(|name| name.parse::<usize>().ok());
-                    let number = match given {
-                        Some(number) => {
-                            names.next();
-                            Some(number)
-                        }
-                        None => (list.len() == 1).then_some(0),
-                    };
-                    full.extend(number.map(|number| number.to_string()));
-                    match number.and_then(|number| list.get(number)) {
-                        Some(Node {
-                            value: Value::Table(inner),
-                            ..
-                        }) => Some(inner),
-                        _ => None,
-                    }
-                }
+            let mut found = here.and_then(|table| table.0.get(name));
+            if let Some(Value::List(list)) = found.map(|node| &node.value)
+                && names.peek().is_some()
+            {
+                let number = number_in(list, &mut names);
+                full.extend(number.map(|number| number.to_string()));
+                found = number.and_then(|number| list.get(number));
+            }
+            here = found.and_then(|node| match &node.value {
+                Value::Table(inner) => Some(inner),
                 _ => None,
-            };
+            });
         }
         full.join(".")
     }
@@ -281,11 +283,6 @@ impl Table {
                 }
             }
         }
-    }
-
-    /// Removes a key of the top table; says whether it was there.
-    pub fn remove(&mut self, key: &str) -> bool {
-        self.0.remove(key).is_some()
     }
 
     /// The place of a key as errors write it, `load[1].size`, or of the innermost table or list around
@@ -353,27 +350,24 @@ impl Table {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// As a plain TOML table, without places.
-    pub fn to_toml(&self) -> toml::Table {
-        self.0
-            .iter()
-            .map(|(key, node)| (key.clone(), plain(&node.value)))
-            .collect()
-    }
 }
 
+/// Which entry of a list the next name of a key says; of one entry none has to.
+fn number_in<'k>(
+    list: &[Node],
+    names: &mut Peekable<impl Iterator<Item = &'k str>>,
+) -> Option<usize> {
+    let given = names.peek().and_then(|name| name.parse().ok());
+    match given {
+        Some(_) => names.next(),
+        None => return (list.len() == 1).then_some(0),
+    };
+    given
+}
+
+/// As TOML has it, without its place.
 fn plain(value: &Value) -> toml::Value {
-    match value {
-        Value::Text(text) => toml::Value::String(text.clone()),
-        Value::Integer(number) => toml::Value::Integer(*number),
-        Value::Float(number) => toml::Value::Float(*number),
-        Value::Flag(flag) => toml::Value::Boolean(*flag),
-        Value::List(list) => {
-            toml::Value::Array(list.iter().map(|node| plain(&node.value)).collect())
-        }
-        Value::Table(table) => toml::Value::Table(table.to_toml()),
-    }
+    toml::Value::try_from(value).expect("a value of TOML has its form")
 }
 
 /// Which line an offset is in.
@@ -412,11 +406,7 @@ fn convert(
     offset: usize,
     place: &dyn Fn(usize) -> Place,
 ) -> Result<Node, Error> {
-    let refuse = |problem: String| Error {
-        place: place(offset),
-        key: String::new(),
-        problem,
-    };
+    let refuse = |problem: String| Error::new(place(offset), "", problem);
     let value = match value {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => {
@@ -457,11 +447,12 @@ fn read_value(text: &str, place: &Place) -> Value {
     parsed.unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
-pub(crate) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
+impl Error {
+    /// The same error with the place of its key in the table that it is about, whose own place is
+    /// given; for checks that follow the reading.
+    pub fn within(self, table: &Table, place: &Place) -> Error {
+        let place = table.place(&self.key).unwrap_or(place).clone();
+        Error { place, ..self }
     }
 }
 
@@ -504,8 +495,7 @@ mod tests {
     fn tables_are_laid_over_each_other() {
         let mut table = parse("a = 1\nb.c = 1\nb.d = [1, 2]\n");
         table.overlay(&parse("b.d = [3]\nb.e.f = 4\na.g = 5\n"));
-        let all: toml::Table = "a.g = 5\nb.c = 1\nb.d = [3]\nb.e.f = 4\n".parse().unwrap();
-        assert_eq!(table.to_toml(), all);
+        assert_eq!(table, parse("a.g = 5\nb.c = 1\nb.d = [3]\nb.e.f = 4\n"));
         assert!(table.take("a").is_some() && table.get("a").is_none());
     }
 

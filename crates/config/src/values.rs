@@ -1,30 +1,16 @@
 //! Types and functions for fields of what is read.
 
+use crate::error::join;
 use crate::read::{names, place};
-use crate::{Error, Node, Place, Table, Value};
+use crate::{Error, Node, Place, Value};
 use headtime_units::Sectors;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::ops::{Deref, RangeInclusive};
-
-/// The items of a list by comma; commas within parentheses do not count, blanks around an item
-/// are cut, and empty items vanish.
-pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_i32;
-    text.split(move |letter| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        letter == ',' && depth <= 0
-    })
-    .map(str::trim)
-    .filter(|item| !item.is_empty())
-}
 
 /// A value that keeps its place, for errors that show only later. Two are equal if their values are.
 ///
@@ -98,7 +84,7 @@ impl<T> Placed<T> {
     /// An error about a key of it, at the key's place if it is there, else at its own.
     pub fn error_at(&self, key: &str, problem: impl Into<String>) -> Error {
         let place = self.keys.get(key).unwrap_or(&self.place);
-        Error::new(place.clone(), crate::tree::join(&self.key, key), problem)
+        Error::new(place.clone(), join(&self.key, key), problem)
     }
 
     /// Something else that stands there.
@@ -195,50 +181,33 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
         T::deserialize(from).map(|value| vec![value])
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = seq.next_element()? {
-            values.push(value);
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(seq))
+    }
+}
+
+macro_rules! lists {
+    ($($kind:ident $name:ident)*) => {$(
+        impl<'de, T: Deserialize<'de>> Deserialize<'de> for $kind<T> {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$kind<T>, D::Error> {
+                from.deserialize_newtype_struct(names::$name, List(PhantomData)).map($kind)
+            }
         }
-        Ok(values)
-    }
-}
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Many<T>, D::Error> {
-        let list = List(PhantomData);
-        from.deserialize_newtype_struct(names::MANY, list).map(Many)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrList<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OneOrList<T>, D::Error> {
-        let list = List(PhantomData);
-        let list = from.deserialize_newtype_struct(names::ONE_OR_LIST, list);
-        list.map(OneOrList)
-    }
-}
-
-impl<T: Serialize> Serialize for Many<T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
-            [one] => one.serialize(to),
-            several => several.serialize(to),
+        impl<T: Serialize> Serialize for $kind<T> {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                match self.0.as_slice() {
+                    [one] => one.serialize(to),
+                    several => several.serialize(to),
+                }
+            }
         }
-    }
+    )*};
 }
-
-impl<T: Serialize> Serialize for OneOrList<T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
-            [one] => one.serialize(to),
-            several => several.serialize(to),
-        }
-    }
-}
+lists!(Many MANY OneOrList ONE_OR_LIST);
 
 /// Two structs whose keys stand in one table; use it in place of serde's `flatten`. A tagged enum, and
-/// another `Both`, can be one of them; so can a [`Table`] or a map, if it is the last: it takes the keys that
+/// another `Both`, can be one of them; so can a [`Table`](crate::Table) or a map, if it is the last: it takes the keys that
 /// are left.
 ///
 /// # Examples
@@ -544,11 +513,11 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Value, A::Error> {
-                List(PhantomData).visit_seq(seq).map(Value::List)
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(Value::List)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
-                AnyTable.visit_map(map).map(Value::Table)
+                Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Value::Table)
             }
         }
 
@@ -560,49 +529,5 @@ impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
         let Placed { value, place, .. } = Placed::deserialize(from)?;
         Ok(Node { value, place })
-    }
-}
-
-struct AnyTable;
-
-impl<'de> Visitor<'de> for AnyTable {
-    type Value = Table;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table, A::Error> {
-        let mut table = Table::default();
-        while let Some((key, node)) = map.next_entry()? {
-            table.0.insert(key, node);
-        }
-        Ok(table)
-    }
-}
-
-/// Any table, whose values keep their places.
-impl<'de> Deserialize<'de> for Table {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Table, D::Error> {
-        from.deserialize_map(AnyTable)
-    }
-}
-
-impl Serialize for Table {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.iter().map(|(key, node)| (key, &node.value)))
-    }
-}
-
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Text(text) => to.serialize_str(text),
-            Value::Integer(number) => to.serialize_i64(*number),
-            Value::Float(number) => to.serialize_f64(*number),
-            Value::Flag(flag) => to.serialize_bool(*flag),
-            Value::List(list) => to.collect_seq(list.iter().map(|node| &node.value)),
-            Value::Table(table) => table.serialize(to),
-        }
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::read::names::{LIST, PARTS};
 use serde::Serialize;
+use serde::de::value::Error as Unwritable;
 use serde::ser::{
     self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
     SerializeTuple, SerializeTupleStruct, Serializer,
 };
-use std::fmt::{self, Display, Write};
+use std::fmt::{Display, Write};
 
 /// A line is broken before it is longer.
 const WIDTH: usize = 100;
@@ -275,28 +276,13 @@ impl Out<'_> {
     }
 }
 
-/// What a type holds that TOML has no form for.
-#[derive(Debug)]
-struct Unwritable(String);
-
-impl Display for Unwritable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unwritable {}
-
-impl ser::Error for Unwritable {
-    fn custom<T: Display>(problem: T) -> Unwritable {
-        Unwritable(problem.to_string())
-    }
-}
-
+/// Its error is that TOML has no form for what a type holds.
 type Result<T, E = Unwritable> = std::result::Result<T, E>;
 
 fn unwritable<T>(what: &str) -> Result<T> {
-    Err(Unwritable(format!("{what} has no form in TOML")))
+    Err(ser::Error::custom(format_args!(
+        "{what} has no form in TOML"
+    )))
 }
 
 fn plain(value: impl Display) -> Result<Item> {
@@ -319,6 +305,14 @@ fn tag(name: &str, variant: &str) -> Result<Entries> {
     }
 }
 
+macro_rules! plain {
+    ($($method:ident($kind:ty))*) => {$(
+        fn $method(self, value: $kind) -> Result<Item> {
+            plain(value)
+        }
+    )*};
+}
+
 struct Writer;
 
 impl Serializer for Writer {
@@ -332,40 +326,9 @@ impl Serializer for Writer {
     type SerializeStruct = Map;
     type SerializeStructVariant = Map;
 
-    fn serialize_bool(self, value: bool) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_i8(self, value: i8) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_i64(self, value: i64) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_u8(self, value: u8) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<Item> {
-        plain(value)
-    }
-
-    fn serialize_u64(self, value: u64) -> Result<Item> {
-        plain(value)
+    plain! {
+        serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32)
+        serialize_i64(i64) serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64)
     }
 
     fn serialize_f32(self, value: f32) -> Result<Item> {
@@ -503,50 +466,29 @@ struct List {
     parts: bool,
 }
 
-impl SerializeSeq for List {
-    type Ok = Item;
-    type Error = Unwritable;
+macro_rules! list {
+    ($($of:ident $method:ident)*) => {$(
+        impl $of for List {
+            type Ok = Item;
+            type Error = Unwritable;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        self.list.push(value.serialize(Writer)?);
-        Ok(())
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+                self.list.push(value.serialize(Writer)?);
+                Ok(())
+            }
 
-    fn end(self) -> Result<Item> {
-        if !self.parts {
-            return Ok(Item::List(self.list));
+            fn end(self) -> Result<Item> {
+                if !self.parts {
+                    return Ok(Item::List(self.list));
+                }
+                let parts = self.list.into_iter().map(entries);
+                let parts = parts.collect::<Result<Vec<Entries>>>()?;
+                Ok(Item::Table(parts.into_iter().flatten().collect()))
+            }
         }
-        let parts = self.list.into_iter().map(entries);
-        let parts = parts.collect::<Result<Vec<Entries>>>()?;
-        Ok(Item::Table(parts.into_iter().flatten().collect()))
-    }
+    )*};
 }
-
-impl SerializeTuple for List {
-    type Ok = Item;
-    type Error = Unwritable;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        SerializeSeq::serialize_element(self, value)
-    }
-
-    fn end(self) -> Result<Item> {
-        SerializeSeq::end(self)
-    }
-}
-
-impl SerializeTupleStruct for List {
-    type Ok = Item;
-    type Error = Unwritable;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        SerializeSeq::serialize_element(self, value)
-    }
-
-    fn end(self) -> Result<Item> {
-        SerializeSeq::end(self)
-    }
-}
+list!(SerializeSeq serialize_element SerializeTuple serialize_element SerializeTupleStruct serialize_field);
 
 #[derive(Default)]
 struct Map {
@@ -591,36 +533,24 @@ impl SerializeMap for Map {
     }
 }
 
-impl SerializeStruct for Map {
-    type Ok = Item;
-    type Error = Unwritable;
+macro_rules! fields {
+    ($($of:ident)*) => {$(
+        impl $of for Map {
+            type Ok = Item;
+            type Error = Unwritable;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<()> {
-        self.add(key.to_owned(), value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<()> {
+                self.add(key.to_owned(), value)
+            }
 
-    fn end(self) -> Result<Item> {
-        SerializeMap::end(self)
-    }
+            fn end(self) -> Result<Item> {
+                SerializeMap::end(self)
+            }
+        }
+    )*};
 }
-
-impl SerializeStructVariant for Map {
-    type Ok = Item;
-    type Error = Unwritable;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<()> {
-        self.add(key.to_owned(), value)
-    }
-
-    fn end(self) -> Result<Item> {
-        SerializeMap::end(self)
-    }
-}
+fields!(SerializeStruct SerializeStructVariant);

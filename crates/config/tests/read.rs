@@ -355,6 +355,11 @@ fn parts_of_a_table_share_its_keys() {
             "f:2: disk[0].name: missing; give a string",
         ),
         (
+            "depth = 4\n",
+            "",
+            "f:2: disk[0].depth: missing; give a whole number from 0 to 4294967295",
+        ),
+        (
             "depth = 4",
             "depth = true",
             "f:4: disk[0].depth: is true, but should be a whole number from 0 to 4294967295",
@@ -573,7 +578,8 @@ proptest! {
         if let Ok(table) = Table::parse("f", &text) {
             let _ = read::<All>(&table, &Place::BuiltIn);
             let again = read::<Table>(&table, &Place::line("f", 1)).unwrap();
-            prop_assert_eq!(again, table);
+            // With the places, which do not count where two are compared.
+            prop_assert_eq!(format!("{again:?}"), format!("{table:?}"));
         }
     }
 }

@@ -94,11 +94,14 @@ pub enum ConfigError {
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(default)
+    serde(default, remote = "Self")
 )]
 pub struct EngineSpec {
     /// As [`Config::depth`].
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "read::depth"))]
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "headtime_config::whole::<_, _, 1, 256>")
+    )]
     pub depth: u32,
     /// As [`Config::merge`].
     pub merge: bool,
@@ -115,7 +118,7 @@ pub struct EngineSpec {
         feature = "serde",
         serde(
             skip_serializing_if = "Option::is_none",
-            deserialize_with = "read::plug_requests"
+            deserialize_with = "headtime_config::whole::<_, _, 1, 65_535>"
         )
     )]
     pub plug_requests: Option<u32>,
@@ -211,38 +214,26 @@ impl EngineSpec {
     }
 }
 
-/// Values within their ranges.
+/// Values within their ranges, and beside each other.
 #[cfg(feature = "serde")]
 mod read {
     use super::{Bytes, EngineSpec, Nanos};
-    use serde::Deserialize;
-    use serde::de::{Deserializer, Error};
-    use std::ops::RangeInclusive;
+    use headtime_config::KeyError;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::{Serialize, Serializer};
 
-    fn within<'de, D: Deserializer<'de>>(
-        from: D,
-        allowed: RangeInclusive<u32>,
-    ) -> Result<u32, D::Error> {
-        let number = i64::deserialize(from)?;
-        let found = u32::try_from(number).ok();
-        found
-            .filter(|found| allowed.contains(found))
-            .ok_or_else(|| {
-                let (low, high) = (allowed.start(), allowed.end());
-                D::Error::custom(format_args!(
-                    "{number} is out of range; allowed is {low} to {high}"
-                ))
-            })
+    /// [Complete](EngineSpec::complete).
+    impl<'de> Deserialize<'de> for EngineSpec {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<EngineSpec, D::Error> {
+            let complete = EngineSpec::deserialize(from)?.complete();
+            complete.map_err(|error| D::Error::custom(KeyError::new(error.key, error.problem)))
+        }
     }
 
-    pub(super) fn depth<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-        within(from, 1..=256)
-    }
-
-    pub(super) fn plug_requests<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<u32>, D::Error> {
-        within(from, 1..=65_535).map(Some)
+    impl Serialize for EngineSpec {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            EngineSpec::serialize(self, to)
+        }
     }
 
     pub(super) fn plug_timeout<'de, D: Deserializer<'de>>(

@@ -5,7 +5,7 @@ mod common;
 use common::{Inbox, now, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
-use headtime_engine::{Config, DriveTag, Engine, log};
+use headtime_engine::{DriveTag, Engine, EngineSpec, log};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Flags, NoPositioning, Noop, Op, Request, Scheduler, Spec, WorkConserving};
 use headtime_serve::device::{Aborted, Control, Device, Done, Geometry, Parts};
@@ -18,7 +18,7 @@ use headtime_serve::file;
 use headtime_serve::null::Null;
 use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_testkit::Folder;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,10 +101,10 @@ impl io::Write for Sink {
 
 impl Sink {
     /// What an engine decides that is built as the disk's was.
-    fn replay(&self, config: Config, scheduler: &str) -> log::Replayed {
+    fn replay(&self, config: &EngineSpec, scheduler: &str) -> log::Replayed {
         let bytes = self.0.lock().expect("whole");
         let text = std::str::from_utf8(&bytes).expect("is text");
-        let mut engine = Engine::new(config, spec(scheduler)).expect("is in range");
+        let mut engine = Engine::new(config.config(512), spec(scheduler)).expect("is in range");
         log::replay(text, &mut engine, |text| Some(spec(text)))
             .unwrap_or_else(|error| panic!("{error}"))
     }
@@ -233,13 +233,13 @@ fn a_full_disk_pushes_back() {
 
 #[test]
 fn schedulers_swap_under_load_and_the_log_replays() {
-    let config = Config {
+    let config = EngineSpec {
         depth: 4,
-        ..Config::default()
+        ..EngineSpec::default()
     };
     let sink = Sink::default();
     let mut options = options(Clock::start());
-    options.engine = config;
+    options.engine = config.clone();
     options.log = Some(Box::new(sink.clone()));
     let (disk, switch) = faulty(options);
     disk.set_timeout(Some(Nanos::from_millis(20)));
@@ -298,7 +298,7 @@ fn schedulers_swap_under_load_and_the_log_replays() {
     let cleared = now(disk.clear_failure()).expect("runs");
     assert!(matches!(cleared, Ok(()) | Err(NotCleared::NotFailed)));
     disk.stop().expect("stops");
-    let replayed = sink.replay(config, "noop");
+    let replayed = sink.replay(&config, "noop");
     assert!(
         replayed.events > sent && replayed.decisions > sent,
         "{replayed:?}"
@@ -523,7 +523,7 @@ fn what_waits_behind_a_lost_write_is_not_overtaken_by_it() {
 fn all_parts_of_a_lost_command_end() {
     let mut options = options(Clock::start());
     options.timeout = Some(Nanos::from_millis(200));
-    options.engine.merge_sectors_max = Sectors::new(1 << 16);
+    options.engine.merge_max = Bytes(1 << 25);
     let (disk, switch) = faulty(options);
     switch.keep_lost(true);
     inject(&disk, Fault::LoseNext);

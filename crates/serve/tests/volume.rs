@@ -2,16 +2,14 @@
 //! reach exactly the requests that touch them, a member that does not answer does not stop the others, and the log
 //! replays.
 
-#[path = "common/asking.rs"]
-mod asking;
 mod common;
 
-use asking::{now, submit};
 use common::Inbox;
+use common::{now, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Record};
-use headtime_engine::{Config, Engine, Event, Member, Outcome};
+use headtime_engine::{Engine, EngineSpec, Event, Member, Outcome};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
 use headtime_serve::device::{Control, Device};
@@ -59,15 +57,15 @@ fn build() -> BuildScheduler {
     Box::new(|| scheduler("deadline"))
 }
 
-fn config(merge: bool) -> Config {
-    Config {
+fn config(merge: bool) -> EngineSpec {
+    EngineSpec {
         depth: 4,
         merge,
-        ..Config::default()
+        ..EngineSpec::default()
     }
 }
 
-fn options(config: Config, log: &Tape) -> Options {
+fn options(config: EngineSpec, log: &Tape) -> Options {
     let mut options = Options::new("test", Clock::start(), ("deadline".to_owned(), build()));
     options.engine = config;
     options.audit = true;
@@ -76,7 +74,7 @@ fn options(config: Config, log: &Tape) -> Options {
     options
 }
 
-fn start(config: Config, log: &Tape) -> Disk {
+fn start(config: EngineSpec, log: &Tape) -> Disk {
     let open = || -> Result<Vec<Box<dyn Device>>, emulated::OpenError> {
         let profile = by_name("wd5000aaks").expect("it is shipped");
         let drive = |_| {
@@ -94,12 +92,12 @@ fn start(config: Config, log: &Tape) -> Disk {
 }
 
 /// Stops the disk; its log must replay.
-fn stop(disk: &Disk, config: Config, log: &Tape) {
+fn stop(disk: &Disk, config: &EngineSpec, log: &Tape) {
     disk.stop().expect("stops");
     let log = log.0.lock().expect("no panic");
     let text = std::str::from_utf8(&log).expect("text");
     let mut engines: Vec<Engine> = (0..MEMBERS)
-        .map(|_| Engine::new(config, scheduler("deadline")).expect("in range"))
+        .map(|_| Engine::new(config.config(512), scheduler("deadline")).expect("in range"))
         .collect();
     let replayed = log::replay_volume(text, &mut engines, |text| Some(scheduler(text)));
     let replayed = replayed.expect("the same decisions");
@@ -172,7 +170,7 @@ fn round(disk: &Disk, op: Op, extents: &[Extent]) -> Vec<Result<(), Failure>> {
 #[test]
 fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_that_touch_them() {
     let (log, config) = (Tape::default(), config(true));
-    let disk = start(config, &log);
+    let disk = start(config.clone(), &log);
     let extents = extents();
     assert!(round(&disk, Op::Write, &extents).iter().all(Result::is_ok));
     assert!(round(&disk, Op::Read, &extents).iter().all(Result::is_ok));
@@ -191,7 +189,7 @@ fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_
         assert_eq!(result.is_err(), expected, "{extent}: {result:?}");
         assert!(result.is_ok() || result.is_err_and(|failure| failure.kind == Kind::Medium));
     }
-    stop(&disk, config, &log);
+    stop(&disk, &config, &log);
 }
 
 /// When the commands of a member ended, and how, from the log.
@@ -215,7 +213,7 @@ fn ended(text: &str, of: Member) -> Vec<(Time, Outcome)> {
 #[test]
 fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
     let (log, config) = (Tape::default(), config(false));
-    let disk = start(config, &log);
+    let disk = start(config.clone(), &log);
     let extents = extents();
     assert!(round(&disk, Op::Write, &extents).iter().all(Result::is_ok));
     let lose = Control::Fault(Fault::LoseNext);
@@ -233,7 +231,7 @@ fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
     let (extent, failure) = failed[0];
     assert_eq!(failure.map_err(|failure| failure.kind), Err(Kind::TimedOut));
     assert!(STRIPED.touches(*extent, Member(1), Extent::at(0, CAPACITY)));
-    stop(&disk, config, &log);
+    stop(&disk, &config, &log);
     let log = log.0.lock().expect("no panic");
     let text = std::str::from_utf8(&log).expect("text");
     let gave_up = |(_, outcome): &&(Time, Outcome)| *outcome == Outcome::TimedOut;

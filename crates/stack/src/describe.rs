@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(keys(&engine), expected);
         let overrides = "rotation.rpm = 1\ncache.enabled = false";
         let simulated = Simulated {
-            overrides: overrides.parse().unwrap(),
+            overrides: Table::parse("s", overrides).unwrap(),
             ..Simulated::default()
         };
         assert_eq!(keys(&simulated), ["firmware", "noise", "override"]);

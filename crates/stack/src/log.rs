@@ -119,11 +119,7 @@ impl LogSettings {
                 _ => others.push((setting.key.clone(), setting.value.clone())),
             }
         }
-        let engine: EngineSpec = read(&table, &Place::line(file, 1))?;
-        let engine = engine.complete().map_err(|error| {
-            let of_key = find(error.key).map_or(Place::line(file, 1), place);
-            Error::new(of_key, error.key, error.problem)
-        })?;
+        let engine = read(&table, &Place::line(file, 1))?;
         let curve = find("curve").map(|setting| {
             curve(&setting.value).ok_or_else(|| {
                 let problem = "must be the factor of backward accesses in millionths, then points, \

@@ -1,7 +1,7 @@
 //! A simulated drive: a profile, and what a description changes of it.
 
 use crate::StackError;
-use headtime_config::Place;
+use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
 use headtime_units::{Nanos, nearest};
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ pub struct Simulated {
     /// Whether the noise of the profile is on.
     pub noise: bool,
     /// Keys of the profile that are replaced.
-    #[serde(rename = "override", skip_serializing_if = "toml::Table::is_empty")]
-    pub overrides: toml::Table,
+    #[serde(rename = "override", skip_serializing_if = "Table::is_empty")]
+    pub overrides: Table,
 }
 
 impl Default for Simulated {
@@ -25,7 +25,7 @@ impl Default for Simulated {
         Simulated {
             firmware: Firmware::Profile,
             noise: true,
-            overrides: toml::Table::new(),
+            overrides: Table::default(),
         }
     }
 }
@@ -103,20 +103,18 @@ pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, S
 /// If there is no such key, or what comes of it is no drive.
 pub fn changed(
     profile: &Profile,
-    overrides: &toml::Table,
+    overrides: &Table,
     noise: bool,
     name: &str,
 ) -> Result<Profile, StackError> {
     let mut profile = profile.clone();
     if !overrides.is_empty() {
-        let text = profile.to_toml();
-        let mut table: toml::Table = text.parse().map_err(|error| {
-            StackError::Input(format!("{name}: its own text is not TOML: {error}"))
-        })?;
-        merge(&mut table, overrides);
-        without_what_is_off(&mut table, overrides);
         let file = format!("{name} with drive.override");
-        profile = Profile::from_toml(&file, &table.to_string()).map_err(|mut error| {
+        let own = Table::parse(&file, &profile.to_toml());
+        let mut table = own.map_err(StackError::input)?;
+        table.overlay(overrides);
+        without_what_is_off(&mut table, overrides);
+        profile = Profile::from_table(&table, &Place::NoText).map_err(|mut error| {
             // The line would be one of a text that nobody sees.
             error.place = Place::Option(file.as_str().into());
             StackError::input(error)
@@ -130,41 +128,24 @@ pub fn changed(
     Ok(profile)
 }
 
-/// Puts `over` into `table`, table by table.
-fn merge(table: &mut toml::Table, over: &toml::Table) {
-    for (key, value) in over {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
-            _ => {
-                table.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
 /// Switching the buffer or reading ahead off takes with it what means nothing then, unless that is
 /// overridden too: whoever asks for it nevertheless is told that it does not fit.
-fn without_what_is_off(profile: &mut toml::Table, over: &toml::Table) {
-    let (Some(toml::Value::Table(cache)), Some(toml::Value::Table(over))) =
-        (profile.get_mut("cache"), over.get("cache"))
-    else {
-        return;
-    };
-    let off = toml::Value::from("off");
-    let mut clear = |key: &str, value: toml::Value| {
-        if !over.contains_key(key) {
-            cache.insert(key.to_owned(), value);
+fn without_what_is_off(profile: &mut Table, over: &Table) {
+    let value = |key: &str| over.at(key).map(|node| &node.value);
+    let off = || Value::Text("off".to_owned());
+    let disabled = value("cache.enabled") == Some(&Value::Flag(false));
+    let no_read_ahead = disabled || value("cache.read_ahead") == Some(&off());
+    for (applies, key, of_off) in [
+        (disabled, "cache.read_ahead", off()),
+        (disabled, "cache.write_back", off()),
+        (disabled, "cache.read_free_sectors", Value::Flag(false)),
+        (no_read_ahead, "cache.read_ahead_min", Value::Integer(0)),
+        (no_read_ahead, "cache.read_ahead_max", Value::Integer(0)),
+    ] {
+        if applies && value(key).is_none() {
+            let set = profile.set_value(key, Node::built_in(of_off));
+            set.expect("a profile has a buffer");
         }
-    };
-    let disabled = over.get("enabled") == Some(&toml::Value::from(false));
-    if disabled {
-        clear("read_ahead", off.clone());
-        clear("write_back", off.clone());
-        clear("read_free_sectors", false.into());
-    }
-    if disabled || over.get("read_ahead") == Some(&off) {
-        clear("read_ahead_min", 0.into());
-        clear("read_ahead_max", 0.into());
     }
 }
 
@@ -177,7 +158,12 @@ mod tests {
     fn a_buffer_switched_off_takes_what_needs_it_along() {
         let changed = |over: &str| {
             let drive = drives::open("wd5000aaks").unwrap();
-            changed(&drive, &over.parse().unwrap(), true, "wd5000aaks")
+            changed(
+                &drive,
+                &Table::parse("s", over).unwrap(),
+                true,
+                "wd5000aaks",
+            )
         };
         let plain = changed("").unwrap().cache;
         assert!(plain.enabled && plain.read_ahead_max > 0);

@@ -5,7 +5,7 @@ use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
 use crate::fault::Fault;
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::{Config as EngineConfig, EngineSpec};
+use headtime_engine::EngineSpec;
 use headtime_linux::clock::Clock;
 use headtime_sched::Spec;
 use headtime_serve::device::Device;
@@ -88,7 +88,7 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         ..config.stack.engine.clone()
     };
     // What is wrong shows before anything is opened.
-    let _ = build(&known, &config.stack.scheduler, &on_usual_sectors(&engine))
+    let _ = build(&known, &config.stack.scheduler, &engine)
         .map_err(|problem| config.error("scheduler", problem))?;
     Ok(Prepared {
         config: config.clone(),
@@ -192,13 +192,11 @@ impl Prepared {
 
     fn options(&self, how: &How, log: Option<LogFile>) -> Result<Options, Fault> {
         let config = &self.config;
-        let engine = on_usual_sectors(&self.engine);
-        let build = build(&self.known, &config.stack.scheduler, &engine)
+        let build = build(&self.known, &config.stack.scheduler, &self.engine)
             .map_err(|problem| config.error("scheduler", problem))?;
         let scheduler = (config.stack.scheduler.to_string(), build);
         let mut options = Options::new(&config.name, how.clock, scheduler);
-        options.engine = engine;
-        options.merge_bytes_max = Some(self.engine.merge_max.0);
+        options.engine = self.engine.clone();
         options.timeout = config.timeout;
         // A device that knows where its arm is does not need it.
         options.estimate = self.known.belief().cloned();
@@ -382,12 +380,6 @@ pub fn stop(running: &[Running]) -> Result<(), Fault> {
     }
 }
 
-/// What an engine may do, above a device that is not open yet. Its thread brings the size of a
-/// merged request to the device's sectors.
-fn on_usual_sectors(engine: &EngineSpec) -> EngineConfig {
-    engine.config(NULL_SECTOR_BYTES as u32)
-}
-
 impl Prepared {
     /// How another scheduler of the disk is made.
     ///
@@ -395,12 +387,12 @@ impl Prepared {
     ///
     /// If it needs to know the drive and does not.
     pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
-        build(&self.known, scheduler, &on_usual_sectors(&self.engine))
+        build(&self.known, scheduler, &self.engine)
     }
 
     /// What builds its schedulers from their texts while it runs.
     pub fn parser(&self) -> Arc<headtime_serve::http::ParseScheduler> {
-        let (known, engine) = (Arc::clone(&self.known), on_usual_sectors(&self.engine));
+        let (known, engine) = (Arc::clone(&self.known), self.engine.clone());
         Arc::new(move |text: &str| {
             let spec = super::config::scheduler(text)?;
             let build: disk::BuildScheduler = build(&known, &spec, &engine)?;

@@ -3,7 +3,7 @@
 use super::config::DiskConfig;
 use crate::fault::Fault;
 use headtime_disk::profile::Profile;
-use headtime_engine::Config;
+use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
 use headtime_stack::{Known, StackError, Unknown, curve_file, drives};
@@ -39,8 +39,10 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
 /// # Errors
 ///
 /// If it needs to know the drive and does not.
-pub fn build(known: &Known, spec: &Spec, engine: &Config) -> Result<BuildScheduler, String> {
-    let knowledge = known.knowledge(spec, engine).map_err(|unknown| {
+pub fn build(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<BuildScheduler, String> {
+    // How many sectors a merged request may have is nothing that a scheduler is told.
+    let config = engine.config(512);
+    let knowledge = known.knowledge(spec, &config).map_err(|unknown| {
         let missing = match unknown {
             Unknown::Positions(_) => "belief = \"DRIVE or FILE\"",
             Unknown::Curve(_) => "belief = \"DRIVE or FILE\" or curve = \"FILE\"",

@@ -50,13 +50,12 @@ impl<T> Deref for Alternatives<T> {
 
 impl<T: DeserializeOwned> Alternatives<T> {
     /// Reads the table `name`, of which each of `keys` may have a list. `of_one` may change the table
-    /// of each combination before it is read, and `check` what was read.
+    /// of each combination before it is read.
     pub(super) fn read<'k>(
         (name, table): (&str, Node),
         place: &Place,
         keys: impl IntoIterator<Item = &'k str>,
         of_one: impl Fn(&mut Table) -> Result<(), TreeError>,
-        check: impl Fn(T, &Table) -> Result<T, TreeError>,
     ) -> Result<Alternatives<T>, TreeError> {
         let mut base = Table::default();
         base.set_value(name, table)?;
@@ -79,11 +78,10 @@ impl<T: DeserializeOwned> Alternatives<T> {
         let all = matrix.tables().map(|mut table| {
             of_one(&mut table)?;
             let mut read: BTreeMap<String, T> = read(&table, place)?;
-            let read = read.remove(name).expect("the table has this key alone");
-            check(read, &table)
+            Ok(read.remove(name).expect("the table has this key alone"))
         });
         Ok(Alternatives {
-            all: all.collect::<Result<_, _>>()?,
+            all: all.collect::<Result<_, TreeError>>()?,
             lists,
         })
     }

@@ -485,13 +485,7 @@ fn drives(table: Node, place: &Place) -> Result<Alternatives<DriveSpec>, TreeErr
         Ok(())
     };
     let keys = ["profile", "firmware"];
-    Alternatives::read(
-        ("drive", table),
-        place,
-        keys,
-        beside_scenario,
-        |drive, _| Ok(drive),
-    )
+    Alternatives::read(("drive", table), place, keys, beside_scenario)
 }
 
 /// The engines of `[engine]`, above `usual` where nothing is said.
@@ -509,14 +503,7 @@ fn engines(
         }
         Ok(())
     };
-    let complete = |engine: EngineSpec, table: &Table| {
-        engine.complete().map_err(|error| {
-            let key = format!("engine.{}", error.key);
-            let place = table.place(&key).unwrap_or(place).clone();
-            TreeError::new(place, key, error.problem)
-        })
-    };
-    Alternatives::read(("engine", table), place, options(), with_usual, complete)
+    Alternatives::read(("engine", table), place, options(), with_usual)
 }
 
 pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeError> {

@@ -234,8 +234,8 @@ impl Scenario {
         let first = key.split('.').next().unwrap_or_default().trim();
         if LOADS.contains(&first) {
             for load in LOADS.into_iter().filter(|load| *load != first) {
-                if table.remove(load) && load == "program" {
-                    table.remove("host");
+                if table.take(load).is_some() && load == "program" {
+                    table.take("host");
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! How a disk is to be run, and why it cannot be started.
 
 use headtime_disk::profile::Profile;
-use headtime_engine::{Config, ConfigError};
+use headtime_engine::{ConfigError, EngineSpec};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
 use headtime_units::Nanos;
@@ -17,11 +17,8 @@ pub struct Options {
     pub name: String,
     /// The time, the same for all disks of a server.
     pub clock: Clock,
-    /// Depth and merging.
-    pub engine: Config,
-    /// The most bytes of a merged request, in place of the engine's number of sectors: whoever does
-    /// not open the device does not know how large those are.
-    pub merge_bytes_max: Option<u64>,
+    /// Depth and merging, in bytes: whoever does not open the device does not know its sectors.
+    pub engine: EngineSpec,
     /// The text of the scheduler, and how it is made.
     pub scheduler: (String, BuildScheduler),
     /// When to give up on a command; never if `None`.
@@ -31,7 +28,7 @@ pub struct Options {
     pub exports: u16,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
-    /// What the log says of the run before it begins.
+    /// What the log says of the run before it begins. A setting `sector_bytes` becomes the device's.
     pub log_settings: Vec<(String, String)>,
     /// Requests that front ends may hand over before the disk's thread has taken them.
     pub queue: usize,
@@ -53,8 +50,7 @@ impl Options {
         Options {
             name: name.to_owned(),
             clock,
-            engine: Config::default(),
-            merge_bytes_max: None,
+            engine: EngineSpec::default(),
             scheduler,
             timeout: None,
             exports: 1,

@@ -4,7 +4,7 @@ use crate::common::{Inbox, submit};
 use crate::support::{
     Loop, Mounted, Place, discard, disk, disk_of, flush, pattern, read, request, run, write, zero,
 };
-use headtime_engine::Config;
+use headtime_engine::EngineSpec;
 use headtime_sched::{Flags, Op};
 use headtime_serve::file;
 use headtime_serve::request::{Data, Kind};
@@ -120,9 +120,9 @@ fn parts_of_one_command_may_be_zeroes_and_more_than_one_call_takes() {
     let place = Place::new("many-parts");
     let mut options = file::FileOptions::new(place.file("disk", 4 * MIB));
     options.direct = false;
-    let engine = Config {
-        merge_sectors_max: headtime_units::Sectors::new(4096),
-        ..Config::default()
+    let engine = EngineSpec {
+        merge_max: headtime_units::Bytes(4096 * 512),
+        ..EngineSpec::default()
     };
     let opened = options.clone();
     let disk = disk_of("noop", engine, move || file::open(&opened));

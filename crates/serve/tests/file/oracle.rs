@@ -2,7 +2,7 @@
 
 use crate::common::{Inbox, submit};
 use crate::support::{Loop, Place, Random, disk_of, pattern, read, request};
-use headtime_engine::Config;
+use headtime_engine::EngineSpec;
 use headtime_sched::{Flags, Op};
 use headtime_serve::disk::Disk;
 use headtime_serve::file;
@@ -141,9 +141,9 @@ impl Run<'_> {
 /// Random requests, then everything is read back, and once more from a new disk.
 fn check(options: &file::FileOptions, scheduler: &str, seed: u64, requests: u32) {
     let start = || {
-        let engine = Config {
+        let engine = EngineSpec {
             depth: 8,
-            ..Config::default()
+            ..EngineSpec::default()
         };
         let options = options.clone();
         disk_of(scheduler, engine, move || file::open(&options))

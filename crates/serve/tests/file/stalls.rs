@@ -4,7 +4,7 @@
 use crate::common::{Inbox, now, submit};
 use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
 use headtime_disk::drive::Fault;
-use headtime_engine::{Config, DriveTag};
+use headtime_engine::{DriveTag, EngineSpec};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Aborted, Control, Device, Part};
@@ -86,9 +86,9 @@ fn a_write_that_the_kernel_keeps_is_given_up_on() {
         return;
     };
     let opened = options(&ice);
-    let engine = Config {
+    let engine = EngineSpec {
         depth: 8,
-        ..Config::default()
+        ..EngineSpec::default()
     };
     let disk = disk_of("noop", engine, move || file::open(&opened));
     let sector = u64::from(disk.sector_bytes());
@@ -229,7 +229,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     };
     let profile = headtime_disk::profile::by_name("wd5000aaks").expect("it is shipped");
     let store = emulated::StoreSpec::File(sheet.mounted.0.join("store"));
-    let disk = disk_of("noop", Config::default(), move || {
+    let disk = disk_of("noop", EngineSpec::default(), move || {
         emulated::open(emulated::EmulatedOptions {
             size: Some(8 * MIB),
             create: true,
@@ -278,7 +278,7 @@ fn files_go_wrong_as_drives_do() {
     let options = file::FileOptions::new(place.file("disk", 8 * MIB));
     let switch = Arc::new(Switch::default());
     let shared = Arc::clone(&switch);
-    let disk = disk_of("deadline", Config::default(), move || {
+    let disk = disk_of("deadline", EngineSpec::default(), move || {
         file::open(&options).map(|file| Faulty::new(file, shared))
     });
     let bytes = pattern(1, 64 << 10);

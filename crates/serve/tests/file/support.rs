@@ -1,7 +1,7 @@
 //! Disks on files of this machine, and what the tests do with them.
 
 use crate::common::{Inbox, submission, submit};
-use headtime_engine::Config;
+use headtime_engine::EngineSpec;
 use headtime_linux::clock::{Clock, timespec};
 use headtime_sched::{Flags, Knowledge, NoPositioning, Op, Scheduler, ServiceCurve, Spec};
 use headtime_serve::device::Device;
@@ -35,7 +35,7 @@ pub fn scheduler(text: &str) -> (String, BuildScheduler) {
 /// A disk before a device, at the depth that the device takes.
 pub fn disk_of<D, E>(
     text: &str,
-    engine: Config,
+    engine: EngineSpec,
     open: impl FnOnce() -> Result<D, E> + Send + 'static,
 ) -> Disk
 where
@@ -53,9 +53,9 @@ where
 /// A disk on a file, eight deep.
 pub fn disk(options: &file::FileOptions) -> Disk {
     let options = options.clone();
-    let engine = Config {
+    let engine = EngineSpec {
         depth: 8,
-        ..Config::default()
+        ..EngineSpec::default()
     };
     disk_of("deadline", engine, move || file::open(&options))
 }

@@ -120,8 +120,6 @@ pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, Tr
     may_be_live(&stack.scheduler).map_err(|problem| {
         at.error_at("scheduler", format!("\"{}\": {problem}", stack.scheduler))
     })?;
-    let engine = stack.engine.clone().complete();
-    let engine = engine.map_err(|error| at.error_at(error.key, error.problem))?;
     let exports = match &disk.export {
         Some(OneOrList(exports)) if exports.is_empty() => {
             return Err(at.error_at("export", "is an empty list; give at least one"));
@@ -147,10 +145,7 @@ pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, Tr
     Ok(DiskConfig {
         name: disk.name.clone(),
         backend,
-        stack: Stack {
-            engine,
-            ..stack.clone()
-        },
+        stack: stack.clone(),
         depth: at.has("depth").then_some(stack.engine.depth),
         timeout: disk.timeout.0,
         read_only: disk.read_only,

@@ -13,7 +13,7 @@ use crossbeam_queue::ArrayQueue;
 use headtime_engine::log::Writer;
 use headtime_engine::{Core, Engine};
 use headtime_linux::sys;
-use headtime_units::{Nanos, Sectors, Time};
+use headtime_units::{Nanos, Time};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -125,7 +125,7 @@ fn stack(
             name: name.clone(),
             members,
         })?;
-    let mut config = options.engine;
+    let config = options.engine.config(geometry.sector_bytes);
     for device in devices {
         let of = device.geometry();
         geometry.depth = geometry.depth.min(of.depth);
@@ -142,13 +142,9 @@ fn stack(
             device: geometry.depth,
         });
     }
-    if let Some(bytes) = options.merge_bytes_max {
-        let sectors = bytes / u64::from(geometry.sector_bytes);
-        config.merge_sectors_max = Sectors::new(sectors.max(1));
-        for (key, value) in &mut options.log_settings {
-            if key == "sector_bytes" {
-                *value = geometry.sector_bytes.to_string();
-            }
+    for (key, value) in &mut options.log_settings {
+        if key == "sector_bytes" {
+            *value = geometry.sector_bytes.to_string();
         }
     }
     let (text, build) = options.scheduler;

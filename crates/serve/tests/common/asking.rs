@@ -1,3 +1,0 @@
-//! Asking a disk and waiting for it.
-
-pub use crate::common::{now, submit};
