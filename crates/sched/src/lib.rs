@@ -26,21 +26,39 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod ages;
-pub mod anticipatory;
-mod bound;
-pub mod cfq;
-pub mod clairvoyant;
-pub mod clook;
-mod curve;
+// The policies, in the order in which help and documentation show them. A new one is a line here: `build.rs` makes the
+// table of these lines. Blank lines keep rustfmt from sorting them.
+
+pub mod noop;
+
 pub mod deadline;
+
+pub mod mq_deadline;
+
+pub mod clook;
+
+pub mod sstf;
+
+pub mod sptf;
+
+pub mod sptf_sw;
+
+pub mod anticipatory;
+
+pub mod cfq;
+
+pub mod stream;
+
+pub mod clairvoyant;
+
+mod ages;
+mod bound;
+mod curve;
 mod head_state;
 mod jiffies;
 mod lba_index;
 mod lba_table;
-pub mod mq_deadline;
 mod nearest;
-pub mod noop;
 mod policy;
 mod positioning;
 mod registry;
@@ -50,9 +68,6 @@ mod seam;
 mod sorted;
 mod sorted_map;
 mod spec;
-pub mod sptf;
-pub mod sstf;
-pub mod stream;
 mod text;
 mod waits;
 

@@ -1,8 +1,8 @@
-//! What is known of a policy before it is built: names, options, bound, source.
+//! The record of a policy: names, options, bound, source.
 //!
 //! Help texts, the table in the documentation and the parser of [`Spec`](crate::Spec) read these
-//! records, so that they cannot disagree. A new policy is a file with its [`PolicyInfo`] and its
-//! builder, and one line in the registry (`registry.rs`).
+//! records, so that they cannot disagree. A new policy is a file with its [`PolicyInfo`] (`INFO`) and its
+//! builder (`build`), and the line of `lib.rs` that declares it.
 
 use crate::{Elevator, Scheduler, ServiceCurve};
 use alloc::boxed::Box;

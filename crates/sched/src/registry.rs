@@ -1,10 +1,7 @@
-//! Which policies there are. A new one is a line here.
+//! The table of policies. `build.rs` makes it of the public modules of the crate.
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Op, Positioning, Predicted};
-use crate::{
-    anticipatory, cfq, clairvoyant, clook, deadline, mq_deadline, noop, sptf, sstf, stream,
-};
 use core::marker::PhantomData;
 use headtime_units::{Extent, Nanos, Time};
 
@@ -24,19 +21,7 @@ impl<P> Registration<P> {
 pub(crate) struct Registry<P>(PhantomData<P>);
 
 impl<P: Positioning + Clone + 'static> Registry<P> {
-    pub const ALL: &'static [Registration<P>] = &[
-        Registration::new(&noop::INFO, noop::build),
-        Registration::new(&deadline::INFO, deadline::build),
-        Registration::new(&mq_deadline::INFO, mq_deadline::build),
-        Registration::new(&clook::INFO, clook::build),
-        Registration::new(&sstf::INFO, sstf::build),
-        Registration::new(&sptf::INFO, sptf::build),
-        Registration::new(&sptf::SEEK_WEIGHTED_INFO, sptf::build_seek_weighted),
-        Registration::new(&anticipatory::INFO, anticipatory::build),
-        Registration::new(&cfq::INFO, cfq::build),
-        Registration::new(&stream::INFO, stream::build),
-        Registration::new(&clairvoyant::INFO, clairvoyant::build),
-    ];
+    pub const ALL: &'static [Registration<P>] = include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 }
 
 /// All policies, in the order in which help and documentation show them.

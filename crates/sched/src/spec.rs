@@ -280,6 +280,16 @@ impl Spec {
         Some(options.duration(key))
     }
 
+    /// The longest duration among its options and those of the elevator in it.
+    pub fn longest_option(&self) -> Nanos {
+        let own = self.options().map(|(_, value)| match value {
+            Value::Duration(span) => span,
+            _ => Nanos::ZERO,
+        });
+        let inner = self.inner().map(Spec::longest_option);
+        own.chain(inner).max().unwrap_or_default()
+    }
+
     /// Builds the scheduler; one that never waits is driven by [`WorkConserving`].
     ///
     /// `positioning` is what a position-aware policy decides by;

@@ -62,7 +62,7 @@
 mod oldest;
 
 use self::oldest::Oldest;
-use crate::policy::{Built, Needs, NumberInfo, OptionInfo, Parts, PolicyInfo};
+use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::{
     Candidate, Elevator, Entry, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
 };
@@ -95,36 +95,13 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-/// What is known of the seek-weighted one.
-pub(crate) static SEEK_WEIGHTED_INFO: PolicyInfo = PolicyInfo {
-    name: "sptf-sw",
-    number: Some(NumberInfo {
-        min: 0,
-        max: 10_000,
-        example: 60,
-        help: "percent by which positioning may exceed the shortest to save seek; higher leaves \
-               more rotational latency for freeblock and less throughput; 0 only breaks ties",
-    }),
-    idea: "shortest seek among the soonest reached",
-    bound: "none: can starve",
-    options: &[],
-    source: "Lumb, Schindler, Ganger, FAST 2002, section 4.2",
-    avoid: "nothing uses the rotational latency that it leaves",
-    ..INFO
-};
-
 pub(crate) fn build<P: Positioning + 'static>(parts: Parts<'_, P>) -> Built {
     let weight = parts.options.weight("age_weight");
     Built::elevator(Sptf::aged(positioning(parts.positioning), weight))
 }
 
-pub(crate) fn build_seek_weighted<P: Positioning + 'static>(parts: Parts<'_, P>) -> Built {
-    let percent = parts.options.number() as u32;
-    let positioning = positioning(parts.positioning);
-    Built::elevator(Sptf::seek_weighted(positioning, percent))
-}
-
-fn positioning<P>(given: Option<P>) -> P {
+/// The positioning that a policy which needs one is built with.
+pub(crate) fn positioning<P>(given: Option<P>) -> P {
     given.expect("policies that need positions are built with some")
 }
 

@@ -327,7 +327,9 @@ fn draw(seed: u64) -> Plan {
         .map_or(Nanos::ZERO, |plug| plug.timeout)
         .saturating_mul(2 * requests.len() as u64);
     // A scheduler may wait behind each of them for as long as it was told to.
-    let held = longest_option(&scheduler).saturating_mul(2 * requests.len() as u64);
+    let held = scheduler
+        .longest_option()
+        .saturating_mul(2 * requests.len() as u64);
     let drains_within = [slowest, stalls, lost, plugged, held]
         .into_iter()
         .fold(end - Time::ZERO, Nanos::saturating_add);
@@ -343,16 +345,6 @@ fn draw(seed: u64) -> Plan {
         drive_seed: seed,
         drawn,
     }
-}
-
-/// The longest time among the options of a scheduler, and of what it wraps.
-fn longest_option(scheduler: &Spec) -> Nanos {
-    let own = scheduler.options().map(|(_, value)| match value {
-        Value::Duration(span) => span,
-        _ => Nanos::ZERO,
-    });
-    let inner = scheduler.inner().map(longest_option);
-    own.chain(inner).max().unwrap_or_default()
 }
 
 /// The scheduler with options at the ends of their ranges, or just inside.

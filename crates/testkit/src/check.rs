@@ -11,7 +11,7 @@ use headtime_sched::{BoundsWaits, Dispatch, Elevator, Request, Scheduler, Tag};
 use headtime_units::{Nanos, Time};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The longest that a scheduler may leave the disk idle while requests are queued.
+/// The longest that a scheduler may leave the disk idle while requests are queued, if nothing allows it more.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
 /// A request that was handed out.
@@ -34,10 +34,25 @@ pub struct Served {
 ///
 /// The first broken promise: conserved, once, bounded, live, drain.
 pub fn check<S: Scheduler>(
+    make: impl FnMut() -> S,
+    scenario: &Scenario,
+) -> Result<Vec<Served>, Violation> {
+    check_patiently(Nanos::ZERO, make, scenario)
+}
+
+/// As [`check`], for a scheduler that is asked to wait as long as `patience`.
+///
+/// # Errors
+///
+/// The first broken promise: those of [`check`].
+pub fn check_patiently<S: Scheduler>(
+    patience: Nanos,
     mut make: impl FnMut() -> S,
     scenario: &Scenario,
 ) -> Result<Vec<Served>, Violation> {
-    Run::new(Counted::new(make()), scenario).run(|| Counted::new(make()))
+    let mut run = Run::new(Counted::new(make()), scenario);
+    run.patience = patience.saturating_add(PATIENCE);
+    run.run(|| Counted::new(make()))
 }
 
 /// As [`check`], for an elevator: peeking besides, at every turn and at other heads, and comparing
@@ -115,6 +130,7 @@ struct Run<'a, S> {
     looks: usize,
     served: Vec<Served>,
     promise: Option<Judge>,
+    patience: Nanos,
     waits: Waits,
 }
 
@@ -138,6 +154,7 @@ impl<'a, S: Subject> Run<'a, S> {
             looks: 0,
             served: Vec::new(),
             promise: None,
+            patience: PATIENCE,
             waits: Waits::default(),
         }
     }
@@ -314,7 +331,7 @@ impl<'a, S: Subject> Run<'a, S> {
         }
         let since = *self.idle_since.get_or_insert(self.now);
         self.ensure(
-            until.saturating_since(since) <= PATIENCE,
+            until.saturating_since(since) <= self.patience,
             Rule::Live,
             || {
                 format!(

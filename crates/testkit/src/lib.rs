@@ -1,6 +1,6 @@
 //! What the tests of the other crates share: strategies for arrivals, checkers of the promises that
-//! a policy makes, a toy disk, toy policies, broken policies that the checkers must catch, and where
-//! recorded data is.
+//! a policy makes, texts of every policy, a toy disk, toy policies, broken policies that the checkers must
+//! catch, and where recorded data is.
 //!
 //! A product crate may depend on it in its tests only.
 
@@ -17,6 +17,7 @@ mod scrub;
 pub mod steps;
 mod striped;
 mod subject;
+mod texts;
 mod toy_disk;
 mod toys;
 mod violation;
@@ -24,13 +25,14 @@ mod waits;
 
 pub use arrivals::{Arrival, CAPACITY, Scenario, plain_scenarios, scenarios, starving};
 pub use broken::{Broken, BrokenWaiter, Fault, WaitFault};
-pub use check::{Served, check, check_elevator, check_waits};
+pub use check::{Served, check, check_elevator, check_patiently, check_waits};
 pub use counted::Counted;
 pub use data::data;
 pub use folder::Folder;
 pub use gates::{AgedRanks, ToyGate, Windows};
 pub use scrub::Scrub;
 pub use striped::Striped;
+pub use texts::{extreme_texts, plain_texts};
 pub use toy_disk::{ToyDisk, ToyMechanics, ToyPlace};
 pub use toys::{ToyAnticipator, ToyFair};
 pub use violation::{Rule, Violation};

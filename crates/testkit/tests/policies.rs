@@ -1,15 +1,18 @@
-//! Every policy, with the promises that all of them make. A new policy is a line here.
+//! Every policy of the table, with the promises that all of them make: at its defaults, at the ends of what it
+//! allows, and with the options listed here.
 
 use headtime_sched::{
-    Deadline, DeadlineConfig, Elevator, Knowledge, MqDeadline, Noop, Op, Positioning, Scheduler,
-    ServiceCurve, Spec, Sptf, Sstf, policies,
+    Deadline, DeadlineConfig, Elevator, Knowledge, MqDeadline, Noop, Op, PolicyInfo, Positioning,
+    Scheduler, ServiceCurve, Spec, Sptf, Sstf, policies,
 };
 use headtime_testkit::{
-    CAPACITY, Served, ToyAnticipator, ToyDisk, ToyFair, ToyMechanics, check, check_elevator,
-    check_waits, plain_scenarios, scenarios, starving,
+    CAPACITY, Scenario, Served, ToyAnticipator, ToyDisk, ToyFair, ToyMechanics, Violation, check,
+    check_elevator, check_patiently, check_waits, extreme_texts, plain_scenarios, plain_texts,
+    scenarios, starving,
 };
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use std::sync::{Arc, LazyLock};
 
 static POSITIONS: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
@@ -44,92 +47,87 @@ fn scheduler(text: &str) -> Box<dyn Scheduler> {
     built.unwrap_or_else(|error| panic!("{error}"))
 }
 
-macro_rules! every_policy {
-    (
-        elevators { $($name:ident: $text:literal;)* }
-        waiting { $($waits:ident: $waits_text:literal;)* }
-    ) => {
-        /// The texts that are tried.
-        const TRIED: &[&str] = &[$($text,)* $($waits_text),*];
+/// Checks a scheduler with the promises that all make, and, if it never waits, with those of an elevator.
+fn check_all(text: &str, scenario: &Scenario) -> Result<(), Violation> {
+    if !spec(text).info().waits {
+        check_elevator(|| elevator(text), scenario)?;
+    }
+    // It may wait as long as it is told to.
+    let patience = spec(text).longest_option();
+    check_patiently(patience, || scheduler(text), scenario)?;
+    Ok(())
+}
 
+/// Checks every policy of the table with all its texts.
+fn check_table(texts: fn(&PolicyInfo) -> Vec<String>) {
+    for text in policies().flat_map(texts) {
+        let config = Config {
+            failure_persistence: None,
+            ..Config::default()
+        };
+        let checked = TestRunner::new(config).run(&scenarios(), |scenario| {
+            check_all(&text, &scenario)?;
+            Ok(())
+        });
+        checked.unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+}
+
+#[test]
+fn every_policy_at_its_defaults_keeps_the_promises() {
+    check_table(plain_texts);
+}
+
+#[test]
+fn every_policy_at_the_ends_of_its_ranges_keeps_the_promises() {
+    check_table(extreme_texts);
+}
+
+macro_rules! keep_the_promises {
+    ($($name:ident: $text:literal;)*) => {
         proptest! {
             $(
                 #[test]
                 fn $name(scenario in scenarios()) {
-                    check_elevator(|| elevator($text), &scenario)?;
-                    check(|| scheduler($text), &scenario)?;
-                }
-            )*
-            $(
-                #[test]
-                fn $waits(scenario in scenarios()) {
-                    check(|| scheduler($waits_text), &scenario)?;
+                    check_all($text, &scenario)?;
                 }
             )*
         }
     };
 }
 
-every_policy! {
-    elevators {
-        noop: "noop";
-        deadline: "deadline";
-        deadline_in_a_hurry: "deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2";
-        deadline_of_extremes: "deadline:read_expire=0ns:fifo_batch=0:writes_starved=0:front_merges=no";
-        deadline_of_nanoseconds: "deadline:read_expire=1ns:write_expire=1ns";
-        deadline_of_days: "deadline:read_expire=1d:write_expire=1d:fifo_batch=1000000:writes_starved=1000000";
-        mq_deadline: "mq-deadline";
-        mq_deadline_of_days: "mq-deadline:read_expire=1d:write_expire=1d:prio_aging_expire=1d";
-        mq_deadline_in_a_hurry: "mq-deadline:read_expire=2ms:fifo_batch=2:prio_aging_expire=8ms";
-        clook: "clook";
-        clook_one_by_one: "clook:batch=1";
-        clook_in_batches: "clook:batch=5";
-        sstf: "sstf";
-        sptf: "sptf";
-        sptf_aged: "sptf:age_weight=0.03";
-        sptf_aged_to_the_end: "sptf:age_weight=1000";
-        sptf_seek_weighted: "sptf-sw60";
-        sptf_seek_weighted_by_nothing: "sptf-sw0";
-    }
-    waiting {
-        anticipatory: "anticipatory";
-        anticipatory_of_fast_ticks: "as:hz=1000";
-        anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
-        anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
-        anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
-        anticipatory_of_nanoseconds: "as:hz=100:read_expire=1ns:write_expire=1ns:read_batch_expire=1ns:write_batch_expire=1ns:antic_expire=1ns";
-        anticipatory_of_days: "as:read_expire=1d:write_expire=1d:read_batch_expire=1d:write_batch_expire=1d";
-        cfq: "cfq";
-        cfq_of_nanoseconds: "cfq:hz=100:slice_sync=1ns:slice_async=1ns:slice_idle=1ns:fifo_expire_sync=1ns:fifo_expire_async=1ns";
-        cfq_of_days: "cfq:quantum=1000000:slice_sync=1d:slice_async=1d:slice_async_rq=1000000:fifo_expire_sync=1d:fifo_expire_async=1d";
-        cfq_of_fast_ticks: "cfq:hz=1000";
-        cfq_in_a_hurry: "cfq:hz=1000:quantum=1:slice_sync=3ms:slice_async=2ms:slice_async_rq=1:slice_idle=1ms:fifo_expire_sync=2ms:fifo_expire_async=4ms";
-        cfq_that_never_waits: "cfq:slice_idle=0ns:back_seek_max=0";
-        stream_of_deadline: "stream";
-        stream_of_noop: "stream(noop):threshold=2";
-        stream_from_dispatch: "stream(sstf):threshold=2:wait_from=dispatch:alone=defer";
-        stream_as_expected: "stream(clook):threshold=3:wait_from=expected:tolerance=2";
-        stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
-        stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
-        stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
-        stream_of_classes_in_a_hurry: "stream(mq-deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2:prio_aging_expire=4ms):threshold=1";
-        stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
-        stream_that_learns: "stream:threshold=2:learn";
-        stream_that_learns_of_clook: "stream(clook):threshold=1:slice=10s:learn";
-        clairvoyant: "clairvoyant";
-        clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
-    }
-}
-
-#[test]
-fn every_registered_policy_is_checked() {
-    for info in policies() {
-        assert!(
-            TRIED.iter().any(|text| spec(text).info() == info),
-            "{} has no line above",
-            info.name
-        );
-    }
+keep_the_promises! {
+    deadline_in_a_hurry: "deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2";
+    deadline_of_extremes: "deadline:read_expire=0ns:fifo_batch=0:writes_starved=0:front_merges=no";
+    deadline_of_nanoseconds: "deadline:read_expire=1ns:write_expire=1ns";
+    deadline_of_days: "deadline:read_expire=1d:write_expire=1d:fifo_batch=1000000:writes_starved=1000000";
+    mq_deadline_of_days: "mq-deadline:read_expire=1d:write_expire=1d:prio_aging_expire=1d";
+    mq_deadline_in_a_hurry: "mq-deadline:read_expire=2ms:fifo_batch=2:prio_aging_expire=8ms";
+    clook_one_by_one: "clook:batch=1";
+    clook_in_batches: "clook:batch=5";
+    sptf_aged: "sptf:age_weight=0.03";
+    anticipatory_of_fast_ticks: "as:hz=1000";
+    anticipatory_in_a_hurry: "as:hz=1000:read_expire=2ms:write_expire=5ms:read_batch_expire=3ms:write_batch_expire=2ms:antic_expire=1ms";
+    anticipatory_that_waits_long: "as:hz=1000:antic_expire=50ms";
+    anticipatory_that_never_waits: "as:antic_expire=0ns:read_expire=0ns:read_batch_expire=0ns:write_batch_expire=0ns";
+    anticipatory_of_nanoseconds: "as:hz=100:read_expire=1ns:write_expire=1ns:read_batch_expire=1ns:write_batch_expire=1ns:antic_expire=1ns";
+    anticipatory_of_days: "as:read_expire=1d:write_expire=1d:read_batch_expire=1d:write_batch_expire=1d";
+    cfq_of_nanoseconds: "cfq:hz=100:slice_sync=1ns:slice_async=1ns:slice_idle=1ns:fifo_expire_sync=1ns:fifo_expire_async=1ns";
+    cfq_of_days: "cfq:quantum=1000000:slice_sync=1d:slice_async=1d:slice_async_rq=1000000:fifo_expire_sync=1d:fifo_expire_async=1d";
+    cfq_of_fast_ticks: "cfq:hz=1000";
+    cfq_in_a_hurry: "cfq:hz=1000:quantum=1:slice_sync=3ms:slice_async=2ms:slice_async_rq=1:slice_idle=1ms:fifo_expire_sync=2ms:fifo_expire_async=4ms";
+    cfq_that_never_waits: "cfq:slice_idle=0ns:back_seek_max=0";
+    stream_of_noop: "stream(noop):threshold=2";
+    stream_from_dispatch: "stream(sstf):threshold=2:wait_from=dispatch:alone=defer";
+    stream_as_expected: "stream(clook):threshold=3:wait_from=expected:tolerance=2";
+    stream_that_always_waits: "stream(sptf-sw60):threshold=1:alone=defer:slice=10s";
+    stream_that_never_waits: "stream(mq-deadline):slice=0ns:tolerance=0";
+    stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
+    stream_of_classes_in_a_hurry: "stream(mq-deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2:prio_aging_expire=4ms):threshold=1";
+    stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
+    stream_that_learns: "stream:threshold=2:learn";
+    stream_that_learns_of_clook: "stream(clook):threshold=1:slice=10s:learn";
+    clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
 }
 
 /// Expiries and batches short enough that the toy disk reaches them.
