@@ -85,7 +85,7 @@ impl AgeList {
         (self.head != NIL).then_some(Tag(self.head))
     }
 
-    /// Forgets all and keeps the memory.
+    /// Removes all requests and keeps the memory.
     pub fn clear(&mut self) {
         let mut by_age = core::mem::take(&mut self.by_age);
         by_age.clear();
@@ -105,7 +105,7 @@ impl AgeList {
         })
     }
 
-    /// Puts a request in, behind all that are older; it has its age and is in no list.
+    /// Inserts a request behind all that are older. It has its age and must be in no list.
     pub fn link<S: Linked>(&mut self, slots: &mut [S], tag: Tag) {
         let age = slots[tag.index()].node().age;
         let prev = self.older(slots, age);
@@ -121,7 +121,7 @@ impl AgeList {
         }
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     pub fn unlink<S: Linked>(&mut self, slots: &mut [S], tag: Tag) {
         let Node { age, prev, next } = *slots[tag.index()].node();
         self.join(slots, prev, next);

@@ -130,7 +130,7 @@ const LOOK_BACK: LookBack = LookBack {
 /// How far ahead of the last request another is close, in sectors; half as far behind.
 const CLOSE: u64 = 8_192;
 
-/// After how long it wants to be asked again while it waits for the drive, which tells it anyway.
+/// After how long it asks to be called again while it waits for a completion, which ends the wait anyway.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Tunables of [`Anticipatory`]; the [module](self) explains them.
@@ -220,7 +220,7 @@ impl Default for AnticipatoryConfig {
     }
 }
 
-/// Whether somebody waits for a request.
+/// A kind of request: does anybody wait for it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Async,
@@ -287,16 +287,16 @@ struct Ticks {
     close: u64,
 }
 
-/// Whether it waits, and for what.
+/// What the scheduler waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// It does not.
+    /// Nothing.
     Off,
-    /// For the request of the process that is in the drive.
+    /// The completion of the process's request in the drive.
     Drive,
-    /// For the next request of the process, until then.
+    /// The next request of the process, until this tick.
     Next(Jiffies),
-    /// It did, and does not begin again before something is served.
+    /// Nothing: a wait is over, and none begins before a request is served.
     Finished,
 }
 
@@ -406,7 +406,7 @@ impl Anticipatory {
         }
     }
 
-    /// Whether the oldest request of a kind has expired, if it is time to look.
+    /// Returns true if it is time to look and the oldest request of a kind has expired.
     fn overdue(&mut self, now: Jiffies, kind: Kind) -> bool {
         let expire = self.ticks.expire[kind];
         if now.since(self.checked[kind]) < expire {
@@ -509,7 +509,7 @@ impl Anticipatory {
         self.quota = self.quota.max(1);
     }
 
-    /// Whether to wait rather than to serve this synchronous request, or no synchronous request.
+    /// Returns true if it should wait rather than serve `next`, a synchronous request if there is one.
     fn should_wait(&mut self, now: Jiffies, next: Option<Tag>) -> bool {
         // What was handed out last may have been a write.
         let Some(process) = self.anticipated else {
@@ -519,7 +519,7 @@ impl Anticipatory {
         self.waiting != Waiting::Finished && !self.ends_wait(now, process, next.as_ref())
     }
 
-    /// Whether there is no point in waiting for a process, with this request there instead.
+    /// Returns true if this request makes it pointless to wait for a process.
     fn ends_wait(&mut self, now: Jiffies, id: ContextId, request: Option<&Request>) -> bool {
         let context = self.contexts.get(id);
         if request.is_some_and(|request| request.origin.process == context.process) {
@@ -539,7 +539,7 @@ impl Anticipatory {
         context.thinks_longer(self.ticks.antic, &self.contexts.newcomers)
     }
 
-    /// Whether a request is nearly where the process that is waited for would ask next.
+    /// Returns true if a request is nearly where the process that is waited for would ask next.
     fn is_close(&self, now: Jiffies, id: ContextId, request: &Request) -> bool {
         let since = match (self.waiting, self.finished) {
             (Waiting::Off, _) | (_, None) => 0,

@@ -13,7 +13,7 @@ pub struct WaitBound {
 }
 
 impl WaitBound {
-    /// As a time, on a disk whose slowest access takes `slowest`.
+    /// The bound as a time, on a disk whose slowest access takes `slowest`.
     pub fn time(self, slowest: Nanos) -> Nanos {
         let accesses = slowest.as_nanos().saturating_mul(self.accesses);
         self.expire.saturating_add(Nanos::from_nanos(accesses))

@@ -116,7 +116,6 @@ use process::{ContextId, Contexts, REMEMBERED_MAX};
 use queue::{Level, QueueId, Queues, Rotation};
 use turn::{Drive, Slice};
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "cfq",
     idea: "time slices for processes, in turn",
@@ -156,7 +155,7 @@ pub struct Cfq {
     /// The queues of the real-time and best-effort classes by their next request; tags are queues.
     positions: LbaIndex,
     slice: Option<Slice>,
-    /// Whether the drive was believed to queue at first.
+    /// True if the drive was believed to queue at first.
     queued_at_first: bool,
     drive: Drive,
     /// Where the last request handed out ended.
@@ -384,7 +383,7 @@ impl Cfq {
         }
     }
 
-    /// Whether an address is as near to the last request as one of the active process would be
+    /// Returns true if an address is as near to the last request as one of the active process would be
     /// (cfq_rq_close). Nothing is before its first request was handed out.
     fn is_close(&self, lba: Lba) -> bool {
         let context = self.slice.and_then(|slice| slice.context);
@@ -419,7 +418,7 @@ impl Cfq {
         (!self.queues[id].cooperated).then_some(id)
     }
 
-    /// Whether a request of a queue takes the disk from the active one (cfq_should_preempt).
+    /// Returns true if a request of a queue takes the disk from the active one (cfq_should_preempt).
     fn preempts(&self, now: Jiffies, id: QueueId, request: &Request) -> bool {
         let Some(slice) = self.slice else {
             return false;
@@ -465,7 +464,7 @@ impl Cfq {
         Some(id)
     }
 
-    /// Whether the queue has as many requests in the drive as it may (cfq_dispatch_requests).
+    /// Returns true if the queue has as many requests in the drive as it may (cfq_dispatch_requests).
     fn is_full(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         match queue.level {
@@ -565,7 +564,7 @@ impl Default for Cfq {
     }
 }
 
-/// Whether two requests belong to one queue.
+/// Returns true if two requests belong to one queue.
 fn same_queue(one: &Request, other: &Request) -> bool {
     let (sync, level) = (one.is_sync(), Level::of(one.class));
     sync == other.is_sync()

@@ -48,7 +48,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "clairvoyant",
     idea: "greedy foresight: waits for what comes",

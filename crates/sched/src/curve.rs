@@ -5,8 +5,8 @@ use headtime_units::{Lba, Millionths, Nanos, Sectors};
 
 /// The service time of a request by its distance from the head, in sectors.
 ///
-/// Knows nothing of tracks and angles: a smooth curve through times that were measured, and the
-/// mean over all angles. Between two points it is a straight line; beyond the last it is flat.
+/// It knows nothing of tracks and angles: it is a smooth curve through measured times, the mean over all
+/// angles. Between two points it is a straight line; beyond the last it is flat.
 /// Backward accesses cost more by a factor, since an elevator that sweeps upwards prefers the other
 /// ones.
 ///
@@ -22,15 +22,15 @@ pub struct ServiceCurve {
     below: [u32; 65],
 }
 
-/// Why points make no curve.
+/// What is wrong with points that make no curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CurveError {
-    /// There are none.
+    /// There is no point.
     Empty,
-    /// There are more than [`ServiceCurve::POINTS_MAX`].
+    /// There are more points than [`ServiceCurve::POINTS_MAX`].
     TooMany(usize),
-    /// The first is not at distance 0.
+    /// The first point is not at distance 0.
     NotFromZero,
     /// A distance (by its index) is not larger than the one before.
     NotRising(usize),
@@ -165,7 +165,7 @@ impl ServiceCurve {
         &self.points
     }
 
-    /// By what backward accesses are multiplied.
+    /// The factor of backward accesses.
     pub fn backward(&self) -> Millionths {
         self.backward
     }
@@ -181,7 +181,7 @@ impl ServiceCurve {
         }
     }
 
-    /// The service time of a request so far ahead.
+    /// The service time of a request `distance` ahead of the head.
     pub fn forward(&self, distance: Sectors) -> Nanos {
         let bits = u64::BITS - distance.get().leading_zeros();
         let mut after = self.below[bits as usize] as usize;

@@ -58,7 +58,6 @@ use crate::{Candidate, Elevator, HeadState, ListId, Op, Partners, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Nanos, Time};
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "deadline",
     idea: "batched sweeps, expired requests between them",
@@ -84,7 +83,7 @@ pub struct DeadlineConfig {
     pub fifo_batch: u64,
     /// How many batches of reads may pass waiting writes.
     pub writes_starved: u64,
-    /// Whether a request may be merged in front of a queued one.
+    /// True if a request may be merged in front of a queued one.
     pub front_merges: bool,
 }
 
@@ -151,7 +150,7 @@ impl DeadlineConfig {
         }
     }
 
-    /// Whether nothing but the veto on front merges speaks against `new` joining `queued`.
+    /// Returns true if nothing but the veto on front merges speaks against `new` joining `queued`.
     pub(crate) fn may_merge(&self, queued: &Request, new: &Request, new_is_queued: bool) -> bool {
         let front = new.extent.is_followed_by(queued.extent);
         self.front_merges || new_is_queued || !front

@@ -14,7 +14,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Jiffies(u64);
 
 impl Jiffies {
-    /// So many ticks after the start.
+    /// The point `ticks` ticks after the start.
     pub const fn new(ticks: u64) -> Jiffies {
         Jiffies(ticks)
     }
@@ -30,7 +30,7 @@ impl Jiffies {
     }
 }
 
-/// So many ticks later, or the last point in time there is.
+/// Adds ticks, up to the last point in time there is.
 impl Add<u64> for Jiffies {
     type Output = Jiffies;
 
@@ -63,7 +63,7 @@ impl Hz {
     /// 250 ticks per second, the rate of most kernels of the time.
     pub const DEFAULT: Hz = Hz(250);
 
-    /// So many ticks per second; `None` outside [`Hz::RANGE`].
+    /// A rate in ticks per second; `None` outside [`Hz::RANGE`].
     pub const fn new(per_second: u64) -> Option<Hz> {
         if Hz::RANGE.0 <= per_second && per_second <= Hz::RANGE.1 {
             Some(Hz(per_second))

@@ -224,23 +224,23 @@ impl LbaIndex {
         }
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub const fn len(&self) -> usize {
         self.by_lba.len
     }
 
-    /// Whether there are no entries.
+    /// Returns true if there are no entries.
     pub const fn is_empty(&self) -> bool {
         self.by_lba.is_empty()
     }
 
-    /// Adds an entry, behind all others of the same address, and says whether there are any. The tag
-    /// is not there.
+    /// Adds an entry behind all others of the same address. Returns true if there are any. The tag must not be in
+    /// the index.
     pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
         self.by_lba.insert(&mut self.ties, lba, tag)
     }
 
-    /// Removes the entry of this address and tag, and says whether there was one.
+    /// Removes the entry of this address and tag. Returns true if there was one.
     pub fn remove(&mut self, lba: Lba, tag: Tag) -> bool {
         self.by_lba.remove(&mut self.ties, lba, tag)
     }
@@ -273,7 +273,7 @@ impl LbaIndex {
         Some(Tag(ends.first))
     }
 
-    /// Whether the entry of this address and tag is followed by another of the same address.
+    /// Returns true if the entry of this address and tag is followed by another of the same address.
     pub fn has_next(&self, lba: Lba, tag: Tag) -> bool {
         let link = self.ties.find(lba, tag.0);
         link.is_some_and(|link| link.next != NIL)
@@ -317,7 +317,7 @@ impl LbaIndex {
         self.around(lba).0
     }
 
-    /// Both.
+    /// [`LbaIndex::downward`] and [`LbaIndex::upward`] at once.
     pub fn around(&self, lba: Lba) -> (Downward<'_>, Upward<'_>) {
         let (falling, rising) = self.by_lba.groups.around(&lba);
         let down = Downward {

@@ -55,8 +55,8 @@ impl LbaTable {
         }
     }
 
-    /// Adds an entry, behind all others of the same address, and says whether there are any. The tag
-    /// is not there.
+    /// Adds an entry behind all others of the same address. Returns true if there are any. The tag must not be in
+    /// the table.
     #[inline]
     pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
         if let Some(first) = self.alone.find(lba) {
@@ -71,7 +71,7 @@ impl LbaTable {
         self.others.insert(lba, tag)
     }
 
-    /// Removes the entry of this address and tag, and says whether there was one.
+    /// Removes the entry of this address and tag. Returns true if there was one.
     #[inline]
     pub fn remove(&mut self, lba: Lba, tag: Tag) -> bool {
         self.alone.remove(lba, tag) || (!self.others.is_empty() && self.others.remove(lba, tag))
@@ -93,7 +93,7 @@ impl LbaTable {
         }
     }
 
-    /// Whether the entry of this address and tag is followed by another of the same address.
+    /// Returns true if the entry of this address and tag is followed by another of the same address.
     pub fn has_next(&self, lba: Lba, tag: Tag) -> bool {
         self.others.has_next(lba, tag)
     }
@@ -147,7 +147,7 @@ impl Table {
         None
     }
 
-    /// Adds a request whose address is not there, unless there are as many as there may be.
+    /// Adds a request whose address is not in the table, unless the table is full.
     #[inline]
     fn insert(&mut self, lba: Lba, Tag(tag): Tag) -> bool {
         if SPARSE * self.len >= self.lists.len() {
@@ -167,7 +167,7 @@ impl Table {
         true
     }
 
-    /// Removes a request, and says whether it was there.
+    /// Removes a request. Returns true if it was there.
     #[inline]
     fn remove(&mut self, lba: Lba, Tag(tag): Tag) -> bool {
         let list = self.list(lba);

@@ -71,7 +71,6 @@ const OPTIONS: [OptionInfo; 6] = {
     ]
 };
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "mq-deadline",
     idea: "deadline with fresh continuation, and classes",

@@ -28,7 +28,7 @@ impl LookBack {
         }
     }
 
-    /// Whether a sweep that stands at `last` takes `other` rather than `one`.
+    /// Returns true if a sweep that stands at `last` takes `other` rather than `one`.
     ///
     /// The lower cost wins, and of equal costs the higher address. Of two that are left for the next
     /// sweep the lower wins, since it begins at the bottom. Never of two equal addresses.

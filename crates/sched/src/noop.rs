@@ -30,7 +30,6 @@ use crate::{Candidate, Elevator, HeadState, ListId, Partners, Request, Requests,
 use alloc::vec::Vec;
 use headtime_units::Time;
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "noop",
     aliases: &["fcfs", "fifo"],

@@ -19,7 +19,7 @@ pub enum Value {
     Duration(Nanos),
     /// How much of something: a weight or a factor.
     Weight(Millionths),
-    /// Whether.
+    /// Yes or no.
     Flag(bool),
     /// One of several words.
     Choice(&'static str),
@@ -183,7 +183,7 @@ pub enum Slices {
     ToProcesses(&'static str),
 }
 
-/// What is known of a policy before one is built.
+/// The record of a policy, there before one is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
     /// Its name; without the number if it has one.
@@ -206,7 +206,7 @@ pub struct PolicyInfo {
     pub needs: Needs,
     /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
     pub inner: Option<&'static str>,
-    /// Whether it may wait although requests are queued, and so cannot be wrapped itself.
+    /// True if it may wait although requests are queued, and so cannot be wrapped itself.
     pub waits: bool,
     /// To whom it gives slices of the disk's time.
     pub slices: Slices,
@@ -359,7 +359,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What is known of the disk, for policies that need it.
+/// What a policy may be told of the disk, for those that need it.
 #[derive(Clone, Debug)]
 pub struct Knowledge<P> {
     /// Where sectors are.
@@ -372,7 +372,7 @@ pub struct Knowledge<P> {
 }
 
 impl<P> Default for Knowledge<P> {
-    /// Nothing.
+    /// Knows nothing.
     fn default() -> Knowledge<P> {
         Knowledge {
             positioning: None,
@@ -383,7 +383,7 @@ impl<P> Default for Knowledge<P> {
 }
 
 impl<P> From<Option<P>> for Knowledge<P> {
-    /// Positions alone, or nothing.
+    /// Knows positions alone, or nothing.
     fn from(positioning: Option<P>) -> Knowledge<P> {
         Knowledge {
             positioning,
@@ -415,12 +415,12 @@ pub enum Built {
 }
 
 impl Built {
-    /// Of an elevator.
+    /// Boxes an elevator.
     pub fn elevator(elevator: impl Elevator + 'static) -> Built {
         Built::Elevator(Box::new(elevator))
     }
 
-    /// Of a scheduler that may wait.
+    /// Boxes a scheduler that may wait.
     pub fn scheduler(scheduler: impl Scheduler + 'static) -> Built {
         Built::Scheduler(Box::new(scheduler))
     }

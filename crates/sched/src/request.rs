@@ -30,12 +30,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the operation moves data from the disk to the host.
+    /// Returns true if the operation moves data from the disk to the host.
     pub const fn is_read(self) -> bool {
         matches!(self, Op::Read)
     }
 
-    /// Whether the operation changes sectors, so that its order against others that touch them
+    /// Returns true if the operation changes sectors, so that its order against others that touch them
     /// matters.
     pub const fn changes(self) -> bool {
         matches!(self, Op::Write | Op::Discard)
@@ -75,7 +75,7 @@ impl Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all flags of `other` are set.
+    /// Returns true if all flags of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }

@@ -80,7 +80,7 @@ impl Requests {
         self.len
     }
 
-    /// Whether there are no requests.
+    /// Returns true if there are no requests.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -134,7 +134,7 @@ impl Requests {
         request
     }
 
-    /// Whether a request of this tag is queued.
+    /// Returns true if a request of this tag is queued.
     pub fn contains(&self, tag: Tag) -> bool {
         self.find(tag).is_some()
     }

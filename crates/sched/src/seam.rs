@@ -10,7 +10,7 @@ use headtime_units::{Extent, Time};
 pub struct Candidate {
     /// The request.
     pub request: Request,
-    /// Whether it has expired. A scheduler that holds the disk for another request must let it go at
+    /// True if it has expired. A scheduler that holds the disk for another request must let it go at
     /// once.
     pub urgent: bool,
 }

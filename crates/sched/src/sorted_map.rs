@@ -69,12 +69,12 @@ impl<K, V> SortedMap<K, V> {
         }
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no entries.
+    /// Returns true if there are no entries.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -91,7 +91,7 @@ impl<K, V> SortedMap<K, V> {
 }
 
 impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
-    /// Adds an entry, or replaces the value of the one that has this key, and returns what that was.
+    /// Adds an entry, or replaces the value of the entry that has this key. Returns the old value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(&key) {
             Ok(cursor) => Some(core::mem::replace(self.value_mut(cursor), value)),
@@ -103,7 +103,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// Adds an entry if there is none of this key and `allow` says yes to its neighbours, the last that
-    /// is lower and the first that is higher. Says whether it did.
+    /// is lower and the first that is higher. Returns true if it did.
     pub fn insert_between(
         &mut self,
         key: K,

@@ -244,7 +244,7 @@ impl Spec {
         .collect()
     }
 
-    /// What is known of the policy.
+    /// The record of the policy.
     pub fn info(&self) -> &'static PolicyInfo {
         self.info
     }
@@ -263,13 +263,13 @@ impl Spec {
             .map(move |option| (option, options.value(option.key)))
     }
 
-    /// What it and the elevators in it must know.
+    /// What the policy and the elevators in it must know.
     pub fn needs(&self) -> Needs {
         let inner = self.inner().map_or(Needs::NOTHING, Spec::needs);
         self.info.needs.with(inner)
     }
 
-    /// How long it serves one stream, or one process if those are known, while others wait.
+    /// How long the policy serves one stream, or one process if those are known, while others wait.
     pub fn slice(&self, processes_known: bool) -> Option<Nanos> {
         let key = match self.info.slices {
             Slices::ToStreams(key) => key,
@@ -444,7 +444,7 @@ fn parse_level(
     })
 }
 
-/// What stands before and after the first `separator` outside parentheses.
+/// Splits a text at the first `separator` outside parentheses.
 fn split_top(text: &str, separator: char) -> (&str, Option<&str>) {
     let mut depth = 0_usize;
     for (at, sign) in text.char_indices() {
@@ -460,7 +460,7 @@ fn split_top(text: &str, separator: char) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// The name, and what stands in parentheses behind it.
+/// Splits a text into the name and what stands in parentheses behind it.
 fn split_inner(text: &str) -> Result<(&str, Option<&str>), SpecErrorKind> {
     let text = text.trim();
     let Some(open) = text.find('(') else {
@@ -490,7 +490,7 @@ fn split_inner(text: &str) -> Result<(&str, Option<&str>), SpecErrorKind> {
     Err(SpecErrorKind::Parenthesis)
 }
 
-/// The policy of this name, and the number that the name ends in.
+/// Finds the policy of this name, and the number that the name ends in.
 fn find(
     name: &str,
     table: &[&'static PolicyInfo],

@@ -32,7 +32,6 @@ use crate::{Candidate, Elevator, HeadState, ListId, Request, Tag};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Time};
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "sstf",
     idea: "the nearest address goes next",

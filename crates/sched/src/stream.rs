@@ -116,7 +116,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Millionths, Nanos, Time};
 
-/// What is known of it.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "stream",
     idea: "waits for requests that streams promise",
@@ -183,11 +182,11 @@ pub struct StreamConfig {
     pub wait_from: WaitFrom,
     /// What a child has to beat if nothing is pending.
     pub alone: Alone,
-    /// Whether requests that continue each other while they are queued are one step of their stream.
+    /// True if requests that continue each other while they are queued are one step of their stream.
     pub burst: bool,
     /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
     pub hz: Option<Hz>,
-    /// Whether it waits only where that has been tried, and served more.
+    /// True if it tries waiting and not waiting, and keeps what serves more.
     pub learn: bool,
 }
 
@@ -387,7 +386,7 @@ impl Streams {
         }
     }
 
-    /// Whether the disk waits for streams now; they form all the same.
+    /// Returns true if the disk is held for streams now. Streams form in either case.
     fn waits(&self) -> bool {
         self.trials.as_ref().is_none_or(Trials::waits)
     }

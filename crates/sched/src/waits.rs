@@ -1,6 +1,6 @@
 //! Counts of waits and of what came of them.
 
-/// What a scheduler that may wait has done so far, as counts.
+/// The counts of a scheduler that may wait.
 ///
 /// A wait begins when the scheduler has requests queued and answers
 /// [`Dispatch::IdleUntil`](crate::Dispatch::IdleUntil) for the sake of one that has not arrived. It ends
@@ -40,19 +40,19 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Whether a wait is under way.
+    /// Returns true if a wait is under way.
     pub fn waiting(&self) -> bool {
         self.begun > self.won + self.lost
     }
 
-    /// Requests are queued, and the disk is held for another.
+    /// Begins a wait: requests are queued, and the disk is held for another.
     pub fn hold(&mut self) {
         if !self.waiting() {
             self.begun += 1;
         }
     }
 
-    /// The wait is over, if there is one: whether what goes now was waited for.
+    /// Ends the wait, if there is one. `won` says whether the request that goes now was waited for.
     pub fn end(&mut self, won: bool) {
         if self.waiting() {
             self.won += u64::from(won);

@@ -56,7 +56,7 @@ impl Lba {
         Lba(sector)
     }
 
-    /// Its number.
+    /// The number of the sector.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -118,27 +118,27 @@ impl Extent {
         self.start + self.len
     }
 
-    /// Whether the two share a sector; an empty one shares none.
+    /// Returns true if the two share a sector. An empty extent shares none.
     pub fn overlaps(self, other: Extent) -> bool {
         self.start.max(other.start) < self.end().min(other.end())
     }
 
-    /// Whether `lba` is one of the sectors.
+    /// Returns true if `lba` is one of the sectors.
     pub fn contains(self, lba: Lba) -> bool {
         self.start <= lba && lba < self.end()
     }
 
-    /// Whether every sector of `other` is one of these.
+    /// Returns true if every sector of `other` is one of these.
     pub fn covers(self, other: Extent) -> bool {
         self.start <= other.start && other.end() <= self.end()
     }
 
-    /// Whether `next` begins where this ends.
+    /// Returns true if `next` begins where this extent ends.
     pub fn is_followed_by(self, next: Extent) -> bool {
         self.end() == next.start
     }
 
-    /// Whether there are no sectors.
+    /// Returns true if there are no sectors.
     pub const fn is_empty(self) -> bool {
         self.len.0 == 0
     }

@@ -14,12 +14,12 @@ impl Angle {
     /// The index mark.
     pub const ZERO: Angle = Angle(0);
 
-    /// The angle of so many 2^32nds of a turn.
+    /// The angle of `bits` 2^32nds of a turn.
     pub const fn from_bits(bits: u32) -> Angle {
         Angle(bits)
     }
 
-    /// So many 2^32nds of a turn.
+    /// The angle in 2^32nds of a turn.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
@@ -85,7 +85,7 @@ impl Add for Angle {
 impl Sub for Angle {
     type Output = Angle;
 
-    /// How far to turn from `from` to `self`.
+    /// The angle by which the platter turns from `from` to `self`.
     fn sub(self, from: Angle) -> Angle {
         Angle(self.0.wrapping_sub(from.0))
     }

@@ -1,12 +1,12 @@
-//! Types that are text in files.
+//! serde for types that are text in files.
 
 #[doc(hidden)]
 pub use serde;
 
 /// Implements serde's traits for a type by its text: `Display` writes it, `FromStr` reads it.
 ///
-/// What `FromStr` says of a text follows it in quotes. The second argument says what should be there
-/// where there is no text at all.
+/// An error quotes the text and then gives the message of `FromStr`. The second argument says what is expected;
+/// the error for a value that is no text has it.
 ///
 /// # Examples
 ///

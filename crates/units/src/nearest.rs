@@ -3,13 +3,15 @@
 /// Words with more letters are not compared.
 const LETTERS_MAX: usize = 64;
 
-/// A beginning of a name is enough to mean it from so many letters on.
+/// The least letters with which the beginning of a name means that name.
 const BEGINNING_MIN: usize = 4;
 
-/// Returns the candidate most similar to `word`, if one is similar enough to be meant. It is if at most a
-/// third of the letters of the longer word differ (one letter always may), or if `word` is its beginning
-/// of at least four letters. Of several the first is returned. Case does not count. `None` for an empty
-/// word and for a word of more than 64 letters.
+/// Returns the candidate most similar to `word`, if one is similar enough to be meant.
+///
+/// A candidate is similar enough if at most a third of the letters of the longer word differ (one letter
+/// always may), or if it begins with `word` and `word` has at least four letters. Of equally similar
+/// candidates the first is returned. Case does not count. Returns `None` if `word` is empty or has more than
+/// 64 letters.
 ///
 /// # Examples
 ///

@@ -5,7 +5,7 @@
 
 use core::fmt::{self, Write};
 
-/// So many characters of a text are [`Shown`].
+/// The most characters of a text that [`Shown`] writes.
 pub const SHOWN_MAX: usize = 128;
 
 /// A text within quotes of ours: escaped as in a string of Rust, and cut if it is long.
@@ -28,10 +28,10 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Hands on what is written to it, with escapes for all that would not stay on its line, and no more
-/// than so many bytes.
+/// Passes on what is written to it: at most a number of bytes, with escapes for all that would leave
+/// its line.
 ///
-/// What has escapes or quotes already is left as it is: this is for whole messages.
+/// Leaves escapes and quotes as they are, since it is for whole messages.
 #[derive(Debug)]
 pub struct OneLine<W> {
     to: W,
@@ -40,7 +40,7 @@ pub struct OneLine<W> {
 }
 
 impl<W: Write> OneLine<W> {
-    /// With room for so many bytes.
+    /// A writer with room for `bytes` bytes.
     pub fn new(to: W, bytes: usize) -> OneLine<W> {
         OneLine {
             to,
@@ -49,13 +49,13 @@ impl<W: Write> OneLine<W> {
         }
     }
 
-    /// Whether something had no room.
+    /// Returns true if some text did not fit.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 }
 
-/// Never an error for want of room: what has none is left out.
+/// Leaves out what does not fit. That is not an error.
 impl<W: Write> Write for OneLine<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for char in text.chars() {
@@ -81,8 +81,8 @@ fn escaped(out: &mut impl Write, char: char) -> fmt::Result {
     }
 }
 
-/// Whether a character stays where it is put: it does not end the line, order the terminal about, or
-/// turn the order of what stands around it (the bidirectional marks of Unicode).
+/// Returns true if a character stays where it is put: it does not end the line, control the terminal, or
+/// change the order of the text around it, as the bidirectional marks of Unicode do.
 pub fn is_plain(char: char) -> bool {
     let moves = matches!(
         char,

@@ -52,12 +52,12 @@ impl SignedNanos {
         Nanos::from_nanos(self.0.unsigned_abs())
     }
 
-    /// Whether something takes less.
+    /// Returns true if it is less than zero.
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// What takes `span` and that much more or less; never less than nothing.
+    /// Returns `span` plus this difference, at least zero.
     pub const fn after(self, span: Nanos) -> Nanos {
         Nanos::from_nanos(span.as_nanos().saturating_add_signed(self.0))
     }

@@ -28,7 +28,7 @@ pub struct Bytes(pub u64);
 pub struct Millionths(pub u64);
 
 impl Millionths {
-    /// None of it.
+    /// The number 0.
     pub const ZERO: Millionths = Millionths(0);
     /// The number 1.
     pub const ONE: Millionths = Millionths(1_000_000);
@@ -38,7 +38,7 @@ impl Millionths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseUnitError {
-    /// No digits at the start.
+    /// The text does not begin with a digit.
     NoNumber,
     /// A number without a unit.
     NoDurationUnit,
@@ -50,7 +50,7 @@ pub enum ParseUnitError {
     UnknownSizeUnit,
     /// More digits behind the point than the unit can show in whole nanoseconds or bytes.
     NotWhole,
-    /// Something that is not a plain number, or has a unit.
+    /// The text is no plain number; it may have a unit.
     NotPlain,
     /// More than six digits behind the point of a plain number.
     TooFine,

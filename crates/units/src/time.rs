@@ -106,22 +106,22 @@ impl Nanos {
         Nanos((millis * 1e6 + 0.5) as u64)
     }
 
-    /// Nanoseconds.
+    /// The span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Microseconds, for statistics.
+    /// The span in microseconds, for statistics.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// Milliseconds, for statistics.
+    /// The span in milliseconds, for statistics.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Seconds, for statistics.
+    /// The span in seconds, for statistics.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -136,18 +136,18 @@ impl Nanos {
         Nanos(self.0.saturating_add(other.0))
     }
 
-    /// `self` so many times, at most [`Nanos::MAX`].
+    /// `self` multiplied by `times`, at most [`Nanos::MAX`].
     pub const fn saturating_mul(self, times: u64) -> Nanos {
         Nanos(self.0.saturating_mul(times))
     }
 
-    /// Whether the span is empty.
+    /// Returns true if the span has no length.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
 
-/// The product, also where overflow is not checked otherwise.
+/// Checks for overflow in every build.
 const fn times(count: u64, unit: u64) -> Nanos {
     match count.checked_mul(unit) {
         Some(nanos) => Nanos(nanos),

@@ -88,7 +88,7 @@ pub(super) struct Context {
     pub queued: u32,
     /// Its requests that are in the drive.
     in_drive: u32,
-    /// Whether it has made a synchronous request.
+    /// True if it has made a synchronous request.
     started: bool,
     /// When the last synchronous request of it completed.
     completed: Option<Jiffies>,
@@ -306,13 +306,13 @@ impl Contexts {
 }
 
 impl Context {
-    /// Whether a request so far away is nearer than what this process asks for on average.
+    /// Returns true if a request so far away is nearer than what this process asks for on average.
     pub fn seeks_farther(&self, distance: Sectors, newcomers: &Newcomers) -> bool {
         let mean = self.seek.mean().unwrap_or(newcomers.seek());
         mean > distance.get()
     }
 
-    /// Whether this process thinks for longer than `ticks`, as far as is known.
+    /// Returns true if this process thinks for longer than `ticks`, as far as is known.
     pub fn thinks_longer(&self, ticks: u64, newcomers: &Newcomers) -> bool {
         self.think.mean().unwrap_or(newcomers.think()) > ticks
     }

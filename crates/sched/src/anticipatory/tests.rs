@@ -70,7 +70,7 @@ fn reader(config: AnticipatoryConfig, think: Nanos) -> Anticipatory {
     sched
 }
 
-/// Whether it waits for the reader of [`reader`] when another process asks for `lba` at `now`.
+/// Returns true if it waits for the reader of [`reader`] when another process asks for `lba` at `now`.
 fn waits_at(sched: &Anticipatory, now: Time, lba: u64) -> bool {
     let mut sched = sched.clone();
     sched.insert(now, of(2, read(1, lba, 0)));

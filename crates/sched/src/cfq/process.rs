@@ -1,4 +1,4 @@
-//! What is known of each process: how long it thinks, how far it seeks, which queues it has.
+//! The statistics of each process: how long it thinks, how far it seeks, which queues it has.
 
 use super::queue::{LEVELS, QueueId};
 use crate::{Jiffies, SortedMap};
@@ -110,12 +110,12 @@ impl Context {
         self.think.is_valid().then(|| self.think.mean())
     }
 
-    /// Whether it seeks, by however few samples.
+    /// Returns true if the process seeks, by however few samples.
     pub fn is_seeky(&self) -> bool {
         self.seek.mean() > SEEKY
     }
 
-    /// Whether it seeks, by enough samples.
+    /// Returns true if the process seeks, by enough samples.
     pub fn is_surely_seeky(&self) -> bool {
         self.seek.is_valid() && self.is_seeky()
     }

@@ -83,9 +83,9 @@ pub(super) struct Queue {
     pub rest: i64,
     /// How many of its requests are in the drive.
     pub in_drive: u64,
-    /// Whether it pays to wait for its process.
+    /// True if it pays to wait for its process.
     pub idles: bool,
-    /// Whether it had its turn because it was close by, and no regular one since.
+    /// True if it had its turn because it was close by, and no regular one since.
     pub cooperated: bool,
 }
 

@@ -20,15 +20,15 @@ pub(super) struct Slice {
     pub end: Option<Jiffies>,
     /// Requests handed out in it.
     pub handed_out: u64,
-    /// Whether the oldest request was looked at.
+    /// True if the oldest request was looked at.
     pub fifo_tested: bool,
     /// Whose requests it is for: who asked for the first one.
     pub context: Option<ContextId>,
-    /// Whether the disk is, or was to the end of the wait, kept free for the queue.
+    /// True if the disk is kept free for the queue, or was until the wait ended.
     pub waiting: bool,
     /// When the wait ends.
     pub timer: Option<Time>,
-    /// Whether its request came during the wait and may not be left behind.
+    /// True if its request came during the wait and may not be left behind.
     pub must_dispatch: bool,
 }
 
@@ -46,7 +46,7 @@ impl Slice {
         }
     }
 
-    /// Whether it is over (cfq_slice_used).
+    /// Returns true if the slice is over (cfq_slice_used).
     pub fn is_used(&self, now: Jiffies) -> bool {
         self.end.is_some_and(|end| now >= end)
     }
@@ -59,7 +59,7 @@ pub(super) struct Drive {
     pub holds: u64,
     /// Of these, how many somebody waits for.
     pub sync: u64,
-    /// Whether the drive is believed to queue.
+    /// True if the drive is believed to queue.
     pub queues: bool,
     samples: u64,
     peak: u64,

@@ -1,4 +1,4 @@
-//! Which queued requests continue each other.
+//! Bursts: queued requests that continue each other.
 //!
 //! A host that reads ahead asks for the next window while the last one is queued. If the two may not
 //! merge (they are too large together, or merging is off), they are a *burst*: requests of one reader,

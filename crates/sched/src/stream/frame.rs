@@ -22,7 +22,7 @@ pub trait Foresight {
     /// then replaces any request that came earlier and was held for.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// Whether [`Foresight::arrived`] would say yes to `request`.
+    /// Returns true if [`Foresight::arrived`] would say yes to `request`.
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
     /// A request is handed out while the head is at `head`, and is the tail from now on. Returns
@@ -163,7 +163,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         }
     }
 
-    /// Whether a request that was waited for may go ahead of what the elevator has.
+    /// Returns true if a request that was waited for may go ahead of what the elevator has.
     fn may_bypass(&self, now: Time) -> bool {
         now < self.slice_end()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Parent {
     /// The service time of what the elevator would have served instead of its child; not known
     /// while it is the tail and in the drive.
     pub limit: Option<Nanos>,
-    /// Whether nothing was pending and the limit is only what stands in for one.
+    /// True if nothing was pending, so that the limit is a substitute.
     pub alone: bool,
     /// How many requests its stream has, up to it.
     pub size: u64,
@@ -96,12 +96,12 @@ impl Parents {
         self.curve.service(from, to)
     }
 
-    /// Whether a request to come can be nearer than one of this service time.
+    /// Returns true if a request to come can be nearer than one of this service time.
     pub fn leaves_room(&self, service: Nanos) -> bool {
         service > self.least
     }
 
-    /// Whether a stream of this size is waited for.
+    /// Returns true if a stream of this size is waited for.
     pub fn established(&self, parent: &Parent) -> bool {
         parent.size >= self.threshold
     }

@@ -1,4 +1,4 @@
-//! Whether to wait for streams at all: learned by trying.
+//! Learns by trying whether it pays to wait for streams.
 //!
 //! The waits alone do not tell what waiting costs and gains. If the disk leaves a reader, that reader's
 //! next window grows meanwhile and saves a seek. If the disk stays, the others' windows grow. So a trial
@@ -80,18 +80,18 @@ impl Span {
         self.nanos >= time.as_nanos()
     }
 
-    /// Whether the disk has waited enough for that to have an effect, and to say which.
+    /// Returns true if the disk has waited long enough to tell what waiting does.
     fn waited(&self) -> bool {
         self.waiting >= WAITED.as_nanos() && self.waiting >= self.nanos / WAITING_PARTS
     }
 
-    /// Whether more was served in the same time than so many percent of what the other served.
+    /// Returns true if it served more than `percent` percent of what the other served in the same time.
     fn beats(&self, other: &Span, percent: u64) -> bool {
         let rate = |span: &Span, time: &Span| u128::from(span.sectors) * u128::from(time.nanos);
         rate(self, other) * 100 > rate(other, self) * u128::from(percent)
     }
 
-    /// Whether the rates of the two differ by more than chance explains.
+    /// Returns true if the rates of the two differ by more than chance explains.
     fn differs(&self, other: &Span) -> bool {
         const LEAST: u64 = 4;
         if self.rounds.min(other.rounds) < LEAST {
@@ -139,7 +139,7 @@ pub(super) struct Trials {
     now: Time,
     queued: u64,
     in_drive: u64,
-    /// Whether the disk is held for what has not come.
+    /// True if the disk is held for what has not come.
     holds: bool,
     /// Requests that have come so far.
     turns: u64,
@@ -153,7 +153,7 @@ pub(super) struct Trials {
     /// Of the one that is kept, lately; of the other, in all turns of this or the last trial.
     kept: Span,
     other: Span,
-    /// Whether it is settled which is kept, so that the next trial begins anew, and what that did then.
+    /// True if it is settled which is kept. Then the next trial begins anew.
     settled: bool,
     judged: Span,
     /// Time until the next trial.
@@ -184,7 +184,7 @@ impl Trials {
         }
     }
 
-    /// Whether streams are waited for now.
+    /// Returns true if streams are waited for now.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -300,7 +300,7 @@ impl Trials {
         }
     }
 
-    /// Whether to try the other now.
+    /// Returns true if it is time to try the other.
     fn is_due(&self) -> bool {
         let worth = !self.waits || self.kept.waited();
         let fell = self.other.beats(&self.kept, FELL) && self.other.differs(&self.kept);
