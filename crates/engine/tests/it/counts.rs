@@ -143,6 +143,61 @@ fn choices_and_overtaking_are_counted() {
 }
 
 #[test]
+fn requests_that_fuse_count_as_one_that_is_queued() {
+    let (mut engine, now) = (noop(depth(1)), Time::ZERO);
+    for (id, start) in [(0, 9_000), (1, 0), (2, 16), (3, 8)] {
+        read(&mut engine, now, id, start);
+    }
+    assert_eq!((engine.stats().merged_back, engine.stats().fused), (1, 1));
+    for (id, start) in [(4, 2_000), (5, 3_000)] {
+        read(&mut engine, now, id, start);
+    }
+    assert_eq!(engine.stats().queued_max, 3);
+    assert_eq!(engine.waiting(), 3);
+}
+
+#[test]
+fn requests_that_came_at_the_same_time_do_not_overtake_each_other() {
+    let scheduler = WorkConserving::new(Sstf::new());
+    let (mut engine, now) = (Engine::new(depth(1), scheduler).unwrap(), Time::ZERO);
+    for (id, start) in [(0, 0), (1, 90_000), (2, 50_000), (3, 1_000)] {
+        read(&mut engine, now, id, start);
+    }
+    while !engine.is_idle() {
+        complete(&mut engine, now, Outcome::Done);
+    }
+    assert_eq!(engine.stats().overtaken, 0);
+}
+
+#[test]
+fn a_part_that_goes_again_alone_still_hides_its_process() {
+    let config = Config {
+        hide_origins: true,
+        ..depth(1)
+    };
+    let (mut engine, now) = (noop(config), Time::ZERO);
+    for (id, start) in [(0, 9_000), (1, 8), (2, 16)] {
+        let hidden = arrival(id, Op::Read, start, 8, 7);
+        engine.handle(now, Event::Arrived(hidden));
+    }
+    let mut seen = Vec::new();
+    let mut outcomes = [Outcome::Done, Outcome::MediumError].into_iter();
+    loop {
+        while let Some(command) = engine.poll(now) {
+            if let Command::Issue(request) = command {
+                seen.push((request.extent.start.get(), request.origin.process));
+            }
+        }
+        if engine.is_idle() {
+            break;
+        }
+        let (tag, outcome) = (DriveTag(0), outcomes.next().unwrap_or(Outcome::Done));
+        engine.handle(now, Event::Completed { tag, outcome });
+    }
+    assert_eq!(seen, [(9_000, 0), (8, 0), (8, 0), (16, 0)]);
+}
+
+#[test]
 fn a_part_that_goes_again_alone_is_not_merged_into_a_neighbour() {
     let (mut engine, now) = (noop(depth(1)), Time::ZERO);
     read(&mut engine, now, 0, 9_000);

@@ -15,7 +15,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Nanos::from_millis(ms)
 }
 
-fn config(depth: u32) -> Config {
+pub(crate) fn config(depth: u32) -> Config {
     Config {
         depth,
         ..Config::default()
@@ -29,28 +29,28 @@ fn schedulers(lanes: usize) -> Vec<Box<dyn Scheduler>> {
 
 /// A command and what it carries.
 #[derive(Clone, Debug)]
-struct Sent {
+pub(crate) struct Sent {
     at: Time,
     request: Request<DriveTag>,
-    parts: Vec<RequestId>,
+    pub parts: Vec<RequestId>,
 }
 
 /// An engine with everything that watches it.
-struct Rig<G> {
-    engine: Engine,
+pub(crate) struct Rig<G> {
+    pub engine: Engine,
     config: Config,
     gate: G,
     audit: Audit,
     text: String,
     now: Time,
-    in_drive: Vec<Sent>,
+    pub in_drive: Vec<Sent>,
     sent: Vec<Sent>,
     ended: Vec<(RequestId, Outcome)>,
     scrub: Option<Scrub>,
 }
 
 impl<G: Gate + Clone + 'static> Rig<G> {
-    fn new(config: Config, gate: G) -> Rig<G> {
+    pub fn new(config: Config, gate: G) -> Rig<G> {
         let lanes = schedulers(gate.lanes());
         let engine = Engine::with_gate(config, Box::new(gate.clone()), lanes).expect("in range");
         Rig::around(engine, gate)
@@ -121,18 +121,18 @@ impl<G: Gate + Clone + 'static> Rig<G> {
         }
     }
 
-    fn arrive(&mut self, arrival: Arrival) {
+    pub fn arrive(&mut self, arrival: Arrival) {
         self.event(Event::Arrived(arrival));
     }
 
     /// Ends the command that went to the drive `at`-th of those that are there.
-    fn complete(&mut self, at: usize, outcome: Outcome) {
+    pub fn complete(&mut self, at: usize, outcome: Outcome) {
         let tag = self.in_drive.remove(at).request.tag;
         self.event(Event::Completed { tag, outcome });
     }
 
     /// Ends everything, the oldest first, and replays the log.
-    fn finish(mut self) -> Vec<Sent> {
+    pub fn finish(mut self) -> Vec<Sent> {
         while !self.engine.is_idle() {
             if self.in_drive.is_empty() {
                 self.now = self.engine.next_wakeup().expect("it waits for a time");

@@ -4,6 +4,7 @@ mod core;
 mod counts;
 mod crowded;
 mod lanes;
+mod lending;
 mod merging;
 mod names;
 mod order;

@@ -679,6 +679,39 @@ fn a_child_that_came_beside_a_follower_goes_right_behind_it() {
     assert_eq!(steps(&alone), "1@0 1-10 10@10 11@20 12@21");
 }
 
+/// 10 is in the drive when the last one comes; 11 waits beside it, behind 2, which is far.
+fn beside(eleven: Request, last: Request) -> String {
+    let config = StreamConfig {
+        threshold: 1,
+        tolerance: Millionths::ZERO,
+        ..StreamConfig::DEFAULT
+    };
+    let mut world = noop(config);
+    let queued = [read(10, 500_000, 0), read(2, 900_000, 0), eleven];
+    world.arrive(at(0), &[read(1, 0, 0)]);
+    world.arrive(at(0), &queued);
+    world.arrive(at(15), &[last]);
+    world.run(at(100_000));
+    world.steps
+}
+
+#[test]
+fn a_request_that_continues_another_stream_joins_that_and_the_tail_waits_on() {
+    assert_eq!(
+        beside(read(11, 500_050, 0), read(12, 500_058, 15)),
+        "1@0 1-10 10@10 20-29 2@29 39-53 11@53 12@68"
+    );
+}
+
+#[test]
+fn a_request_that_continues_the_tail_and_a_queued_request_is_the_child_of_the_tail() {
+    let ends_there_too = grown(read(11, 500_004, 0), 500_004, 4);
+    assert_eq!(
+        beside(ends_there_too, read(12, 500_008, 15)),
+        "1@0 1-10 10@10 12@20 21-30 2@30 40-54 11@54"
+    );
+}
+
 #[test]
 fn a_follower_that_the_elevator_would_choose_goes_before_a_child_that_came() {
     // A curve on which what continues costs a turn, so that a child beside it can be nearer.
