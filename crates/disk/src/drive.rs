@@ -34,7 +34,7 @@ use crate::ledger::{HeadTime, Ledger, Span};
 use crate::mechanics::Mechanics;
 use crate::profile::{Profile, Spec};
 use crate::queue::Queue;
-use arm::{Ahead, Going, Record, Writing};
+use arm::{Ahead, Going, LastTrack, Record, Writing};
 use bus::{Bus, Piece};
 use fault::Faults;
 use headtime_sched::{Backlog, Op};
@@ -114,6 +114,7 @@ pub struct Drive {
     no_room: bool,
     /// Scratch, to save allocations.
     pieces: Vec<Piece>,
+    last_track: LastTrack,
     written: Record,
 }
 
@@ -173,6 +174,7 @@ impl Drive {
             flushes: 0,
             no_room: false,
             pieces: Vec::new(),
+            last_track: LastTrack::default(),
             written: Record::default(),
             layout,
             profile: profile.clone(),

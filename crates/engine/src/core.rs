@@ -18,6 +18,7 @@
 //! in Linux, where the queue runs before the reader does.
 
 use crate::audit::{Audit, Violation};
+use crate::few::Few;
 use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
 use crate::volume::{Map, Part, Volume};
@@ -222,22 +223,21 @@ impl Due {
     }
 }
 
-/// The earliest time of several members, [`Time::NEVER`] if there is none. Asked before each event, mostly of a single
-/// member.
-#[inline]
-pub fn earliest<T>(members: &[T], time: impl Fn(&T) -> Option<Time>) -> Time {
-    let time = |member| time(member).unwrap_or(Time::NEVER);
-    match members {
-        [one] => time(one),
-        several => several.iter().map(time).min().unwrap_or(Time::NEVER),
-    }
+/// The earliest time of all members, [`Time::NEVER`] if there is none. Asked before each event.
+#[inline(always)]
+pub fn earliest<'a, T: 'a>(
+    members: impl IntoIterator<Item = &'a T>,
+    time: impl Fn(&T) -> Option<Time>,
+) -> Time {
+    let times = members.into_iter().filter_map(time);
+    times.fold(Time::NEVER, Time::min)
 }
 
 /// The engines of a volume and what every world needs around them; see the module's page.
 pub struct Core<L> {
     volume: Volume,
     /// By member.
-    timeouts: Vec<Timeouts>,
+    timeouts: Few<Timeouts>,
     timeout: Option<Nanos>,
     log: Option<Writer<L>>,
     /// By member; empty unless asked for.
@@ -265,12 +265,9 @@ impl<L: Sink> Core<L> {
     }
 
     fn around(volume: Volume, log: Option<Writer<L>>) -> Core<L> {
+        let timeouts = volume.engines().iter().map(|_| Timeouts::default());
         Core {
-            timeouts: volume
-                .engines()
-                .iter()
-                .map(|_| Timeouts::default())
-                .collect(),
+            timeouts: Few::from(timeouts.collect::<Vec<_>>()),
             volume,
             timeout: None,
             log,
@@ -283,7 +280,7 @@ impl<L: Sink> Core<L> {
 
     /// Checks the promises of the engines all along; slow.
     pub fn audit(&mut self) {
-        self.audits.resize_with(self.timeouts.len(), Audit::new);
+        self.audits.resize_with(self.timeouts.count(), Audit::new);
     }
 
     /// Has a job run in the background of a member.
@@ -292,7 +289,7 @@ impl<L: Sink> Core<L> {
     ///
     /// If there is no such member.
     pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
-        self.jobs.resize_with(self.timeouts.len(), || None);
+        self.jobs.resize_with(self.timeouts.count(), || None);
         self.jobs[member.index()] = Some(job);
     }
 
@@ -314,7 +311,7 @@ impl<L: Sink> Core<L> {
 
     /// The engines, by member.
     #[inline]
-    pub fn engines(&self) -> &[Engine] {
+    pub fn engines(&self) -> &Few<Engine> {
         self.volume.engines()
     }
 
@@ -361,34 +358,38 @@ impl<L: Sink> Core<L> {
     /// # Errors
     ///
     /// If the world ends.
-    #[inline]
+    #[inline(always)]
     pub fn step<W: World>(&mut self, world: &mut W, due: &Due, at: Time) -> Result<(), W::Error> {
-        self.pass(at);
+        let mut at = self.pass(at);
         if due.order <= at {
             return match world.order(at) {
                 Some(order) => self.obey(world, at, order),
                 None => Ok(()),
             };
         }
-        if due.device <= at {
-            return match world.completed(at) {
-                Some(done) => self.completed(world, done),
-                None => Ok(()),
+        let (member, event) = if due.device <= at {
+            let Some(done) = world.completed(at) else {
+                return Ok(());
             };
-        }
-        if due.timeout <= at {
+            at = self.pass(done.at);
+            (done.member, self.given_back(&done))
+        } else if due.timeout <= at {
             return self.give_up(world, at);
-        }
-        if due.arrival.is_some_and(|due| due <= at) {
+        } else if due.arrival.is_some_and(|due| due <= at) {
             let event = match world.arrived(at)? {
                 Some(Asked::Request(arrival)) => Event::Arrived(arrival),
                 Some(Asked::Unplugged) => Event::Unplugged,
                 None => return Ok(()),
             };
-            self.ask(world, at, event)?;
+            if !self.volume.is_one() {
+                self.volume.ask(at, event);
+                return self.rare_commands(world, at);
+            }
+            (Member(0), event)
         } else {
-            self.handle(world, at, self.volume.wakes(), Event::Woke)?;
-        }
+            (self.volume.wakes(), Event::Woke)
+        };
+        self.handle(world, at, member, event)?;
         self.commands(world, at)
     }
 
@@ -415,7 +416,7 @@ impl<L: Sink> Core<L> {
             }
             Order::Gate(member, order) => {
                 self.handle(world, at, member, Event::Ordered(order))?;
-                self.commands(world, at)
+                self.rare_commands(world, at)
             }
             Order::Swap {
                 member,
@@ -430,7 +431,7 @@ impl<L: Sink> Core<L> {
                 let old = engine.replace_scheduler(at, Lane(0), scheduler);
                 self.waits += old.waits();
                 self.volume.swapped(member);
-                self.commands(world, at)
+                self.rare_commands(world, at)
             }
         }
     }
@@ -444,19 +445,25 @@ impl<L: Sink> Core<L> {
     /// # Panics
     ///
     /// If the command is not in the device.
-    #[inline]
     pub fn completed<W: World>(&mut self, world: &mut W, done: Done) -> Result<(), W::Error> {
         let at = self.pass(done.at);
+        let event = self.given_back(&done);
+        self.handle(world, at, done.member, event)?;
+        self.rare_commands(world, at)
+    }
+
+    /// What the engine is told of a command that has no deadline any more.
+    #[inline]
+    fn given_back(&mut self, done: &Done) -> Event {
         self.timeouts[done.member.index()].done(done.tag);
-        let event = Event::Completed {
+        Event::Completed {
             tag: done.tag,
             outcome: done.outcome,
-        };
-        self.handle(world, at, done.member, event)?;
-        self.commands(world, at)
+        }
     }
 
     /// Gives up on the command whose deadline comes first, by member if there are several.
+    #[cold]
     fn give_up<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         let next = |timeouts: &Timeouts| timeouts.next().unwrap_or(Time::NEVER);
         let members = self.timeouts.iter_mut().enumerate();
@@ -503,7 +510,7 @@ impl<L: Sink> Core<L> {
         self.now
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle<W: World>(
         &mut self,
         world: &mut W,
@@ -523,16 +530,6 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Takes what clients do to the only member, or lets the volume share it out.
-    #[inline]
-    fn ask<W: World>(&mut self, world: &mut W, at: Time, event: Event) -> Result<(), W::Error> {
-        if self.volume.is_one() {
-            return self.handle(world, at, Member(0), event);
-        }
-        self.volume.ask(at, event);
-        Ok(())
-    }
-
     #[inline]
     fn foretell<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         while let Some(request) = world.foretell() {
@@ -549,18 +546,29 @@ impl<L: Sink> Core<L> {
         at: Time,
         request: Foretold,
     ) -> Result<(), W::Error> {
-        self.ask(world, at, Event::Foretold(request))
+        let event = Event::Foretold(request);
+        if self.volume.is_one() {
+            return self.handle(world, at, Member(0), event);
+        }
+        self.volume.ask(at, event);
+        Ok(())
+    }
+
+    /// As [`Core::commands`], which is a part of [`Core::step`]: for all that happens more seldom.
+    #[inline(never)]
+    fn rare_commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        self.commands(world, at)
     }
 
     /// Sees to all commands that there are at `at`, and to what joins those that are staged.
+    #[inline(always)]
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         self.foretell(world, at)?;
         self.drain(world, at)?;
-        for index in 0..self.volume.engines().len() {
+        for index in 0..self.volume.engines().count() {
             let member = Member(index as u16);
-            while let Some(event) = self.joins(at, member) {
-                self.handle(world, at, member, event)?;
-                self.drain(world, at)?;
+            if !self.jobs.is_empty() {
+                self.joined(world, at, member)?;
             }
             let backlog = self.volume.engines()[index].backlog();
             world.backlog(at, member, backlog);
@@ -571,8 +579,22 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
+    /// Tells a member of what its job asks for, until that is all.
+    #[inline(never)]
+    fn joined<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        member: Member,
+    ) -> Result<(), W::Error> {
+        while let Some(event) = self.joins(at, member) {
+            self.handle(world, at, member, event)?;
+            self.drain(world, at)?;
+        }
+        Ok(())
+    }
+
     /// What the job of a member asks for.
-    #[inline]
     fn joins(&mut self, at: Time, member: Member) -> Option<Event> {
         let job = self.jobs.get_mut(member.index())?.as_mut()?;
         let (arrival, lane, join) = job.joins(at, &self.volume.engines()[member.index()])?;
@@ -584,7 +606,7 @@ impl<L: Sink> Core<L> {
     }
 
     /// Sees to commands, and to events of several members, until there are none.
-    #[inline]
+    #[inline(always)]
     fn drain<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         if !self.volume.is_one() {
             return self.drain_several(world, at);
@@ -595,6 +617,7 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
+    #[inline(never)]
     fn drain_several<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         loop {
             while let Some((member, command)) = self.volume.poll(at) {

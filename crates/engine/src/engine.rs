@@ -9,6 +9,7 @@ mod tests;
 
 use crate::config::{Config, ConfigError};
 use crate::event::{Command, Event, Stats};
+use crate::few::Few;
 use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
 use crate::lane::{Queue, Shared};
 use crate::names::{DriveTag, DriveTags, RequestId};
@@ -46,7 +47,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Engine<S = Box<dyn Scheduler>> {
     shared: Shared,
-    lanes: Vec<Queue<S>>,
+    lanes: Few<Queue<S>>,
     gate: AnyGate,
     /// What the gate said last, if that was to hold.
     hold: Option<Hold>,
@@ -110,7 +111,7 @@ impl<S: Scheduler> Engine<S> {
             return Err(ConfigError::MergeSectorsMax);
         }
         Ok(Engine {
-            lanes: lanes::of(&gate, schedulers),
+            lanes: Queue::of_lanes(&gate, schedulers),
             gate,
             shared: Shared {
                 config,
@@ -173,14 +174,15 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// When to come back with [`Event::Woke`] if nothing else happens before.
-    #[inline]
+    #[inline(always)]
     pub fn next_wakeup(&self) -> Option<Time> {
-        let hold = self.hold.and_then(|hold| hold.until);
-        if let ([lane], None) = (&self.lanes[..], hold) {
-            return lane.next_wakeup();
+        match (self.lanes.only(), self.hold) {
+            (Some(lane), None) => lane.next_wakeup(),
+            (_, hold) => {
+                let lanes = self.lanes.iter().filter_map(Queue::next_wakeup);
+                lanes.chain(hold.and_then(|hold| hold.until)).min()
+            }
         }
-        let lanes = self.lanes.iter().filter_map(Queue::next_wakeup);
-        lanes.chain(hold).min()
     }
 
     /// Requests in the drive.
@@ -199,26 +201,17 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
-    #[inline]
+    #[inline(always)]
     pub fn backlog(&self) -> Backlog {
         let room = self.in_flight < self.shared.config.depth && self.hold.is_none();
-        let queued = self.any_lane(Queue::has_any);
+        let queued = self.lanes.iter().any(Queue::has_any);
         let waits = |lane: &Queue<S>| lane.idle_until.is_some();
         let free = |lane: &Queue<S>| lane.has_any() && lane.plugged_until.is_none();
-        match (queued, room && self.any_lane(waits)) {
+        match (queued, room && self.lanes.iter().any(waits)) {
             (true, true) => Backlog::Chosen,
-            (true, false) if self.any_lane(free) => Backlog::Busy,
+            (true, false) if self.lanes.iter().any(free) => Backlog::Busy,
             _ if self.waiting() > 0 => Backlog::Held,
             _ => Backlog::Nothing,
-        }
-    }
-
-    /// Whether it is so in a lane. Asked after each event, mostly of a single lane.
-    #[inline]
-    fn any_lane(&self, so: impl Fn(&Queue<S>) -> bool) -> bool {
-        match &self.lanes[..] {
-            [lane] => so(lane),
-            lanes => lanes.iter().any(so),
         }
     }
 

@@ -1,7 +1,5 @@
 //! What passes between the engine and what surrounds it.
 
-#[cfg(doc)]
-use crate::Engine;
 use crate::gate::{GateOrder, Lane};
 use crate::names::{DriveTag, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
@@ -49,14 +47,14 @@ pub enum Event {
         /// How it ended.
         outcome: Outcome,
     },
-    /// The time that [`Engine::next_wakeup`] named has come. Does nothing at any other time.
+    /// The time that [`Engine::next_wakeup`](crate::Engine::next_wakeup) named has come. Does nothing at any other time.
     Woke,
     /// Whoever asked for what is plugged goes to sleep on it. Does nothing when nothing is.
     Unplugged,
     /// A request is certain to come. Only a simulation knows.
     Foretold(Foretold),
     /// Somebody asks for something that is to go with the first request staged in a lane. Possible if
-    /// [`Engine::may_join`] says so.
+    /// [`Engine::may_join`](crate::Engine::may_join) says so.
     Joined {
         /// The request that comes.
         arrival: Arrival,

@@ -4,7 +4,8 @@ mod merging;
 
 use crate::config::Config;
 use crate::event::Stats;
-use crate::gate::{Lane, LaneState, Lanes};
+use crate::few::Few;
+use crate::gate::{AnyGate, Gate, Lane, LaneState, Lanes};
 use crate::merge::Touching;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{Dispatch, Flags, Scheduler, Tag};
@@ -45,7 +46,22 @@ pub(crate) struct Queue<S> {
 }
 
 impl<S: Scheduler> Queue<S> {
-    pub fn new(lane: Lane, scheduler: S) -> Queue<S> {
+    /// The queues of a gate's lanes.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one scheduler for each.
+    pub fn of_lanes(gate: &AnyGate, schedulers: Vec<S>) -> Few<Queue<S>> {
+        assert!(
+            schedulers.len() == gate.lanes() && (1..=256).contains(&gate.lanes()),
+            "a scheduler for each lane, 1 to 256"
+        );
+        let lanes = (0..=u8::MAX).map(Lane).zip(schedulers);
+        let queues = lanes.map(|(lane, scheduler)| Queue::new(lane, scheduler));
+        Few::from(queues.collect::<Vec<_>>())
+    }
+
+    fn new(lane: Lane, scheduler: S) -> Queue<S> {
         assert!(scheduler.queued() == 0, "the new scheduler must be empty");
         Queue {
             lane,
@@ -145,7 +161,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     /// Notes that the scheduler has a request no longer.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, tag: Tag, of: &mut Shared) {
         self.queued -= 1;
         of.queued -= 1;
@@ -242,7 +258,7 @@ impl<S: Scheduler> Queue<S> {
 
 /// The lanes, and a flush that waits.
 pub(crate) struct View<'a, S> {
-    pub lanes: &'a [Queue<S>],
+    pub lanes: &'a Few<Queue<S>>,
     /// The lane of a flush that waits for a request of another lane that is ready.
     pub flush: Option<Lane>,
 }

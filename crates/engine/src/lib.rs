@@ -30,6 +30,7 @@ mod config;
 mod core;
 mod engine;
 mod event;
+mod few;
 mod gate;
 mod lane;
 mod merge;
@@ -45,6 +46,7 @@ pub use self::core::{
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
+pub use few::Few;
 pub use gate::{FixedDepth, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 pub use names::{DriveTag, RequestId};
 pub use volume::{Map, Member, Part};

@@ -58,7 +58,7 @@ pub(crate) struct DriveTags {
 
 impl DriveTags {
     /// Gives `holder` the lowest free tag; none if all [`DriveTag::DEPTH_MAX`] are taken.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, holder: Tag) -> Option<DriveTag> {
         let word = self.taken.iter().position(|word| *word != u64::MAX)?;
         let bit = self.taken[word].trailing_ones();

@@ -14,6 +14,7 @@
 //! everywhere; so nothing passes a flush, on whichever member. A write with [`Flags::PREFLUSH`] is a flush of
 //! every member followed by the write.
 
+use crate::few::Few;
 use crate::{Arrival, Command, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Flags, Foretold, Op, Request};
 use headtime_units::{Extent, Sectors, Time};
@@ -72,7 +73,7 @@ struct Whole {
 
 /// The engines of a volume, and the clients' requests that have parts on them.
 pub(crate) struct Volume {
-    engines: Vec<Engine>,
+    engines: Few<Engine>,
     /// None in a volume of one.
     split: Option<Box<Split>>,
 }
@@ -100,7 +101,7 @@ impl Volume {
     /// A volume of one.
     pub fn one(engine: Engine) -> Volume {
         Volume {
-            engines: vec![engine],
+            engines: Few::one(engine),
             split: None,
         }
     }
@@ -128,13 +129,13 @@ impl Volume {
             to_poll: VecDeque::new(),
         };
         Volume {
-            engines,
+            engines: Few::from(engines),
             split: Some(Box::new(split)),
         }
     }
 
     #[inline]
-    pub fn engines(&self) -> &[Engine] {
+    pub fn engines(&self) -> &Few<Engine> {
         &self.engines
     }
 
@@ -152,7 +153,7 @@ impl Volume {
     /// The clients' requests that are not finished, as they arrived, in no particular order.
     pub fn unfinished(&self) -> impl Iterator<Item = Request<()>> {
         let one = match self.split {
-            None => self.engines.first(),
+            None => self.engines.only(),
             Some(_) => None,
         };
         let split = self.split.iter();
@@ -170,7 +171,7 @@ impl Volume {
     }
 
     /// The member that waits for the earliest time, the first of several; the first of all if none waits.
-    #[inline]
+    #[inline(always)]
     pub fn wakes(&self) -> Member {
         if self.split.is_none() {
             return Member(0);
@@ -182,7 +183,7 @@ impl Volume {
         Member(waiting.min().map_or(0, |(_, member)| member))
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn handle(&mut self, now: Time, member: Member, event: Event) {
         self.engines[member.index()].handle(now, event);
         if let Some(split) = &mut self.split {

@@ -1,15 +1,22 @@
 //! Distributions of spans of time, which are added to for every request.
 
-use hdrhistogram::Histogram;
 use headtime_units::Nanos;
+use std::ops::Range;
 
 /// A distribution of spans of time.
 ///
-/// Mean, least and most are exact; percentiles are those of a histogram with three significant
-/// digits (HdrHistogram) over steps of 100 ns.
+/// Mean, least and most are exact. Percentiles are those of a histogram over steps of 100 ns with two or three
+/// significant digits: counts lie as in an HdrHistogram, and what is said of them is the same.
+///
+/// Source: G. Tene, HdrHistogram. Not its implementation, since each request is recorded five times: to record takes a
+/// fifth of the instructions here, and was a twentieth of a simulation.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     counts: Counts,
+    /// Of the values in steps below 2 to the power of this plus 1, each has a count of its own; then 2 to the power of
+    /// this many counts are for twice as many values, and so on.
+    half_bits: u32,
+    count: u64,
     sum: u128,
     least: Nanos,
     most: Nanos,
@@ -27,92 +34,129 @@ const SMALL_MAX: u64 = if cfg!(test) { 100 } else { u32::MAX as u64 };
 /// in some of them: with counts of half the size twice as many fit into the processor's caches.
 #[derive(Clone, Debug)]
 enum Counts {
-    Small(Histogram<u32>),
-    Large(Histogram<u64>),
+    Small(Vec<u32>),
+    Large(Vec<u64>),
 }
-
-/// The same of either.
-macro_rules! of {
-    ($counts:expr, $histogram:ident => $what:expr) => {
-        match $counts {
-            Counts::Small($histogram) => $what,
-            Counts::Large($histogram) => $what,
-        }
-    };
-}
-
-/// A histogram resizes itself, and a span of 64 bits in steps fits always.
-const FITS: &str = "a histogram that resizes takes any value";
 
 impl Counts {
-    fn record(&mut self, steps: u64) {
-        if let Counts::Small(small) = self {
-            if small.len() < SMALL_MAX {
-                small.record(steps).expect(FITS);
-                return;
-            }
-            self.widen();
+    fn len(&self) -> usize {
+        match self {
+            Counts::Small(counts) => counts.len(),
+            Counts::Large(counts) => counts.len(),
         }
-        of!(self, histogram => histogram.record(steps).expect(FITS));
     }
 
-    fn add(&mut self, other: &Counts) {
-        if of!(self, one => one.len()) + of!(other, other => other.len()) > SMALL_MAX {
-            self.widen();
-        }
-        match (self, other) {
-            (Counts::Small(all), Counts::Small(other)) => all.add(other).expect(FITS),
-            (Counts::Large(all), Counts::Large(other)) => all.add(other).expect(FITS),
-            (Counts::Large(all), Counts::Small(other)) => add_small(all, other),
-            (Counts::Small(_), Counts::Large(_)) => unreachable!("together they are too many"),
+    /// The counts of a range, in order.
+    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = u64> {
+        let (small, large): (&[u32], &[u64]) = match self {
+            Counts::Small(counts) => (&counts[range], &[]),
+            Counts::Large(counts) => (&[], &counts[range]),
+        };
+        let small = small.iter().copied().map(u64::from);
+        small.chain(large.iter().copied())
+    }
+
+    /// Makes room for so many counts.
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        match self {
+            Counts::Small(counts) => counts.resize(len, 0),
+            Counts::Large(counts) => counts.resize(len, 0),
         }
     }
 
     #[cold]
     fn widen(&mut self) {
-        if let Counts::Small(small) = self {
-            let mut large = Histogram::new_from(small);
-            large.auto(true);
-            add_small(&mut large, small);
-            *self = Counts::Large(large);
-        }
-    }
-}
-
-fn add_small(large: &mut Histogram<u64>, small: &Histogram<u32>) {
-    for bucket in small.iter_recorded() {
-        let count = bucket.count_since_last_iteration();
-        let added = large.record_n(bucket.value_iterated_to(), count);
-        added.expect(FITS);
+        *self = Counts::Large(self.iter(0..self.len()).collect());
     }
 }
 
 impl Distribution {
+    /// An empty one of 2 or 3 significant digits.
     pub(crate) fn new(digits: u8) -> Distribution {
-        let histogram = Histogram::new(digits).expect("0 to 5 significant digits are allowed");
+        let values = 2 * 10_u32.pow(u32::from(digits));
         Distribution {
-            counts: Counts::Small(histogram),
+            counts: Counts::Small(Vec::new()),
+            half_bits: values.next_power_of_two().ilog2() - 1,
+            count: 0,
             sum: 0,
             least: Nanos::MAX,
             most: Nanos::ZERO,
         }
     }
 
+    #[inline]
     pub(crate) fn record(&mut self, span: Nanos) {
-        self.counts.record(span.as_nanos() / STEP.as_nanos());
+        if self.count == SMALL_MAX {
+            self.counts.widen();
+        }
+        let index = self.index(span.as_nanos() / STEP.as_nanos());
+        if index >= self.counts.len() {
+            // To the end of the values that are counted as coarsely.
+            self.counts
+                .grow(((index >> self.half_bits) + 1) << self.half_bits);
+        }
+        match &mut self.counts {
+            Counts::Small(counts) => counts[index] += 1,
+            Counts::Large(counts) => counts[index] += 1,
+        }
+        self.count += 1;
         self.sum += u128::from(span.as_nanos());
         self.least = self.least.min(span);
         self.most = self.most.max(span);
     }
 
-    /// How many spans were recorded.
-    pub fn count(&self) -> u64 {
-        of!(&self.counts, histogram => histogram.len())
+    /// Where values of so many steps are counted.
+    #[inline]
+    fn index(&self, steps: u64) -> usize {
+        let coarse = (steps >> self.half_bits | 1).ilog2();
+        ((coarse as usize) << self.half_bits) + (steps >> coarse) as usize
     }
 
-    /// Adds what another distribution has recorded.
+    /// The least and the greatest value that are counted there, in steps.
+    fn values(&self, index: usize) -> (u64, u64) {
+        let coarse = (index >> self.half_bits).saturating_sub(1);
+        let first = ((index - (coarse << self.half_bits)) as u64) << coarse;
+        (first, first + ((1 << coarse) - 1))
+    }
+
+    /// From where to where the counts are that are not zero.
+    fn recorded(&self) -> Range<usize> {
+        let index = |span: Nanos| self.index(span.as_nanos() / STEP.as_nanos());
+        match self.count {
+            0 => 0..0,
+            _ => index(self.least)..index(self.most) + 1,
+        }
+    }
+
+    /// How many spans were recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds what another distribution of as many digits has recorded.
     pub fn add(&mut self, other: &Distribution) {
-        self.counts.add(&other.counts);
+        assert_eq!(self.half_bits, other.half_bits, "they have as many digits");
+        self.count += other.count;
+        if self.count > SMALL_MAX && matches!(self.counts, Counts::Small(_)) {
+            self.counts.widen();
+        }
+        if other.counts.len() > self.counts.len() {
+            self.counts.grow(other.counts.len());
+        }
+        let range = other.recorded();
+        let more = other.counts.iter(range.clone());
+        match &mut self.counts {
+            Counts::Small(all) => {
+                let all = all[range].iter_mut().zip(more);
+                // Together they are few enough.
+                all.for_each(|(all, more)| *all += more as u32);
+            }
+            Counts::Large(all) => {
+                let all = all[range].iter_mut().zip(more);
+                all.for_each(|(all, more)| *all += more);
+            }
+        }
         self.sum += other.sum;
         self.least = self.least.min(other.least);
         self.most = self.most.max(other.most);
@@ -131,9 +175,18 @@ impl Distribution {
         self.most
     }
 
-    /// The span that `percent` of all do not exceed, in milliseconds.
+    /// The span that `percent` of all do not exceed, in milliseconds; zero if there is none.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
-        let steps = of!(&self.counts, histogram => histogram.value_at_percentile(percent));
+        let share = (percent / 100.0).min(1.0);
+        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+        let range = self.recorded();
+        let (begin, mut below) = (range.start, 0);
+        let reached = self.counts.iter(range).position(|count| {
+            below += count;
+            below >= wanted
+        });
+        let (first, last) = reached.map_or((0, 0), |index| self.values(begin + index));
+        let steps = if share == 0.0 { first } else { last };
         // The end of the last step of all may lie beyond 64 bits.
         STEP.saturating_mul(steps).min(self.most).as_millis_f64()
     }
@@ -141,38 +194,53 @@ impl Distribution {
     /// The distribution as points: a span in milliseconds, and the share of all that do not exceed
     /// it, 0 to 1.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
-        let count = self.count() as f64;
         let mut below = 0;
-        let mut point = |steps: u64, more: u64| {
-            below += more;
-            (steps as f64 * STEP.as_millis_f64(), below as f64 / count)
-        };
-        of!(&self.counts, histogram => histogram
-            .iter_recorded()
-            .map(|bucket| point(bucket.value_iterated_to(), bucket.count_since_last_iteration()))
-            .collect())
+        let range = self.recorded();
+        let counts = range.clone().zip(self.counts.iter(range));
+        let recorded = counts.filter(|(_, count)| *count > 0);
+        let points = recorded.map(|(index, count)| {
+            below += count;
+            let (_, steps) = self.values(index);
+            let span = steps as f64 * STEP.as_millis_f64();
+            (span, below as f64 / self.count as f64)
+        });
+        points.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hdrhistogram::Histogram;
     use proptest::prelude::*;
+
+    const PERCENTS: [f64; 7] = [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
     /// What is said of a distribution.
     fn said(of: &Distribution) -> (u64, f64, Nanos, Vec<f64>, Vec<(f64, f64)>) {
-        let percentiles = [0.0, 1.0, 50.0, 99.0, 100.0].map(|percent| of.percentile_ms(percent));
-        let percentiles = percentiles.to_vec();
+        let percentiles = PERCENTS.map(|percent| of.percentile_ms(percent)).to_vec();
         let (count, mean) = (of.count(), of.mean_ms());
         (count, mean, of.max(), percentiles, of.cumulative())
     }
 
-    /// One that has large counts from the beginning.
-    fn large(digits: u8) -> Distribution {
-        Distribution {
-            counts: Counts::Large(Histogram::new(digits).expect("as above")),
-            ..Distribution::new(digits)
-        }
+    /// What the library says.
+    fn library(spans: &[u64], digits: u8) -> (Vec<f64>, Vec<(f64, f64)>) {
+        let mut histogram = Histogram::<u64>::new(digits).expect("0 to 5 digits are allowed");
+        let steps = spans.iter().map(|span| span / STEP.as_nanos());
+        steps.for_each(|steps| histogram.record(steps).expect("it resizes itself"));
+        let most = Nanos::from_nanos(spans.iter().copied().max().unwrap_or(0));
+        let percentile = |percent| {
+            let steps = histogram.value_at_percentile(percent);
+            STEP.saturating_mul(steps).min(most).as_millis_f64()
+        };
+        let mut below = 0;
+        let points = histogram.iter_recorded().map(|bucket| {
+            below += bucket.count_since_last_iteration();
+            let span = bucket.value_iterated_to() as f64 * STEP.as_millis_f64();
+            (span, below as f64 / spans.len() as f64)
+        });
+        let points = points.collect();
+        (PERCENTS.map(percentile).to_vec(), points)
     }
 
     fn spans() -> impl Strategy<Value = Vec<u64>> {
@@ -186,29 +254,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distributions_that_outgrow_small_counts_say_what_large_ones_say(
+        fn distributions_added_up_say_what_the_library_says_of_all(
             parts in prop::collection::vec(spans(), 1..4),
             digits in 2..4_u8,
         ) {
-            let (mut added, mut large_added) = (Distribution::new(digits), large(digits));
-            let (mut all, mut large_all) = (Distribution::new(digits), large(digits));
+            let (mut added, mut all) = (Distribution::new(digits), Distribution::new(digits));
             for part in &parts {
-                let (mut one, mut large_one) = (Distribution::new(digits), large(digits));
+                let mut one = Distribution::new(digits);
                 for span in part.iter().copied().map(Nanos::from_nanos) {
-                    for of in [&mut one, &mut large_one, &mut all, &mut large_all] {
-                        of.record(span);
-                    }
+                    one.record(span);
+                    all.record(span);
                 }
-                prop_assert_eq!(said(&one), said(&large_one));
                 added.add(&one);
-                large_added.add(&large_one);
                 let small = |of: &Distribution| matches!(of.counts, Counts::Small(_));
                 prop_assert_eq!(small(&one), one.count() <= SMALL_MAX);
                 prop_assert_eq!(small(&added), added.count() <= SMALL_MAX);
-                prop_assert_eq!(said(&added), said(&large_added));
             }
             prop_assert_eq!(said(&added), said(&all));
-            prop_assert_eq!(said(&all), said(&large_all));
+            let spans = parts.concat();
+            let (_, _, _, percentiles, points) = said(&all);
+            prop_assert_eq!((percentiles, points), library(&spans, digits));
         }
     }
 }

@@ -160,6 +160,7 @@ impl Measured {
         }
     }
 
+    #[inline]
     pub(crate) fn finished(&mut self, now: Time, done: &Finished) {
         if now < self.from {
             return;

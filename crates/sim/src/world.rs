@@ -6,7 +6,7 @@ use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
-    Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine,
+    Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
     Finished, Gate, GateOrder, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats,
     World, earliest,
 };
@@ -323,7 +323,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     setup.source.tell_ahead(setup.tell_ahead);
     let warm = Time::ZERO + setup.warm_up;
     let mut world = Simulated {
-        members,
+        members: Few::from(members),
         capacity,
         measured: Measured::new(warm, sector_bytes),
         source: setup.source,
@@ -351,7 +351,7 @@ struct Stage {
 }
 
 struct Simulated<'a> {
-    members: Vec<Stage>,
+    members: Few<Stage>,
     capacity: Sectors,
     source: &'a mut dyn Source,
     tell_ahead: bool,
@@ -428,7 +428,7 @@ impl Simulated<'_> {
         }
         let mut head_time = HeadTime::default();
         let mut dirty = Sectors::ZERO;
-        let mut spans = Vec::with_capacity(self.members.len());
+        let mut spans = Vec::with_capacity(self.members.count());
         for Stage {
             mut drive,
             warm_head_time,
@@ -551,9 +551,9 @@ impl World for Simulated<'_> {
     #[inline]
     fn completed(&mut self, now: Time) -> Option<Done> {
         let due = |member: &Stage| member.drive.next_event().unwrap_or(Time::NEVER);
-        let index = match self.members.len() {
+        let index = match self.members.count() {
             1 => 0,
-            _ => (0..self.members.len()).min_by_key(|index| due(&self.members[*index]))?,
+            count => (0..count).min_by_key(|index| due(&self.members[*index]))?,
         };
         let done = self.members[index].drive.poll(now)?;
         Some(Done {

@@ -11,9 +11,9 @@ use headtime_units::{Extent, Lba, Time};
 impl Drive {
     /// Where reading behind `last`, the last sector of a request, has to stop for reasons of its
     /// position.
-    pub(super) fn ahead_stop(&self, last: Lba) -> Lba {
+    pub(super) fn ahead_stop(&mut self, last: Lba) -> Lba {
         match self.cache.spec().read_ahead {
-            ReadAhead::TrackEnd => self.layout.track_extent_of(last).end(),
+            ReadAhead::TrackEnd => self.last_track.of(&self.layout, last).end(),
             ReadAhead::CylinderEnd => self.layout.cylinder_end(last),
             ReadAhead::Off | ReadAhead::SegmentFull | ReadAhead::NextTrack => {
                 Lba::ZERO + self.layout.capacity()

@@ -192,3 +192,18 @@ impl Record {
         }
     }
 }
+
+/// The addresses of the track that was last asked for: one read asks several times, mostly for the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastTrack(Extent);
+
+impl LastTrack {
+    /// As [`Layout::track_extent_of`].
+    #[inline]
+    pub(super) fn of(&mut self, layout: &Layout, lba: Lba) -> Extent {
+        if !self.0.contains(lba) {
+            self.0 = layout.track_extent_of(lba);
+        }
+        self.0
+    }
+}

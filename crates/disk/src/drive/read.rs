@@ -173,9 +173,9 @@ impl Drive {
     }
 
     fn extend_ahead(&mut self, id: SegmentId, extent: Extent) {
-        let layout = &self.layout;
+        let (layout, last_track) = (&self.layout, &mut self.last_track);
         self.cache.extend_ahead(id, extent, |lba| {
-            let track = layout.track_extent_of(lba);
+            let track = last_track.of(layout, lba);
             let sectors = layout.zone_of(extent.start).sectors_per_track;
             (track.start.get(), track.end().get(), u64::from(sectors))
         });
@@ -456,7 +456,7 @@ impl Drive {
         if !self.cache.spec().read_free_sectors {
             return None;
         }
-        let track = self.layout.track_extent_of(extent.start);
+        let track = self.last_track.of(&self.layout, extent.start);
         let turn = self.mechanics.turn();
         let per_track = u64::from(motion.sectors_per_track);
         let passed = motion.waited.as_nanos() * per_track / turn.as_nanos();
@@ -513,7 +513,10 @@ impl Drive {
         let stop = match kind {
             ReadAhead::TrackEnd if there != self.track => next,
             ReadAhead::CylinderEnd if there.cylinder != self.track.cylinder => next,
-            _ => self.readable_until(next, self.ahead_stop(next)),
+            _ => {
+                let stop = self.ahead_stop(next);
+                self.readable_until(next, stop)
+            }
         };
         if next < stop {
             self.cache.resume_read(id);

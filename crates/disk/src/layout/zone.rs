@@ -416,11 +416,24 @@ impl ZoneMap {
 
     /// The first number whose place is not before `place`, and what is at `place` itself.
     fn number_at(&self, place: u64) -> (u64, Slot) {
+        let (number, spare) = self.first_number_at(place);
+        let slot = if self.bad.binary_search(&place).is_ok() {
+            Slot::Bad
+        } else if spare {
+            Slot::Spare
+        } else {
+            self.slot_of_number(number)
+        };
+        (number, slot)
+    }
+
+    /// The first number whose place is not before `place`, and whether `place` is for spares.
+    fn first_number_at(&self, place: u64) -> (u64, bool) {
         let (area, base) = self.area_of_place(place);
         let next = self.slips.partition_point(|slip| slip.place < place);
         let last = next.checked_sub(1).map(|last| &self.slips[last]);
         let within = place - base;
-        let (number, spare) = match &self.areas {
+        match &self.areas {
             None => (place - next as u64, false),
             Some(areas) if !areas.slips_use_spares => {
                 let front = if areas.at_front { areas.spares() } else { 0 };
@@ -444,15 +457,7 @@ impl ZoneMap {
                     (first + along, false)
                 }
             }
-        };
-        let slot = if self.bad.binary_search(&place).is_ok() {
-            Slot::Bad
-        } else if spare {
-            Slot::Spare
-        } else {
-            self.slot_of_number(number)
-        };
-        (number, slot)
+        }
     }
 
     fn slot_of_number(&self, number: u64) -> Slot {
@@ -719,9 +724,9 @@ impl ZoneMap {
         let per_track = u64::from(self.per_track);
         let number = |ordinal: u64| {
             if self.in_tracks {
-                self.number_at(ordinal).0 * per_track
+                self.first_number_at(ordinal).0 * per_track
             } else {
-                self.number_at(ordinal * per_track).0
+                self.first_number_at(ordinal * per_track).0
             }
         };
         let address = |number: u64| {

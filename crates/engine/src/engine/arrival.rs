@@ -61,7 +61,7 @@ impl<S: Scheduler> Engine<S> {
     /// Goes on with those that wait for a flush, after one or all before it is complete.
     pub(super) fn advance_flush(&mut self, now: Time) {
         self.let_in(now);
-        if self.lanes.len() > 1 {
+        if self.lanes.only().is_none() {
             let slots = &self.shared.slots;
             let lanes = self.behind_flush.iter().map(|tag| slots[*tag].lane);
             let first = |one, other| match self.gate.outranks(other, one) {

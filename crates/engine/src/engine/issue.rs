@@ -13,33 +13,38 @@ const STAGED_MAX: usize = 2;
 
 impl<S: Scheduler> Engine<S> {
     /// The next command, or `None` when there is nothing to do at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Command> {
-        match self.outbox.pop_front() {
-            Some(command) => Some(command),
-            None => self.next(now),
+        if let Some(command) = self.outbox.pop_front() {
+            return Some(command);
+        }
+        // The usual case, without a view of the lanes: that would cost more than the rest of this function.
+        let (Some(queue), AnyGate::Fixed(gate)) = (self.lanes.only(), &self.gate) else {
+            return self.next_of(now);
+        };
+        let room = gate.has_room();
+        let may_choose = queue.may_choose() && (room || gate.is_ahead(queue.staged.len()));
+        match may_choose || (room && !queue.staged.is_empty()) {
+            true => self.next(now, room),
+            false => None,
         }
     }
 
-    fn next(&mut self, now: Time) -> Option<Command> {
-        let [queue] = &mut self.lanes[..] else {
-            return self.next_of(now);
-        };
-        let AnyGate::Fixed(gate) = &self.gate else {
-            return self.next_of(now);
-        };
-        // The usual case, without a view of the lanes: that would cost more than the rest of this function.
-        let room = gate.has_room();
-        let ahead = gate.is_ahead(queue.staged.len());
-        if room && let Some(tag) = queue.staged.pop_front() {
-            queue.ask = true;
-            return Some(self.issue(now, tag, Lane(0)));
-        }
-        if !queue.may_choose() || !(room || ahead) {
-            return None;
-        }
+    /// The next command of the only lane, which has a staged request or may choose one.
+    fn next(&mut self, now: Time, room: bool) -> Option<Command> {
         let forced = !self.behind_flush.is_empty();
-        let tag = queue.choose(now, forced, &mut self.shared)?;
+        let queue = &mut self.lanes[0];
+        let staged = match room {
+            true => queue.staged.pop_front(),
+            false => None,
+        };
+        let tag = match staged {
+            Some(tag) => {
+                queue.ask = true;
+                tag
+            }
+            None => queue.choose(now, forced, &mut self.shared)?,
+        };
         if room {
             return Some(self.issue(now, tag, Lane(0)));
         }

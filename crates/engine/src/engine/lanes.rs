@@ -8,29 +8,13 @@ use crate::slots::Stage;
 use headtime_sched::{Scheduler, Tag};
 use headtime_units::Time;
 
-/// The queues of a gate's lanes.
-///
-/// # Panics
-///
-/// If there is not one scheduler for each.
-pub(super) fn of<S: Scheduler>(gate: &AnyGate, schedulers: Vec<S>) -> Vec<Queue<S>> {
-    assert!(
-        schedulers.len() == gate.lanes() && (1..=256).contains(&gate.lanes()),
-        "a scheduler for each lane, 1 to 256"
-    );
-    let lanes = (0..=u8::MAX).map(Lane).zip(schedulers);
-    lanes
-        .map(|(lane, scheduler)| Queue::new(lane, scheduler))
-        .collect()
-}
-
 impl<S: Scheduler> Engine<S> {
     /// Gives the requests for which `tag` must wait its lane, if it outranks theirs, and so on with those for
     /// which they wait.
     ///
     /// Looks through all live requests for each that is raised. With a single lane there is nothing to raise.
     pub(super) fn raise_those_before(&mut self, now: Time, tag: Tag) {
-        if self.lanes.len() == 1 {
+        if self.lanes.only().is_some() {
             return;
         }
         let lane = self.shared.slots[tag].lane;
@@ -79,7 +63,7 @@ impl<S: Scheduler> Engine<S> {
     /// waits for goes by its rank. None if the flush's own lane is ready.
     #[inline]
     pub(super) fn lender(&self) -> Option<(Lane, Lane)> {
-        match self.lanes.len() == 1 || self.behind_flush.is_empty() {
+        match self.lanes.only().is_some() || self.behind_flush.is_empty() {
             true => None,
             false => self.lender_to_flush(),
         }
@@ -114,7 +98,7 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// If there is no such lane.
     pub fn drain_lane(&mut self, now: Time, from: Lane, to: Lane) {
-        assert!(to.index() < self.lanes.len(), "there is no {to:?}");
+        assert!(to.index() < self.lanes.count(), "there is no {to:?}");
         if from == to {
             return;
         }
@@ -138,7 +122,7 @@ impl<S: Scheduler> Engine<S> {
     /// If there is not one scheduler, empty, for each lane.
     pub fn replace_gate(&mut self, now: Time, gate: Box<dyn Gate>, schedulers: Vec<S>) -> Vec<S> {
         let mut gate = AnyGate::Other(gate);
-        let mut old = core::mem::replace(&mut self.lanes, of(&gate, schedulers));
+        let mut old = core::mem::replace(&mut self.lanes, Queue::of_lanes(&gate, schedulers));
         self.hold = None;
         for slot in self.shared.slots.live_mut() {
             slot.lane = gate.lane(slot.own.origin, slot.own.class);

@@ -1,0 +1,156 @@
+//! One or a few, with the first in place.
+
+use core::iter::Chain;
+use core::ops::{Index, IndexMut};
+use core::{option, slice};
+
+/// A list that is never empty.
+///
+/// An engine mostly has one lane, and a volume one member, which are asked for many times for each request. So the
+/// first stands in place, and only the others behind a pointer.
+#[derive(Clone, Debug)]
+pub struct Few<T> {
+    first: T,
+    others: Vec<T>,
+}
+
+impl<T> Few<T> {
+    /// A list of one.
+    pub const fn one(first: T) -> Few<T> {
+        Few {
+            first,
+            others: Vec::new(),
+        }
+    }
+
+    /// The only one, if there is one.
+    #[inline(always)]
+    pub fn only(&self) -> Option<&T> {
+        self.others.is_empty().then_some(&self.first)
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub const fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// All, in their order.
+    #[inline(always)]
+    pub fn iter(&self) -> Chain<option::IntoIter<&T>, slice::Iter<'_, T>> {
+        Some(&self.first).into_iter().chain(&self.others)
+    }
+
+    /// All, in their order, to be changed.
+    #[inline(always)]
+    pub fn iter_mut(&mut self) -> Chain<option::IntoIter<&mut T>, slice::IterMut<'_, T>> {
+        let first = Some(&mut self.first);
+        first.into_iter().chain(&mut self.others)
+    }
+
+    /// The one of this number, if there is one.
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        match index.checked_sub(1) {
+            None => Some(&self.first),
+            Some(other) => self.others.get(other),
+        }
+    }
+}
+
+impl<T> From<Vec<T>> for Few<T> {
+    /// # Panics
+    ///
+    /// If there is none.
+    fn from(mut all: Vec<T>) -> Few<T> {
+        assert!(!all.is_empty(), "there is at least one");
+        let first = all.remove(0);
+        Few { first, others: all }
+    }
+}
+
+impl<T> Index<usize> for Few<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, index: usize) -> &T {
+        match index.checked_sub(1) {
+            None => &self.first,
+            Some(other) => &self.others[other],
+        }
+    }
+}
+
+impl<T> IndexMut<usize> for Few<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        match index.checked_sub(1) {
+            None => &mut self.first,
+            Some(other) => &mut self.others[other],
+        }
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Few<T> {
+    type Item = &'a T;
+    type IntoIter = Chain<option::IntoIter<&'a T>, slice::Iter<'a, T>>;
+
+    #[inline(always)]
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Few<T> {
+    type Item = &'a mut T;
+    type IntoIter = Chain<option::IntoIter<&'a mut T>, slice::IterMut<'a, T>>;
+
+    #[inline(always)]
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = Chain<option::IntoIter<T>, std::vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Some(self.first).into_iter().chain(self.others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_one_to_four_is_what_the_same_vec_is() {
+        for count in 1..5 {
+            let plain: Vec<u32> = (10..10 + count).collect();
+            let mut few = Few::from(plain.clone());
+            assert_eq!(few.count(), plain.len());
+            assert_eq!(few.only(), (count == 1).then_some(&10));
+            assert!(few.iter().eq(&plain));
+            for (index, mut value) in plain.iter().copied().enumerate() {
+                assert_eq!((few[index], few.get(index)), (value, Some(&value)));
+                assert_eq!(&mut few[index], &mut value);
+            }
+            assert_eq!(few.get(plain.len()), None);
+            few.iter_mut().for_each(|value| *value += 1);
+            assert!(few.into_iter().eq(plain.iter().map(|value| value + 1)));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "index out of bounds")]
+    fn a_number_beyond_the_last_is_refused() {
+        let _ = Few::one(1)[1];
+    }
+
+    #[test]
+    #[should_panic(expected = "at least one")]
+    fn an_empty_list_is_refused() {
+        let _ = Few::from(Vec::<u32>::new());
+    }
+}
