@@ -3,6 +3,7 @@
 use headtime_config::{Error as TreeError, Place};
 use headtime_linux::shown::one_line;
 use headtime_stack::StackError;
+use headtime_units::nearest;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -105,6 +106,19 @@ impl Fault {
         } else {
             Fault::File(format!("standard output: cannot write: {error}"))
         }
+    }
+}
+
+/// What to say behind "is called that" of a name that there is not: the one of `names` that it resembles, if any, else
+/// `otherwise`.
+pub fn did_you_mean<'a>(
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+    otherwise: &str,
+) -> String {
+    match nearest(name, names) {
+        Some(guess) => format!("; did you mean `{guess}`?"),
+        None => otherwise.to_owned(),
     }
 }
 

@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Things that were made, by the text of what they are made of; at most so many are kept.
 struct Memo<T> {
     most: usize,
-    kept: Mutex<Kept<T>>,
+    kept: Mutex<Shelf<T>>,
 }
 
-struct Kept<T> {
+struct Shelf<T> {
     /// With the time of the last use.
     things: BTreeMap<String, (Arc<OnceLock<T>>, u64)>,
     now: u64,
@@ -37,7 +37,7 @@ impl<T: Clone> Memo<T> {
     fn new(most: usize) -> Memo<T> {
         Memo {
             most,
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(Shelf {
                 things: BTreeMap::new(),
                 now: 0,
             }),

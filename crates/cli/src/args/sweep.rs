@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// The most runs of a sweep if nothing is said, repeats included.
-pub const SWEEP_RUNS_MAX: u64 = 10_000;
+/// The most runs of a sweep, repeats included, unless `--max-runs` says otherwise.
+pub const MAX_RUNS_DEFAULT: u64 = 10_000;
 
 /// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub struct SweepArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub print_scenario: Option<u64>,
     /// The most runs allowed, repeats included
-    #[arg(long, value_name = "N", default_value_t = SWEEP_RUNS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = MAX_RUNS_DEFAULT, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_runs: u64,
     /// Write results to NAME.csv, to NAME.json, or into a directory
     ///

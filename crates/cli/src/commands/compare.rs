@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::args::OutputOptions;
 use crate::clock::Clock;
-use crate::execute::{Executed, How, Keep, Mark, With, execute};
+use crate::execute::{Executed, Execution, Keep, Mark, With, execute};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot;
@@ -41,7 +41,7 @@ pub(super) fn compare(
         Some(window) => Keep::Window(window.from, window.to),
         None => Keep::Transfers(TRANSFERS),
     });
-    let how = How {
+    let how = Execution {
         jobs: options.jobs,
         marks: marks.map(|keep| (keep, plot::DRAWN_MAX)),
         log,

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::args::{FigureFormat, Reproduce};
-use crate::fault::Fault;
+use crate::fault::{Fault, did_you_mean};
 use crate::figure::baseline::Baseline;
 use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{Runs, count};
@@ -11,7 +11,6 @@ use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
-use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
 
@@ -106,10 +105,7 @@ fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
     let path = Path::new(name);
     if path.extension().is_none() && !name.contains(['/', '\\']) {
         let ids = SHIPPED.iter().map(|figure| figure.id);
-        let guess = nearest(name, ids.clone()).map_or_else(
-            || ".".to_owned(),
-            |guess| format!("; did you mean `{guess}`?"),
-        );
+        let guess = did_you_mean(name, ids.clone(), ".");
         let all: Vec<&str> = ids.collect();
         let all = all.join(", ");
         return Err(Fault::Usage(format!(

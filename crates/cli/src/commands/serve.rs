@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::args::{Live, Serve};
 use crate::fault::Fault;
 use crate::live::config::{Config, Socket};
-use crate::live::disks::{self, How, Prepared};
+use crate::live::disks::{self, Prepared, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_linux::clock::Clock;
@@ -59,7 +59,7 @@ pub(super) fn start(
         tracing::warn!("{note}");
     }
     settle();
-    let how = How {
+    let how = Starting {
         clock: Clock::start(),
         force: live.force,
         log: log(config, live).map(Path::to_owned),

@@ -10,7 +10,7 @@ use super::sim::{set, set_all, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, ReplayArgs, TextFormat, To};
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, TableColumn, table};
+use crate::output::{self, TableColumn, object, table};
 use crate::prepare::{reading_notes, trace_fault};
 use crate::report::round;
 use crate::scenario::{Reading, Scenario};
@@ -42,7 +42,7 @@ pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> 
     let trace = open(&args.trace, &args.reading)?;
     let info = trace.info();
     match args.format {
-        TextFormat::Json => output::json(context.out, &InfoJson::new(&info)),
+        TextFormat::Json => output::json(context.out, &json_of(&info)),
         TextFormat::Table => {
             for note in reading_notes(&trace) {
                 context.note(&note);
@@ -220,145 +220,71 @@ fn seconds(span: Nanos) -> f64 {
 }
 
 /// `trace info` as JSON. Times in ms and s, sizes in bytes, as the names say.
-#[derive(Serialize)]
-struct InfoJson {
-    file: String,
-    format: String,
-    compression: String,
-    time_unit: Option<String>,
-    arrival_event: Option<String>,
-    lines: u64,
-    lines_ignored: u64,
-    out_of_order: u64,
-    zero_length: u64,
-    unaligned: u64,
-    unpaired: u64,
-    failed: u64,
-    lost: u64,
-    first_s: Option<f64>,
-    last_s: Option<f64>,
-    total: FiguresJson,
-    gap_ms: Option<SpreadJson>,
-    response_ms: Option<SpreadJson>,
-    processes: u64,
-    requests_with_process: u64,
-    sizes: Vec<SizeJson>,
-    devices: Vec<DeviceJson>,
-}
-
-#[derive(Serialize)]
-struct FiguresJson {
-    requests: u64,
-    reads: u64,
-    writes: u64,
-    flushes: u64,
-    discards: u64,
-    read_bytes: u64,
-    written_bytes: u64,
-    mean_bytes: u64,
-    sequential_share: f64,
-    reads_off_4k: u64,
-    writes_off_4k: u64,
-}
-
-#[derive(Serialize)]
-struct SpreadJson {
-    count: u64,
-    mean: f64,
-    variation: f64,
-    min: f64,
-    p50: f64,
-    p90: f64,
-    p99: f64,
-    max: f64,
-}
-
-#[derive(Serialize)]
-struct SizeJson {
-    up_to_bytes: u64,
-    requests: u64,
-}
-
-#[derive(Serialize)]
-struct DeviceJson {
-    device: u32,
-    name: Option<String>,
-    end_bytes: u64,
-    #[serde(flatten)]
-    figures: FiguresJson,
-}
-
-impl FiguresJson {
-    fn new(figures: &Figures) -> FiguresJson {
-        FiguresJson {
-            requests: figures.requests(),
-            reads: figures.reads,
-            writes: figures.writes,
-            flushes: figures.flushes,
-            discards: figures.discards,
-            read_bytes: figures.read_bytes,
-            written_bytes: figures.written_bytes,
-            mean_bytes: figures.mean_size().0,
-            sequential_share: round(figures.sequential_share(), 6),
-            reads_off_4k: figures.reads_off_4k,
-            writes_off_4k: figures.writes_off_4k,
+fn json_of(info: &TraceInfo) -> impl Serialize {
+    let notes = &info.notes;
+    let ms = Nanos::as_millis_f64;
+    let spread = |spread: &Spread| {
+        object! {
+            count: spread.count,
+            mean: ms(spread.mean),
+            variation: round(spread.variation, 6),
+            min: ms(spread.min),
+            p50: ms(spread.p50),
+            p90: ms(spread.p90),
+            p99: ms(spread.p99),
+            max: ms(spread.max),
         }
+    };
+    let sizes = info.sizes.iter();
+    let sizes = sizes.map(|bin| object! { up_to_bytes: bin.up_to.0, requests: bin.requests });
+    let devices = info.devices.iter().map(|device| {
+        object! {
+            device: device.device,
+            name: device.name.clone(),
+            end_bytes: device.end.get().saturating_mul(512),
+            #[serde(flatten)]
+            figures: figures_json(&device.figures),
+        }
+    });
+    object! {
+        file: notes.file.clone(),
+        format: notes.format.to_string(),
+        compression: notes.compression.to_string(),
+        time_unit: notes.time_unit.as_ref().map(|note| note.unit.to_string()),
+        arrival_event: notes.arrival_event.map(|event| event.to_string()),
+        lines: notes.lines,
+        lines_ignored: notes.lines_ignored,
+        out_of_order: notes.out_of_order,
+        zero_length: notes.zero_length,
+        unaligned: notes.unaligned,
+        unpaired: notes.unpaired,
+        failed: notes.failed,
+        lost: notes.lost,
+        first_s: info.first.map(Time::as_secs_f64),
+        last_s: info.last.map(Time::as_secs_f64),
+        total: figures_json(&info.total),
+        gap_ms: info.gaps.as_ref().map(spread),
+        response_ms: info.responses.as_ref().map(spread),
+        processes: info.processes,
+        requests_with_process: info.with_process,
+        sizes: sizes.collect::<Vec<_>>(),
+        devices: devices.collect::<Vec<_>>(),
     }
 }
 
-impl InfoJson {
-    fn new(info: &TraceInfo) -> InfoJson {
-        let notes = &info.notes;
-        let spread = |spread: &Spread| SpreadJson {
-            count: spread.count,
-            mean: spread.mean.as_millis_f64(),
-            variation: round(spread.variation, 6),
-            min: spread.min.as_millis_f64(),
-            p50: spread.p50.as_millis_f64(),
-            p90: spread.p90.as_millis_f64(),
-            p99: spread.p99.as_millis_f64(),
-            max: spread.max.as_millis_f64(),
-        };
-        InfoJson {
-            file: notes.file.clone(),
-            format: notes.format.to_string(),
-            compression: notes.compression.to_string(),
-            time_unit: notes.time_unit.as_ref().map(|note| note.unit.to_string()),
-            arrival_event: notes.arrival_event.map(|event| event.to_string()),
-            lines: notes.lines,
-            lines_ignored: notes.lines_ignored,
-            out_of_order: notes.out_of_order,
-            zero_length: notes.zero_length,
-            unaligned: notes.unaligned,
-            unpaired: notes.unpaired,
-            failed: notes.failed,
-            lost: notes.lost,
-            first_s: info.first.map(Time::as_secs_f64),
-            last_s: info.last.map(Time::as_secs_f64),
-            total: FiguresJson::new(&info.total),
-            gap_ms: info.gaps.as_ref().map(spread),
-            response_ms: info.responses.as_ref().map(spread),
-            processes: info.processes,
-            requests_with_process: info.with_process,
-            sizes: info
-                .sizes
-                .iter()
-                .map(|bin| SizeJson {
-                    up_to_bytes: bin.up_to.0,
-                    requests: bin.requests,
-                })
-                .collect(),
-            devices: info
-                .devices
-                .iter()
-                .map(|device| DeviceJson {
-                    device: device.device,
-                    name: device.name.clone(),
-                    end_bytes: device.end.get().saturating_mul(512),
-                    figures: FiguresJson::new(&device.figures),
-                })
-                .collect(),
-        }
+fn figures_json(figures: &Figures) -> impl Serialize + use<> {
+    object! {
+        requests: figures.requests(),
+        reads: figures.reads,
+        writes: figures.writes,
+        flushes: figures.flushes,
+        discards: figures.discards,
+        read_bytes: figures.read_bytes,
+        written_bytes: figures.written_bytes,
+        mean_bytes: figures.mean_size().0,
+        sequential_share: round(figures.sequential_share(), 6),
+        reads_off_4k: figures.reads_off_4k,
+        writes_off_4k: figures.writes_off_4k,
     }
 }
 
@@ -397,6 +323,22 @@ impl OutName {
         };
         Ok(OutName { to, gzip })
     }
+
+    /// Writes what `write` writes, compressed if the name says so.
+    fn write<T>(
+        self,
+        out: &mut Output,
+        write: impl FnOnce(&mut dyn Write) -> Result<T, WriteError>,
+    ) -> Result<T, WriteError> {
+        if !self.gzip {
+            return write(out);
+        }
+        // Without a name or time inside: the same trace gives the same bytes.
+        let mut packed = GzEncoder::new(out, Compression::default());
+        let written = write(&mut packed)?;
+        packed.finish()?;
+        Ok(written)
+    }
 }
 
 pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -411,20 +353,12 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
         To::Disksim => trace.write_disksim(out),
         To::Csv => trace.write_csv(out),
     };
-    let written = if name.gzip {
-        // Without a name or time inside: the same trace gives the same bytes.
-        let mut packed = GzEncoder::new(&mut output, Compression::default());
-        write(&mut packed).and_then(|written| {
-            packed.finish()?;
-            Ok(written)
-        })
-    } else {
-        write(&mut output)
-    };
-    let written = written.map_err(|error| match error {
-        WriteError::Io(error) => Fault::writing(&args.out, &error),
-        other => Fault::Input(format!("{}: {other}", args.from.display())),
-    })?;
+    let written = name
+        .write(&mut output, write)
+        .map_err(|error| match error {
+            WriteError::Io(error) => Fault::writing(&args.out, &error),
+            other => Fault::Input(format!("{}: {other}", args.from.display())),
+        })?;
     output.finish()?;
     for (count, what) in [
         (written.left_out, "flushes and discards"),
@@ -454,76 +388,41 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     let text = |text: &dyn ToString| Value::Text(text.to_string());
     let list = |option: &str, values: Vec<Value>| {
         let place = Place::Option(option.into());
-        let nodes = values.into_iter().map(|value| Node {
+        let node = |value| Node {
             value,
             place: place.clone(),
-        });
-        Value::List(nodes.collect())
+        };
+        Value::List(values.into_iter().map(node).collect())
     };
     set(&mut table, "TRACE", "trace.file", text(&file));
     set_schedulers(&mut table, &args.scheduler);
-    set(
-        &mut table,
-        "--seed",
-        "seed",
-        Value::Integer(args.seed as i64),
-    );
-    let profiles = args.profile.iter().map(|profile| text(profile)).collect();
-    set(
-        &mut table,
-        "--profile",
-        "drive.profile",
-        list("--profile", profiles),
-    );
-    let firmware = args
-        .firmware
-        .iter()
-        .map(|firmware| text(&firmware.name()))
-        .collect();
-    set(
-        &mut table,
-        "--firmware",
-        "drive.firmware",
-        list("--firmware", firmware),
-    );
+    let seed = Value::Integer(args.seed as i64);
+    set(&mut table, "--seed", "seed", seed);
+    let firmware = args.firmware.iter().map(|order| text(&order.name()));
     let depths = args
         .depth
         .iter()
-        .map(|depth| Value::Integer(i64::from(*depth)))
-        .collect();
-    set(
-        &mut table,
-        "--depth",
-        "engine.depth",
-        list("--depth", depths),
-    );
-    if !args.device.is_empty() {
-        let devices = args.device.iter().map(|device| text(device)).collect();
-        set(
-            &mut table,
-            "--device",
-            "trace.devices",
-            list("--device", devices),
-        );
+        .map(|depth| Value::Integer((*depth).into()));
+    let texts = |texts: &[String]| texts.iter().map(|one| text(one)).collect::<Vec<_>>();
+    for (option, key, values) in [
+        ("--profile", "drive.profile", texts(&args.profile)),
+        ("--firmware", "drive.firmware", firmware.collect()),
+        ("--depth", "engine.depth", depths.collect()),
+        ("--device", "trace.devices", texts(&args.device)),
+    ] {
+        if !values.is_empty() {
+            set(&mut table, option, key, list(option, values));
+        }
     }
     set(&mut table, "--fit", "trace.fit", text(&args.fit));
     let reading = args.reading.reading();
+    let format = reading.format.map(|format| format.to_string());
+    let unit = reading.time_unit.map(|unit| unit.to_string());
+    let event = reading.arrival_event.map(|event| event.to_string());
     for (option, key, value) in [
-        (
-            "--trace-format",
-            "trace.format",
-            reading.format.map(|format| format.to_string()),
-        ),
-        (
-            "--time-unit",
-            "trace.time_unit",
-            reading.time_unit.map(|unit| unit.to_string()),
-        ),
-        (
-            "--arrival-event",
-            "trace.arrival_event",
-            reading.arrival_event.map(|event| event.to_string()),
-        ),
+        ("--trace-format", "trace.format", format),
+        ("--time-unit", "trace.time_unit", unit),
+        ("--arrival-event", "trace.arrival_event", event),
         ("--columns", "trace.columns", reading.columns),
     ] {
         if let Some(value) = value {

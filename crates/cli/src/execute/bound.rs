@@ -1,4 +1,4 @@
-//! The least that any scheduler needs for what a run is to do.
+//! The least time that any scheduler needs for the work of a run.
 
 use crate::prepare::DriveSet;
 use crate::report::{self, round};
@@ -8,12 +8,11 @@ use headtime_units::Nanos;
 use headtime_workload::Pacing;
 use std::sync::Arc;
 
-/// Whether runs of a scenario have a bound that is the same under every scheduler.
+/// Returns true if runs of a scenario have a bound that is the same under every scheduler.
 ///
-/// They have none if they are cut off by time, or by a number of requests of all processes
-/// together, or if they are not measured from the start. What they do then depends on who is
-/// served. They have none either if requests come at their times whatever the disk does. How long
-/// that takes says nothing of the scheduler.
+/// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
+/// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
+/// time says nothing of the scheduler.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.duration.is_none() && scenario.warm_up.is_zero();
     whole
@@ -31,7 +30,7 @@ pub fn is_there(scenario: &Scenario) -> bool {
         }
 }
 
-/// What the bound of all work depends on, as text; `seed` is that of the repeat.
+/// What a bound depends on, as a key. `seed` is that of the repeat.
 pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> String {
     let engine = &cell.engine;
     let machine = (engine.depth, engine.merge, engine.merge_max);
@@ -58,7 +57,7 @@ pub struct Repeat<'a> {
     pub of_program: &'a dyn Fn(u32) -> u64,
 }
 
-/// A row of a report. Nothing if no time is needed at all.
+/// Sums up the bounds of all repeats for a report. Returns `None` if no time is needed at all.
 pub fn sum_up(cell: &Cell, repeats: &[Repeat<'_>]) -> Option<report::Bound> {
     let bound = |one: &Repeat<'_>| Arc::clone(&one.known.bound);
     let seconds = |value: &dyn Fn(&Repeat<'_>) -> Nanos| {

@@ -1,4 +1,4 @@
-//! What each workload and each program got of the disk, by its name.
+//! Sums up what each workload, program or device got of the disk, by its name.
 
 use crate::prepare::Prepared;
 use crate::report::{KindRun, NamedRun, Spread, oldest_ms, round};
@@ -7,10 +7,10 @@ use headtime_sched::Origin;
 use headtime_sim::{Got, Measured, PerOrigin};
 use headtime_units::Nanos;
 
-/// Who is called what in a run.
+/// The names of those who take part in a run.
 #[derive(Debug)]
 pub enum Names {
-    /// Processes up to this number, counted from 1, that are not of one before.
+    /// Workloads, each with the number of its last process. Processes count from 1, through all workloads.
     Groups(Vec<(String, u32)>),
     /// Programs by their numbers, and behind them who belongs to none.
     Programs(Vec<String>),
@@ -19,7 +19,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// Those of a scenario; `programs` are the names of its programs, if it has such.
+    /// The names in a scenario. `programs` are those of its programs, if it has any.
     pub fn of(prepared: &Prepared, programs: &[&str]) -> Names {
         match &prepared.scenario.workload {
             Workload::Synthetic(groups) => {
@@ -51,7 +51,7 @@ impl Names {
         }
     }
 
-    /// Which of the names an origin goes by.
+    /// The index of the name that an origin has.
     pub fn place(&self, origin: &Origin) -> Option<usize> {
         match self {
             Names::Groups(groups) => groups.iter().position(|(_, last)| origin.process <= *last),
@@ -81,43 +81,28 @@ impl Share<'_> {
         }
     }
 
-    /// What it got, by kind: a sum over as many distributions as it has origins, so made once.
+    /// What it got of each kind, if the kind occurs. A sum over as many distributions as it has origins, so made once.
     fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        for of in &self.of {
-            for (sum, got) in [
-                (&mut sums.reads, &of.reads),
-                (&mut sums.writes, &of.writes),
-                (&mut sums.others, &of.others),
-            ] {
-                if let Some(got) = got {
-                    sum.get_or_insert_default().add(got);
-                }
-            }
-        }
-        sums
+        let kinds: [fn(&PerOrigin) -> Option<&Got>; 3] = [
+            |of| of.reads.as_deref(),
+            |of| of.writes.as_deref(),
+            |of| of.others.as_deref(),
+        ];
+        kinds.map(|kind| sum(self.of.iter().filter_map(|of| kind(of))))
     }
 }
 
-/// What was got, by kind; nothing of a kind that did not occur.
-#[derive(Debug, Default)]
-struct Sums {
-    reads: Option<Got>,
-    writes: Option<Got>,
-    others: Option<Got>,
+/// Reads, writes and other requests.
+type Sums = [Option<Got>; 3];
+
+fn sum<'a>(all: impl Iterator<Item = &'a Got>) -> Option<Got> {
+    all.fold(None, |mut sum: Option<Got>, got| {
+        sum.get_or_insert_default().add(got);
+        sum
+    })
 }
 
-impl Sums {
-    fn any(&self) -> Option<Got> {
-        let kinds = [&self.reads, &self.writes, &self.others];
-        kinds.into_iter().flatten().cloned().reduce(|mut sum, got| {
-            sum.add(&got);
-            sum
-        })
-    }
-}
-
-/// The mean over the repeats of what each got in its time. Returns `None` if none got any.
+/// Averages over the repeats what was got in its time. Returns `None` if no repeat got any.
 fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
     let there: Vec<&Got> = repeats.iter().filter_map(|(got, _)| *got).collect();
     if there.is_empty() {
@@ -141,14 +126,12 @@ fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
 
 /// The reads and the writes of repeats, apart.
 fn reads_and_writes(repeats: &[(Sums, Nanos)]) -> [Option<KindRun>; 2] {
-    let of = |kind: fn(&Sums) -> Option<&Got>| -> Vec<(Option<&Got>, Nanos)> {
-        let each = repeats.iter().map(|(sums, span)| (kind(sums), *span));
-        each.collect()
-    };
-    [
-        kind(&of(|sums| sums.reads.as_ref())),
-        kind(&of(|sums| sums.writes.as_ref())),
-    ]
+    [0, 1].map(|of| {
+        let each = repeats
+            .iter()
+            .map(|(sums, span)| (sums[of].as_ref(), *span));
+        kind(&each.collect::<Vec<_>>())
+    })
 }
 
 /// The reads and the writes of whole runs, apart.
@@ -186,10 +169,13 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
             .iter()
             .map(|share| (share.sums(), share.span()))
             .collect();
-        let any: Vec<Option<Got>> = repeats.iter().map(|(sums, _)| sums.any()).collect();
-        let of_all = any.iter().zip(&repeats);
-        let of_all: Vec<_> = of_all
-            .map(|(any, (_, span))| (any.as_ref(), *span))
+        let any = repeats.iter();
+        let any: Vec<(Option<Got>, Nanos)> = any
+            .map(|(sums, span)| (sum(sums.iter().flatten()), *span))
+            .collect();
+        let any: Vec<_> = any
+            .iter()
+            .map(|(got, span)| (got.as_ref(), *span))
             .collect();
         let [of_reads, of_writes] = reads_and_writes(&repeats);
         let processes = shares.iter().map(|share| {
@@ -198,7 +184,7 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
             processes.dedup();
             processes.len()
         });
-        let any = kind(&of_all).unwrap_or_default();
+        let any = kind(&any).unwrap_or_default();
         Some(NamedRun {
             name: (*name).to_owned(),
             program: match names {

@@ -1,10 +1,10 @@
-//! What is kept of a run beside its figures: the movements of the head and the times of requests.
+//! What a run keeps beside its figures: the movements of the head, and the times of requests.
 
 use headtime_disk::{Part, Span};
 use headtime_engine::Finished;
 use headtime_units::Time;
 
-/// Which of the head's movements are kept for a plot.
+/// Which of the head's movements a run keeps for a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
     /// So many transfers after the warm-up.

@@ -1,4 +1,4 @@
-//! Who asks for what in a run.
+//! Builds the source of a run's requests from its scenario.
 
 use super::seed::mix;
 use crate::fault::Fault;
@@ -25,11 +25,11 @@ pub(super) struct Called {
     pub entry: usize,
 }
 
-/// Who asks for what in a run.
+/// The source of a run's requests.
 pub(super) enum Load {
-    /// Whoever nothing more is to be known of.
+    /// A source of which only its requests count.
     Plain(Box<dyn Source + Send>),
-    /// Programs, and what each is called.
+    /// Programs on a host, and the names of each.
     Programs(Box<Host>, Vec<Called>),
 }
 
@@ -41,8 +41,7 @@ impl Load {
         }
     }
 
-    /// What programs achieved, each with its names. The host, which may be large, is
-    /// gone then.
+    /// Returns what each program achieved, with its names, and drops the host, which may be large.
     pub fn programs(self) -> Vec<(Called, ProgramOutcome)> {
         match self {
             Load::Plain(_) => Vec::new(),
@@ -51,7 +50,7 @@ impl Load {
     }
 }
 
-/// The load of a run, and how far it goes.
+/// Builds the load of a run. Also says where the run ends.
 pub(super) fn load(
     prepared: &Prepared,
     cell: &Cell,
@@ -100,7 +99,7 @@ pub(super) fn load(
     }
 }
 
-/// The bound of all that a run does, for which what it does is made once more.
+/// Computes the bound of all that a run does, from a second copy of its load.
 pub(super) fn least(
     prepared: &Prepared,
     cell: &Cell,
@@ -129,7 +128,7 @@ pub(super) fn disk(set: &DriveSet) -> DiskSize {
     }
 }
 
-/// A host with the files and processes of some programs, and what each program is called.
+/// Prepares a host with the files and processes of some programs. Also returns the names of each program.
 pub(super) fn builder(
     programs: &Programs,
     disk: DiskSize,

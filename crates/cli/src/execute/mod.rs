@@ -1,4 +1,4 @@
-//! Makes the runs of a scenario, several at a time, and sums them up.
+//! Simulates the runs of a scenario, several at a time, and sums up the repeats of each.
 
 mod bound;
 mod by_name;
@@ -9,7 +9,7 @@ mod seed;
 mod sums;
 
 pub use kept::{Keep, Mark, Sample};
-pub use repeat::{Made, What, With, check, make};
+pub use repeat::{MadeRepeat, Wanted, With, check, make};
 pub use sums::sum_up;
 
 use crate::batch;
@@ -20,9 +20,9 @@ use crate::report::Run;
 use crate::scenario::{Header, cells, short};
 use headtime_units::Nanos;
 
-/// How the runs are made.
+/// How to make the runs of a scenario.
 #[derive(Debug, Default)]
-pub struct How {
+pub struct Execution {
     /// Runs made at a time; as many as there are processors if absent.
     pub jobs: Option<u16>,
     /// What to keep of the head's movements for a plot, and of how many runs, the first ones.
@@ -33,7 +33,7 @@ pub struct How {
     pub record: bool,
 }
 
-/// What came of the runs.
+/// The results of all runs of a scenario.
 #[derive(Debug)]
 pub struct Executed {
     /// The runs, in the order of the matrix.
@@ -53,7 +53,7 @@ pub struct Executed {
 /// # Errors
 ///
 /// The first in the order of the matrix, whichever failed first in time.
-pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Executed, Fault> {
+pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Result<Executed, Fault> {
     let progress = with.progress;
     let cells = cells(&prepared.scenario);
     let repeats = prepared.scenario.repeats as usize;
@@ -69,7 +69,7 @@ pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Exec
     }
     progress.begin(tasks.len() as u64);
     let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
-        let what = What {
+        let what = Wanted {
             // Only the first repeat of what is drawn: spans of a long run take much memory.
             marks: how
                 .marks
@@ -80,12 +80,14 @@ pub fn execute(prepared: &Prepared, mut how: How, with: With<'_>) -> Result<Exec
         };
         make(prepared, &cells[cell], repeat, what, with)
     };
-    let made: Vec<Result<Made, Fault>> = match &mut log {
+    let made: Vec<Result<MadeRepeat, Fault>> = match &mut log {
         Some(log) => vec![make((0, 0), Some(log))],
         None => batch::all(how.jobs, tasks, |task| make(task, None))?,
     };
     progress.end();
-    let mut made = made.into_iter().collect::<Result<Vec<Made>, Fault>>()?;
+    let mut made = made
+        .into_iter()
+        .collect::<Result<Vec<MadeRepeat>, Fault>>()?;
     if let Some(log) = log {
         log.finish()?;
     }

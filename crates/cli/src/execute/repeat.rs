@@ -1,4 +1,4 @@
-//! Makes one repeat of one run.
+//! Simulates one repeat of one run.
 
 use super::bound::{self, KnownBound};
 use super::kept::{self, Keep, Mark, Sample};
@@ -23,20 +23,20 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What runs are made with, on any thread.
+/// What all runs share, on whatever thread they are.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
     /// What they share.
     pub stock: &'a Stock,
     /// How far they are.
     pub progress: &'a Progress,
-    /// Asked now and then during a run: whether to give up.
+    /// Asked now and then during a run. True ends the run with [`Fault::Interrupted`].
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// What to keep of a run beside its figures.
 #[derive(Debug, Default)]
-pub struct What<'a> {
+pub struct Wanted<'a> {
     /// The head's movements.
     pub marks: Option<Keep>,
     /// When each request came, was issued and was done.
@@ -45,9 +45,9 @@ pub struct What<'a> {
     pub log: Option<&'a mut Output>,
 }
 
-/// One run of the matrix, one repeat of it.
+/// The result of one repeat of one run.
 #[derive(Debug)]
-pub struct Made {
+pub struct MadeRepeat {
     pub(super) report: headtime_sim::Report,
     pub(super) marks: Vec<Mark>,
     pub(super) samples: Vec<Sample>,
@@ -64,15 +64,15 @@ pub fn make(
     prepared: &Prepared,
     cell: &Cell,
     repeat: u32,
-    what: What<'_>,
+    what: Wanted<'_>,
     with: With<'_>,
-) -> Result<Made, Fault> {
+) -> Result<MadeRepeat, Fault> {
     let With {
         stock,
         progress,
         stop,
     } = with;
-    let What {
+    let Wanted {
         marks: keep,
         record,
         mut log,
@@ -169,7 +169,7 @@ pub fn make(
         "{bound:?}"
     );
     task.done();
-    Ok(Made {
+    Ok(MadeRepeat {
         report,
         marks,
         samples,
@@ -178,7 +178,7 @@ pub fn make(
     })
 }
 
-/// What a log says of its run: whatever is needed to make the engine again, and to find the run.
+/// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
 fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, String)> {
     let set = &prepared.drives[cell.drive];
     let sector_bytes = set.profile.geometry.sector_bytes;
@@ -210,7 +210,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
     settings.to_settings()
 }
 
-/// Finds out whether a run can begin, without beginning it.
+/// Checks that a run can begin, without beginning it.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! Seeds that follow from one another. (SplitMix64, Steele, Lea and Flood, OOPSLA 2014.)
+//! Derives seeds from one another, by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 
-/// The seed of a repeat; the first has the scenario's own.
+/// The seed of a repeat. The first repeat has the scenario's own.
 pub(super) fn of_repeat(scenario: u64, repeat: u32) -> u64 {
     if repeat == 0 {
         scenario
@@ -9,7 +9,7 @@ pub(super) fn of_repeat(scenario: u64, repeat: u32) -> u64 {
     }
 }
 
-/// Another seed, which has nothing to do with this one as far as anybody can see.
+/// Another seed, whose draws show no relation to those of this one.
 pub(super) fn mix(state: u64) -> u64 {
     let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,8 +1,8 @@
-//! Sums up the repeats of one run.
+//! Sums up the repeats of one run as a row of a report.
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::repeat::Made;
+use super::repeat::MadeRepeat;
 use crate::prepare::Prepared;
 use crate::report::{
     self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
@@ -17,7 +17,7 @@ use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 
 /// Sums up the repeats of one run.
-pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Run {
+pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
     let set = &prepared.drives[cell.drive];
     let measured: Vec<_> = made.iter().map(|made| &made.report.measured).collect();
     let each = |value: &dyn Fn(&headtime_sim::Measured) -> f64| -> Vec<f64> {
@@ -115,9 +115,9 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[Made]) -> Run {
     }
 }
 
-/// The bound of all repeats, if there is one of each.
-fn bound_of(cell: &Cell, made: &[Made]) -> Option<report::Bound> {
-    let moved = |made: &Made, number: u32| {
+/// The bound of all repeats. `None` if one of them has none.
+fn bound_of(cell: &Cell, made: &[MadeRepeat]) -> Option<report::Bound> {
+    let moved = |made: &MadeRepeat, number: u32| {
         let outcome = made.programs.iter().map(|(_, outcome)| outcome);
         let mut of = outcome.filter(|outcome| outcome.program == number);
         of.next()
@@ -177,7 +177,7 @@ fn origins(
 }
 
 /// What the programs achieved, averaged over the repeats.
-fn programs(made: &[Made]) -> Vec<ProgramRun> {
+fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
     let count = made.len() as f64;
     let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
     let mean = |values: Vec<f64>| round(values.into_iter().sum::<f64>() / count, 9);

@@ -1,13 +1,13 @@
 //! From a text to a figure.
 
 use super::{Figure, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
+use crate::fault::did_you_mean;
 use crate::report::metric::Metric;
 use crate::scenario::Scenario;
 use headtime_config::{
     Both, Error, Many, Node, OneOrList, Place, Placed, Table, Value, parse, read, split_list, whole,
 };
 use headtime_sched::Spec;
-use headtime_units::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -57,14 +57,14 @@ struct ScenarioText {
 #[derive(Deserialize)]
 struct PointText {
     scheduler: Many<Placed<String>>,
-    scenario: Option<Names>,
+    scenario: Option<ScenarioNames>,
     series: Option<String>,
     #[serde(deserialize_with = "metric")]
     metric: &'static Metric,
     #[serde(default)]
     transform: Transform,
     of: Option<Many<Placed<String>>>,
-    of_scenario: Option<Names>,
+    of_scenario: Option<ScenarioNames>,
     x: Option<OneOrList<XText>>,
     paper: Option<f64>,
     accept: Option<Placed<Accept>>,
@@ -85,7 +85,7 @@ struct PlotText {
     x: String,
     y: Option<String>,
     scheduler: Option<Many<Placed<String>>>,
-    scenario: Option<Names>,
+    scenario: Option<ScenarioNames>,
     unit: Option<String>,
     #[serde(default, deserialize_with = "some_metric")]
     metric: Option<&'static Metric>,
@@ -103,10 +103,10 @@ struct Accept {
 }
 
 /// Names of scenarios: a text by comma, or a list, whose names may hold commas.
-struct Names(Vec<Placed<String>>);
+struct ScenarioNames(Vec<Placed<String>>);
 
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Names, D::Error> {
+impl<'de> Deserialize<'de> for ScenarioNames {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ScenarioNames, D::Error> {
         let given = Placed::<OneOrList<Placed<String>>>::deserialize(from)?;
         let key = given.key().to_owned();
         let split = |name: Placed<String>| -> Vec<Placed<String>> {
@@ -117,7 +117,9 @@ impl<'de> Deserialize<'de> for Names {
                 false => vec![name],
             }
         };
-        Ok(Names(given.value.0.into_iter().flat_map(split).collect()))
+        Ok(ScenarioNames(
+            given.value.0.into_iter().flat_map(split).collect(),
+        ))
     }
 }
 
@@ -316,7 +318,7 @@ fn schedulers(texts: &Many<Placed<String>>, names: &[Named]) -> Result<Vec<Named
 /// The scenarios that a section is about; the only one if it does not say.
 fn scenarios<T>(
     section: &Placed<T>,
-    names: &Option<Names>,
+    names: &Option<ScenarioNames>,
     drafts: &[Draft],
 ) -> Result<Vec<usize>, Error> {
     let named = named_scenarios(names, drafts)?;
@@ -328,7 +330,7 @@ fn scenarios<T>(
 }
 
 /// The scenarios of these names, in their order.
-fn named_scenarios(names: &Option<Names>, drafts: &[Draft]) -> Result<Vec<usize>, Error> {
+fn named_scenarios(names: &Option<ScenarioNames>, drafts: &[Draft]) -> Result<Vec<usize>, Error> {
     let names = names.iter().flat_map(|names| &names.0);
     names.map(|name| scenario(name, drafts)).collect()
 }
@@ -337,9 +339,7 @@ fn scenario(name: &Placed<String>, drafts: &[Draft]) -> Result<usize, Error> {
     let found = drafts.iter().position(|draft| draft.name == name.value);
     found.ok_or_else(|| {
         let names = drafts.iter().map(|draft| draft.name.as_str());
-        let guess = nearest(name, names.clone())
-            .map(|guess| format!("; did you mean `{guess}`?"))
-            .unwrap_or_default();
+        let guess = did_you_mean(name, names.clone(), "");
         let all: Vec<&str> = names.collect();
         let called = &name.value;
         name.error(format!(

@@ -2,7 +2,7 @@
 
 use super::{Figure, RunOf};
 use crate::batch;
-use crate::execute::{How, Sample, With, execute};
+use crate::execute::{Execution, Sample, With, execute};
 use crate::fault::Fault;
 use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Runs {
     /// By the text of their scenario.
-    made: BTreeMap<String, Made>,
+    made: BTreeMap<String, FigureRun>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct FigureRun {
     run: Run,
     samples: Vec<Sample>,
 }
@@ -102,14 +102,14 @@ impl Runs {
             progress.task(Goal::Unknown).done();
             Ok((key, made))
         };
-        let made: Vec<Result<(String, Made), Fault>> =
+        let made: Vec<Result<(String, FigureRun), Fault>> =
             batch::all(jobs, tasks.into_iter().collect(), make)?;
         progress.end();
         let made = made.into_iter().collect::<Result<_, _>>()?;
         Ok(Runs { made })
     }
 
-    fn made(&self, figure: &Figure, run: &RunOf, seed: u32) -> &Made {
+    fn made(&self, figure: &Figure, run: &RunOf, seed: u32) -> &FigureRun {
         self.made
             .get(&key(figure, run, seed))
             .expect("all runs of the figures were made")
@@ -134,12 +134,12 @@ impl Runs {
     }
 }
 
-fn make(task: &Task, stock: &Stock) -> Result<Made, Fault> {
+fn make(task: &Task, stock: &Stock) -> Result<FigureRun, Fault> {
     let prepared = prepare(task.scenario.clone(), stock)?;
-    let how = How {
+    let how = Execution {
         jobs: Some(1),
         record: task.record,
-        ..How::default()
+        ..Execution::default()
     };
     let with = With {
         stock,
@@ -149,5 +149,5 @@ fn make(task: &Task, stock: &Stock) -> Result<Made, Fault> {
     let mut outcome = execute(&prepared, how, with)?;
     let run = outcome.runs.pop().expect("a run for the one scheduler");
     let samples = outcome.samples.pop().unwrap_or_default();
-    Ok(Made { run, samples })
+    Ok(FigureRun { run, samples })
 }

@@ -47,7 +47,7 @@ pub struct Running {
 
 /// How disks are started.
 #[derive(Clone, Debug)]
-pub struct How {
+pub struct Starting {
     /// The time, the same for all.
     pub clock: Clock,
     /// Whether devices in use are taken nevertheless.
@@ -190,7 +190,7 @@ impl Prepared {
         }
     }
 
-    fn options(&self, how: &How, log: Option<LogFile>) -> Result<Options, Fault> {
+    fn options(&self, how: &Starting, log: Option<LogFile>) -> Result<Options, Fault> {
         let config = &self.config;
         let build = build(&self.known, &config.stack.scheduler, &self.engine)
             .map_err(|problem| config.error("scheduler", problem))?;
@@ -234,7 +234,7 @@ impl Prepared {
         settings.to_settings()
     }
 
-    fn start(&self, how: &How, log: Option<LogFile>) -> Result<Disk, Fault> {
+    fn start(&self, how: &Starting, log: Option<LogFile>) -> Result<Disk, Fault> {
         let options = self.options(how, log)?;
         let started = match &self.config.backend {
             Backend::Null { size } => {
@@ -291,7 +291,7 @@ impl Prepared {
 /// # Errors
 ///
 /// Of the first that cannot be started; those before it have been stopped then.
-pub fn start(prepared: Vec<Prepared>, how: &How) -> Result<Vec<Running>, Fault> {
+pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fault> {
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {

@@ -1,6 +1,6 @@
-//! Axes: from values to pixels, and where the ticks are.
+//! Axes: map values to pixels, and choose round ticks.
 
-/// From a range of values to a range of pixels.
+/// Maps a range of values to a range of pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     low: f64,

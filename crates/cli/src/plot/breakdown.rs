@@ -1,25 +1,18 @@
-//! Where the head time went: one bar per run, as long as the time per request.
+//! Draws where the head time went: a bar for each run, as long as its head time per request.
 
 use super::axis::Axis;
+use super::chart::{Area, across, across_grid, activities, frame};
 use super::drawn::Drawn;
-use super::svg::{Anchor, FAINT, INK, Style, Svg};
-use super::{EDGE, PARTS, WIDTH, across_grid, colour, frame, label_width, legend};
+use super::svg::{FAINT, INK, Style, Svg};
+use super::{EDGE, PARTS, WIDTH, colour, headed, label_width};
 use headtime_disk::Part;
 
 const BAR: f64 = 20.0;
 const PITCH: f64 = 30.0;
 
 pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
-    svg.text(
-        EDGE,
-        top,
-        Anchor::Start,
-        Style::HEADING,
-        "Where the head time went",
-    );
     let note = "all of the time divided by the number of requests; numbers in the bars are its shares in %";
-    let beside = EDGE + Style::HEADING.width("Where the head time went") + 14.0;
-    svg.text(beside, top, Anchor::Start, Style::SMALL, note);
+    headed(svg, top, "Where the head time went", note);
     let total = |run: &Drawn<'_>| run.run.parts_per_request().iter().sum::<f64>();
     let mut used = [false; PARTS];
     for run in runs {
@@ -28,18 +21,23 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
             *used |= time >= 0.001 * total(run) && time > 0.0;
         }
     }
-    let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
+    let mut y = activities(svg, top + 22.0, used) + 12.0;
     let left = EDGE + label_width(runs.iter().map(|run| run.label())) + 10.0;
     let longest = runs.iter().map(total).fold(0.0, f64::max);
     // Room for the sum behind the longest bar.
-    let x = Axis::linear(0.0, longest, left, WIDTH - EDGE - 64.0);
-    let bottom = y + PITCH * runs.len() as f64 + 4.0;
-    across_grid(svg, &x, 10, y, bottom);
-    frame(svg, left, y, WIDTH - EDGE - 64.0, bottom);
+    let area = Area {
+        left,
+        top: y,
+        right: WIDTH - EDGE - 64.0,
+        bottom: y + PITCH * runs.len() as f64 + 4.0,
+    };
+    let x = Axis::linear(0.0, longest, left, area.right);
+    across_grid(svg, &x, area, &x.ticks(10));
+    frame(svg, area);
     y += (PITCH - BAR) / 2.0 + 2.0;
     for run in runs {
         let base = y + BAR / 2.0 + 4.0;
-        svg.text(left - 8.0, base, Anchor::End, Style::PLAIN, run.label());
+        svg.ending(left - 8.0, base, Style::PLAIN, run.label());
         let (sum, mut before) = (total(run), 0.0);
         for (part, time) in Part::ALL.into_iter().zip(run.run.parts_per_request()) {
             let (from, to) = (x.at(before), x.at(before + time));
@@ -59,33 +57,13 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
                         | Part::ReadModifyWrite
                 );
                 let fill = if dark { "#ffffff" } else { INK };
-                let style = Style {
-                    fill,
-                    ..Style::SMALL
-                };
-                svg.text((from + to) / 2.0, base, Anchor::Middle, style, &share);
+                let style = Style::SMALL.in_colour(fill);
+                svg.centred((from + to) / 2.0, base, style, &share);
             }
         }
-        let style = Style {
-            fill: FAINT,
-            ..Style::SMALL
-        };
-        svg.text(
-            x.at(sum) + 6.0,
-            base,
-            Anchor::Start,
-            style,
-            &format!("{sum:.2} ms"),
-        );
+        let style = Style::SMALL.in_colour(FAINT);
+        svg.text(x.at(sum) + 6.0, base, style, &format!("{sum:.2} ms"));
         y += PITCH;
     }
-    let middle = (left + WIDTH - EDGE - 64.0) / 2.0;
-    svg.text(
-        middle,
-        bottom + 36.0,
-        Anchor::Middle,
-        Style::PLAIN,
-        "head time per request (ms)",
-    );
-    bottom + 36.0
+    across(svg, area, "head time per request (ms)")
 }

@@ -1,9 +1,9 @@
-//! What charts have in common: where they are, their axes, the colours of their series, bars and
-//! lines.
+//! What charts share: where they stand, their axes, legends, bars and lines, and the colours of their series.
 
 use super::axis::{Axis, label};
-use super::svg::{Anchor, GRID, Path, Style, Svg};
-use super::{EDGE, LINES, WIDTH, frame, line_of};
+use super::svg::{GRID, INK, Path, Style, Svg};
+use super::{EDGE, LINES, PARTS, WIDTH, colour};
+use headtime_disk::Part;
 
 /// Where a chart is, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,50 +32,76 @@ pub(super) fn different<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T>
     found
 }
 
-/// The vertical axis with its grid; its numbers and its label stand on the left.
-pub(super) fn upright(svg: &mut Svg, axis: &Axis, area: Area, name: &str) {
-    upright_grid(svg, axis, area, 6, true);
-    let middle = (area.top + area.bottom) / 2.0;
-    svg.upward(area.left - 56.0, middle, Anchor::Middle, Style::PLAIN, name);
-    frame(svg, area.left, area.top, area.right, area.bottom);
+/// Draws the left and bottom lines of a chart.
+pub(super) fn frame(svg: &mut Svg, area: Area) {
+    let mut path = Path::default();
+    path.move_to(area.left, area.top);
+    path.line_to(area.left, area.bottom);
+    path.line_to(area.right, area.bottom);
+    svg.path(&path, INK, 1.0, "");
 }
 
-/// The grid of a vertical axis, with about so many ticks, and their numbers if these are wanted.
-pub(super) fn upright_grid(svg: &mut Svg, axis: &Axis, area: Area, ticks: usize, numbers: bool) {
-    for tick in axis.ticks(ticks) {
-        let y = axis.at(tick);
+/// Draws the vertical axis with its grid. Its numbers and its label stand on the left.
+pub(super) fn upright(svg: &mut Svg, axis: &Axis, area: Area, name: &str) {
+    upright_grid(svg, axis, area, &axis.ticks(6), true);
+    let middle = (area.top + area.bottom) / 2.0;
+    svg.upward(area.left - 56.0, middle, Style::PLAIN, name);
+    frame(svg, area);
+}
+
+/// Draws the grid of a vertical axis, with the numbers of its ticks if they are wanted.
+pub(super) fn upright_grid(svg: &mut Svg, axis: &Axis, area: Area, ticks: &[f64], numbers: bool) {
+    for tick in ticks {
+        let y = axis.at(*tick);
         svg.line((area.left, y), (area.right, y), GRID, 1.0);
         if numbers {
-            let text = label(tick);
-            svg.text(area.left - 6.0, y + 4.0, Anchor::End, Style::SMALL, &text);
+            svg.ending(area.left - 6.0, y + 4.0, Style::SMALL, &label(*tick));
         }
     }
 }
 
-/// The name of the horizontal axis; returns where it ends below.
+/// Draws the grid of a horizontal axis, with the numbers of its ticks.
+pub(super) fn across_grid(svg: &mut Svg, axis: &Axis, area: Area, ticks: &[f64]) {
+    for tick in ticks {
+        let at = axis.at(*tick);
+        svg.line((at, area.top), (at, area.bottom), GRID, 1.0);
+        svg.centred(at, area.bottom + 16.0, Style::SMALL, &label(*tick));
+    }
+}
+
+/// Writes the name of the horizontal axis. Returns where it ends below.
 pub(super) fn across(svg: &mut Svg, area: Area, name: &str) -> f64 {
     if name.is_empty() {
         return area.bottom + 18.0;
     }
     let below = area.bottom + 36.0;
-    svg.text(area.middle(), below, Anchor::Middle, Style::PLAIN, name);
+    svg.centred(area.middle(), below, Style::PLAIN, name);
     below
 }
 
-/// Which line of the palette each series has. A scheduler has the same one in every picture; black is
-/// left to the papers' numbers.
+/// The colour and dashes of the n-th line.
+pub(super) fn line_of(number: usize) -> (&'static str, &'static str) {
+    let (colour, _) = LINES[number % LINES.len()];
+    // Past the palette, colours meet other dashes.
+    let (_, dash) = LINES[(number + number / LINES.len()) % LINES.len()];
+    (colour, dash)
+}
+
+/// Schedulers that have the same line in every picture, by its number. Others take what is left.
+const OWN_LINES: [(&str, usize); 6] = [
+    ("noop", 0),
+    ("deadline", 1),
+    ("anticipatory", 2),
+    ("cfq", 3),
+    ("stream", 5),
+    ("clairvoyant", 6),
+];
+
+/// The line of the palette that each series has. Black is left to the papers' numbers.
 pub(super) fn palette(series: &[&str]) -> Vec<usize> {
-    const KNOWN: [(&str, usize); 6] = [
-        ("noop", 0),
-        ("deadline", 1),
-        ("anticipatory", 2),
-        ("cfq", 3),
-        ("stream", 5),
-        ("clairvoyant", 6),
-    ];
     const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
     let own = |name: &str| {
-        let known = KNOWN.iter().find(|(scheduler, _)| {
+        let known = OWN_LINES.iter().find(|(scheduler, _)| {
             name.strip_prefix(scheduler)
                 .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
         });
@@ -97,24 +123,74 @@ pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     lines.into_iter().flatten().collect()
 }
 
-/// The legend of bars: a box and a name for each of the lines of a palette; returns its last base
-/// line.
-pub(super) fn boxes<'a>(
+/// Draws a legend: marks, and a name beside each. `before` and `after` are the pixels around a name; `mark` draws what
+/// stands at its left. Returns the last base line.
+fn legend<'a, T>(
     svg: &mut Svg,
     mut y: f64,
-    names: impl Iterator<Item = (usize, &'a str)>,
+    (before, after): (f64, f64),
+    names: impl Iterator<Item = (T, &'a str)>,
+    mark: impl Fn(&mut Svg, f64, f64, T) -> f64,
 ) -> f64 {
     let mut x = EDGE;
-    for (line, name) in names {
-        let width = 18.0 + Style::PLAIN.width(name) + 14.0;
+    for (of, name) in names {
+        let width = before + Style::PLAIN.width(name) + after;
         if x + width > WIDTH - EDGE && x > EDGE {
             (x, y) = (EDGE, y + 18.0);
         }
-        svg.rect(x, y - 9.0, 12.0, 10.0, line_of(line).0);
-        svg.text(x + 17.0, y, Anchor::Start, Style::PLAIN, name);
+        let beside = mark(svg, x, y, of);
+        svg.text(x + beside, y, Style::PLAIN, name);
         x += width;
     }
     y
+}
+
+fn box_of(svg: &mut Svg, x: f64, y: f64, colour: &str) -> f64 {
+    svg.rect(x, y - 9.0, 12.0, 10.0, colour);
+    17.0
+}
+
+/// Draws a legend of boxes, for what is told apart by colours. Returns the last base line.
+pub(super) fn colours<'a>(
+    svg: &mut Svg,
+    y: f64,
+    apart: (f64, f64),
+    names: impl Iterator<Item = (&'a str, &'a str)>,
+) -> f64 {
+    legend(svg, y, apart, names, box_of)
+}
+
+/// Draws the legend of the head's activities that occur. Returns the last base line.
+pub(super) fn activities(svg: &mut Svg, y: f64, used: [bool; PARTS]) -> f64 {
+    let used = Part::ALL.into_iter().filter(|part| used[*part as usize]);
+    let names = used.map(|part| (colour(part), part.name()));
+    colours(svg, y, (18.0, 14.0), names)
+}
+
+/// Draws the legend of bars, each with its number in the palette. Returns the last base line.
+pub(super) fn boxes<'a>(
+    svg: &mut Svg,
+    y: f64,
+    names: impl Iterator<Item = (usize, &'a str)>,
+) -> f64 {
+    let names = names.map(|(line, name)| (line_of(line).0, name));
+    colours(svg, y, (18.0, 14.0), names)
+}
+
+/// Draws the legend of lines, each with its number in the palette. Returns the last base line.
+pub(super) fn lines<'a>(
+    svg: &mut Svg,
+    y: f64,
+    names: impl Iterator<Item = (usize, &'a str)>,
+) -> f64 {
+    legend(svg, y, (36.0, 16.0), names, |svg, x, y, number| {
+        let (colour, dash) = line_of(number);
+        let mut sample = Path::default();
+        sample.move_to(x, y - 4.0);
+        sample.line_to(x + 30.0, y - 4.0);
+        svg.path(&sample, colour, 1.8, dash);
+        36.0
+    })
 }
 
 /// A bar from zero to a value.
@@ -147,18 +223,19 @@ pub(super) fn curve(svg: &mut Svg, points: &[Option<(f64, f64)>], line: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::palette;
+    use super::{OWN_LINES, palette};
+    use headtime_sched::policies;
+
+    #[test]
+    fn every_name_with_a_line_of_its_own_is_a_scheduler_s() {
+        for (name, _) in OWN_LINES {
+            assert!(policies().any(|policy| policy.name == name), "{name}");
+        }
+    }
 
     #[test]
     fn a_scheduler_has_its_colour_in_every_picture() {
-        let all = [
-            "noop",
-            "deadline",
-            "anticipatory",
-            "cfq",
-            "stream",
-            "clairvoyant",
-        ];
+        let all = OWN_LINES.map(|(name, _)| name);
         let whole = palette(&all);
         for (at, name) in all.iter().enumerate() {
             assert_eq!(palette(&[name]), [whole[at]], "{name}");

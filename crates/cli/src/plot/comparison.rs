@@ -1,4 +1,4 @@
-//! `--plot FILE.svg`: where the head was, how long requests took, where the head time went.
+//! Draws the picture of `sim run --plot`: where the head was, how long requests took, where the head time went.
 
 use super::svg::Svg;
 use super::{EDGE, WIDTH, breakdown, head, heading, names, response};

@@ -1,8 +1,9 @@
-//! The picture of a learned curve: single reads, their means, the curve through them.
+//! Draws a learned curve: single reads, their means, and the curve through them.
 
 use super::axis::{Axis, label};
-use super::svg::{Anchor, GRID, Path, Style, Svg};
-use super::{EDGE, WIDTH, frame, heading};
+use super::chart::{Area, colours, frame, upright_grid};
+use super::svg::{GRID, Path, Style, Svg};
+use super::{EDGE, WIDTH, heading};
 
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
@@ -28,7 +29,7 @@ pub struct CurvePoint {
     pub curve: f64,
 }
 
-/// A picture to be.
+/// A learned curve, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct CurvePicture {
     /// What was measured, in a line or two.
@@ -44,16 +45,12 @@ pub fn draw(picture: &CurvePicture) -> String {
     let mut svg = Svg::new(WIDTH);
     let title = "How long a request takes, by its distance from the one before";
     let y = heading(&mut svg, title, &picture.subtitle) + 26.0;
-    let mut x = EDGE;
-    for (name, colour) in [
-        ("a read", DOT),
-        ("mean of a distance", MEAN),
-        ("curve", CURVE),
-    ] {
-        svg.rect(x, y - 9.0, 12.0, 10.0, colour);
-        svg.text(x + 17.0, y, Anchor::Start, Style::PLAIN, name);
-        x += 17.0 + Style::PLAIN.width(name) + 16.0;
-    }
+    let names = [
+        (DOT, "a read"),
+        (MEAN, "mean of a distance"),
+        (CURVE, "curve"),
+    ];
+    colours(&mut svg, y, (17.0, 16.0), names.into_iter());
     let top = y + 16.0;
     let bottom = top + HEIGHT;
 
@@ -61,19 +58,15 @@ pub fn draw(picture: &CurvePicture) -> String {
     let longest = picture.points.iter().map(|point| point.mean);
     let high = 1.3 * longest.fold(0.0, f64::max);
     let upright = Axis::linear(0.0, high, bottom, top);
-    for tick in upright.ticks(8) {
-        let y = upright.at(tick);
-        svg.line((LEFT, y), (WIDTH - EDGE, y), GRID, 1.0);
-        svg.text(LEFT - 6.0, y + 4.0, Anchor::End, Style::SMALL, &label(tick));
-    }
+    let area = Area {
+        left: LEFT,
+        top,
+        right: WIDTH - EDGE,
+        bottom,
+    };
+    upright_grid(&mut svg, &upright, area, &upright.ticks(8), true);
     let middle = (top + bottom) / 2.0;
-    svg.upward(
-        LEFT - 48.0,
-        middle,
-        Anchor::Middle,
-        Style::PLAIN,
-        "service time (ms)",
-    );
+    svg.upward(LEFT - 48.0, middle, Style::PLAIN, "service time (ms)");
     let distances = || picture.points.iter().map(|point| point.distance);
     let least = distances().find(|&distance| distance > 0.0).unwrap_or(1.0);
     let most = distances().fold(least, f64::max);
@@ -94,12 +87,11 @@ pub fn draw(picture: &CurvePicture) -> String {
     );
     for (x, text) in ticks {
         svg.line((x, top), (x, bottom), GRID, 1.0);
-        svg.text(x, bottom + 16.0, Anchor::Middle, Style::SMALL, &text);
+        svg.centred(x, bottom + 16.0, Style::SMALL, &text);
     }
-    svg.text(
+    svg.centred(
         (LEFT + WIDTH - EDGE) / 2.0,
         bottom + 38.0,
-        Anchor::Middle,
         Style::PLAIN,
         "distance, end to start",
     );
@@ -121,7 +113,7 @@ pub fn draw(picture: &CurvePicture) -> String {
         }
     }
     svg.path(&dots, DOT, 1.6, "");
-    frame(&mut svg, LEFT, top, WIDTH - EDGE, bottom);
+    frame(&mut svg, area);
     let mut curve = Path::default();
     for (number, point) in picture.points.iter().enumerate() {
         let (x, y) = (place(point.distance), upright.at(point.curve));

@@ -1,12 +1,13 @@
-//! The picture of a figure: bars or lines of its points, dots of single requests.
+//! Draws a figure of a paper: bars or lines of its points, dots of single requests.
 //!
-//! Ranges that are accepted are drawn behind the values in grey, the paper's numbers as black
-//! strokes.
+//! Grey areas behind the values are the accepted ranges. Black strokes are the paper's numbers.
 
 use super::axis::Axis;
-use super::chart::{self, Area, across, boxes, curve, different, palette, upright};
-use super::svg::{Anchor, INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, across_grid, heading, line_of, lines};
+use super::chart::{
+    self, Area, across, across_grid, boxes, curve, different, line_of, lines, palette, upright,
+};
+use super::svg::{INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, heading};
 use crate::execute::Sample;
 use crate::figure::judge::{MeasuredFigure, MeasuredPoint};
 use crate::figure::output;
@@ -29,7 +30,7 @@ pub fn draw<'a>(
     let mut y = heading(&mut svg, &measured.title, &subtitle);
     for plot in &figure.plots {
         y += 34.0;
-        svg.text(EDGE, y, Anchor::Start, Style::HEADING, &plot.title);
+        svg.text(EDGE, y, Style::HEADING, &plot.title);
         y += 22.0;
         y = match plot.kind {
             PlotKind::Bars => bars(&mut svg, y, plot, &shown(figure, measured, plot)),
@@ -101,13 +102,7 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     let bar = (wide * 0.84 / series.len().max(1) as f64).min(60.0);
     for (number, group) in groups.iter().enumerate() {
         let middle = LEFT + wide * (number as f64 + 0.5);
-        svg.text(
-            middle,
-            bottom + 16.0,
-            Anchor::Middle,
-            Style::PLAIN,
-            &group.to_string(),
-        );
+        svg.centred(middle, bottom + 16.0, Style::PLAIN, &group.to_string());
         let of_group = points.iter().filter(|point| point.x == **group);
         for point in of_group {
             let place = series.iter().position(|name| *name == point.series);
@@ -166,7 +161,7 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
         (low.min(x), high.max(x))
     });
     let x = Axis::linear(least, most, LEFT, WIDTH - EDGE - 10.0);
-    across_grid(svg, &x, 10, area.top, area.bottom);
+    across_grid(svg, &x, area, &x.ticks(10));
     for point in points {
         let at = x.at(place(point)) - 4.0;
         accepted(svg, &axis, point, at, 8.0);
@@ -197,7 +192,7 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
     let mut x = EDGE;
     for (number, (name, _)) in runs.iter().enumerate() {
         svg.rect(x, top - 7.0, 6.0, 6.0, line_of(palette[number]).0);
-        svg.text(x + 12.0, top, Anchor::Start, Style::PLAIN, name);
+        svg.text(x + 12.0, top, Style::PLAIN, name);
         x += 12.0 + Style::PLAIN.width(name) + 14.0;
     }
     let area = below(top + 16.0);
@@ -207,7 +202,7 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
     let axis = Axis::linear(0.0, most * 1.05, area.bottom, area.top);
     upright(svg, &axis, area, &plot.y);
     let x = Axis::linear(0.0, last, LEFT, WIDTH - EDGE - 10.0);
-    across_grid(svg, &x, 8, area.top, area.bottom);
+    across_grid(svg, &x, area, &x.ticks(8));
     for (number, (_, samples)) in runs.iter().enumerate() {
         // One path for all: a stroke as long as it is wide is a dot.
         let mut path = Path::default();

@@ -1,9 +1,10 @@
-//! Where the head was: address over time, coloured by what it did, one panel per run.
+//! Draws where the head was: address over time, coloured by what it did, in a panel for each run.
 
 use super::axis::{Axis, label};
+use super::chart::{Area, activities, frame, upright_grid};
 use super::drawn::{Comparison, Drawn};
-use super::svg::{Anchor, GRID, Path, Style, Svg};
-use super::{EDGE, PARTS, WIDTH, colour, frame, legend};
+use super::svg::{GRID, Path, Style, Svg};
+use super::{EDGE, PARTS, WIDTH, colour};
 use headtime_disk::Part;
 use std::collections::BTreeSet;
 
@@ -35,91 +36,49 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
     let (unit, per_second) = time_unit(to - from);
     let (low, high) = addresses(picture);
     let (size, bytes) = size_unit(high);
-    svg.text(
-        EDGE,
-        top,
-        Anchor::Start,
-        Style::HEADING,
-        "Where the head was, and what it did there",
-    );
-    let shown = |run: &Drawn<'_>| -> [bool; PARTS] {
-        let mut used = [false; PARTS];
-        for mark in run
-            .marks
-            .iter()
-            .filter(|mark| mark.to > from && mark.from < to)
-        {
-            used[mark.part as usize] = true;
-        }
-        used
-    };
+    let heading = "Where the head was, and what it did there";
+    svg.text(EDGE, top, Style::HEADING, heading);
+    let marks = picture.runs.iter().flat_map(|run| &run.marks);
     let mut used = [false; PARTS];
-    for run in &picture.runs {
-        for (used, shown) in used.iter_mut().zip(shown(run)) {
-            *used |= shown;
-        }
+    for mark in marks.filter(|mark| mark.to > from && mark.from < to) {
+        used[mark.part as usize] = true;
     }
-    let mut y = legend(svg, EDGE, top + 22.0, used) + 12.0;
+    let mut y = activities(svg, top + 22.0, used) + 12.0;
     let x = Axis::linear(from * per_second, to * per_second, LEFT, WIDTH - EDGE);
     let ticks = x.ticks(10);
     let panels = picture.runs.len();
     for (number, run) in picture.runs.iter().enumerate() {
         y += GAP;
         let bottom = y + PANEL;
-        svg.text(LEFT, y - 7.0, Anchor::Start, Style::STRONG, run.label());
+        svg.text(LEFT, y - 7.0, Style::STRONG, run.label());
         let beside = LEFT + Style::STRONG.width(run.label()) + 12.0;
-        svg.text(beside, y - 7.0, Anchor::Start, Style::SMALL, &run.note());
+        svg.text(beside, y - 7.0, Style::SMALL, &run.note());
         let scale = Axis::linear(low / bytes, high / bytes, bottom, y);
         for tick in &ticks {
             svg.line((x.at(*tick), y), (x.at(*tick), bottom), GRID, 1.0);
         }
-        for tick in scale.ticks(4) {
-            svg.line(
-                (LEFT, scale.at(tick)),
-                (WIDTH - EDGE, scale.at(tick)),
-                GRID,
-                1.0,
-            );
-            svg.text(
-                LEFT - 6.0,
-                scale.at(tick) + 4.0,
-                Anchor::End,
-                Style::SMALL,
-                &label(tick),
-            );
-        }
+        let area = Area {
+            left: LEFT,
+            top: y,
+            right: WIDTH - EDGE,
+            bottom,
+        };
+        upright_grid(svg, &scale, area, &scale.ticks(4), true);
         let place = |mark_time: f64, address: f64| {
             (x.at(mark_time * per_second), scale.at(address / bytes))
         };
         strokes(svg, run, picture.window, place);
-        frame(svg, LEFT, y, WIDTH - EDGE, bottom);
-        svg.upward(
-            EDGE + 12.0,
-            (y + bottom) / 2.0,
-            Anchor::Middle,
-            Style::SMALL,
-            &format!("address ({size})"),
-        );
+        frame(svg, area);
+        let name = format!("address ({size})");
+        svg.upward(EDGE + 12.0, (y + bottom) / 2.0, Style::SMALL, &name);
         y = bottom;
         if number + 1 == panels {
             for tick in &ticks {
-                svg.text(
-                    x.at(*tick),
-                    y + 16.0,
-                    Anchor::Middle,
-                    Style::SMALL,
-                    &label(*tick),
-                );
+                svg.centred(x.at(*tick), y + 16.0, Style::SMALL, &label(*tick));
             }
             y += 34.0;
-            let middle = (LEFT + WIDTH - EDGE) / 2.0;
-            svg.text(
-                middle,
-                y,
-                Anchor::Middle,
-                Style::PLAIN,
-                &format!("simulated time ({unit})"),
-            );
+            let name = format!("simulated time ({unit})");
+            svg.centred(area.middle(), y, Style::PLAIN, &name);
         }
     }
     y

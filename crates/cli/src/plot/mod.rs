@@ -1,7 +1,7 @@
-//! Pictures as SVG, and what all of them share: size, colours, headings, legends, frames.
+//! Draws pictures as SVG: of a comparison, a sweep, a figure and a learned curve.
 //!
-//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which people with any kind
-//! of colour vision can tell apart; lines differ in their dashes too.
+//! This file has what all of them share: size, colours, headings. The colours are those of Okabe and Ito ("Color Universal
+//! Design", 2008), which people with any kind of colour vision can tell apart. Lines differ in their dashes too.
 
 mod axis;
 mod breakdown;
@@ -16,9 +16,8 @@ mod names;
 mod response;
 mod svg;
 
-use axis::{Axis, label};
 use headtime_disk::Part;
-use svg::{Anchor, GRID, INK, Path, Style, Svg};
+use svg::{Style, Svg};
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1000.0;
@@ -63,83 +62,20 @@ const LINES: [(&str, &str); 8] = [
 /// Draws the title and the subtitle of a picture; returns the last base line.
 fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
     let mut y = EDGE + 14.0;
-    svg.text(EDGE, y, Anchor::Start, Style::TITLE, title);
-    let faint = Style {
-        fill: svg::FAINT,
-        ..Style::PLAIN
-    };
+    svg.text(EDGE, y, Style::TITLE, title);
+    let faint = Style::PLAIN.in_colour(svg::FAINT);
     for line in wrap(subtitle, Style::PLAIN, WIDTH - 2.0 * EDGE) {
         y += 18.0;
-        svg.text(EDGE, y, Anchor::Start, faint, &line);
+        svg.text(EDGE, y, faint, &line);
     }
     y
 }
 
-/// The grid of a horizontal axis, from `top` to `bottom`, with about so many ticks and their numbers.
-fn across_grid(svg: &mut Svg, x: &Axis, ticks: usize, top: f64, bottom: f64) {
-    for tick in x.ticks(ticks) {
-        let at = x.at(tick);
-        svg.line((at, top), (at, bottom), GRID, 1.0);
-        svg.text(
-            at,
-            bottom + 16.0,
-            Anchor::Middle,
-            Style::SMALL,
-            &label(tick),
-        );
-    }
-}
-
-/// The colour and dashes of the n-th run's line.
-fn line_of(number: usize) -> (&'static str, &'static str) {
-    let (colour, _) = LINES[number % LINES.len()];
-    // Past the palette, colours meet other dashes.
-    let (_, dash) = LINES[(number + number / LINES.len()) % LINES.len()];
-    (colour, dash)
-}
-
-/// Draws the legend of lines, each with its number in the palette; returns its last base line.
-fn lines<'a>(svg: &mut Svg, mut y: f64, labels: impl Iterator<Item = (usize, &'a str)>) -> f64 {
-    let mut x = EDGE;
-    for (number, label) in labels {
-        let (colour, dash) = line_of(number);
-        let width = 36.0 + Style::PLAIN.width(label) + 16.0;
-        if x + width > WIDTH - EDGE && x > EDGE {
-            (x, y) = (EDGE, y + 18.0);
-        }
-        let mut sample = Path::default();
-        sample.move_to(x, y - 4.0);
-        sample.line_to(x + 30.0, y - 4.0);
-        svg.path(&sample, colour, 1.8, dash);
-        svg.text(x + 36.0, y, Anchor::Start, Style::PLAIN, label);
-        x += width;
-    }
-    y
-}
-
-/// Draws the legend of the head's activities from `x` on, those that occur; returns where it ends
-/// below.
-fn legend(svg: &mut Svg, x: f64, y: f64, used: [bool; PARTS]) -> f64 {
-    let (mut at, mut y) = (x, y);
-    for part in Part::ALL.into_iter().filter(|part| used[*part as usize]) {
-        let width = 18.0 + Style::PLAIN.width(part.name()) + 14.0;
-        if at + width > WIDTH - EDGE {
-            (at, y) = (x, y + 18.0);
-        }
-        svg.rect(at, y - 9.0, 12.0, 10.0, colour(part));
-        svg.text(at + 17.0, y, Anchor::Start, Style::PLAIN, part.name());
-        at += width;
-    }
-    y
-}
-
-/// The left and bottom lines of a chart.
-fn frame(svg: &mut Svg, left: f64, top: f64, right: f64, bottom: f64) {
-    let mut path = Path::default();
-    path.move_to(left, top);
-    path.line_to(left, bottom);
-    path.line_to(right, bottom);
-    svg.path(&path, INK, 1.0, "");
+/// Draws the heading of a part, and a note beside it.
+fn headed(svg: &mut Svg, y: f64, heading: &str, note: &str) {
+    svg.text(EDGE, y, Style::HEADING, heading);
+    let beside = EDGE + Style::HEADING.width(heading) + 14.0;
+    svg.text(beside, y, Style::SMALL, note);
 }
 
 /// Breaks a text into lines no wider than `width`.

@@ -1,9 +1,11 @@
-//! Small charts side by side, all of one scale: a sweep.
+//! Draws a sweep: small charts side by side, all of one scale.
 
 use super::axis::Axis;
-use super::chart::{self, Area, across, boxes, curve, palette, upright_grid};
-use super::svg::{Anchor, GRID, INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, frame, heading, line_of, lines};
+use super::chart::{
+    self, Area, across, boxes, curve, frame, line_of, lines, palette, upright_grid,
+};
+use super::svg::{GRID, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, headed, heading};
 use headtime_units::{Bytes, Nanos};
 
 /// The left edge of the first charts: room for numbers and the label.
@@ -13,7 +15,7 @@ const GAP: f64 = 30.0;
 /// The most charts side by side.
 pub const ACROSS_MAX: usize = 8;
 
-/// A picture to be.
+/// Charts, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Multiples {
     /// Its title.
@@ -66,10 +68,25 @@ pub struct ChartPoint {
     pub series: usize,
     /// Which value along the axis.
     pub at: usize,
-    /// What was measured; nothing if that failed.
+    /// Of which run it is.
+    pub of: usize,
+    /// What was measured. `None` if that failed, or has not been filled in yet.
     pub measured: Option<f64>,
     /// Half the width of its confidence interval.
     pub half: Option<f64>,
+}
+
+impl ChartPoint {
+    /// The place of a point of a run. Its value is filled in later.
+    pub fn new(series: usize, at: usize, of: usize) -> ChartPoint {
+        ChartPoint {
+            series,
+            at,
+            of,
+            measured: None,
+            half: None,
+        }
+    }
 }
 
 /// The values of texts, if all are numbers, sizes or durations.
@@ -82,9 +99,9 @@ pub fn numbers<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<Vec<f
     plain.or_else(sizes).or_else(spans)
 }
 
-/// Where values are along a horizontal axis.
+/// How values lie along a horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
-enum Scale {
+enum Along {
     /// Evenly, in their order: words.
     Words,
     /// As numbers.
@@ -93,13 +110,13 @@ enum Scale {
     Log(Vec<f64>),
 }
 
-impl Scale {
+impl Along {
     /// Logarithmic if all are powers of two of the smallest, or span decades.
-    fn of(texts: &[String]) -> Scale {
+    fn of(texts: &[String]) -> Along {
         /// A linear axis would have most values in its first tenth.
         const SPAN: f64 = 30.0;
         let Some(values) = numbers(texts.iter().map(String::as_str)) else {
-            return Scale::Words;
+            return Along::Words;
         };
         let above = || values.iter().copied().filter(|value| *value > 0.0);
         let least = above().fold(f64::INFINITY, f64::min);
@@ -109,8 +126,8 @@ impl Scale {
         let negative = values.iter().any(|value| *value < 0.0);
         let log = (above().all(is_power) && most >= 4.0 * least) || most >= SPAN * least;
         match log && !negative && above().count() > 1 {
-            true => Scale::Log(values),
-            false => Scale::Linear(values),
+            true => Along::Log(values),
+            false => Along::Linear(values),
         }
     }
 
@@ -118,13 +135,13 @@ impl Scale {
     fn places(&self, count: usize, left: f64, right: f64) -> Vec<f64> {
         let (left, right) = (left + 8.0, right - 8.0);
         match self {
-            Scale::Words => {
+            Along::Words => {
                 let wide = (right - left + 16.0) / count.max(1) as f64;
                 (0..count)
                     .map(|at| left - 8.0 + wide * (at as f64 + 0.5))
                     .collect()
             }
-            Scale::Linear(values) => {
+            Along::Linear(values) => {
                 let low = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 if low >= high {
@@ -133,7 +150,7 @@ impl Scale {
                 let axis = Axis::linear(low, high, left, right);
                 values.iter().map(|value| axis.at(*value)).collect()
             }
-            Scale::Log(values) => {
+            Along::Log(values) => {
                 let above = || values.iter().copied().filter(|value| *value > 0.0);
                 let least = above().fold(f64::INFINITY, f64::min);
                 let most = above().fold(0.0, f64::max);
@@ -162,17 +179,16 @@ pub fn draw(picture: &Multiples) -> String {
 
 fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
     let mut y = top;
-    svg.text(EDGE, y, Anchor::Start, Style::HEADING, &block.heading);
     let names: Vec<&str> = block.series.iter().map(String::as_str).collect();
     let palette = palette(&names);
     let charts = || block.rows.iter().flat_map(|row| &row.charts);
-    if !block.of_series.is_empty() {
-        let beside = EDGE + Style::HEADING.width(&block.heading) + 14.0;
-        let note = format!("by {}", block.of_series);
-        svg.text(beside, y, Anchor::Start, Style::SMALL, &note);
+    if block.of_series.is_empty() {
+        svg.text(EDGE, y, Style::HEADING, &block.heading);
+    } else {
+        headed(svg, y, &block.heading, &format!("by {}", block.of_series));
         y += 22.0;
         let legend = palette.iter().copied().zip(names.iter().copied());
-        y = match charts().all(|chart| Scale::of(&chart.values) == Scale::Words) {
+        y = match charts().all(|chart| Along::of(&chart.values) == Along::Words) {
             true => boxes(svg, y, legend),
             false => lines(svg, y, legend),
         };
@@ -196,7 +212,7 @@ fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
     for (number, row) in block.rows.iter().enumerate() {
         if !row.name.is_empty() {
             y += 26.0;
-            svg.text(EDGE, y, Anchor::Start, Style::STRONG, &row.name);
+            svg.text(EDGE, y, Style::STRONG, &row.name);
         }
         let titled = row.charts.iter().any(|chart| !chart.title.is_empty());
         let from = y + if titled { 36.0 } else { 16.0 };
@@ -243,22 +259,16 @@ fn chart(
     numbers: bool,
 ) -> f64 {
     let title = shortened(&chart.title, Style::STRONG, area.right - area.left);
-    svg.text(
-        area.left,
-        area.top - 10.0,
-        Anchor::Start,
-        Style::STRONG,
-        &title,
-    );
-    upright_grid(svg, axis, area, 5, numbers);
-    let scale = Scale::of(&chart.values);
+    svg.text(area.left, area.top - 10.0, Style::STRONG, &title);
+    upright_grid(svg, axis, area, &axis.ticks(5), numbers);
+    let scale = Along::of(&chart.values);
     let places = scale.places(chart.values.len(), area.left, area.right);
-    ticks(svg, area, &chart.values, &places, scale == Scale::Words);
+    ticks(svg, area, &chart.values, &places, scale == Along::Words);
     match scale {
-        Scale::Words => bars(svg, area, axis, chart, &places, palette),
-        Scale::Linear(_) | Scale::Log(_) => over(svg, area, axis, chart, &places, palette),
+        Along::Words => bars(svg, area, axis, chart, &places, palette),
+        Along::Linear(_) | Along::Log(_) => over(svg, area, axis, chart, &places, palette),
     }
-    frame(svg, area.left, area.top, area.right, area.bottom);
+    frame(svg, area);
     across(svg, area, name)
 }
 
@@ -287,7 +297,7 @@ fn ticks(svg: &mut Svg, area: Area, values: &[String], places: &[f64], words: bo
         if taken.iter().all(free) {
             taken.push((x - half, x + half));
             let below = area.bottom + 16.0;
-            svg.text(x, below, Anchor::Middle, Style::SMALL, &text);
+            svg.centred(x, below, Style::SMALL, &text);
         }
     }
 }
@@ -372,7 +382,7 @@ mod tests {
 
     #[test]
     fn powers_of_two_and_decades_have_a_logarithmic_axis() {
-        let is_log = |values: &[&str]| matches!(Scale::of(&texts(values)), Scale::Log(_));
+        let is_log = |values: &[&str]| matches!(Along::of(&texts(values)), Along::Log(_));
         assert!(is_log(&["1", "2", "4", "32"]));
         assert!(is_log(&["32KiB", "1MiB", "128KiB"]));
         assert!(is_log(&["0B", "4KiB", "64KiB"]));
@@ -382,30 +392,29 @@ mod tests {
         assert!(!is_log(&["0", "1", "2"]));
         assert!(!is_log(&["-1", "2", "64"]));
         assert!(!is_log(&["0", "64"]));
-        assert_eq!(Scale::of(&texts(&["4KiB", "10ms"])), Scale::Words);
-        assert_eq!(Scale::of(&texts(&["noop", "4"])), Scale::Words);
-        assert_eq!(Scale::of(&texts(&["inf", "4"])), Scale::Words);
-        let linear = Scale::of(&texts(&["30ms", "10ms"]));
-        assert_eq!(linear, Scale::Linear(vec![3e7, 1e7]));
+        assert_eq!(Along::of(&texts(&["4KiB", "10ms"])), Along::Words);
+        assert_eq!(Along::of(&texts(&["noop", "4"])), Along::Words);
+        assert_eq!(Along::of(&texts(&["inf", "4"])), Along::Words);
+        let linear = Along::of(&texts(&["30ms", "10ms"]));
+        assert_eq!(linear, Along::Linear(vec![3e7, 1e7]));
     }
 
     #[test]
     fn zero_stands_left_of_a_logarithmic_axis() {
-        let scale = Scale::of(&texts(&["0B", "4KiB", "8KiB", "16KiB"]));
+        let scale = Along::of(&texts(&["0B", "4KiB", "8KiB", "16KiB"]));
         assert_eq!(scale.places(4, 92.0, 408.0), [100.0, 200.0, 300.0, 400.0]);
-        let scale = Scale::of(&texts(&["1", "2", "4"]));
+        let scale = Along::of(&texts(&["1", "2", "4"]));
         assert_eq!(scale.places(3, 92.0, 308.0), [100.0, 200.0, 300.0]);
         // One value alone is in the middle.
-        let scale = Scale::of(&texts(&["5"]));
+        let scale = Along::of(&texts(&["5"]));
         assert_eq!(scale.places(1, 0.0, 100.0), [50.0]);
     }
 
     fn picture() -> Multiples {
         let point = |series, at, measured| ChartPoint {
-            series,
-            at,
             measured,
             half: Some(0.5),
+            ..ChartPoint::new(series, at, 0)
         };
         let chart = |title: &str, values: &[&str]| Chart {
             title: title.to_owned(),

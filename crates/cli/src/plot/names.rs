@@ -1,10 +1,11 @@
-//! Who got what: for each run a line for each workload or program, its throughput, its requests a
-//! second and its mean response, reads and writes apart.
+//! Draws who got what: the throughput, requests a second and mean response of each workload or program of each run, with
+//! bars of their own for reads and writes.
 
-use super::axis::{Axis, label};
+use super::axis::Axis;
+use super::chart::{Area, across_grid, colours, frame};
 use super::drawn::Drawn;
-use super::svg::{Anchor, FAINT, GRID, Style, Svg};
-use super::{EDGE, WIDTH, frame, label_width};
+use super::svg::{FAINT, Style, Svg};
+use super::{EDGE, WIDTH, label_width};
 use crate::report::{KindRun, NamedRun};
 
 const BAR: f64 = 11.0;
@@ -25,14 +26,10 @@ fn kinds(named: &NamedRun) -> [Option<&KindRun>; 2] {
 
 pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     const HEADING: &str = "Who got what";
-    svg.text(EDGE, top, Anchor::Start, Style::HEADING, HEADING);
-    let mut at = EDGE;
+    svg.text(EDGE, top, Style::HEADING, HEADING);
     let legend = top + 22.0;
-    for (name, colour) in [("reads", READS), ("writes", WRITES)] {
-        svg.rect(at, legend - 9.0, 12.0, 10.0, colour);
-        svg.text(at + 17.0, legend, Anchor::Start, Style::PLAIN, name);
-        at += 17.0 + Style::PLAIN.width(name) + 14.0;
-    }
+    let kinds_of = [(READS, "reads"), (WRITES, "writes")];
+    colours(svg, legend, (17.0, 14.0), kinds_of.into_iter());
     let lines: Vec<(usize, &NamedRun)> = runs
         .iter()
         .enumerate()
@@ -46,7 +43,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
         let note =
             format!("the first {NAMES_MAX} of {most}; the table has more, CSV and JSON have all");
         let beside = EDGE + Style::HEADING.width(HEADING) + 14.0;
-        svg.text(beside, top, Anchor::Start, Style::SMALL, &note);
+        svg.text(beside, top, Style::SMALL, &note);
     }
     // A kind of request has a bar of its own.
     let bars_of = |named: &NamedRun| kinds(named).into_iter().flatten().count().max(1);
@@ -60,74 +57,57 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     let bottom = first + PITCH * bars as f64 + GAP * runs.len().saturating_sub(1) as f64;
     let width = (WIDTH - EDGE - left - 3.0 * BETWEEN) / 3.0;
     type Value = fn(&KindRun) -> f64;
-    let charts: [(&str, Value); 3] = [
+    let values: [(&str, Value); 3] = [
         ("MB/s", |kind| kind.throughput_mb_s),
         ("requests a second", |kind| kind.iops),
         ("mean response (ms)", |kind| kind.response_ms.mean),
     ];
-    let axes = charts.map(|(_, value)| {
-        let all = lines
-            .iter()
-            .flat_map(|(_, named)| kinds(named).into_iter().flatten());
-        let most = all.map(value).fold(0.0, f64::max);
-        if most > 0.0 { most } else { 1.0 }
-    });
-    for (number, (heading, _)) in charts.iter().enumerate() {
-        let from = left + (width + BETWEEN) * number as f64;
-        let axis = Axis::linear(0.0, axes[number], from, from + width);
-        for tick in axis.ticks(3) {
-            svg.line(
-                (axis.at(tick), first - 2.0),
-                (axis.at(tick), bottom),
-                GRID,
-                1.0,
-            );
-            let y = bottom + 16.0;
-            svg.text(axis.at(tick), y, Anchor::Middle, Style::SMALL, &label(tick));
-        }
-        let style = Style {
-            fill: FAINT,
-            ..Style::PLAIN
+    let all = || lines.iter().flat_map(|(_, named)| kinds(named)).flatten();
+    let charts = [0, 1, 2].map(|number| {
+        let (heading, value) = values[number];
+        let left = left + (width + BETWEEN) * number as f64;
+        let area = Area {
+            left,
+            top: first - 2.0,
+            right: left + width,
+            bottom,
         };
-        svg.text(from, first - 10.0, Anchor::Start, style, heading);
-    }
+        let most = all().map(value).fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { 1.0 };
+        let axis = Axis::linear(0.0, most, area.left, area.right);
+        across_grid(svg, &axis, area, &axis.ticks(3));
+        let faint = Style::PLAIN.in_colour(FAINT);
+        svg.text(left, first - 10.0, faint, heading);
+        (area, axis, value)
+    });
     let mut y = first;
     let mut before = None;
     for ((at, named), called) in lines.iter().zip(&called) {
         if before != Some(*at) {
             y += if before.is_some() { GAP } else { 0.0 };
-            svg.text(EDGE, y + BAR - 1.0, Anchor::Start, Style::STRONG, &own[*at]);
+            svg.text(EDGE, y + BAR - 1.0, Style::STRONG, &own[*at]);
             before = Some(*at);
         }
         let name = EDGE + labels + 14.0 + names;
-        svg.text(name, y + BAR - 1.0, Anchor::End, Style::PLAIN, called);
+        svg.ending(name, y + BAR - 1.0, Style::PLAIN, called);
         for (kind, colour) in kinds(named).into_iter().zip([READS, WRITES]) {
             let Some(kind) = kind else { continue };
-            for (number, (_, value)) in charts.iter().enumerate() {
-                let from = left + (width + BETWEEN) * number as f64;
-                let axis = Axis::linear(0.0, axes[number], from, from + width);
+            for (area, axis, value) in &charts {
                 let value = value(kind);
-                svg.rect(from, y, (axis.at(value) - from).max(0.5), BAR, colour);
-                let end = axis.at(value) + 5.0;
-                svg.text(
-                    end,
-                    y + BAR - 1.0,
-                    Anchor::Start,
-                    Style::SMALL,
-                    &short(value),
-                );
+                let end = axis.at(value);
+                svg.rect(area.left, y, (end - area.left).max(0.5), BAR, colour);
+                svg.text(end + 5.0, y + BAR - 1.0, Style::SMALL, &short(value));
             }
             y += PITCH;
         }
         if kinds(named).iter().all(Option::is_none) {
             let text = "nothing";
-            svg.text(left + 5.0, y + BAR - 1.0, Anchor::Start, Style::SMALL, text);
+            svg.text(left + 5.0, y + BAR - 1.0, Style::SMALL, text);
             y += PITCH;
         }
     }
-    for number in 0..charts.len() {
-        let from = left + (width + BETWEEN) * number as f64;
-        frame(svg, from, first - 2.0, from + width, bottom);
+    for (area, ..) in charts {
+        frame(svg, area);
     }
     bottom + 18.0
 }

@@ -1,8 +1,7 @@
-//! A picture as SVG text.
+//! Writes a picture as SVG text.
 //!
-//! Written by hand rather than through a plotting library: ten thousand strokes of one colour are
-//! one path here, which keeps a plot of a whole run small, and text needs no font at the time of
-//! writing, only an upper bound of its width.
+//! Not through a plotting library: here ten thousand strokes of one colour are one path, which keeps the picture of a
+//! whole run small. Text needs no font when it is written, only an upper bound of its width.
 
 use std::fmt::Write;
 
@@ -17,17 +16,6 @@ pub const FAINT: &str = "#666666";
 /// Colour of grid lines.
 pub const GRID: &str = "#e2e2e2";
 
-/// Where a text is fastened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
-    /// Its beginning.
-    Start,
-    /// Its middle.
-    Middle,
-    /// Its end.
-    End,
-}
-
 /// How a text looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Style {
@@ -40,36 +28,25 @@ pub struct Style {
 }
 
 impl Style {
+    const fn new(size: f64, bold: bool, fill: &'static str) -> Style {
+        Style { size, bold, fill }
+    }
+
     /// Axis labels, legends.
-    pub const PLAIN: Style = Style {
-        size: 12.0,
-        bold: false,
-        fill: INK,
-    };
+    pub const PLAIN: Style = Style::new(12.0, false, INK);
     /// Tick labels, notes.
-    pub const SMALL: Style = Style {
-        size: 11.0,
-        bold: false,
-        fill: FAINT,
-    };
+    pub const SMALL: Style = Style::new(11.0, false, FAINT);
     /// Panel names.
-    pub const STRONG: Style = Style {
-        size: 12.0,
-        bold: true,
-        fill: INK,
-    };
+    pub const STRONG: Style = Style::new(12.0, true, INK);
     /// The heading of a part.
-    pub const HEADING: Style = Style {
-        size: 14.0,
-        bold: true,
-        fill: INK,
-    };
+    pub const HEADING: Style = Style::new(14.0, true, INK);
     /// The title of the picture.
-    pub const TITLE: Style = Style {
-        size: 17.0,
-        bold: true,
-        fill: INK,
-    };
+    pub const TITLE: Style = Style::new(17.0, true, INK);
+
+    /// The style in another colour.
+    pub const fn in_colour(self, fill: &'static str) -> Style {
+        Style { fill, ..self }
+    }
 
     /// At least the width of a text in any of the fonts, in pixels; DejaVu Sans is the widest.
     pub fn width(&self, text: &str) -> f64 {
@@ -134,32 +111,29 @@ impl Svg {
         ));
     }
 
-    /// A text on the base line `y`.
-    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, style: Style, text: &str) {
-        self.placed_text(
-            &format!("x=\"{}\" y=\"{}\"", Short(x), Short(y)),
-            anchor,
-            style,
-            text,
-        );
+    /// A text that begins at `x`, on the base line `y`.
+    pub fn text(&mut self, x: f64, y: f64, style: Style, text: &str) {
+        self.placed(&at(x, y), "", style, text);
     }
 
-    /// A text that runs upward along `x`.
-    pub fn upward(&mut self, x: f64, y: f64, anchor: Anchor, style: Style, text: &str) {
-        let place = format!(
-            "transform=\"translate({} {}) rotate(-90)\"",
-            Short(x),
-            Short(y)
-        );
-        self.placed_text(&place, anchor, style, text);
+    /// A text with its middle at `x`, on the base line `y`.
+    pub fn centred(&mut self, x: f64, y: f64, style: Style, text: &str) {
+        self.placed(&at(x, y), MIDDLE, style, text);
     }
 
-    fn placed_text(&mut self, place: &str, anchor: Anchor, style: Style, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => " text-anchor=\"middle\"",
-            Anchor::End => " text-anchor=\"end\"",
-        };
+    /// A text that ends at `x`, on the base line `y`.
+    pub fn ending(&mut self, x: f64, y: f64, style: Style, text: &str) {
+        self.placed(&at(x, y), " text-anchor=\"end\"", style, text);
+    }
+
+    /// A text that runs upward along `x`, with its middle at `y`.
+    pub fn upward(&mut self, x: f64, y: f64, style: Style, text: &str) {
+        let (x, y) = (Short(x), Short(y));
+        let place = format!("transform=\"translate({x} {y}) rotate(-90)\"");
+        self.placed(&place, MIDDLE, style, text);
+    }
+
+    fn placed(&mut self, place: &str, anchor: &str, style: Style, text: &str) {
         let weight = if style.bold {
             " font-weight=\"bold\""
         } else {
@@ -187,6 +161,12 @@ impl Svg {
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n"
         )
     }
+}
+
+const MIDDLE: &str = " text-anchor=\"middle\"";
+
+fn at(x: f64, y: f64) -> String {
+    format!("x=\"{}\" y=\"{}\"", Short(x), Short(y))
 }
 
 /// A stroke under way.
@@ -262,7 +242,7 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         let mut svg = Svg::new(10.0);
-        svg.text(1.0, 2.0, Anchor::End, Style::PLAIN, "a<b & \u{7}c");
+        svg.ending(1.0, 2.0, Style::PLAIN, "a<b & \u{7}c");
         let text = svg.finish(5.0);
         assert!(
             text.contains("text-anchor=\"end\">a&lt;b &amp;  c</text>"),

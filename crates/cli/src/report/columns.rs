@@ -7,10 +7,11 @@ use super::metric::Metric;
 use super::{
     Confidence, HeadTime, KindRun, NamedRun, OriginRun, ProgramRun, Run, Spread, key, round,
 };
+use crate::output::line;
 use crate::scenario::{Header, WHOLE};
 use headtime_config::Value as Written;
 use headtime_disk::Part;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -50,6 +51,29 @@ impl fmt::Display for Field {
             Field::Flag(flag) => write!(f, "{flag}"),
             Field::Text(text) => f.write_str(text),
         }
+    }
+}
+
+/// A row by its headings: an object in JSON, a line in CSV.
+#[derive(Clone, Debug)]
+pub struct Fields(pub Vec<(&'static str, Field)>);
+
+impl Fields {
+    /// Rows that have the same headings as CSV.
+    pub fn csv(rows: &[Fields]) -> String {
+        let first = rows.first().map(|row| row.0.iter());
+        let heading = first.map(|fields| line(fields.map(|(name, _)| (*name).to_owned())));
+        let lines = rows.iter().map(|row| {
+            let fields = row.0.iter();
+            line(fields.map(|(_, field)| field.to_string()))
+        });
+        heading.into_iter().chain(lines).collect()
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
     }
 }
 

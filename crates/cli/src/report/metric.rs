@@ -86,144 +86,79 @@ fn share_off(run: &Run) -> Option<f64> {
     (run.per_origin.len() > 1 && mean > 0.0).then_some(most)
 }
 
-/// All that can be measured.
-pub const METRICS: &[Metric] = &[
-    Metric {
-        name: "throughput_mb_s",
-        unit: "MB/s",
-        more_is_better: true,
-        help: "bytes that the disk moved for requests, per second of the run",
-        of: |run| Some(run.throughput_mb_s),
-    },
-    Metric {
-        name: "iops",
-        unit: "1/s",
-        more_is_better: true,
-        help: "requests per second",
-        of: |run| Some(run.iops),
-    },
-    Metric {
-        name: "fairness",
-        unit: "",
-        more_is_better: true,
-        help: "Jain's index of the origins' throughputs",
-        of: |run| Some(run.fairness),
-    },
-    Metric {
-        name: "share_off_max",
-        unit: "%",
-        more_is_better: false,
-        help: "how far the throughput of an origin is from the mean of all, at most",
-        of: share_off,
-    },
-    Metric {
-        name: "response_mean_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "arrival to completion, mean",
-        of: |run| Some(run.response_ms.mean),
-    },
-    Metric {
-        name: "response_p99_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "arrival to completion, 99th percentile",
-        of: |run| Some(run.response_ms.p99),
-    },
-    Metric {
-        name: "response_max_s",
-        unit: "s",
-        more_is_better: false,
-        help: "arrival to completion, longest",
-        of: |run| Some(run.response_ms.max / 1e3),
-    },
-    Metric {
-        name: "wait_mean_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "arrival to drive, mean",
-        of: |run| Some(run.queue_ms.mean),
-    },
-    Metric {
-        name: "wait_max_s",
-        unit: "s",
-        more_is_better: false,
-        help: "arrival to drive, longest",
-        of: |run| Some(run.queue_ms.max / 1e3),
-    },
-    Metric {
-        name: "service_mean_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "drive to completion, mean",
-        of: |run| Some(run.device_ms.mean),
-    },
-    Metric {
-        name: "time_s",
-        unit: "s",
-        more_is_better: false,
-        help: "from the start of the first program to the end of the last",
-        of: time,
-    },
-    Metric {
-        name: "programs_mb_s",
-        unit: "MB/s",
-        more_is_better: true,
-        help: "bytes that all programs read and wrote, over that time",
-        of: |run| {
-            let bytes = run.programs.iter().map(|one| one.read_mb + one.written_mb);
-            time(run).map(|time| bytes.sum::<f64>() / time)
-        },
-    },
-    Metric {
-        name: "programs_kb_s",
-        unit: "KB/s",
-        more_is_better: true,
-        help: "bytes that a program read and wrote, over its own time, summed over all programs",
-        of: |run| {
-            let rates = run.programs.iter().map(|one| one.throughput_mb_s);
-            time(run).map(|_| rates.sum::<f64>() * 1e3)
-        },
-    },
-    Metric {
-        name: "quiet_mean_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "from the dispatch of the last request that a process has queued to its next one, mean",
-        of: |run| Some(run.quiet_ms.mean),
-    },
-    Metric {
-        name: "quiet_p90_ms",
-        unit: "ms",
-        more_is_better: false,
-        help: "the same, of which nine in ten are at most as long",
-        of: |run| Some(run.quiet_ms.p90),
-    },
-    Metric {
-        name: "waiting_share",
-        unit: "%",
-        more_is_better: false,
-        help: "time in which the scheduler holds the disk though it has requests, of the whole run",
-        of: |run| {
-            let time = &run.head_time;
-            (time.total() > 0.0).then(|| time.share(Part::Waiting))
-        },
-    },
-    Metric {
-        name: "rotation_share",
-        unit: "%",
-        more_is_better: false,
-        help: "rotational latency as a share of the time in which the arm is busy",
-        of: |run| {
-            let time = &run.head_time;
-            let resting = [Part::Idle, Part::Waiting, Part::Held];
-            let busy = resting
-                .into_iter()
-                .fold(time.total(), |busy, part| busy - time.get(part));
-            (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
-        },
-    },
-];
+fn programs_mb_s(run: &Run) -> Option<f64> {
+    let bytes = run.programs.iter().map(|one| one.read_mb + one.written_mb);
+    time(run).map(|time| bytes.sum::<f64>() / time)
+}
+
+fn programs_kb_s(run: &Run) -> Option<f64> {
+    let rates = run.programs.iter().map(|one| one.throughput_mb_s);
+    time(run).map(|_| rates.sum::<f64>() * 1e3)
+}
+
+fn waiting_share(run: &Run) -> Option<f64> {
+    let time = &run.head_time;
+    (time.total() > 0.0).then(|| time.share(Part::Waiting))
+}
+
+fn rotation_share(run: &Run) -> Option<f64> {
+    let time = &run.head_time;
+    let resting = [Part::Idle, Part::Waiting, Part::Held].into_iter();
+    let busy = resting.fold(time.total(), |busy, part| busy - time.get(part));
+    (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
+}
+
+macro_rules! metrics {
+    ($($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
+        &[$(Metric {
+            name: $name,
+            unit: $unit,
+            more_is_better: metrics!($better),
+            help: $help,
+            of: $of,
+        }),+]
+    };
+    (more) => { true };
+    (less) => { false };
+}
+
+/// All that can be measured: whether more or less is better, name, unit, what it is, and its value.
+pub const METRICS: &[Metric] = metrics! {
+    more "throughput_mb_s", "MB/s", "bytes that the disk moved for requests, per second of the run",
+        |run| Some(run.throughput_mb_s);
+    more "iops", "1/s", "requests per second",
+        |run| Some(run.iops);
+    more "fairness", "", "Jain's index of the origins' throughputs",
+        |run| Some(run.fairness);
+    less "share_off_max", "%", "how far the throughput of an origin is from the mean of all, at most",
+        share_off;
+    less "response_mean_ms", "ms", "arrival to completion, mean",
+        |run| Some(run.response_ms.mean);
+    less "response_p99_ms", "ms", "arrival to completion, 99th percentile",
+        |run| Some(run.response_ms.p99);
+    less "response_max_s", "s", "arrival to completion, longest",
+        |run| Some(run.response_ms.max / 1e3);
+    less "wait_mean_ms", "ms", "arrival to drive, mean",
+        |run| Some(run.queue_ms.mean);
+    less "wait_max_s", "s", "arrival to drive, longest",
+        |run| Some(run.queue_ms.max / 1e3);
+    less "service_mean_ms", "ms", "drive to completion, mean",
+        |run| Some(run.device_ms.mean);
+    less "time_s", "s", "from the start of the first program to the end of the last",
+        time;
+    more "programs_mb_s", "MB/s", "bytes that all programs read and wrote, over that time",
+        programs_mb_s;
+    more "programs_kb_s", "KB/s", "bytes that a program read and wrote, over its own time, summed over all programs",
+        programs_kb_s;
+    less "quiet_mean_ms", "ms", "from the dispatch of the last request that a process has queued to its next one, mean",
+        |run| Some(run.quiet_ms.mean);
+    less "quiet_p90_ms", "ms", "the same, of which nine in ten are at most as long",
+        |run| Some(run.quiet_ms.p90);
+    less "waiting_share", "%", "time in which the scheduler holds the disk though it has requests, of the whole run",
+        waiting_share;
+    less "rotation_share", "%", "rotational latency as a share of the time in which the arm is busy",
+        rotation_share;
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
-//! What a sweep has, kept beside its output while it runs, so that it can go on after it was ended.
+//! The journal: a file beside a sweep's output with the results so far, from which an interrupted sweep goes on.
 //!
-//! A line is a hash of its text, a blank, and the text, which is JSON. The first says which sweep it
-//! is, each other what came of one combination, in the order in which they were done. A line that is
-//! not whole, or whose hash is another, counts as not there: what it was about is made again.
+//! Each line is a hash of its text, a blank, and the text, which is JSON. The first line says which sweep it is. Each other
+//! line has the result of one combination, in the order in which they ended. A line that is cut off, or does not have its
+//! hash, counts as missing, and its combination runs again.
 
 use super::plan::Plan;
 use super::results::{MeasuredRow, Outcome};
@@ -40,9 +40,9 @@ struct Head {
     sources: BTreeMap<String, String>,
 }
 
-/// What came of one combination.
+/// A line: the result of one combination.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct JournalLine {
     combination: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -50,7 +50,7 @@ struct Line {
     rows: Vec<Vec<String>>,
 }
 
-/// The file, held by this process alone.
+/// The file of a journal, locked by this process.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -60,7 +60,7 @@ pub struct Journal {
     added: usize,
 }
 
-/// What a journal already had.
+/// The results that a journal already had.
 #[derive(Debug, Default)]
 pub struct Kept {
     /// By combination.
@@ -89,7 +89,7 @@ impl Journal {
         let read = file.read_to_end(&mut content);
         read.map_err(|error| Fault::reading(path, &error))?;
         let head = Head::of(plan);
-        let found = Found::read(&content, path)?;
+        let found = JournalText::read(&content, path)?;
         let mut kept = Kept::default();
         let mut end = 0;
         if let Some(found) = found.filter(|_| !restart) {
@@ -131,7 +131,7 @@ impl Journal {
             Outcome::Failed(error) => (Some(error.clone()), Vec::new()),
             Outcome::Rows(rows) => (None, rows.iter().map(texts).collect()),
         };
-        self.write(&Line {
+        self.write(&JournalLine {
             combination,
             error,
             rows,
@@ -217,17 +217,17 @@ fn lock(path: &Path) -> Result<File, Fault> {
     }
 }
 
-/// What a file holds.
-struct Found {
+/// The content of a journal's file.
+struct JournalText {
     head: Head,
     kept: Kept,
     /// Where its last whole line ends.
     end: u64,
 }
 
-impl Found {
+impl JournalText {
     /// Returns `None` if there is not even a whole first line. Then there was never another.
-    fn read(content: &[u8], path: &Path) -> Result<Option<Found>, Fault> {
+    fn read(content: &[u8], path: &Path) -> Result<Option<JournalText>, Fault> {
         let mut lines = content
             .split_inclusive(|byte| *byte == b'\n')
             .take_while(|line| line.ends_with(b"\n"));
@@ -252,7 +252,7 @@ impl Found {
             }
         }
         let end = end as u64;
-        Ok(Some(Found { head, kept, end }))
+        Ok(Some(JournalText { head, kept, end }))
     }
 }
 
@@ -264,7 +264,7 @@ fn text(line: &[u8]) -> Option<&str> {
 }
 
 fn outcome(text: &str) -> Option<(usize, Outcome)> {
-    let line: Line = serde_json::from_str(text).ok()?;
+    let line: JournalLine = serde_json::from_str(text).ok()?;
     let outcome = match line.error {
         Some(error) => Outcome::Failed(error),
         None => Outcome::Rows(line.rows.into_iter().map(measured).collect::<Option<_>>()?),
@@ -330,7 +330,7 @@ impl Head {
         }
     }
 
-    /// Whether results of `self` are those of `now`.
+    /// Refuses results that are not those of the sweep `now`.
     fn is_of(&self, now: &Head, path: &Path, has: usize) -> Result<(), Fault> {
         let same = |head: &Head| {
             (

@@ -1,8 +1,8 @@
-//! A scenario run for many values of its keys.
+//! Runs a scenario for many values of its keys.
 //!
-//! [`Sweep`] is what varies, [`Plan`] every combination of it, each a scenario of one run. What the
-//! runs measured are [`Results`], which a [`Journal`](journal::Journal) keeps while they are made.
-//! docs/sweep.md explains it to people, docs/design/2026-11-22-sweep.md says why it is so.
+//! A [`Sweep`] says what varies. A [`Plan`] has every combination of it, each a scenario of one run. [`Results`] are what
+//! the runs measured; a [`Journal`](journal::Journal) keeps them while the sweep runs. See docs/sweep.md for users, and
+//! docs/design/2026-11-22-sweep.md for the reasons.
 
 pub mod journal;
 pub mod output;
@@ -57,7 +57,7 @@ pub struct Sweep {
     /// Which combinations are run.
     pub mode: Mode,
     /// What varies, the first most slowly.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<SweptAxis>,
     /// Of each key alone: which axes are crossed too.
     pub pairs: Vec<[usize; 2]>,
     /// Where it is asked for.
@@ -66,7 +66,7 @@ pub struct Sweep {
 
 /// A key and its values, or several keys that vary together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub struct SweptAxis {
     /// The keys, as they are written.
     pub keys: Vec<String>,
     /// Where each stands.
@@ -85,7 +85,7 @@ fn line_of(place: &Place) -> usize {
     }
 }
 
-impl Axis {
+impl SweptAxis {
     /// Its name in messages and pictures: its first key.
     pub fn name(&self) -> &str {
         &self.keys[0]
@@ -158,11 +158,11 @@ impl Sweep {
 
     /// How many choices of values there are; the scenario's own lists multiply them.
     pub fn count(&self) -> u64 {
-        let counts: Vec<usize> = self.axes.iter().map(Axis::len).collect();
+        let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         match self.mode {
             Mode::Cross => scenario::count(&counts),
             Mode::Each => {
-                let others = |axis: &Axis| axis.len() as u64 - 1;
+                let others = |axis: &SweptAxis| axis.len() as u64 - 1;
                 let alone: u64 = self.axes.iter().map(others).sum();
                 let pairs = self.pairs.iter();
                 let pairs = pairs.map(|[one, other]| {
@@ -175,7 +175,7 @@ impl Sweep {
 
     /// All choices of a step of each axis, in the order of the results.
     fn choices(&self) -> Vec<Vec<usize>> {
-        let counts: Vec<usize> = self.axes.iter().map(Axis::len).collect();
+        let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         if self.mode == Mode::Cross {
             return scenario::combinations(&counts).collect();
         }

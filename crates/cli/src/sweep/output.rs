@@ -1,4 +1,4 @@
-//! The results of a sweep as CSV, as JSON, as a table for people.
+//! Writes the results of a sweep as CSV, as JSON, and as a table.
 
 use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
@@ -14,28 +14,28 @@ use std::convert::Infallible;
 /// Failures that the table names one by one.
 const NAMED: usize = 10;
 
-/// A row of the results: the combination, and what was measured or why nothing was.
+/// A row of the results: a combination, and what was measured of it or why nothing was.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct OutputRow<'a> {
     plan: &'a Plan,
     number: usize,
     row: Result<&'a MeasuredRow, &'a str>,
 }
 
 /// All rows, in the order of the combinations.
-fn lines<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = Line<'a>> {
+fn lines<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = OutputRow<'a>> {
     let outcomes = results.0.iter().enumerate();
     outcomes.flat_map(move |(number, outcome)| {
         let rows: Vec<Result<&MeasuredRow, &str>> = match outcome {
             Outcome::Rows(rows) => rows.iter().map(Ok).collect(),
             Outcome::Failed(error) => vec![Err(error)],
         };
-        let line = move |row| Line { plan, number, row };
+        let line = move |row| OutputRow { plan, number, row };
         rows.into_iter().map(line)
     })
 }
 
-impl Line<'_> {
+impl OutputRow<'_> {
     /// Gives each heading and what stands below it, from the left.
     fn each<E>(&self, mut give: impl FnMut(&str, &Field) -> Result<(), E>) -> Result<(), E> {
         let combination = &self.plan.combinations[self.number];
@@ -134,7 +134,7 @@ fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("names are text")
 }
 
-impl Serialize for Line<'_> {
+impl Serialize for OutputRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         self.each(|name, field| map.serialize_entry(name, field))?;

@@ -1,24 +1,23 @@
-//! The results of a sweep as a picture: what is along the axes, what has lines and charts of its own.
+//! Arranges the results of a sweep as a picture: what lies along the axes, and what has lines and charts of its own.
 
 use super::output::{chosen, of_cell};
 use super::plan::Plan;
 use super::results::{Outcome, Results};
 use super::{Mode, column_of, lists};
 use crate::args::PictureArgs;
-use crate::fault::Fault;
+use crate::fault::{Fault, did_you_mean};
 use crate::plot::multiples::{
     self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers,
 };
 use crate::report::Run;
 use crate::report::columns::{Column, Field, Row, of_sweep};
-use headtime_units::nearest;
 use std::collections::BTreeSet;
 
 /// The most charts of a picture, and the most series of one.
 const CHARTS_MAX: usize = 96;
 const SERIES_MAX: usize = 24;
 
-/// Something in which combinations differ.
+/// A key or option in which combinations differ.
 #[derive(Clone, Debug)]
 struct Dimension {
     /// Its name, as it is written in the scenario or in the results.
@@ -59,34 +58,10 @@ impl Dimension {
 #[derive(Clone, Debug)]
 pub struct Drawing {
     metrics: Vec<&'static Column>,
-    parts: Vec<Part>,
+    /// The charts, whose points have no values yet.
+    parts: Vec<Block>,
     /// What alone is shown, in words.
     only: Vec<String>,
-}
-
-/// Charts of one legend.
-#[derive(Clone, Debug)]
-struct Part {
-    heading: String,
-    of_series: String,
-    series: Vec<String>,
-    rows: Vec<Line>,
-}
-
-#[derive(Clone, Debug)]
-struct Line {
-    name: String,
-    charts: Vec<Spot>,
-}
-
-/// A chart whose points are known and whose values are not.
-#[derive(Clone, Debug)]
-struct Spot {
-    title: String,
-    x: String,
-    values: Vec<String>,
-    /// Series, value along the axis, combination.
-    points: Vec<(usize, usize, usize)>,
 }
 
 impl Drawing {
@@ -165,7 +140,7 @@ impl Drawing {
         ));
         let blocks = self.metrics.iter().flat_map(|metric| {
             let parts = self.parts.iter();
-            parts.map(move |part| part.block(metric, &results.0))
+            parts.map(move |part| measured(part, metric, &results.0))
         });
         multiples::draw(&Multiples {
             title: plan.title.clone().unwrap_or_else(|| "Sweep".to_owned()),
@@ -175,43 +150,20 @@ impl Drawing {
     }
 }
 
-impl Part {
-    fn block(&self, metric: &Column, outcomes: &[Outcome]) -> Block {
-        let half = metric.ci95();
-        let value = |number: usize, column: &Column| outcomes[number].whole(column.name)?.number();
-        let chart = |spot: &Spot| Chart {
-            title: spot.title.clone(),
-            x: spot.x.clone(),
-            values: spot.values.clone(),
-            points: spot
-                .points
-                .iter()
-                .map(|&(series, at, number)| ChartPoint {
-                    series,
-                    at,
-                    measured: value(number, metric),
-                    half: half.and_then(|half| value(number, half)),
-                })
-                .collect(),
-        };
-        let heading = match self.heading.as_str() {
-            "" => label(metric),
-            heading => format!("{}, {heading}", label(metric)),
-        };
-        Block {
-            heading,
-            of_series: self.of_series.clone(),
-            series: self.series.clone(),
-            rows: self
-                .rows
-                .iter()
-                .map(|row| ChartRow {
-                    name: row.name.clone(),
-                    charts: row.charts.iter().map(chart).collect(),
-                })
-                .collect(),
-        }
+/// The charts of a part with the values that a column has.
+fn measured(part: &Block, metric: &Column, outcomes: &[Outcome]) -> Block {
+    let value = |number: usize, column: &Column| outcomes[number].whole(column.name)?.number();
+    let mut block = part.clone();
+    block.heading = match part.heading.as_str() {
+        "" => label(metric),
+        heading => format!("{}, {heading}", label(metric)),
+    };
+    let charts = block.rows.iter_mut().flat_map(|row| &mut row.charts);
+    for point in charts.flat_map(|chart| &mut chart.points) {
+        point.measured = value(point.of, metric);
+        point.half = metric.ci95().and_then(|half| value(point.of, half));
     }
+    block
 }
 
 /// A column that a picture can show.
@@ -231,9 +183,7 @@ fn metric(name: &str) -> Result<&'static Column, Fault> {
             .filter(is_number)
             .map(|column| column.name);
         let names: Vec<&str> = names.collect();
-        let guess = nearest(name, names.iter().copied())
-            .map(|guess| format!("; did you mean `{guess}`?"))
-            .unwrap_or_else(|| ".".to_owned());
+        let guess = did_you_mean(name, names.iter().copied(), ".");
         Fault::Usage(format!(
             "--metric {name}: no column of numbers is called that{guess} There are {}",
             names.join(", ")
@@ -321,9 +271,7 @@ fn find(all: &[Dimension], option: &str, text: &str) -> Result<usize, Fault> {
     match ending[..] {
         [_] => Ok(all.iter().position(|one| one.ends_in(text)).unwrap_or(0)),
         [] => {
-            let guess = nearest(text, all.iter().map(|one| one.name.as_str()))
-                .map(|guess| format!("; did you mean `{guess}`?"))
-                .unwrap_or_else(|| ".".to_owned());
+            let guess = did_you_mean(text, all.iter().map(|one| one.name.as_str()), ".");
             let all = names(&|_| true);
             let there = match all[..] {
                 [] => "Nothing varies".to_owned(),
@@ -429,7 +377,7 @@ fn names(all: &[Dimension], of: &[usize]) -> String {
 
 /// Every combination: what has no place yet is given one. Where drives have rows, each has a scale of its
 /// own: they differ by more than what is compared on them.
-fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec<Part> {
+fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec<Block> {
     let [mut x, mut series, mut panel, mut rows] = roles;
     let taken = roles.into_iter().flatten();
     let taken: Vec<usize> = taken.collect();
@@ -504,7 +452,7 @@ struct Roles {
 }
 
 impl Roles {
-    fn part(&self, heading: String, all: &[Dimension], shown: &[usize]) -> Part {
+    fn part(&self, heading: String, all: &[Dimension], shown: &[usize]) -> Block {
         let (series, in_series) = together(all, &self.series, shown);
         let (rows, in_row) = together(all, &self.rows, shown);
         let (panels, in_panel) = together(all, &self.panels, shown);
@@ -514,9 +462,9 @@ impl Roles {
             let of = of.filter(|(place, _)| in_row[*place] == row && in_panel[*place] == panel);
             let points = of.map(|(place, &number)| {
                 let at = axis.map_or(0, |axis| axis.of[number]);
-                (in_series[place], at, number)
+                ChartPoint::new(in_series[place], at, number)
             });
-            Spot {
+            Chart {
                 title: titles(all, &self.panels, &panels[panel]),
                 x: axis.map_or(String::new(), |axis| axis.name.clone()),
                 values: axis.map_or_else(|| vec![String::new()], |axis| axis.values.clone()),
@@ -527,7 +475,7 @@ impl Roles {
             let spots = (0..panels.len()).map(|panel| spot(row, panel));
             wrapped(titles(all, &self.rows, values), spots.collect())
         });
-        Part {
+        Block {
             heading,
             of_series: names(all, &self.series),
             series: series_names(all, &self.series, &series),
@@ -537,7 +485,7 @@ impl Roles {
 }
 
 /// Charts side by side, in several rows if there are many.
-fn wrapped(name: String, spots: Vec<Spot>) -> Vec<Line> {
+fn wrapped(name: String, spots: Vec<Chart>) -> Vec<ChartRow> {
     let across = match spots.len() {
         0..=4 => 4,
         5..=6 => 3,
@@ -546,7 +494,7 @@ fn wrapped(name: String, spots: Vec<Spot>) -> Vec<Line> {
         _ => 6,
     };
     let rows = spots.chunks(across).enumerate();
-    rows.map(|(number, spots)| Line {
+    rows.map(|(number, spots)| ChartRow {
         name: if number == 0 {
             name.clone()
         } else {
@@ -559,7 +507,7 @@ fn wrapped(name: String, spots: Vec<Spot>) -> Vec<Line> {
 
 /// Each key alone: a chart for each, and one for each pair. What the scenario's own lists cross beside
 /// its schedulers has charts of its own, of a scale of their own: drives differ by more than schedulers do.
-fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Part> {
+fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Block> {
     let of_lists = |at: &usize| all[*at].base.is_none();
     let of_lists: Vec<usize> = (0..all.len()).filter(of_lists).collect();
     let is_scheduler = |at: &usize| all[*at].is_called("scheduler");
@@ -580,7 +528,7 @@ fn alone_of(
     shown: &[usize],
     series: &[usize],
     name: &str,
-) -> Vec<Part> {
+) -> Vec<Block> {
     let swept: Vec<usize> = (0..all.len())
         .filter(|at| all[*at].base.is_some())
         .collect();
@@ -596,14 +544,14 @@ fn alone_of(
         };
         shown.iter().filter(at_base).copied().collect()
     };
-    let chart = |title: String, x: usize, shown: &[usize], in_series: &[usize]| Spot {
+    let chart = |title: String, x: usize, shown: &[usize], in_series: &[usize]| Chart {
         title,
         x: all[x].name.clone(),
         values: all[x].values.clone(),
         points: shown
             .iter()
             .zip(in_series)
-            .map(|(&number, &series)| (series, all[x].of[number], number))
+            .map(|(&number, &series)| ChartPoint::new(series, all[x].of[number], number))
             .collect(),
     };
     let mut parts = Vec::new();
@@ -619,7 +567,7 @@ fn alone_of(
             .collect();
         chart(String::new(), x, &own, &in_series)
     });
-    parts.push(Part {
+    parts.push(Block {
         heading: headed("each key alone".to_owned()),
         of_series: names(all, series),
         series: series_names(all, series, &values),

@@ -1,6 +1,6 @@
-//! What a sweep runs: every combination, and what is wrong with it, before anything runs.
+//! Plans a sweep: every combination, and what is wrong with it, before anything runs.
 
-use super::{Axis, Mode, Sweep, column_of};
+use super::{Mode, Sweep, SweptAxis, column_of};
 use crate::batch;
 use crate::execute::check;
 use crate::fault::Fault;
@@ -59,8 +59,8 @@ pub struct Making<'a> {
     pub progress: &'a Progress,
 }
 
-/// What a combination is found to be before it runs.
-struct Found {
+/// A combination as it was checked before it runs.
+struct Checked {
     combination: Combination,
     problem: Option<Problem>,
     notes: Vec<String>,
@@ -133,7 +133,7 @@ impl Plan {
         let (mut notes, mut sources) = (Vec::new(), BTreeMap::new());
         let mut combinations = Vec::new();
         for one in found {
-            let Found {
+            let Checked {
                 combination,
                 notes: said,
                 sources: named,
@@ -174,7 +174,7 @@ impl Plan {
 }
 
 /// The values of a choice, with their keys.
-fn describe(axes: &[Axis], choice: &[usize]) -> String {
+fn describe(axes: &[SweptAxis], choice: &[usize]) -> String {
     let values = axes.iter().zip(choice).flat_map(|(axis, step)| {
         let pairs = axis.keys.iter().zip(axis.step(*step));
         pairs.map(|(key, node)| format!("{key} = {}", node.value.text()))
@@ -185,7 +185,7 @@ fn describe(axes: &[Axis], choice: &[usize]) -> String {
 /// Finds out where each key stands while others vary. It stands where the scenario has it, given or
 /// by default; that value becomes a step if it is none. If the scenario has nothing, it stands at
 /// the first step, which is put into the scenario.
-fn settle(axes: &mut [Axis], base: &mut Table, place: &Place) -> Result<(), TreeError> {
+fn settle(axes: &mut [SweptAxis], base: &mut Table, place: &Place) -> Result<(), TreeError> {
     for axis in &*axes {
         let given: Vec<_> = axis.keys.iter().map(|key| base.at(key)).collect();
         let several = axis.keys.iter().zip(&given).find(|(key, node)| {
@@ -248,7 +248,7 @@ fn settle(axes: &mut [Axis], base: &mut Table, place: &Place) -> Result<(), Tree
 }
 
 fn scenario(
-    axes: &[Axis],
+    axes: &[SweptAxis],
     choice: &[usize],
     base: &Table,
     place: &Place,
@@ -283,7 +283,10 @@ fn expand(
     }
 }
 
-fn look_at((mut combination, mut problem): (Combination, Option<Problem>), stock: &Stock) -> Found {
+fn look_at(
+    (mut combination, mut problem): (Combination, Option<Problem>),
+    stock: &Stock,
+) -> Checked {
     let (mut notes, mut sources) = (Vec::new(), Vec::new());
     if let Some(scenario) = &combination.scenario {
         let prepared = prepare(scenario.clone(), stock).and_then(|prepared| {
@@ -299,7 +302,7 @@ fn look_at((mut combination, mut problem): (Combination, Option<Problem>), stock
         }
     }
     combination.error = problem.as_ref().map(Problem::text);
-    Found {
+    Checked {
         combination,
         problem,
         notes,
@@ -336,7 +339,7 @@ fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
 }
 
 /// Refuses what can never be right: a value that is wrong in every combination that has it.
-fn refuse_wrong(sweep: &Sweep, found: &[Found]) -> Result<(), Fault> {
+fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
     let fault = |problem: &Problem, place: &Place, what: String| match problem {
         Problem::Text(error) => Fault::from(error.clone()),
         Problem::Run(fault) => {

@@ -1,10 +1,10 @@
-//! What a scenario says of a sweep: `[sweep]`, and `--vary`.
+//! Reads what a sweep varies: `[sweep]` of a scenario, and `--vary`.
 
-use super::{Axis, FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, line_of};
+use super::{FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
+use crate::fault::did_you_mean;
 use crate::report::columns;
 use crate::scenario::Scenario;
 use headtime_config::{Both, Error, Many, Node, Place, Placed, Table, Value, read};
-use headtime_units::nearest;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
     let node = table.take("sweep");
     let mut mode = Mode::Cross;
     let mut pairs: Vec<Placed<Pair>> = Vec::new();
-    let mut axes: Vec<Axis> = Vec::new();
+    let mut axes: Vec<SweptAxis> = Vec::new();
     if let Some(node) = &node {
         let Value::Table(own) = &node.value else {
             return Err(error(&node.place, "sweep", "is not a table; write [sweep]"));
@@ -133,7 +133,7 @@ fn leaves(table: &Table) -> Vec<(String, Node)> {
 }
 
 /// What one key takes, or several keys together.
-fn axis(keys: Vec<(String, Node)>) -> Result<Axis, Error> {
+fn axis(keys: Vec<(String, Node)>) -> Result<SweptAxis, Error> {
     let mut names = Vec::new();
     let mut places = Vec::new();
     let mut values: Vec<Vec<Node>> = Vec::new();
@@ -164,7 +164,7 @@ fn axis(keys: Vec<(String, Node)>) -> Result<Axis, Error> {
         names.push(key);
         places.push(node.place);
     }
-    let axis = Axis {
+    let axis = SweptAxis {
         keys: names,
         places,
         values,
@@ -194,7 +194,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// A key and its values from the command line.
-fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), Error> {
+fn vary(table: &Table, axes: &mut Vec<SweptAxis>, text: &str) -> Result<(), Error> {
     let option = format!("--vary {text}");
     let place = Place::Option(option.as_str().into());
     let Some((key, values)) = text.split_once('=') else {
@@ -204,7 +204,7 @@ fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), Error> {
     let key = key.trim();
     let new = axis(vec![(key.to_owned(), Node::option(&option, values.trim()))])?;
     let full = table.full_key(key);
-    let has = |axis: &Axis| axis.keys.iter().any(|own| table.full_key(own) == full);
+    let has = |axis: &SweptAxis| axis.keys.iter().any(|own| table.full_key(own) == full);
     match axes.iter_mut().find(|axis| has(axis)) {
         Some(axis) if axis.keys.len() > 1 => {
             let others: Vec<&str> = axis.keys.iter().map(String::as_str).collect();
@@ -230,7 +230,7 @@ fn vary(table: &Table, axes: &mut Vec<Axis>, text: &str) -> Result<(), Error> {
 }
 
 /// Refuses what cannot be a key of a scenario, and keys that are in each other's way.
-fn check(table: &Table, axes: &[Axis]) -> Result<(), Error> {
+fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
     let mut before: Vec<(String, &str, &Place)> = Vec::new();
     let taken = FIRST_COLUMNS
         .iter()
@@ -245,9 +245,7 @@ fn check(table: &Table, axes: &[Axis]) -> Result<(), Error> {
         let first = key.split('.').next().unwrap_or_default().trim();
         if !Scenario::KEYS.contains(&first) {
             let known = Scenario::KEYS.into_iter().chain(WORDS);
-            let guess = nearest(first, known)
-                .map(|guess| format!("; did you mean `{guess}`?"))
-                .unwrap_or_default();
+            let guess = did_you_mean(first, known, "");
             let problem = format!(
                 "unknown key{guess} Allowed are the keys of a scenario, such as engine.depth, and {}",
                 WORDS.join(", ")
@@ -287,17 +285,15 @@ fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// The axes that two keys belong to.
-fn pair(table: &Table, axes: &[Axis], pair: &Placed<Pair>) -> Result<[usize; 2], Error> {
+fn pair(table: &Table, axes: &[SweptAxis], pair: &Placed<Pair>) -> Result<[usize; 2], Error> {
     let find = |name: &String| {
         let full = table.full_key(name);
-        let has = |axis: &Axis| axis.keys.iter().any(|key| table.full_key(key) == full);
+        let has = |axis: &SweptAxis| axis.keys.iter().any(|key| table.full_key(key) == full);
         axes.iter().position(has).ok_or_else(|| {
             let keys = axes
                 .iter()
                 .flat_map(|axis| axis.keys.iter().map(String::as_str));
-            let guess = nearest(name, keys.clone())
-                .map(|guess| format!("; did you mean `{guess}`?"))
-                .unwrap_or_default();
+            let guess = did_you_mean(name, keys.clone(), "");
             let keys: Vec<&str> = keys.collect();
             let problem = format!("`{name}` is not swept{guess} Swept are {}", keys.join(", "));
             error(pair.place(), "sweep.pairs", problem)

@@ -1,4 +1,4 @@
-//! What the runs of a sweep measured.
+//! The results of a sweep's runs.
 
 use crate::report::Run;
 use crate::report::columns::{Field, Row, of_sweep};

@@ -1,10 +1,10 @@
-//! Makes the runs of a sweep, several at a time.
+//! Runs the combinations of a sweep, several at a time.
 
 use super::journal::Journal;
 use super::plan::Plan;
 use super::results::{Outcome, Results};
 use crate::batch::{self, Taker};
-use crate::execute::{Made, What, With, make, sum_up};
+use crate::execute::{MadeRepeat, Wanted, With, make, sum_up};
 use crate::fault::Fault;
 use crate::prepare::{Prepared, prepare};
 use crate::scenario::cells;
@@ -37,7 +37,7 @@ pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
     })
 }
 
-/// The same, with whatever makes a repeat of a combination.
+/// Like [`run`], with a function that makes a repeat of a combination.
 fn run_by(
     plan: &Plan,
     running: Running<'_>,
@@ -100,7 +100,7 @@ fn run_by(
 /// A repeat of a run.
 struct Piece {
     prepared: Prepared,
-    made: Made,
+    made: MadeRepeat,
 }
 
 /// Why there is none.
@@ -124,7 +124,7 @@ fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<Piece,
         ));
     }
     let cell = &cells(&prepared.scenario)[0];
-    let made = make(&prepared, cell, repeat, What::default(), with)?;
+    let made = make(&prepared, cell, repeat, Wanted::default(), with)?;
     Ok(Piece { prepared, made })
 }
 

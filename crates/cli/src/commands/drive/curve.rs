@@ -5,57 +5,31 @@ use crate::commands::compare;
 use crate::commands::context::Context;
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, TableColumn, table};
+use crate::output::{self, TableColumn, object, table};
 use crate::plot;
+use crate::report::columns::Fields;
 use crate::report::round;
 use headtime_probe::curve::Origin;
 use headtime_probe::{CurveOptions, Learned, Modelled, learn};
 use headtime_units::{Nanos, Sectors};
-use serde::Serialize;
 use std::io::Write;
 
 /// About as many lines as a table has.
 const LINES: usize = 24;
 
-/// A learned curve as JSON.
-#[derive(Serialize)]
-struct Shown<'a> {
-    version: &'a str,
-    drive: &'a str,
-    seed: u64,
-    /// Timed reads for each distance.
-    samples: u32,
-    /// Those left out as far too long.
-    dropped: u64,
-    request_bytes: u64,
-    pause_max_ms: f64,
-    /// What a backward access costs more, as a factor.
-    backward: f64,
-    /// Root mean square of (mean - curve) / curve.
-    spread: f64,
-    points: Vec<ShownPoint>,
-}
-
-#[derive(Serialize)]
-struct ShownPoint {
-    distance_sectors: u64,
-    distance_bytes: u64,
-    mean_ms: f64,
-    sd_ms: f64,
-    samples: u32,
-    curve_ms: f64,
-}
-
-fn points(learned: &Learned) -> Vec<ShownPoint> {
+/// What JSON and CSV have of each distance.
+fn points(learned: &Learned) -> Vec<Fields> {
     let bytes = learned.origin().sector_bytes;
-    let ms = |time: Nanos| round(time.as_millis_f64(), 6);
-    let each = learned.points().iter().map(|point| ShownPoint {
-        distance_sectors: point.distance.get(),
-        distance_bytes: point.distance.bytes(bytes),
-        mean_ms: ms(point.mean),
-        sd_ms: ms(point.sd),
-        samples: point.samples,
-        curve_ms: ms(point.fit),
+    let ms = |time: Nanos| round(time.as_millis_f64(), 6).into();
+    let each = learned.points().iter().map(|point| {
+        Fields(vec![
+            ("distance_sectors", point.distance.get().into()),
+            ("distance_bytes", point.distance.bytes(bytes).into()),
+            ("mean_ms", ms(point.mean)),
+            ("sd_ms", ms(point.sd)),
+            ("samples", point.samples.into()),
+            ("curve_ms", ms(point.fit)),
+        ])
     });
     each.collect()
 }
@@ -90,7 +64,7 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
         }
         CurveFormat::Json => {
             let origin = learned.origin();
-            let shown = Shown {
+            let shown = object! {
                 version: env!("CARGO_PKG_VERSION"),
                 drive: &origin.drive,
                 seed: origin.options.seed,
@@ -104,22 +78,7 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
             };
             output::json(context.out, &shown)
         }
-        CurveFormat::Csv => {
-            let mut text =
-                "distance_sectors,distance_bytes,mean_ms,sd_ms,samples,curve_ms\n".to_owned();
-            for point in points(&learned) {
-                text.push_str(&format!(
-                    "{},{},{},{},{},{}\n",
-                    point.distance_sectors,
-                    point.distance_bytes,
-                    point.mean_ms,
-                    point.sd_ms,
-                    point.samples,
-                    point.curve_ms
-                ));
-            }
-            context.print(&text)
-        }
+        CurveFormat::Csv => context.print(&Fields::csv(&points(&learned))),
     }
 }
 

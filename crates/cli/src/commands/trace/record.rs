@@ -6,8 +6,6 @@ use crate::commands::context::Context;
 use crate::commands::signals::signals;
 use crate::fault::Fault;
 use crate::files::Output;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use headtime_record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
 use headtime_workload::WriteError;
 use std::io::Write;
@@ -153,16 +151,11 @@ fn write(
         out.write_all(text.as_bytes())?;
         recording.trace.write_csv(out)
     };
-    let written = if name.gzip {
-        let mut packed = GzEncoder::new(output, Compression::default());
-        put(&mut packed).and_then(|_| Ok(packed.finish().map(|_| ())?))
-    } else {
-        put(output).map(|_| ())
-    };
-    written.map_err(|error| match error {
-        WriteError::Io(error) => Fault::writing(path, &error),
-        other => Fault::File(format!("{}: {other}", path.display())),
-    })
+    match name.write(output, put) {
+        Ok(_) => Ok(()),
+        Err(WriteError::Io(error)) => Err(Fault::writing(path, &error)),
+        Err(other) => Err(Fault::File(format!("{}: {other}", path.display()))),
+    }
 }
 
 /// What is not in the trace, a line for each kind that there is.
