@@ -2,10 +2,12 @@
 
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
-    Order, Outcome, RequestId, Seen, World, earliest,
+    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Event, Finished, GaveUp, Late,
+    Member, Order, Outcome, RequestId, Seen, World, earliest,
 };
-use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
+use headtime_sched::{
+    Backlog, Class, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
+};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -26,6 +28,7 @@ struct Scripted {
     arrivals: VecDeque<u64>,
     arrived: u64,
     orders: VecDeque<(Time, Order)>,
+    tells: VecDeque<Foretold>,
     in_device: Vec<(Option<Time>, DriveTag)>,
     /// What the device answers when it is told to give up.
     gives_up: VecDeque<GaveUp>,
@@ -78,6 +81,10 @@ impl World for Scripted {
                 class: Class::default(),
             })
         }))
+    }
+
+    fn foretell(&mut self) -> Option<Foretold> {
+        self.tells.pop_front()
     }
 
     fn submit(
@@ -134,6 +141,8 @@ fn run(world: &mut Scripted, depth: u32, timeout: Option<u64>) -> String {
     let timeout = timeout.map(Nanos::from_nanos);
     let mut core = Core::new(engine, Some(Writer::new(&[], sink))).with_timeout(timeout);
     core.audit();
+    assert_eq!(core.engines().iter().count(), 1);
+    assert!(core.log().is_some_and(|log| !log.has_news()));
     loop {
         let due = core.due(world);
         let Some(next) = due.at() else { break };
@@ -182,6 +191,28 @@ fn observers_see_what_the_log_has() {
     world.orders.push_back((at(5), swap));
     let log = run(&mut world, 2, None);
     assert_eq!(world.tape, log);
+}
+
+#[test]
+fn what_the_world_foretells_is_an_event_of_its_own_told_once() {
+    let foretold = |nanos, start| Foretold {
+        at: at(nanos),
+        op: Op::Read,
+        extent: Extent::at(start, 8),
+        origin: Origin::default(),
+    };
+    let mut world = Scripted {
+        takes: [Some(10)].into(),
+        arrivals: [0].into(),
+        tells: [foretold(20, 2000), foretold(30, 3000)].into(),
+        ..Scripted::default()
+    };
+    let log = run(&mut world, 1, None);
+    let mut expected = String::new();
+    for told in [foretold(20, 2000), foretold(30, 3000)] {
+        log::write_event(&mut expected, at(0), &Event::Foretold(told));
+    }
+    assert!(log.contains(&expected), "{log}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod lending;
 mod merging;
 mod names;
 mod order;
+mod pieces;
 mod plug;
 mod seam;
 mod world;

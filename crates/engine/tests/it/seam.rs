@@ -289,6 +289,7 @@ fn a_log_that_is_cut_replays_up_to_there() {
         let (done, next) = replay.end_cut();
         let lines = whole[..len].matches('\n').count() as u64;
         assert_eq!(1 + done.events + done.decisions, lines, "{len}");
+        assert_eq!(reader.number() as u64, lines, "{len}");
         if let Some(next) = next {
             // It is what the whole log has there.
             let mut line = String::new();
