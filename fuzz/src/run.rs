@@ -88,10 +88,10 @@ fn one(scenario: &Scenario) {
     let scheduler = spec.build(KNOWN.clone()).expect("nothing is missing");
     let mut setup = Setup::new(drive, config, scheduler, &mut source);
     setup.tell_ahead = spec.info().name == "clairvoyant";
-    setup.warm_up = scenario.warm_up;
-    setup.limit = scenario.duration;
+    setup.warm_up = scenario.run.warm_up;
+    setup.limit = scenario.run.duration;
     match run(setup) {
-        Ok(report) if scenario.warm_up.is_zero() => {
+        Ok(report) if scenario.run.warm_up.is_zero() => {
             assert_eq!(report.head_time.total(), report.simulated);
         }
         Ok(_) => {}
@@ -107,7 +107,7 @@ fn source(scenario: &Scenario, disk: DiskSize) -> Option<Box<dyn Source>> {
             if slots.sum::<u64>() > 1_000 {
                 return None;
             }
-            let spec = synthetic(groups, scenario.requests, scenario.seed);
+            let spec = synthetic(groups, scenario.run.requests, scenario.seed);
             let source = Synthetic::new(&spec, disk.capacity, disk.sector_bytes).ok()?;
             Some(Box::new(source))
         }

@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::hash::{Hash, hash_of};
-use crate::scenario::{Group, Replay, Scenario, Workload};
+use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
@@ -218,7 +218,7 @@ impl crate::scenario::Reading {
 /// The devices that are replayed, ascending; all if none is chosen.
 fn chosen(replay: &Replay, trace: &Trace) -> Result<Vec<u32>, Fault> {
     let mut devices = Vec::new();
-    for text in &replay.devices {
+    for Device(text) in replay.devices.iter() {
         let device = trace.find_device(text).ok_or_else(|| {
             let all = names(trace, &trace.devices()).join(", ");
             Fault::Input(format!(

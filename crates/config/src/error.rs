@@ -133,8 +133,8 @@ impl std::error::Error for Error {}
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
-    key: String,
-    problem: String,
+    pub(crate) key: String,
+    pub(crate) problem: String,
 }
 
 impl KeyError {

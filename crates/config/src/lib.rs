@@ -73,8 +73,8 @@
 //! - A struct takes no key but its fields; `deny_unknown_fields` is not needed. A misspelt key is
 //!   named before anything else of its table.
 //! - Do not use `flatten`, `untagged` or serde's `tag`: they copy values aside and lose their places.
-//!   Two structs out of one table are a [`Both`]. A tagged enum is one whose serde name begins with
-//!   `$`, the tag's key behind it (below).
+//!   A field whose serde name begins with `+` has its keys in the table of its struct, and a tagged
+//!   enum is one whose serde name begins with `$`, the tag's key behind it (both below).
 //! - A list in the text makes a `Vec`; one value or a list makes [`Many`] (by comma, not empty) or
 //!   [`OneOrList`].
 //! - A [`Placed`] value keeps its place, for what shows only later: `depth 64 is more than the drive
@@ -86,6 +86,39 @@
 //! - A [`Table`] can be a field: keys that are free and keep their places.
 //! - Text that something else reads goes through [`parse`], a number in a range through [`whole`] or
 //!   [`number`], a size or a duration in a range through [`bounded`].
+//!
+//! Parts of a table: what `flatten` is elsewhere. A part can be a struct, a tagged enum, or, as the last, a
+//! [`Table`] or a map, which takes the keys that are left. A part with keys that must be there comes last.
+//!
+//! ```
+//! use headtime_config::{Place, Table, read, to_text};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize, Serialize, Default)]
+//! #[serde(default)]
+//! struct Engine {
+//!     depth: u32,
+//! }
+//!
+//! #[derive(Deserialize, Serialize)]
+//! struct Disk {
+//!     name: String,
+//!     #[serde(rename = "+engine")]
+//!     engine: Engine,
+//! }
+//!
+//! let read = |text| {
+//!     let table = Table::parse("a.toml", text).unwrap();
+//!     read::<Disk>(&table, &Place::line("a.toml", 1))
+//! };
+//! let text = "name = \"x\"\ndepth = 4\n";
+//! let disk = read(text).ok().unwrap();
+//! assert_eq!((disk.engine.depth, to_text(&disk)), (4, text.to_owned()));
+//! assert_eq!(
+//!     read("nam = 'x'\ndepth = 4").err().unwrap().to_string(),
+//!     "a.toml:1: nam: unknown key; did you mean `name`? Allowed here: depth, name"
+//! );
+//! ```
 //!
 //! A tagged enum: the value of `kind` says which variant it is; the other keys are its fields.
 //!
@@ -129,5 +162,5 @@ pub use error::{Error, KeyError, Place};
 pub use matrix::Matrix;
 pub use read::read;
 pub use tree::{Node, Table, Value, split_list};
-pub use values::{Both, Many, Number, OneOrList, Placed, Whole, bounded, number, parse, whole};
+pub use values::{Many, Number, OneOrList, Placed, Whole, bounded, number, parse, whole};
 pub use write::{Comment, lines, rows, to_text, to_text_with, verbatim, word};

@@ -19,7 +19,8 @@ pub(crate) mod names {
     pub(crate) const MANY: &str = "$config::many";
     pub(crate) const ONE_OR_LIST: &str = "$config::one-or-list";
     pub(crate) const PLACED: &str = "$config::placed";
-    pub(crate) const PARTS: &str = "$config::parts";
+    /// Begins the name of a field whose keys stand in the table of its struct.
+    pub(crate) const PART: char = '+';
 }
 
 /// Reads a value out of a table. `place` stands for the table as a whole in errors.
@@ -41,11 +42,21 @@ pub fn read<T: DeserializeOwned>(table: &Table, place: &Place) -> Result<T, Erro
         Err(fault) => fault,
     };
     if fault.is_missing {
+        // Of a struct and its parts, the struct's own key is named first.
+        let table = fault
+            .key
+            .rsplit_once('.')
+            .map_or("", |(table, _)| table)
+            .to_owned();
+        let again = |asking| {
+            let asking = Some(asking);
+            (Reader { asking, ..reader }).give(T::deserialize).err()
+        };
+        let own = again(Asking::Own(&table)).filter(|own| own.is_missing && !own.is_part);
+        fault = own.unwrap_or(fault);
         // What should be there only its type can say: it is asked by a value of no kind.
-        let asking = Some(&*fault.key);
-        match (Reader { asking, ..reader }).give(T::deserialize) {
-            Err(said) if said.is_said => fault.problem = format!("missing; give {}", said.problem),
-            _ => {}
+        if let Some(said) = again(Asking::Kind(&fault.key)).filter(|said| said.is_said) {
+            fault.problem = format!("missing; give {}", said.problem);
         }
     }
     let place = fault.place.unwrap_or_else(|| place.clone());
@@ -80,6 +91,8 @@ pub(crate) struct Fault {
     key: String,
     problem: String,
     is_missing: bool,
+    /// Whether it is a whole part that is missing, since it was not given.
+    is_part: bool,
     /// Whether the problem is what a type said that was asked what it is.
     is_said: bool,
 }
@@ -159,6 +172,7 @@ impl de::Error for Fault {
         Fault {
             key: key.to_owned(),
             is_missing: true,
+            is_part: key.starts_with(names::PART),
             ..Fault::new("missing".to_owned())
         }
     }
@@ -252,8 +266,19 @@ type Keys = &'static [&'static str];
 #[derive(Default)]
 struct Known {
     keys: RefCell<Vec<&'static str>>,
+    /// Parts that have not been read.
+    left: Cell<usize>,
     /// Whether a part has taken whatever is left.
     rest: Cell<bool>,
+}
+
+/// Why something is read once more.
+#[derive(Clone, Copy, PartialEq)]
+enum Asking<'a> {
+    /// To learn which key of its own, not of a part, the struct of this table misses.
+    Own(&'a str),
+    /// To learn of what kind the value of this key is.
+    Kind(&'a str),
 }
 
 /// Hands a value of the tree to a type.
@@ -265,8 +290,7 @@ struct Reader<'a> {
     path: &'a Path<'a>,
     /// If set, a struct takes those of a table's keys that it has, and notes them here.
     part: Option<&'a Known>,
-    /// The key whose type is to be asked, with all its tables.
-    asking: Option<&'a str>,
+    asking: Option<Asking<'a>>,
 }
 
 impl<'a> Reader<'a> {
@@ -324,16 +348,33 @@ impl<'a> Reader<'a> {
         let Some(Value::Table(table)) = self.value else {
             return Err(self.wrong(&visitor));
         };
-        let all = keys.iter().copied().chain(tag);
+        let (parts, own): (Vec<_>, Vec<_>) =
+            keys.iter().partition(|key| key.starts_with(names::PART));
+        if self.part.is_none() && !parts.is_empty() {
+            return self.parts(None, |reader| reader.fields(keys, tag, visitor));
+        }
+        let all = own.iter().copied().chain(tag);
         match self.part {
-            Some(known) => known.keys.borrow_mut().extend(all),
+            Some(known) => {
+                known.keys.borrow_mut().extend(all);
+                known.left.set(known.left.get() + parts.len());
+            }
             None => self.only(table, &Vec::from_iter(all))?,
         }
-        let is_own = |key: &str| keys.contains(&key) && Some(key) != tag;
-        let is_asked = |key: &&&str| Some(&*join(&self.path.to_string(), key)) == self.asking;
-        let asked = keys.iter().copied().find(|key| is_asked(&key));
+        let is_own = |key: &str| own.contains(&key) && Some(key) != tag;
+        let path = self.path.to_string();
+        let is_asked = |key: &&str| self.asking == Some(Asking::Kind(&join(&path, key)));
+        let asked = own
+            .iter()
+            .copied()
+            .find(is_asked)
+            .map(|key| (key, Entry::Asked));
+        let parts = parts
+            .into_iter()
+            .filter(|_| self.asking != Some(Asking::Own(&path)));
+        let parts = parts.map(|key| (key, Entry::Part));
         let entries = table.iter().filter(|(key, _)| is_own(key));
-        visitor.visit_map(Entries::new(self, entries, asked))
+        visitor.visit_map(Entries::new(self, entries, asked.into_iter().chain(parts)))
     }
 
     fn items<'de, V: Visitor<'de>>(self, list: &[Node], visitor: V) -> Result<V::Value, Fault> {
@@ -356,13 +397,13 @@ impl<'a> Reader<'a> {
         }
         let known = Known {
             keys: RefCell::new(Vec::from_iter(tag)),
-            rest: Cell::new(false),
+            ..Known::default()
         };
         let part = Some(&known);
         let value = read(Reader { part, ..self });
         // A misspelt key is named before what is missing without it.
         let other = value.as_ref().is_err_and(|fault| !fault.is_missing);
-        if !other && !known.rest.get() {
+        if !other && !known.rest.get() && known.left.get() == 0 {
             self.only(table, &known.keys.borrow())?;
         }
         value
@@ -388,7 +429,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Some(Value::Float(number)) => visitor.visit_f64(*number),
             Some(Value::Flag(flag)) => visitor.visit_bool(*flag),
             Some(Value::List(list)) => self.items(list, visitor),
-            Some(Value::Table(table)) => visitor.visit_map(Entries::new(self, table.iter(), None)),
+            Some(Value::Table(table)) => {
+                visitor.visit_map(Entries::new(self, table.iter(), None.into_iter()))
+            }
             None => Err(self.wrong(&visitor)),
         }
     }
@@ -433,7 +476,6 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 Some(Value::List(_)) => self.deserialize_tuple(keys.len(), visitor),
                 _ => Err(self.wrong(&visitor)),
             },
-            names::PARTS => self.parts(None, |reader| visitor.visit_seq(Parts(reader))),
             _ => self.fields(keys, None, visitor),
         }
     }
@@ -495,7 +537,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         known.rest.set(true);
         let keys = known.keys.borrow().clone();
         let entries = table.iter().filter(|(key, _)| !keys.contains(key));
-        visitor.visit_map(Entries::new(self, entries, None))
+        visitor.visit_map(Entries::new(self, entries, None.into_iter()))
     }
 
     serde::forward_to_deserialize_any! {
@@ -534,25 +576,36 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// The entries of a table, in the order of the text, and the key whose type is asked.
+/// What stands behind a key.
+#[derive(Clone, Copy)]
+enum Entry<'a> {
+    Value(&'a Node),
+    /// Nothing: its type is asked what it is.
+    Asked,
+    /// The same table once more.
+    Part,
+}
+
+/// The entries of a table, in the order of the text, and others behind them.
 struct Entries<'a> {
     from: Reader<'a>,
-    list: vec::IntoIter<(&'a str, Option<&'a Node>)>,
-    value: Option<(&'a str, Option<&'a Node>)>,
+    list: vec::IntoIter<(&'a str, Entry<'a>)>,
+    value: Option<(&'a str, Entry<'a>)>,
 }
 
 impl<'a> Entries<'a> {
     fn new(
         from: Reader<'a>,
         entries: impl Iterator<Item = (&'a str, &'a Node)>,
-        asked: Option<&'a str>,
+        others: impl Iterator<Item = (&'a str, Entry<'a>)>,
     ) -> Entries<'a> {
-        let mut list: Vec<_> = entries.map(|(key, node)| (key, Some(node))).collect();
-        list.sort_by_key(|(_, node)| node.map(|node| &node.place));
-        list.extend(asked.map(|key| (key, None)));
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by_key(|(_, node)| &node.place);
+        let entries = entries.into_iter();
+        let entries = entries.map(|(key, node)| (key, Entry::Value(node)));
         Entries {
             from,
-            list: list.into_iter(),
+            list: Vec::from_iter(entries.chain(others)).into_iter(),
             value: None,
         }
     }
@@ -566,27 +619,34 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
         self.value = self.list.next();
-        let Some((key, node)) = self.value else {
+        let Some((key, entry)) = self.value else {
             return Ok(None);
         };
         let path = Path::Key(self.from.path, key);
-        let place = node.map_or(self.from.place, |node| &node.place);
+        let place = match entry {
+            Entry::Value(node) => &node.place,
+            Entry::Asked | Entry::Part => self.from.place,
+        };
         let name: StrDeserializer<'_, Fault> = key.into_deserializer();
-        seed.deserialize(name)
-            .map(Some)
-            .map_err(|fault| fault.at(place, &path))
+        let key = seed.deserialize(name);
+        key.map(Some).map_err(|fault| fault.at(place, &path))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
-        let (key, node) = self.value.take().expect("a key comes before its value");
+        let (key, entry) = self.value.take().expect("a key comes before its value");
         let path = Path::Key(self.from.path, key);
-        let reader = match node {
-            Some(node) => self.from.inner(node, &path),
-            None => Reader {
+        let reader = match entry {
+            Entry::Value(node) => self.from.inner(node, &path),
+            Entry::Asked => Reader {
                 value: None,
                 path: &path,
                 ..self.from
             },
+            Entry::Part => {
+                let known = self.from.part.expect("parts have keys in common");
+                known.left.set(known.left.get() - 1);
+                self.from
+            }
         };
         reader.give(|reader| seed.deserialize(reader))
     }
@@ -631,20 +691,6 @@ impl<'de> VariantAccess<'de> for Tagged<'_> {
 
     fn struct_variant<V: Visitor<'de>>(self, keys: Keys, visitor: V) -> Result<V::Value, Fault> {
         self.from.fields(keys, Some(self.tag), visitor)
-    }
-}
-
-/// The parts of a [`Both`](crate::Both), each of which reads the whole table.
-struct Parts<'a>(Reader<'a>);
-
-impl<'de> SeqAccess<'de> for Parts<'_> {
-    type Error = Fault;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
-        seed.deserialize(self.0).map(Some)
     }
 }
 

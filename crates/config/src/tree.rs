@@ -3,7 +3,7 @@
 //! The tree comes from TOML; an option of the command line puts further values into it.
 
 use crate::error::join;
-use crate::{Error, Place};
+use crate::{Error, KeyError, Place};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -453,6 +453,13 @@ impl Error {
     pub fn within(self, table: &Table, place: &Place) -> Error {
         let place = table.place(&self.key).unwrap_or(place).clone();
         Error { place, ..self }
+    }
+}
+
+impl KeyError {
+    /// As [`Error::within`].
+    pub fn within(self, table: &Table, place: &Place) -> Error {
+        Error::new(Place::NoText, self.key, self.problem).within(table, place)
     }
 }
 

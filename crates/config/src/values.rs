@@ -194,6 +194,14 @@ macro_rules! lists {
             }
         }
 
+        impl<T> Deref for $kind<T> {
+            type Target = Vec<T>;
+
+            fn deref(&self) -> &Vec<T> {
+                &self.0
+            }
+        }
+
         impl<T: Serialize> Serialize for $kind<T> {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 match self.0.as_slice() {
@@ -205,74 +213,6 @@ macro_rules! lists {
     )*};
 }
 lists!(Many MANY OneOrList ONE_OR_LIST);
-
-/// Two structs whose keys stand in one table; use it in place of serde's `flatten`. A tagged enum, and
-/// another `Both`, can be one of them; so can a [`Table`](crate::Table) or a map, if it is the last: it takes the keys that
-/// are left.
-///
-/// # Examples
-///
-/// ```
-/// use headtime_config::{Both, Place, Table, read};
-/// use serde::Deserialize;
-///
-/// #[derive(Deserialize)]
-/// struct Stack {
-///     depth: u32,
-/// }
-///
-/// #[derive(Deserialize)]
-/// struct Names {
-///     name: String,
-/// }
-///
-/// let read = |text| {
-///     let table = Table::parse("a.toml", text).unwrap();
-///     read::<Both<Stack, Names>>(&table, &Place::line("a.toml", 1))
-/// };
-/// let Both(stack, names) = read("name = 'x'\ndepth = 4").ok().unwrap();
-/// assert_eq!((stack.depth, &*names.name), (4, "x"));
-/// assert_eq!(
-///     read("nam = 'x'\ndepth = 4").err().unwrap().to_string(),
-///     "a.toml:1: nam: unknown key; did you mean `name`? Allowed here: depth, name"
-/// );
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Both<A, B>(pub A, pub B);
-
-impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Deserialize<'de> for Both<A, B> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Both<A, B>, D::Error> {
-        struct Parts<A, B>(PhantomData<(A, B)>);
-
-        impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Visitor<'de> for Parts<A, B> {
-            type Value = Both<A, B>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table")
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Both<A, B>, S::Error> {
-                // Both say which keys they know, even if the first misses one.
-                let (a, b) = (seq.next_element(), seq.next_element());
-                let none = || de::Error::custom("a table for two");
-                Ok(Both(a?.ok_or_else(none)?, b?.ok_or_else(none)?))
-            }
-        }
-
-        from.deserialize_struct(names::PARTS, &[], Parts(PhantomData))
-    }
-}
-
-/// Writes the keys of the first, then those of the second.
-impl<A: Serialize, B: Serialize> Serialize for Both<A, B> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeTupleStruct;
-        let mut both = to.serialize_tuple_struct(names::PARTS, 2)?;
-        both.serialize_field(&self.0)?;
-        both.serialize_field(&self.1)?;
-        both.end()
-    }
-}
 
 /// A whole number that [`whole`] reads; an `Option` of one for a key that may be missing.
 pub trait Whole: Sized {

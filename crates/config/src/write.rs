@@ -1,6 +1,6 @@
 //! From a value of a type to a text.
 
-use crate::read::names::{LIST, PARTS};
+use crate::read::names::{LIST, PART};
 use serde::Serialize;
 use serde::de::value::Error as Unwritable;
 use serde::ser::{
@@ -417,11 +417,8 @@ impl Serializer for Writer {
         Ok(List::default())
     }
 
-    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<List> {
-        Ok(List {
-            parts: name == PARTS,
-            ..List::default()
-        })
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<List> {
+        Ok(List::default())
     }
 
     fn serialize_tuple_variant(
@@ -460,11 +457,7 @@ impl Serializer for Writer {
 }
 
 #[derive(Default)]
-struct List {
-    list: Vec<Item>,
-    /// Whether the items are parts of one table.
-    parts: bool,
-}
+struct List(Vec<Item>);
 
 macro_rules! list {
     ($($of:ident $method:ident)*) => {$(
@@ -473,17 +466,12 @@ macro_rules! list {
             type Error = Unwritable;
 
             fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-                self.list.push(value.serialize(Writer)?);
+                self.0.push(value.serialize(Writer)?);
                 Ok(())
             }
 
             fn end(self) -> Result<Item> {
-                if !self.parts {
-                    return Ok(Item::List(self.list));
-                }
-                let parts = self.list.into_iter().map(entries);
-                let parts = parts.collect::<Result<Vec<Entries>>>()?;
-                Ok(Item::Table(parts.into_iter().flatten().collect()))
+                Ok(Item::List(self.0))
             }
         }
     )*};
@@ -544,7 +532,11 @@ macro_rules! fields {
                 key: &'static str,
                 value: &T,
             ) -> Result<()> {
-                self.add(key.to_owned(), value)
+                match key.starts_with(PART) {
+                    true => self.entries.extend(entries(value.serialize(Writer)?)?),
+                    false => self.add(key.to_owned(), value)?,
+                }
+                Ok(())
             }
 
             fn end(self) -> Result<Item> {

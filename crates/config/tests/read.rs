@@ -1,7 +1,7 @@
 //! What the reader takes and refuses, and what it says of it.
 
 use headtime_config::{
-    Both, Many, OneOrList, Place, Placed, Table, lines, number, read, rows, to_text, to_text_with,
+    Many, OneOrList, Place, Placed, Table, lines, number, read, rows, to_text, to_text_with,
     verbatim, whole,
 };
 use headtime_units::{Bytes, Millionths, Nanos, SignedNanos};
@@ -320,13 +320,16 @@ fn a_struct_may_be_a_list_of_its_fields() {
 #[test]
 fn parts_of_a_table_share_its_keys() {
     #[derive(Deserialize, Serialize, Debug, PartialEq)]
-    struct Name {
+    struct Three {
         name: String,
+        #[serde(rename = "+two")]
+        two: Two,
     }
-    type Three = Both<Name, Both<Load2, Curve>>;
     #[derive(Deserialize, Serialize, Debug, PartialEq)]
-    struct Load2 {
+    struct Two {
         depth: u32,
+        #[serde(rename = "+curve")]
+        curve: Curve,
     }
     #[derive(Deserialize, Serialize, Debug, PartialEq)]
     struct File {
@@ -360,6 +363,11 @@ fn parts_of_a_table_share_its_keys() {
             "f:2: disk[0].depth: missing; give a whole number from 0 to 4294967295",
         ),
         (
+            "name = \"x\"\ndepth = 4\n",
+            "",
+            "f:2: disk[0].name: missing; give a string",
+        ),
+        (
             "depth = 4",
             "depth = true",
             "f:4: disk[0].depth: is true, but should be a whole number from 0 to 4294967295",
@@ -376,23 +384,40 @@ fn parts_of_a_table_share_its_keys() {
 
 #[test]
 fn a_last_part_takes_the_keys_that_are_left() {
-    type Rest = Both<Load, Both<Name, Table>>;
     #[derive(Deserialize, Debug, PartialEq)]
-    struct Name {
+    struct All {
         first: Option<u32>,
+        #[serde(rename = "+load")]
+        load: Load,
+        #[serde(rename = "+rest")]
+        rest: Table,
     }
     let text = "size = '1B'\nfirst = 4\nother = 3\n[deep]\nx = 1";
     let table = Table::parse("f", text).unwrap();
-    let Both(load, Both(name, rest)) = read::<Rest>(&table, &Place::NoText).unwrap();
-    assert_eq!((load.size, name.first), (Bytes(1), Some(4)));
+    let All { first, load, rest } = read(&table, &Place::NoText).unwrap();
+    assert_eq!((load.size, first), (Bytes(1), Some(4)));
     let keys: Vec<&str> = rest.iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["deep", "other"]);
     assert_eq!(rest.at("deep.x").unwrap().place, Place::line("f", 5));
-    let message = error::<Rest>("siz = 3");
+    let message = error::<All>("siz = 3");
     assert_eq!(
         message,
         "f:1: size: missing; give a size with its unit, such as \"4KiB\""
     );
+}
+
+/// What the second part knows is not called unknown where the first cannot be read.
+#[test]
+fn a_part_that_misses_a_key_before_another_part_says_so() {
+    #[derive(Deserialize, Debug, PartialEq)]
+    struct All {
+        #[serde(rename = "+load")]
+        load: Load,
+        #[serde(rename = "+curve")]
+        curve: Curve,
+    }
+    let message = "f:1: size: missing; give a size with its unit, such as \"4KiB\"";
+    assert_eq!(error::<All>("kind = 'off'"), message);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The description of a stack, whole.
 
 use crate::{Believed, Simulated};
-use headtime_config::{Both, Node, Table, Value, to_text};
+use headtime_config::{Node, Table, Value, to_text};
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 use serde::{Deserialize, Serialize};
@@ -10,43 +10,18 @@ use serde::{Deserialize, Serialize};
 ///
 /// What the drive itself is stands beside it, since a scenario and a server know different ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Keys", into = "Keys")]
 pub struct Stack {
     /// Orders the requests.
     pub scheduler: Spec,
     /// Merges, holds back, hands out.
+    #[serde(rename = "+engine")]
     pub engine: EngineSpec,
     /// What the scheduler believes of the drive.
+    #[serde(rename = "+believed")]
     pub believed: Believed,
     /// What is changed of a simulated drive.
+    #[serde(rename = "+simulated")]
     pub simulated: Simulated,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Ordered {
-    scheduler: Spec,
-}
-
-type Keys = Both<Ordered, Both<EngineSpec, Both<Believed, Simulated>>>;
-
-impl From<Keys> for Stack {
-    fn from(keys: Keys) -> Stack {
-        let Both(Ordered { scheduler }, Both(engine, Both(believed, simulated))) = keys;
-        Stack {
-            scheduler,
-            engine,
-            believed,
-            simulated,
-        }
-    }
-}
-
-impl From<Stack> for Keys {
-    fn from(stack: Stack) -> Keys {
-        let scheduler = stack.scheduler;
-        let drive = Both(stack.believed, stack.simulated);
-        Both(Ordered { scheduler }, Both(stack.engine, drive))
-    }
 }
 
 /// The keys of a struct and their values, in the order of its fields. What is `None` is left out.

@@ -300,6 +300,25 @@ impl fmt::Display for Time {
     }
 }
 
+/// As the duration since time zero.
+#[cfg(feature = "serde")]
+mod as_text {
+    use super::{Nanos, Time};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    impl<'de> Deserialize<'de> for Time {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+            Nanos::deserialize(from).map(|since| Time::ZERO + since)
+        }
+    }
+
+    impl Serialize for Time {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            (*self - Time::ZERO).serialize(to)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,7 +26,7 @@ pub(super) fn compare(
     log: Option<&Path>,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
-    if let Some(duration) = scenario.duration {
+    if let Some(duration) = scenario.run.duration {
         check_window(options, duration)?;
     }
     // Files first: a long run that cannot be written at its end is a pity.
@@ -147,7 +147,7 @@ fn draw<'a>(
 ) -> Comparison<'a> {
     let runs = report.runs.iter().take(plot::DRAWN_MAX).zip(marks);
     let runs: Vec<Drawn<'_>> = runs.map(|(run, marks)| Drawn { run, marks }).collect();
-    let warm_up = prepared.scenario.warm_up.as_secs_f64();
+    let warm_up = prepared.scenario.run.warm_up.as_secs_f64();
     let window = match options.plot_window {
         Some(window) => (window.from, window.to),
         None => (warm_up, comparison::window_end(warm_up, TRANSFERS, &runs)),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
 /// time says nothing of the scheduler.
 pub fn is_there(scenario: &Scenario) -> bool {
-    let whole = scenario.duration.is_none() && scenario.warm_up.is_zero();
+    let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole
         && match &scenario.workload {
             Workload::Programs(_) => true,
@@ -25,7 +25,7 @@ pub fn is_there(scenario: &Scenario) -> bool {
                     let closed = matches!(process.pacing, Pacing::Closed { .. });
                     closed && process.count.is_some() && process.until.is_none()
                 };
-                scenario.requests.is_none() && groups.iter().all(ends)
+                scenario.run.requests.is_none() && groups.iter().all(ends)
             }
         }
 }

@@ -63,17 +63,17 @@ pub(super) fn load(
         capacity,
         sector_bytes,
     } = disk(set);
-    let goal = |requests: Option<u64>| match (scenario.duration, requests) {
+    let goal = |requests: Option<u64>| match (scenario.run.duration, requests) {
         (Some(duration), _) => Goal::Time(duration),
         (None, Some(requests)) => Goal::Requests(requests),
         (None, None) => Goal::Unknown,
     };
     match &scenario.workload {
         Workload::Synthetic(groups) => {
-            let spec = synthetic(groups, scenario.requests, seed);
+            let spec = synthetic(groups, scenario.run.requests, seed);
             let source = Synthetic::new(&spec, capacity, sector_bytes)
                 .map_err(|error| Fault::Input(format!("workload: {error}")))?;
-            Ok((Load::Plain(Box::new(source)), goal(scenario.requests)))
+            Ok((Load::Plain(Box::new(source)), goal(scenario.run.requests)))
         }
         Workload::Programs(programs) => {
             let (builder, names) = builder(programs, disk(set), seed, stock)?;

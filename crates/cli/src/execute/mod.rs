@@ -56,7 +56,7 @@ pub struct Executed {
 pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Result<Executed, Fault> {
     let progress = with.progress;
     let cells = cells(&prepared.scenario);
-    let repeats = prepared.scenario.repeats as usize;
+    let repeats = prepared.scenario.run.repeats as usize;
     let tasks: Vec<(usize, u32)> = (0..cells.len())
         .flat_map(|cell| (0..repeats as u32).map(move |repeat| (cell, repeat)))
         .collect();

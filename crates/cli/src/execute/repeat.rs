@@ -113,8 +113,8 @@ pub fn make(
     };
     let mut setup = Setup::new(drive, config, scheduler, load.source());
     setup.tell_ahead = cell.scheduler.needs().foresight;
-    setup.warm_up = scenario.warm_up;
-    setup.limit = scenario.duration;
+    setup.warm_up = scenario.run.warm_up;
+    setup.limit = scenario.run.duration;
     setup.record_spans = keep.is_some();
     if logs {
         setup.log_settings = log_settings(prepared, cell, seed);
@@ -132,14 +132,14 @@ pub fn make(
     if report.measured.requests == 0 {
         return Err(Fault::Input(format!(
             "{} on {}: no request finished after the warm-up of {}; simulated were {}",
-            cell.scheduler, profile.name, scenario.warm_up, report.simulated
+            cell.scheduler, profile.name, scenario.run.warm_up, report.simulated
         )));
     }
     let marks = keep.map_or_else(Vec::new, |keep| {
         kept::marks(
             &report.spans[0],
             keep,
-            scenario.warm_up.as_secs_f64(),
+            scenario.run.warm_up.as_secs_f64(),
             sector_bytes,
         )
     });

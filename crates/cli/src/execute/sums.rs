@@ -56,7 +56,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         drive: set.profile.name.clone(),
         header: Header::new(&cell.engine, firmware.name()),
         repeats: made.len() as u32,
-        warm_up_s: prepared.scenario.warm_up.as_secs_f64(),
+        warm_up_s: prepared.scenario.run.warm_up.as_secs_f64(),
         requests: sum(&|report| report.measured.requests),
         reads: sum(&|report| report.measured.reads),
         failed: sum(&|report| report.measured.failed),

@@ -5,7 +5,7 @@ use crate::fault::did_you_mean;
 use crate::report::metric::Metric;
 use crate::scenario::Scenario;
 use headtime_config::{
-    Both, Error, Many, Node, OneOrList, Place, Placed, Table, Value, parse, read, split_list, whole,
+    Error, Many, Node, OneOrList, Place, Placed, Table, Value, parse, read, split_list, whole,
 };
 use headtime_sched::Spec;
 use serde::de::Error as _;
@@ -37,12 +37,12 @@ struct Text {
     common: Table,
     #[serde(default)]
     quick: OneOrList<String>,
-    scenario: Many<Placed<Both<ScenarioText, Table>>>,
+    scenario: Many<Placed<ScenarioText>>,
     point: Many<Placed<PointText>>,
     plot: Option<Many<Placed<PlotText>>>,
 }
 
-/// What stands in `[[scenario]]` beside what differs from `[common]`.
+/// `[[scenario]]`.
 #[derive(Deserialize)]
 struct ScenarioText {
     #[serde(deserialize_with = "said")]
@@ -52,6 +52,9 @@ struct ScenarioText {
     set: OneOrList<String>,
     #[serde(default)]
     quick: OneOrList<String>,
+    /// What differs from `[common]`.
+    #[serde(rename = "+own")]
+    own: Table,
 }
 
 #[derive(Deserialize)]
@@ -230,14 +233,14 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
 }
 
 fn draft(
-    section: Placed<Both<ScenarioText, Table>>,
+    section: Placed<ScenarioText>,
     common: &Table,
     quick: &[String],
     scale: Scale,
 ) -> Result<Draft, Error> {
-    let Both(text, own) = &section.value;
+    let text = &section.value;
     let mut table = common.clone();
-    table.overlay(own);
+    table.overlay(&text.own);
     let quick = match scale {
         Scale::Full => [].iter().chain(&[]),
         Scale::Quick => quick.iter().chain(&text.quick.0),

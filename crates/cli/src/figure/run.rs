@@ -9,6 +9,7 @@ use crate::progress::{Goal, Progress};
 use crate::report::Run;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
+use headtime_config::Many;
 use std::collections::BTreeMap;
 
 /// The runs of several figures.
@@ -37,7 +38,7 @@ struct Task {
 fn scenario(figure: &Figure, run: &RunOf, seed: u32) -> Scenario {
     let first = &figure.variants[run.variant].scenario;
     Scenario {
-        schedulers: vec![run.scheduler.clone()],
+        schedulers: Many(vec![run.scheduler.clone()]),
         seed: first.seed.wrapping_add(u64::from(seed)),
         ..first.clone()
     }
@@ -83,7 +84,7 @@ pub fn count(figures: &[Figure]) -> u64 {
     let tasks = tasks(figures);
     tasks
         .values()
-        .map(|task| u64::from(task.scenario.repeats))
+        .map(|task| u64::from(task.scenario.run.repeats))
         .sum()
 }
 

@@ -1,32 +1,21 @@
-//! A scenario as text: its keys, each in one place for reading and for writing.
+//! A scenario as text: what of it is not as its fields are, and what must fit together.
 
 use super::alternatives::Alternatives;
-use super::names::Name;
 use super::{
-    DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
-    RUNS_MAX, Reading, Replay, Scenario, TreeError, Workload, options, runs,
+    DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, RUNS_MAX, Replay,
+    Run, Scenario, TreeError, Workload, options, runs,
 };
-use headtime_config::{
-    Both, Many, Node, OneOrList, Place, Placed, Table, Value, number, parse, read, to_text, whole,
-};
+use headtime_config::{KeyError, Many, Node, OneOrList, Place, Table, Value, parse, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
-use headtime_host::workload::BenchmarkSpec;
-use headtime_sched::{Class, Flags, Origin, Spec};
+use headtime_sched::Spec;
 use headtime_stack::entries;
-use headtime_units::{Bytes, Nanos, Time};
-use headtime_workload::{
-    ArrivalEvent, First, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed,
-    TimeDistribution, TimeUnit,
-};
-use serde::de::{self, Deserializer, Visitor};
+use headtime_workload::{Pacing, Speed};
+use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
-
-/// Any whole number that TOML can hold.
-const ANY: u64 = i64::MAX as u64;
 
 /// The keys of a scenario.
 pub(super) const KEYS: [&str; 10] = [
@@ -42,22 +31,34 @@ pub(super) const KEYS: [&str; 10] = [
     "host",
 ];
 
-/// A scenario; `D` and `E` are its drives and engines.
-#[derive(Serialize, Deserialize)]
-struct File<D, E> {
+/// A scenario whose drives and engines have not been read.
+#[derive(Deserialize)]
+struct File {
     title: Option<String>,
-    #[serde(default = "one", deserialize_with = "whole::<_, u64, 0, ANY>")]
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 0, { super::ANY }>")]
     seed: u64,
     schedulers: Many<Spec>,
-    drive: D,
-    engine: Option<E>,
+    drive: Node,
+    engine: Option<Node>,
+    #[serde(rename = "+loads")]
+    loads: Loads,
+    #[serde(default)]
+    run: Run,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The keys of a [`Workload`].
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Loads {
     #[serde(default, serialize_with = "each")]
-    workload: Option<OneOrList<Placed<GroupKeys>>>,
-    trace: Option<Placed<TraceKeys>>,
+    workload: Option<OneOrList<Group>>,
+    trace: Option<Replay>,
     host: Option<HostSpec>,
     #[serde(default, serialize_with = "each")]
-    program: Option<OneOrList<Placed<ProgramKeys>>>,
-    run: Option<Placed<RunKeys>>,
+    program: Option<OneOrList<Program>>,
 }
 
 /// Writes `[[name]]` also where there is but one.
@@ -65,277 +66,103 @@ fn each<T: Serialize, S: Serializer>(all: &Option<OneOrList<T>>, to: S) -> Resul
     all.as_ref().map(|OneOrList(all)| all).serialize(to)
 }
 
-fn one() -> u64 {
-    1
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(default)]
-struct RunKeys {
-    warm_up: Nanos,
-    duration: Option<Nanos>,
-    #[serde(deserialize_with = "whole::<_, Option<u64>, 1, ANY>")]
-    requests: Option<u64>,
-    #[serde(deserialize_with = "whole::<_, u32, 1, REPEATS_MAX>")]
-    repeats: u32,
-}
-
-impl Default for RunKeys {
-    fn default() -> RunKeys {
-        RunKeys {
-            warm_up: Nanos::ZERO,
-            duration: None,
-            requests: None,
-            repeats: 1,
-        }
-    }
-}
-
-/// Processes that are alike.
-#[derive(Serialize, Deserialize)]
-#[serde(default)]
-struct GroupKeys {
-    name: Option<Name>,
-    #[serde(deserialize_with = "whole::<_, u32, 1, PROCESSES_MAX>")]
-    processes: u32,
-    #[serde(deserialize_with = "whole::<_, u16, 0, 65535>")]
-    program: u16,
-    class: Class,
-    write_flags: Option<Many<WriteFlag>>,
-    think: Option<TimeDistribution>,
-    #[serde(deserialize_with = "whole::<_, Option<u32>, 1, 65535>")]
-    outstanding: Option<u32>,
-    gap: Option<TimeDistribution>,
-    start: Nanos,
-    until: Option<Nanos>,
-    #[serde(deserialize_with = "whole::<_, Option<u64>, 0, ANY>")]
-    requests: Option<u64>,
-    #[serde(deserialize_with = "number::<_, f64, 0, 1>")]
-    read_share: f64,
-    #[serde(deserialize_with = "number::<_, f64, 0, 1>")]
-    sequential_share: f64,
-    #[serde(deserialize_with = "number::<_, f64, 0, 1>")]
-    local_share: f64,
-    local_distance: SizeDistribution,
-    size: SizeDistribution,
-    size_step: Bytes,
-    align: Bytes,
-    range: Option<Range>,
-    first: First,
-}
-
-impl Default for GroupKeys {
-    fn default() -> GroupKeys {
-        let group = Group {
-            name: None,
-            processes: 1,
-            process: ProcessSpec::default(),
-        };
-        GroupKeys {
-            think: None,
-            outstanding: None,
-            ..GroupKeys::from(&group)
-        }
-    }
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum WriteFlag {
-    Fua,
-    Preflush,
-    Sync,
-}
-
-const WRITE_FLAGS: [(WriteFlag, Flags); 3] = [
-    (WriteFlag::Fua, Flags::FUA),
-    (WriteFlag::Preflush, Flags::PREFLUSH),
-    (WriteFlag::Sync, Flags::SYNC),
-];
-
-/// Two sizes, the first below the second.
-struct Range(Bytes, Bytes);
-
-headtime_units::serde_as_text!(Range, "two sizes, such as \"0B..10GB\"");
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..{}", self.0, self.1)
-    }
-}
-
-impl std::str::FromStr for Range {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Range, String> {
-        let (from, to) = text
-            .split_once("..")
-            .ok_or("the two ends are not separated by ..")?;
-        let size = |text: &str| {
-            text.parse::<Bytes>()
-                .map_err(|error| format!("`{text}`: {error}"))
-        };
-        let (from, to) = (size(from)?, size(to)?);
-        if from < to {
-            Ok(Range(from, to))
-        } else {
-            Err("the first end must be below the second".to_owned())
-        }
-    }
-}
-
-impl From<&Group> for GroupKeys {
-    fn from(group: &Group) -> GroupKeys {
-        let ProcessSpec {
-            origin,
-            class,
-            write_flags,
-            pacing,
-            start,
-            until,
-            count,
-            read_share,
-            sequential_share,
-            local_share,
-            local_distance,
-            size,
-            size_step,
-            align,
-            range,
-            first,
-        } = group.process;
-        let (think, outstanding, gap) = match pacing {
-            Pacing::Closed { think, outstanding } => (Some(think), Some(outstanding), None),
-            Pacing::Open { gap } => (None, None, Some(gap)),
-        };
-        let flags = WRITE_FLAGS
-            .iter()
-            .filter(|(_, flag)| write_flags.has(*flag));
-        let flags: Vec<WriteFlag> = flags.map(|(name, _)| *name).collect();
-        GroupKeys {
-            name: group.name.clone().map(Name),
-            processes: group.processes,
-            program: origin.program,
-            class,
-            write_flags: (!flags.is_empty()).then_some(Many(flags)),
-            think,
-            outstanding,
-            gap,
-            start: start - Time::ZERO,
-            until: until.map(|until| until - Time::ZERO),
-            requests: count,
-            read_share,
-            sequential_share,
-            local_share,
-            local_distance,
-            size,
-            size_step,
-            align,
-            range: range.map(|(from, to)| Range(from, to)),
-            first,
-        }
-    }
-}
-
-impl GroupKeys {
-    fn group(keys: &Placed<GroupKeys>) -> Result<Group, TreeError> {
-        if keys.gap.is_some() {
-            for key in ["think", "outstanding"] {
-                if keys.has(key) {
-                    let problem =
-                        "is for processes that wait; with gap they ask whatever the disk does";
-                    return Err(keys.error_at(key, problem));
-                }
+impl From<Workload> for Loads {
+    fn from(workload: Workload) -> Loads {
+        let mut keys = Loads::default();
+        match workload {
+            Workload::Synthetic(groups) => keys.workload = Some(OneOrList(groups)),
+            Workload::Replay(replay) => keys.trace = Some(replay),
+            Workload::Programs(Programs { host, entries }) => {
+                (keys.host, keys.program) = (Some(host), Some(OneOrList(entries)));
             }
         }
-        if keys.sequential_share + keys.local_share > 1.0 {
-            let problem = "allowed is at most 1 together with sequential_share";
-            return Err(keys.error_at("local_share", problem));
+        keys
+    }
+}
+
+impl TryFrom<Loads> for Workload {
+    type Error = KeyError;
+
+    fn try_from(keys: Loads) -> Result<Workload, KeyError> {
+        const ONE: &str = "allowed is one of [[workload]], [[program]] and [trace]";
+        let error = |key: &str, problem: &str| Err(KeyError::new(key, problem));
+        if keys.host.is_some() && keys.program.is_none() {
+            return error("host", "is for [[program]] only");
         }
-        let pacing = match (keys.gap, Pacing::default()) {
-            (Some(gap), _) => Pacing::Open { gap },
-            (None, Pacing::Closed { think, outstanding }) => Pacing::Closed {
-                think: keys.think.unwrap_or(think),
-                outstanding: keys.outstanding.unwrap_or(outstanding),
-            },
-            (None, open) => open,
-        };
-        let flags = keys.write_flags.iter().flat_map(|Many(names)| names);
-        let flags = flags.map(|name| WRITE_FLAGS[*name as usize].1);
-        Ok(Group {
-            name: keys.name.as_ref().map(|Name(name)| name.clone()),
-            processes: keys.processes,
-            process: ProcessSpec {
-                origin: Origin {
-                    program: keys.program,
-                    ..Origin::default()
-                },
-                class: keys.class,
-                write_flags: flags.fold(Flags::NONE, Flags::with),
-                pacing,
-                start: Time::ZERO + keys.start,
-                until: keys.until.map(|until| Time::ZERO + until),
-                count: keys.requests,
-                read_share: keys.read_share,
-                sequential_share: keys.sequential_share,
-                local_share: keys.local_share,
-                local_distance: keys.local_distance,
-                size: keys.size,
-                size_step: keys.size_step,
-                align: keys.align,
-                range: keys.range.as_ref().map(|Range(from, to)| (*from, *to)),
-                first: keys.first,
-            },
-        })
+        match (keys.workload, keys.trace, keys.program) {
+            (Some(OneOrList(groups)), None, None) => {
+                named("workload", groups.iter().map(|group| group.name.as_deref()))?;
+                bounded(&groups)?;
+                Ok(Workload::Synthetic(groups))
+            }
+            (None, Some(trace), None) => Ok(Workload::Replay(trace)),
+            (None, None, Some(OneOrList(entries))) => {
+                named("program", entries.iter().map(|entry| entry.name.as_deref()))?;
+                let host = keys.host.unwrap_or_default();
+                Ok(Workload::Programs(Programs { host, entries }))
+            }
+            (None, None, None) => error(
+                "workload",
+                "missing; give [[workload]], [[program]] or [trace]",
+            ),
+            (_, Some(_), _) => error("trace", ONE),
+            (Some(_), None, Some(_)) => error("program", ONE),
+        }
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct TraceKeys {
-    file: Placed<TraceFile>,
-    format: Option<Format>,
-    time_unit: Option<TimeUnit>,
-    arrival_event: Option<ArrivalEvent>,
-    columns: Option<String>,
-    #[serde(default, skip_serializing_if = "no_devices")]
-    devices: OneOrList<Device>,
-    #[serde(default)]
-    replay: PaceKey,
-    #[serde(default, deserialize_with = "whole::<_, Option<u32>, 1, 65535>")]
-    outstanding: Option<u32>,
-    #[serde(default)]
-    speed: Option<SpeedKey>,
-    #[serde(default)]
-    fit: Fit,
-}
-
-fn no_devices(devices: &OneOrList<Device>) -> bool {
-    devices.0.is_empty()
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum PaceKey {
-    #[default]
-    Open,
-    Closed,
-    ClosedPerProcess,
-}
-
-/// The name of a file.
-#[derive(Clone, Serialize)]
-struct TraceFile(String);
-
-impl<'de> Deserialize<'de> for TraceFile {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TraceFile, D::Error> {
-        let as_it_is = |text: &str| Ok::<_, String>(TraceFile(text.to_owned()));
-        parse(from, "the trace to replay", as_it_is)
+/// Refuses an empty list, and a name that is there twice.
+fn named<'a>(key: &str, names: impl Iterator<Item = Option<&'a str>>) -> Result<(), KeyError> {
+    let names: Vec<Option<&str>> = names.collect();
+    if names.is_empty() {
+        return Err(KeyError::new(key, "is an empty list; give at least one"));
+    }
+    let is_taken = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
+    match (0..names.len()).find(is_taken) {
+        None => Ok(()),
+        Some(at) => {
+            let name = names[at].unwrap_or_default();
+            let problem = format!("{name:?} is the name of another already; allowed is any other");
+            Err(KeyError::new(format!("{key}[{at}].name"), problem))
+        }
     }
 }
 
-/// A device of a trace is a number or a name.
-#[derive(Clone, Serialize)]
-struct Device(String);
+/// Refuses more processes, or requests of them, than there may be.
+fn bounded(groups: &[Group]) -> Result<(), KeyError> {
+    let (mut processes, mut outstanding) = (0, 0);
+    for (at, group) in groups.iter().enumerate() {
+        let of_group = u64::from(group.processes);
+        processes += of_group;
+        if let Pacing::Closed {
+            outstanding: each, ..
+        } = group.process.pacing
+        {
+            outstanding += of_group * u64::from(each);
+        }
+        for (count, most, what) in [
+            (processes, PROCESSES_MAX, "processes"),
+            (outstanding, OUTSTANDING_MAX, "requests outstanding"),
+        ] {
+            if count > most {
+                let problem = format!("more than {most} {what} in all");
+                return Err(KeyError::new(format!("workload[{at}]"), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the name of a trace file.
+pub(super) fn trace<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    parse(from, "the trace to replay", |text| {
+        Ok::<_, String>(text.to_owned())
+    })
+}
+
+/// A device of a trace: a number or a name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Device(pub String);
 
 impl<'de> Deserialize<'de> for Device {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Device, D::Error> {
@@ -361,92 +188,62 @@ impl<'de> Deserialize<'de> for Device {
     }
 }
 
-/// A speed is a number.
-#[derive(Clone, Copy)]
-struct SpeedKey(Speed);
-
-impl<'de> Deserialize<'de> for SpeedKey {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SpeedKey, D::Error> {
-        let speed = f64::deserialize(from)?;
-        let refuse = |error| de::Error::custom(format_args!("{speed}: {error}"));
-        Speed::new(speed).map(SpeedKey).map_err(refuse)
-    }
+pub(super) fn no_devices(devices: &OneOrList<Device>) -> bool {
+    devices.is_empty()
 }
 
-impl Serialize for SpeedKey {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        headtime_config::verbatim(&self.0, to)
-    }
+/// The keys of a [`Pace`].
+#[derive(Serialize, Deserialize)]
+pub(super) struct PaceKeys {
+    #[serde(default)]
+    replay: PaceWord,
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 65535>")]
+    outstanding: Option<u32>,
+    speed: Option<Speed>,
 }
 
-impl From<&Replay> for TraceKeys {
-    fn from(replay: &Replay) -> TraceKeys {
-        let Reading {
-            format,
-            time_unit,
-            arrival_event,
-            columns,
-        } = replay.reading.clone();
-        let (pace, outstanding, speed) = match replay.pace {
-            Pace::Open(speed) => (PaceKey::Open, None, Some(SpeedKey(speed))),
-            Pace::Closed(outstanding) => (PaceKey::Closed, Some(outstanding), None),
-            Pace::ClosedPerProcess => (PaceKey::ClosedPerProcess, None, None),
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PaceWord {
+    #[default]
+    Open,
+    Closed,
+    ClosedPerProcess,
+}
+
+impl From<Pace> for PaceKeys {
+    fn from(pace: Pace) -> PaceKeys {
+        let (replay, outstanding, speed) = match pace {
+            Pace::Open(speed) => (PaceWord::Open, None, Some(speed)),
+            Pace::Closed(outstanding) => (PaceWord::Closed, Some(outstanding), None),
+            Pace::ClosedPerProcess => (PaceWord::ClosedPerProcess, None, None),
         };
-        TraceKeys {
-            file: Placed::built_in(TraceFile(replay.file.clone())),
-            format,
-            time_unit,
-            arrival_event,
-            columns,
-            devices: OneOrList(replay.devices.iter().cloned().map(Device).collect()),
-            replay: pace,
+        PaceKeys {
+            replay,
             outstanding,
             speed,
-            fit: replay.fit,
         }
     }
 }
 
-impl TraceKeys {
-    fn replay(keys: &Placed<TraceKeys>) -> Result<Replay, TreeError> {
-        for (key, of) in [("speed", PaceKey::Open), ("outstanding", PaceKey::Closed)] {
-            if keys.has(key) && keys.replay != of {
-                let only = ["open", "closed"][of as usize];
-                return Err(keys.error_at(key, format!("is for replay = \"{only}\" only")));
+impl TryFrom<PaceKeys> for Pace {
+    type Error = KeyError;
+
+    fn try_from(keys: PaceKeys) -> Result<Pace, KeyError> {
+        let (speed, outstanding) = (keys.speed, keys.outstanding);
+        match keys.replay {
+            replay if replay != PaceWord::Open && speed.is_some() => {
+                Err(KeyError::new("speed", "is for replay = \"open\" only"))
             }
+            replay if replay != PaceWord::Closed && outstanding.is_some() => {
+                let problem = "is for replay = \"closed\" only";
+                Err(KeyError::new("outstanding", problem))
+            }
+            PaceWord::Open => Ok(Pace::Open(speed.unwrap_or(Speed::AS_RECORDED))),
+            PaceWord::Closed => Ok(Pace::Closed(outstanding.unwrap_or(1))),
+            PaceWord::ClosedPerProcess => Ok(Pace::ClosedPerProcess),
         }
-        Ok(Replay {
-            file: beside(keys.file.place(), &keys.file.0),
-            reading: Reading {
-                format: keys.format,
-                time_unit: keys.time_unit,
-                arrival_event: keys.arrival_event,
-                columns: keys.columns.clone(),
-            },
-            devices: keys
-                .devices
-                .0
-                .iter()
-                .map(|Device(name)| name.clone())
-                .collect(),
-            pace: match keys.replay {
-                PaceKey::Open => Pace::Open(
-                    keys.speed
-                        .map_or(Speed::AS_RECORDED, |SpeedKey(speed)| speed),
-                ),
-                PaceKey::Closed => Pace::Closed(keys.outstanding.unwrap_or(1)),
-                PaceKey::ClosedPerProcess => Pace::ClosedPerProcess,
-            },
-            fit: keys.fit,
-        })
     }
-}
-
-type ProgramKeys = Both<Named, BenchmarkSpec>;
-
-#[derive(Serialize, Deserialize)]
-struct Named {
-    name: Option<Name>,
 }
 
 /// A file that a scenario names is looked for beside that; one that is named on the command line, where
@@ -467,25 +264,31 @@ fn is_file(drive: &str) -> bool {
     !is_shipped && drive.contains(['.', '/', '\\'])
 }
 
+/// Finds the files of these keys beside the scenario; of a drive only what is no name.
+fn beside_scenario(table: &mut Table, keys: &[(&str, bool)]) -> Result<(), TreeError> {
+    for (key, of_drive) in keys {
+        if let Some(Node {
+            value: Value::Text(name),
+            place,
+        }) = table.at(key).cloned()
+            && (!of_drive || is_file(&name))
+        {
+            let value = Value::Text(beside(&place, &name));
+            table.set_value(key, Node { value, place })?;
+        }
+    }
+    Ok(())
+}
+
 /// The drives of `[drive]`.
 fn drives(table: Node, place: &Place) -> Result<Alternatives<DriveSpec>, TreeError> {
-    let beside_scenario = |table: &mut Table| {
-        for (key, only_files) in [("profile", true), ("belief", true), ("curve", false)] {
-            let key = format!("drive.{key}");
-            let Some(Node { value, place }) = table.at(&key).cloned() else {
-                continue;
-            };
-            if let Value::Text(name) = value
-                && (!only_files || is_file(&name))
-            {
-                let value = Value::Text(beside(&place, &name));
-                table.set_value(&key, Node { value, place })?;
-            }
-        }
-        Ok(())
-    };
-    let keys = ["profile", "firmware"];
-    Alternatives::read(("drive", table), place, keys, beside_scenario)
+    const FILES: [(&str, bool); 3] = [
+        ("drive.profile", true),
+        ("drive.belief", true),
+        ("drive.curve", false),
+    ];
+    let found = |table: &mut Table| beside_scenario(table, &FILES);
+    Alternatives::read(("drive", table), place, ["profile", "firmware"], found)
 }
 
 /// The engines of `[engine]`, above `usual` where nothing is said.
@@ -507,31 +310,34 @@ fn engines(
 }
 
 pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeError> {
-    let error = |key: &str, problem: &str| {
-        let place = table.get(key).map_or(&place, |node| &node.place);
-        Err(TreeError::new(place.clone(), key, problem))
-    };
+    let error = |key: &str, problem: &str| Err(KeyError::new(key, problem).within(table, &place));
     if table.get("sweep").is_some() {
         let problem = "is for `headtime sweep`, which runs a scenario for each of its values";
         return error("sweep", problem);
     }
-    let file: File<Node, Node> = read(table, &place)?;
-    let drives = drives(file.drive, &place)?;
+    let mut found = table.clone();
+    beside_scenario(&mut found, &[("trace.file", false)])?;
+    let File {
+        title,
+        seed,
+        schedulers,
+        drive,
+        engine,
+        loads,
+        run,
+    } = read(&found, &place)?;
+    let drives = drives(drive, &place)?;
     // What stands above the disk in simulation is a host of the era whose programs these are.
-    let usual = match file.program {
+    let usual = match loads.program {
         Some(_) => EngineSpec::linux_2_6(),
         None => EngineSpec::default(),
     };
     let none = || Node::built_in(Value::Table(Table::default()));
-    let engines = engines(file.engine.unwrap_or_else(none), &place, &usual)?;
-    let run = file
-        .run
-        .unwrap_or_else(|| Placed::built_in(RunKeys::default()));
+    let engines = engines(engine.unwrap_or_else(none), &place, &usual)?;
     if run.duration.is_some_and(|duration| duration <= run.warm_up) {
         let problem = "allowed is more than the warm-up, which it includes";
-        return Err(run.error_at("duration", problem));
+        return error("run.duration", problem);
     }
-    let Many(schedulers) = file.schedulers;
     let compared = [
         schedulers.len(),
         drives.len(),
@@ -546,151 +352,28 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, TreeErro
         );
         return error("schedulers", &problem);
     }
-    if file.host.is_some() && file.program.is_none() {
-        return error("host", "is for [[program]] only");
-    }
-    const ONE: &str = "allowed is one of [[workload]], [[program]] and [trace]";
-    let workload = match (file.workload, file.trace, file.program) {
-        (Some(OneOrList(groups)), None, None) => Workload::Synthetic(self::groups(groups)?),
-        (None, Some(trace), None) => Workload::Replay(TraceKeys::replay(&trace)?),
-        (None, None, Some(OneOrList(programs))) => {
-            Workload::Programs(self::programs(programs, file.host.unwrap_or_default())?)
-        }
-        (None, None, None) => {
-            let problem = "missing; give [[workload]], [[program]] or [trace]";
-            return error("workload", problem);
-        }
-        (_, Some(_), _) => return error("trace", ONE),
-        (Some(_), None, Some(_)) => return error("program", ONE),
+    let workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
+    let groups = match &workload {
+        Workload::Synthetic(groups) => Some(groups),
+        Workload::Replay(_) | Workload::Programs(_) => None,
     };
-    let endless = match &workload {
-        Workload::Synthetic(groups) => groups
-            .iter()
-            .any(|group| group.process.count.is_none() && group.process.until.is_none()),
-        Workload::Replay(_) | Workload::Programs(_) => false,
-    };
-    if endless && run.duration.is_none() && run.requests.is_none() {
+    let endless = |group: &Group| group.process.count.is_none() && group.process.until.is_none();
+    let is_endless = groups.is_some_and(|groups| groups.iter().any(endless));
+    if is_endless && run.duration.is_none() && run.requests.is_none() {
         let problem = "the workload never ends; give duration = \"60s\" or requests = 10000";
         return error("run", problem);
     }
-    if run.requests.is_some() && !matches!(workload, Workload::Synthetic(_)) {
+    if run.requests.is_some() && groups.is_none() {
         let problem = "is for [[workload]] only; traces and programs have as many as they have";
-        return Err(run.error_at("requests", problem));
+        return error("run.requests", problem);
     }
     Ok(Scenario {
-        title: file.title,
-        seed: file.seed,
+        title,
+        seed,
         schedulers,
         drives,
         engines,
         workload,
-        warm_up: run.warm_up,
-        duration: run.duration,
-        requests: run.requests,
-        repeats: run.repeats,
+        run,
     })
-}
-
-fn not_empty<T>(list: &[T], key: &str) -> Result<(), TreeError> {
-    let problem = "is an empty list; give at least one";
-    match list.is_empty() {
-        true => Err(TreeError::new(Place::BuiltIn, key, problem)),
-        false => Ok(()),
-    }
-}
-
-/// Refuses a name that an earlier one has.
-fn is_new<T>(
-    of: &Placed<T>,
-    name: Option<&Name>,
-    earlier: &[Option<String>],
-) -> Result<(), TreeError> {
-    match name {
-        Some(Name(name)) if earlier.iter().flatten().any(|other| other == name) => {
-            let problem = format!("{name:?} is the name of another already; allowed is any other");
-            Err(of.error_at("name", problem))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn groups(all: Vec<Placed<GroupKeys>>) -> Result<Vec<Group>, TreeError> {
-    not_empty(&all, "workload")?;
-    let mut groups: Vec<Group> = Vec::new();
-    let mut names = Vec::new();
-    let (mut processes, mut outstanding) = (0, 0);
-    for keys in all {
-        is_new(&keys, keys.name.as_ref(), &names)?;
-        let group = GroupKeys::group(&keys)?;
-        names.push(group.name.clone());
-        processes += u64::from(group.processes);
-        if let Pacing::Closed {
-            outstanding: each, ..
-        } = group.process.pacing
-        {
-            outstanding += u64::from(group.processes) * u64::from(each);
-        }
-        for (count, most, what) in [
-            (processes, PROCESSES_MAX, "processes"),
-            (outstanding, OUTSTANDING_MAX, "requests outstanding"),
-        ] {
-            if count > most {
-                return Err(keys.error(format!("more than {most} {what} in all")));
-            }
-        }
-        groups.push(group);
-    }
-    Ok(groups)
-}
-
-fn programs(all: Vec<Placed<ProgramKeys>>, host: HostSpec) -> Result<Programs, TreeError> {
-    not_empty(&all, "program")?;
-    let mut names = Vec::new();
-    let mut entries = Vec::new();
-    for keys in all {
-        let name = keys.0.name.clone();
-        is_new(&keys, name.as_ref(), &names)?;
-        let name = name.map(|Name(name)| name);
-        names.push(name.clone());
-        let benchmark = keys.value.1;
-        entries.push(Program { name, benchmark });
-    }
-    Ok(Programs { host, entries })
-}
-
-pub(super) fn write(scenario: &Scenario) -> String {
-    let mut file = File {
-        title: scenario.title.clone(),
-        seed: scenario.seed,
-        schedulers: Many(scenario.schedulers.clone()),
-        drive: &scenario.drives,
-        engine: Some(&scenario.engines),
-        workload: None,
-        trace: None,
-        host: None,
-        program: None,
-        run: Some(Placed::built_in(RunKeys {
-            warm_up: scenario.warm_up,
-            duration: scenario.duration,
-            requests: scenario.requests,
-            repeats: scenario.repeats,
-        })),
-    };
-    match &scenario.workload {
-        Workload::Synthetic(groups) => {
-            let groups = groups.iter().map(GroupKeys::from);
-            let groups = groups.map(Placed::built_in).collect();
-            file.workload = Some(OneOrList(groups));
-        }
-        Workload::Replay(replay) => file.trace = Some(Placed::built_in(TraceKeys::from(replay))),
-        Workload::Programs(programs) => {
-            file.host = Some(programs.host.clone());
-            let programs = programs.entries.iter().map(|program| {
-                let name = program.name.clone().map(Name);
-                Placed::built_in(Both(Named { name }, program.benchmark.clone()))
-            });
-            file.program = Some(OneOrList(programs.collect()));
-        }
-    }
-    to_text(&file)
 }

@@ -9,7 +9,7 @@ mod keys;
 mod names;
 mod runs;
 
-use headtime_config::{Both, Node, Place, Table, parse};
+use headtime_config::{Many, Node, OneOrList, Place, Table, parse, to_text, whole};
 use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
@@ -23,52 +23,71 @@ use serde::{Deserialize, Serialize};
 pub use alternatives::Alternatives;
 pub use header::{Header, options, short};
 pub use headtime_config::Error as TreeError;
+pub use keys::Device;
 pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
 pub use runs::{Cell, alone, cells, combinations, count};
 
-/// A scenario, checked as far as that is possible without its files.
-#[derive(Clone, Debug, PartialEq)]
+/// A scenario, checked as far as that is possible without its files. Its fields are its keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scenario {
     /// What it shows, in a line.
     pub title: Option<String>,
     /// Fixes every random draw.
     pub seed: u64,
     /// The schedulers to compare.
-    pub schedulers: Vec<Spec>,
+    pub schedulers: Many<Spec>,
     /// The drives.
+    #[serde(rename = "drive")]
     pub drives: Alternatives<DriveSpec>,
     /// What stands between those who ask and the drive.
+    #[serde(rename = "engine")]
     pub engines: Alternatives<EngineSpec>,
     /// Who asks for what.
+    #[serde(rename = "+workload")]
     pub workload: Workload,
+    /// How long, and how often.
+    pub run: Run,
+}
+
+/// How long a run takes, and how often it is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
     /// Requests that finish before this are not measured.
     pub warm_up: Nanos,
     /// When to stop, warm-up included.
     pub duration: Option<Nanos>,
     /// Most requests in all, warm-up included; synthetic workloads only.
+    #[serde(deserialize_with = "whole::<_, _, 1, ANY>")]
     pub requests: Option<u64>,
     /// How often each run is made, each time with another seed.
+    #[serde(deserialize_with = "whole::<_, _, 1, REPEATS_MAX>")]
     pub repeats: u32,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            warm_up: Nanos::ZERO,
+            duration: None,
+            requests: None,
+            repeats: 1,
+        }
+    }
 }
 
 /// A simulated drive, and what schedulers believe of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "DriveKeys", into = "DriveKeys")]
 pub struct DriveSpec {
     /// Its profile, by name or file.
+    #[serde(deserialize_with = "profile")]
     pub profile: String,
     /// What schedulers believe.
+    #[serde(rename = "+believed")]
     pub believed: Believed,
     /// What is changed of the profile.
+    #[serde(rename = "+simulated")]
     pub simulated: Simulated,
-}
-
-type DriveKeys = Both<ProfileKey, Both<Believed, Simulated>>;
-
-#[derive(Clone, Serialize, Deserialize)]
-struct ProfileKey {
-    #[serde(deserialize_with = "profile")]
-    profile: String,
 }
 
 fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -76,28 +95,9 @@ fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     parse(from, expected, |text| Ok::<_, String>(text.to_owned()))
 }
 
-impl From<DriveKeys> for DriveSpec {
-    fn from(Both(ProfileKey { profile }, Both(believed, simulated)): DriveKeys) -> DriveSpec {
-        DriveSpec {
-            profile,
-            believed,
-            simulated,
-        }
-    }
-}
-
-impl From<DriveSpec> for DriveKeys {
-    fn from(drive: DriveSpec) -> DriveKeys {
-        let profile = drive.profile;
-        Both(
-            ProfileKey { profile },
-            Both(drive.believed, drive.simulated),
-        )
-    }
-}
-
 /// Who asks for what.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "keys::Loads")]
 pub enum Workload {
     /// Made-up programs.
     Synthetic(Vec<Group>),
@@ -108,14 +108,21 @@ pub enum Workload {
 }
 
 /// Processes that are alike.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// What results call it, if that is given.
+    #[serde(default, deserialize_with = "names::name")]
     pub name: Option<String>,
     /// How many there are.
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, PROCESSES_MAX>")]
     pub processes: u32,
     /// What each does. Its origin's process number is counted through all groups, from 1.
+    #[serde(rename = "+process")]
     pub process: ProcessSpec,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Programs, and the host they run on.
@@ -128,31 +135,38 @@ pub struct Programs {
 }
 
 /// A benchmark that is run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// What results call it, if that is given; with a number if it makes several programs.
+    #[serde(default, deserialize_with = "names::name")]
     pub name: Option<String>,
     /// What it does.
+    #[serde(rename = "+benchmark")]
     pub benchmark: BenchmarkSpec,
 }
 
 /// A trace and how it is replayed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// The file.
+    #[serde(deserialize_with = "keys::trace")]
     pub file: String,
     /// How to read it.
+    #[serde(rename = "+reading")]
     pub reading: Reading,
     /// Which devices of it; all if empty.
-    pub devices: Vec<String>,
+    #[serde(default, skip_serializing_if = "keys::no_devices")]
+    pub devices: OneOrList<Device>,
     /// When requests arrive.
+    #[serde(rename = "+pace")]
     pub pace: Pace,
     /// How addresses are brought onto the drive.
+    #[serde(default)]
     pub fit: Fit,
 }
 
 /// How a trace file is to be read.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// Its format; recognised if absent.
     pub format: Option<Format>,
@@ -165,7 +179,8 @@ pub struct Reading {
 }
 
 /// When the requests of a trace arrive.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "keys::PaceKeys", into = "keys::PaceKeys")]
 pub enum Pace {
     /// When they did, or so much faster.
     Open(Speed),
@@ -175,6 +190,8 @@ pub enum Pace {
     ClosedPerProcess,
 }
 
+/// Any whole number that TOML can hold.
+const ANY: u64 = i64::MAX as u64;
 /// The most processes of a scenario.
 pub const PROCESSES_MAX: u64 = 1_000_000;
 /// The most requests that all of them may have outstanding.
@@ -245,7 +262,7 @@ impl Scenario {
     /// The effective scenario as TOML, defaults included, always in the same form. Reads back to an
     /// equal scenario.
     pub fn to_toml(&self) -> String {
-        keys::write(self)
+        to_text(self)
     }
 
     /// What the schedulers that are compared must know.

@@ -5,7 +5,6 @@ use headtime_config::parse;
 use headtime_units::Bytes;
 use headtime_workload::SizeDistribution;
 use serde::de::Deserializer;
-use serde::{Deserialize, Serialize};
 
 /// The most letters of a name: it stands in front of a row.
 const LETTERS_MAX: usize = 64;
@@ -14,18 +13,13 @@ pub const WHOLE: &str = "all";
 /// What the host writes back of pages that programs have written.
 pub const WRITE_BACK: &str = "write-back";
 
-/// The name of a workload or program: one that can be told apart in a table, and is nothing that
+/// Reads the name of a workload or program: one that can be told apart in a table, and is nothing that
 /// results call something else.
-#[derive(Clone, Serialize)]
-pub(super) struct Name(pub String);
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Name, D::Error> {
-        parse(from, "a string", |name| match problem(name) {
-            None => Ok(Name(name.to_owned())),
-            Some(problem) => Err(problem),
-        })
-    }
+pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    parse(from, "a string", |name| match problem(name) {
+        None => Ok(Some(name.to_owned())),
+        Some(problem) => Err(problem),
+    })
 }
 
 /// What is wrong with a name.

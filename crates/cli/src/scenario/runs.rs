@@ -1,6 +1,7 @@
 //! The matrix: one run for each combination of what is compared.
 
 use super::{Alternatives, Scenario};
+use headtime_config::Many;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 
@@ -53,7 +54,7 @@ pub fn cells(scenario: &Scenario) -> Vec<Cell> {
 /// The scenario of one of the runs of a scenario.
 pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
     Scenario {
-        schedulers: vec![cell.scheduler.clone()],
+        schedulers: Many(vec![cell.scheduler.clone()]),
         drives: Alternatives::one(scenario.drives[cell.drive].clone()),
         engines: Alternatives::one(cell.engine.clone()),
         ..scenario.clone()

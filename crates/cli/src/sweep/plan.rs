@@ -112,7 +112,7 @@ impl Plan {
             (choice, scenario)
         })?;
         let runs = scenarios.iter().map(|(_, scenario)| match scenario {
-            Ok(scenario) => cells(scenario).len() as u64 * u64::from(scenario.repeats),
+            Ok(scenario) => cells(scenario).len() as u64 * u64::from(scenario.run.repeats),
             Err(_) => 1,
         });
         refuse_many(&sweep, runs.sum(), making.most)?;

@@ -4,7 +4,7 @@ use super::{FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
 use crate::fault::did_you_mean;
 use crate::report::columns;
 use crate::scenario::Scenario;
-use headtime_config::{Both, Error, Many, Node, Place, Placed, Table, Value, read};
+use headtime_config::{Error, Many, Node, Place, Placed, Table, Value, read};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -41,6 +41,9 @@ struct Words {
     #[serde(default)]
     pairs: Vec<Placed<Pair>>,
     together: Option<Many<Placed<Table>>>,
+    /// Keys that vary alone.
+    #[serde(rename = "+alone")]
+    alone: Table,
 }
 
 /// Two keys that are crossed.
@@ -65,14 +68,13 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         let Value::Table(own) = &node.value else {
             return Err(error(&node.place, "sweep", "is not a table; write [sweep]"));
         };
-        let Both(words, alone): Both<Words, Table> =
-            read(own, &node.place).map_err(|error| error.below("sweep"))?;
+        let words: Words = read(own, &node.place).map_err(|error| error.below("sweep"))?;
         (mode, pairs) = (words.mode, words.pairs);
         if let Some(pair) = pairs.first().filter(|_| mode == Mode::Cross) {
             let problem = "is for mode = \"each\"; without it every combination is run";
             return Err(error(pair.place(), "sweep.pairs", problem));
         }
-        for (key, node) in leaves(&alone) {
+        for (key, node) in leaves(&words.alone) {
             axes.push(axis(vec![(key, node)])?);
         }
         for section in words.together.iter().flat_map(|Many(list)| list) {

@@ -55,7 +55,7 @@ fn run_by(
         let known = combination.error.clone().map(Outcome::Failed);
         let known = known.or_else(|| kept.get(&number).cloned());
         if let (None, Some(scenario)) = (&known, &combination.scenario) {
-            tasks.extend((0..scenario.repeats).map(|repeat| (number, repeat)));
+            tasks.extend((0..scenario.run.repeats).map(|repeat| (number, repeat)));
         }
         outcomes.push(known);
     }
@@ -174,7 +174,7 @@ impl Gathering<'_> {
             piece => piece,
         };
         let scenario = self.plan.combinations[number].scenario.as_ref();
-        let repeats = scenario.map_or(1, |scenario| scenario.repeats as usize);
+        let repeats = scenario.map_or(1, |scenario| scenario.run.repeats as usize);
         let pieces = self.pieces.entry(number).or_default();
         pieces.insert(repeat, piece);
         if pieces.len() < repeats {

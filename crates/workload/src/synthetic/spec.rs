@@ -20,14 +20,25 @@ pub struct SyntheticSpec {
 /// A process of a synthetic workload. The default makes random reads of 4 KiB over the whole drive,
 /// one at a time, without thinking.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, remote = "Self")
+)]
 pub struct ProcessSpec {
     /// Who it is, to the schedulers.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "program", with = "crate::text::program")
+    )]
     pub origin: Origin,
     /// Rank of its requests.
     pub class: Class,
     /// Flags of its writes. Reads have none.
+    #[cfg_attr(feature = "serde", serde(with = "crate::text::write_flags"))]
     pub write_flags: Flags,
     /// When it asks.
+    #[cfg_attr(feature = "serde", serde(rename = "+pacing"))]
     pub pacing: Pacing,
     /// When it begins.
     pub start: Time,
@@ -35,14 +46,30 @@ pub struct ProcessSpec {
     /// made.
     pub until: Option<Time>,
     /// Most requests that it makes; `None` sets no limit.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "requests", deserialize_with = "crate::text::count")
+    )]
     pub count: Option<u64>,
     /// Share of reads, 0 to 1; the others are writes.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
+    )]
     pub read_share: f64,
     /// Share of requests that begin where the process's last one ended, 0 to 1. At the end of the
     /// range they go on at its beginning.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
+    )]
     pub sequential_share: f64,
     /// Share of requests that begin near the beginning of the process's last one, 0 to 1. What the
     /// two shares leave over goes anywhere in the range.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
+    )]
     pub local_share: f64,
     /// How far from it a local request begins, in either direction with equal chance. One that
     /// would leave the range goes in the other direction, or as far as it can.
@@ -54,6 +81,7 @@ pub struct ProcessSpec {
     /// Random and local requests begin at multiples of this.
     pub align: Bytes,
     /// Addresses used, from the first byte to the one behind the last; `None` is the whole drive.
+    #[cfg_attr(feature = "serde", serde(with = "crate::text::range"))]
     pub range: Option<(Bytes, Bytes)>,
     /// Where the first request goes.
     pub first: First,
@@ -61,6 +89,11 @@ pub struct ProcessSpec {
 
 /// When a process makes requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "crate::text::PacingKeys", into = "crate::text::PacingKeys")
+)]
 pub enum Pacing {
     /// It waits for its requests.
     Closed {

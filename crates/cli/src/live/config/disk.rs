@@ -2,7 +2,7 @@
 
 use super::seen::{Seen, in_use_once, once};
 use super::{Backend, DiskConfig, Emulated, ExportConfig, TreeError};
-use headtime_config::{Both, OneOrList, Placed, parse, whole};
+use headtime_config::{OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
 use headtime_stack::Stack;
 use headtime_units::{Bytes, Nanos, ParseUnitError};
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 /// Exports of one disk.
 const EXPORTS_MAX: usize = 1024;
 
-/// The keys of `[[disk]]` beside those of its stack.
+/// The keys of `[[disk]]`.
 #[derive(Deserialize)]
-pub(super) struct DiskKeys {
+pub(super) struct Keys {
     #[serde(deserialize_with = "disk_name")]
     name: String,
     emulate: Option<String>,
@@ -36,12 +36,11 @@ pub(super) struct DiskKeys {
     #[serde(default)]
     faults: bool,
     export: Option<OneOrList<Placed<ExportKeys>>>,
+    #[serde(rename = "+stack")]
+    stack: Stack,
 }
 
 const SEED_MAX: u64 = i64::MAX as u64;
-
-/// The keys of `[[disk]]`.
-pub(super) type Keys = Both<DiskKeys, Stack>;
 
 #[derive(Deserialize)]
 struct ExportKeys {
@@ -109,7 +108,7 @@ impl<'de> Deserialize<'de> for Timeout {
 /// A disk, checked against those before it.
 pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, TreeError> {
     let at = &keys;
-    let Both(disk, stack) = &keys.value;
+    let (disk, stack) = (&keys.value, &keys.stack);
     let what = format!("there is a disk \"{}\" already", disk.name);
     once(&mut seen.disks, disk.name.clone(), at, "name", &what)?;
     let backend = backend(at, seen)?;
@@ -191,7 +190,7 @@ fn timeout(text: &str) -> Result<Option<Nanos>, String> {
 }
 
 fn backend(at: &Placed<Keys>, seen: &mut Seen) -> Result<Backend, TreeError> {
-    let Both(disk, stack) = &at.value;
+    let (disk, stack) = (&at.value, &at.stack);
     let only = |keys: &[&str], what: &str| match keys.iter().find(|key| at.has(key)) {
         Some(key) => Err(at.error_at(key, format!("is for {what} only"))),
         None => Ok(()),
