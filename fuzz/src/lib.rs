@@ -1,5 +1,6 @@
 //! What the fuzz targets check, beyond that nothing panics.
 
+pub mod around;
 pub mod configs;
 pub mod disksim;
 pub mod drive;

@@ -2,13 +2,12 @@
 
 use crate::schedulers::knowledge;
 use headtime_engine::log::{
-    self, Decision, LogError, Record, replay, write_decision, write_event, write_header,
-    write_record, write_swap,
+    self, Decision, LogError, Record, Replay, write_decision, write_event, write_gate_swap,
+    write_header, write_record, write_swap,
 };
-use headtime_engine::{
-    Command, Config, DriveTag, Engine, Event, Lane, Outcome, Plug, RequestId,
-};
+use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Plug, RequestId};
 use headtime_sched::{Scheduler, Spec};
+use headtime_testkit::ToyGate;
 use headtime_units::{Sectors, Time};
 
 /// Reads `bytes` as a log, replays it, and lets an engine decide anew on its events.
@@ -25,12 +24,17 @@ pub fn check(bytes: &[u8]) {
     let engine = || Engine::new(config, build(&spec)).expect("settings in range");
     let swapped = |text: &str| Some(build(&text.parse().ok()?));
     // Most logs are wrong somewhere, which is an error; twice the same one.
-    let done = replay(text, &mut engine(), swapped);
-    assert_eq!(replay(text, &mut engine(), swapped), done);
+    let replayed = |text: &str| {
+        Replay::new(&mut engine())
+            .with_gates(ToyGate::named)
+            .all(text, swapped)
+    };
+    let done = replayed(text);
+    assert_eq!(replayed(text), done);
 
     // The events alone make a log that holds.
     let made = record(&records, crowd(&records), &mut engine());
-    if let Err(error) = replay(&made, &mut engine(), swapped) {
+    if let Err(error) = replayed(&made) {
         panic!("{error}\n{made}");
     }
 }
@@ -105,18 +109,37 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
     for record in records {
         let (now, mut event) = match record {
             Record::Event(now, event) => (now, *event),
-            Record::Swapped(now, scheduler) => {
+            Record::Swapped(now, lane, scheduler) if lane.index() < engine.schedulers().count() => {
                 let Ok(spec) = scheduler.parse() else {
                     continue;
                 };
-                write_swap(&mut text, *now, scheduler);
-                engine.replace_scheduler(*now, Lane(0), build(&spec));
+                write_swap(&mut text, *now, *lane, scheduler);
+                engine.replace_scheduler(*now, *lane, build(&spec));
+                last = *now;
+                decide(*now, engine, &mut in_drive, &mut foretold, &mut text);
+                continue;
+            }
+            Record::GateSwapped(now, gate, schedulers) => {
+                let specs = schedulers.iter().map(|text| text.parse());
+                let (Some(swapped), Ok(specs)) =
+                    (ToyGate::named(gate), specs.collect::<Result<Vec<_>, _>>())
+                else {
+                    continue;
+                };
+                if specs.len() != swapped.lanes() {
+                    continue;
+                }
+                write_gate_swap(&mut text, *now, gate, schedulers);
+                engine.replace_gate(*now, swapped, specs.iter().map(build).collect());
                 last = *now;
                 decide(*now, engine, &mut in_drive, &mut foretold, &mut text);
                 continue;
             }
             // Another member's: there is one engine.
-            Record::Setting { .. } | Record::Decision(..) | Record::OfMember(..) => continue,
+            Record::Setting { .. }
+            | Record::Decision(..)
+            | Record::OfMember(..)
+            | Record::Swapped(..) => continue,
         };
         if let Event::Foretold(_) = event {
             foretold = Some(event);

@@ -3,8 +3,8 @@
 #[path = "../../crates/serve/src/nbd/handshake/tests/shake.rs"]
 mod shake;
 
-use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_linux::clock::Clock;
+use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::nbd::check::{Action, Refusal, check};
 use headtime_serve::nbd::handshake::{Choice, Handshake, HandshakeError, Offer, Step};

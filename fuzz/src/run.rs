@@ -1,16 +1,18 @@
 //! Checks on running a scenario: whatever is read and accepted comes to an end, with a report or an
 //! error.
 
+use crate::around::Around;
 use crate::parts::split;
 use headtime_cli::prepare::synthetic;
-use headtime_config::{Place, Table};
 use headtime_cli::scenario::{Programs, Scenario, Workload};
+use headtime_config::{Place, Table};
 use headtime_disk::profile::by_name;
 use headtime_disk::{Drive, Layout, Model, Profile};
+use headtime_engine::Map;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{DiskSize, HostBuilder};
-use headtime_sched::{Foretold, Knowledge, ServiceCurve};
-use headtime_sim::{RunError, Setup, run};
+use headtime_sched::{Foretold, Knowledge, ServiceCurve, Spec};
+use headtime_sim::{RunError, Setup, Station, run};
 use headtime_stack::changed;
 use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source, Synthetic};
@@ -36,7 +38,8 @@ static KNOWN: LazyLock<Knowledge<Arc<Model>>> = LazyLock::new(|| {
     }
 });
 
-/// An input is as for the scenario's own target; the first of its schedulers is run, on one drive.
+/// An input is as for the scenario's own target; the first of its schedulers is run, on one drive, or on what a part
+/// `around` says, under the audit; then the log is replayed.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -45,17 +48,20 @@ pub fn check(bytes: &[u8]) {
     let Ok(mut table) = Table::parse("FILE", text) else {
         return;
     };
+    let (around, parts): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|(name, _)| *name == "around");
+    let around = around.first().map(|(_, text)| Around::read(text));
     for line in parts.iter().flat_map(|(_, text)| text.lines()) {
         if let Some((key, value)) = line.split_once('=') {
             let _ = table.set("--set", key, value);
         }
     }
     if let Ok(scenario) = Scenario::from_table(&table, Place::BuiltIn) {
-        one(&scenario);
+        one(&scenario, around);
     }
 }
 
-fn one(scenario: &Scenario) {
+fn one(scenario: &Scenario, around: Option<Around>) {
     let simulated = &scenario.drives[0].simulated;
     let changed = match simulated.overrides.is_empty() {
         true => None,
@@ -64,11 +70,17 @@ fn one(scenario: &Scenario) {
             Err(_) => return,
         },
     };
-    let drive = match &changed {
-        Some(profile) => Drive::new(profile, scenario.seed),
-        None => Drive::with_layout(&DRIVE, LAYOUT.clone(), scenario.seed),
+    let drive = |seed| match &changed {
+        Some(profile) => Drive::new(profile, seed),
+        None => Drive::with_layout(&DRIVE, LAYOUT.clone(), seed),
     };
-    let (capacity, sector_bytes) = (drive.capacity(), drive.profile().geometry.sector_bytes);
+    let first = drive(scenario.seed);
+    let (capacity, sector_bytes) = (first.capacity(), first.profile().geometry.sector_bytes);
+    let map = around.as_ref().and_then(|around| around.map(capacity));
+    if map.is_some_and(|map| map.stripes == 0) {
+        return;
+    }
+    let capacity = map.map_or(capacity, |map| map.capacity());
     let disk = DiskSize {
         capacity,
         sector_bytes,
@@ -83,18 +95,33 @@ fn one(scenario: &Scenario) {
         outstanding: 0,
     };
     let mut config = scenario.engines[0].config(sector_bytes);
-    config.depth = config.depth.min(drive.depth());
+    config.depth = config.depth.min(first.depth());
     let spec = &scenario.schedulers[0];
-    let scheduler = spec.build(KNOWN.clone()).expect("nothing is missing");
-    let mut setup = Setup::new(drive, config, scheduler, &mut source);
+    let build = |spec: &Spec| spec.build(KNOWN.clone()).expect("nothing is missing");
+    let mut text = String::new();
+    let mut write = |piece: &str| text.push_str(piece);
+    let mut setup = Setup::new(first, config, build(spec), &mut source);
+    let mut around = around;
+    if let Some(around) = &mut around {
+        let members = map.map_or(1, |map| map.members);
+        let seeds = (0..members).map(|member| scenario.seed.wrapping_add(u64::from(member)));
+        let stations = seeds.map(|seed| Station::new(drive(seed), config, build(spec)));
+        around.into_setup(&mut setup, stations.collect(), spec, &build);
+        setup.log = Some(&mut write);
+    }
     setup.tell_ahead = spec.info().name == "clairvoyant";
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
     match run(setup) {
-        Ok(report) if scenario.run.warm_up.is_zero() => {
-            assert_eq!(report.head_time.total(), report.simulated);
+        Ok(report) => {
+            if scenario.run.warm_up.is_zero() {
+                let members = map.map_or(1, |map| u64::from(map.members));
+                assert_eq!(report.head_time.total(), report.simulated * members);
+            }
+            if let Some(around) = around.filter(|_| scenario.run.duration.is_none()) {
+                around.check(&text, config, spec, &build);
+            }
         }
-        Ok(_) => {}
         Err(error @ (RunError::Violation { .. } | RunError::Stuck { .. })) => panic!("{error}"),
         Err(error) => assert!(!error.to_string().is_empty()),
     }

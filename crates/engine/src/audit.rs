@@ -4,12 +4,19 @@
 //! each sector who wrote it last. It finds a request that is lost, finished twice, passed by one that
 //! it conflicts with or that passes a flush, and a merged command whose parts do not tile it.
 //!
+//! If there are lanes, it also finds a command that the gate did not let through or is not told of, one whose parts
+//! are of several lanes, and a request that waits for one of a lower rank that did not inherit its own.
+//!
 //! It remembers every sector ever written, so it is for tests and fuzzing.
 
+mod lanes;
+
+use crate::slots::Stage;
 use crate::{Command, DriveTag, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Flags, Op, Request, Scheduler};
 use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A broken promise, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +51,8 @@ pub struct Audit {
     wanted: BTreeMap<u64, Writer>,
     disk: BTreeMap<u64, Writer>,
     failed: BTreeSet<RequestId>,
+    /// What the gate was asked and told; none if it is the usual one.
+    gate: Option<lanes::Shared>,
 }
 
 macro_rules! ensure {
@@ -62,6 +71,17 @@ impl Audit {
     /// An audit of an engine that is new.
     pub fn new() -> Audit {
         Audit::default()
+    }
+
+    /// Looks on while the engine asks its gate, from now on. To be called again when the gate is swapped.
+    pub fn watch<S: Scheduler>(&mut self, engine: &mut Engine<S>) {
+        self.gate = None;
+        let account = lanes::Shared::default();
+        account.borrow_mut().in_drive = self.in_drive.keys().copied().collect();
+        engine.wrap_gate(|gate| {
+            self.gate = Some(Rc::clone(&account));
+            Box::new(lanes::Watched { gate, account })
+        });
     }
 
     /// Requests that are not finished.
@@ -188,11 +208,85 @@ impl Audit {
                     engine.in_flight(),
                     engine.config().depth
                 );
-                Ok(())
+                self.by_the_gate(engine, request)?;
+                self.inherits(engine)
             }
             Command::Finish(done) => self.finished(RequestId::Client(done.id), done),
             Command::Background(done) => self.finished(RequestId::Background(done.id), done),
         }
+    }
+
+    /// A command goes by the gate's word and with its knowledge, and all of it is of one lane.
+    fn by_the_gate<S: Scheduler>(
+        &self,
+        engine: &Engine<S>,
+        request: &Request<DriveTag>,
+    ) -> Result<(), Violation> {
+        let Some(account) = &self.gate else {
+            return Ok(());
+        };
+        let (account, tag) = (account.borrow(), request.tag);
+        let mut of_parts = engine.lanes_of(tag);
+        let own = of_parts.next();
+        ensure!(
+            of_parts.all(|lane| Some(lane) == own),
+            "the parts of {request:?} are of several lanes"
+        );
+        let told = account.last.filter(|told| told.tag == tag);
+        let (Some(told), Some(own)) = (told, own) else {
+            return Err(Violation(format!("the gate is not told of {request:?}")));
+        };
+        ensure!(
+            request.op == Op::Flush || told.let_through,
+            "the gate did not let {request:?} through"
+        );
+        // What a flush waits for goes by the flush's rank.
+        let lent = !self.flushes.is_empty() && engine.outranks(told.lane, own);
+        ensure!(
+            told.lane == own || lent,
+            "{request:?} of {own:?} goes as one of {:?}",
+            told.lane
+        );
+        ensure!(
+            account.in_drive.iter().eq(self.in_drive.keys()),
+            "the gate knows of {:?} in the drive, where {:?} are",
+            account.in_drive,
+            self.in_drive.keys()
+        );
+        Ok(())
+    }
+
+    /// Whatever a request of a higher rank waits for by order has its rank.
+    fn inherits<S: Scheduler>(&self, engine: &Engine<S>) -> Result<(), Violation> {
+        if self.gate.is_none() {
+            return Ok(());
+        }
+        let flush = self.flushes.first().copied().unwrap_or(u64::MAX);
+        let slots = engine.slots();
+        let live = slots.live().filter_map(|slot| {
+            let pending = &self.pending[&slot.id];
+            let whole = &slots[slots.whole(slot.own.tag)];
+            let waits = whole.stage != Stage::InFlight && pending.sequence < flush;
+            waits.then_some((slot, whole.lane, pending))
+        });
+        let live: Vec<_> = live.collect();
+        for (slot, lane, later) in &live {
+            if slot.stage != Stage::Held {
+                continue;
+            }
+            for (other, rank, earlier) in &live {
+                let waits = earlier.sequence < later.sequence
+                    && (earlier.op.changes() || later.op.changes())
+                    && earlier.extent.overlaps(later.extent);
+                ensure!(
+                    !waits || !engine.outranks(*lane, *rank),
+                    "{} of {lane:?} waits for {}, which is still of {rank:?}",
+                    slot.id,
+                    other.id
+                );
+            }
+        }
+        Ok(())
     }
 
     fn finished(&mut self, id: RequestId, done: &Finished) -> Result<(), Violation> {

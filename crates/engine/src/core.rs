@@ -23,7 +23,8 @@ use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
 use crate::volume::{Map, Part, Volume};
 use crate::{
-    Arrival, Command, DriveTag, Engine, Event, Finished, GateOrder, Join, Lane, Member, Outcome,
+    Arrival, Command, DriveTag, Engine, Event, Finished, Gate, GateOrder, Join, Lane, Member,
+    Outcome, RequestId,
 };
 use headtime_sched::{Backlog, Foretold, Request, Scheduler, WaitStats};
 use headtime_units::{Nanos, Time};
@@ -52,10 +53,12 @@ pub enum Asked {
 
 /// What a volume is told beside requests.
 pub enum Order {
-    /// Another scheduler takes over from the old one, with everything that is queued.
+    /// Another scheduler takes over from the old one, with everything that is queued in its lane.
     Swap {
         /// Whose.
         member: Member,
+        /// Which lane's.
+        lane: Lane,
         /// Its text, for the log; one word.
         text: String,
         /// The scheduler, empty.
@@ -66,6 +69,17 @@ pub enum Order {
     Timeout(Option<Nanos>),
     /// The gate of an engine is told something.
     Gate(Member, GateOrder),
+    /// Another gate takes over from the old one, with everything that waits.
+    SwapGate {
+        /// Whose.
+        member: Member,
+        /// Its text, for the log; one word.
+        text: String,
+        /// The gate.
+        gate: Box<dyn Gate>,
+        /// The schedulers of its lanes, empty, each with its text.
+        schedulers: Vec<(String, Box<dyn Scheduler>)>,
+    },
 }
 
 /// What a device says when it is told to give up on a command.
@@ -101,8 +115,10 @@ pub enum Seen<'a> {
     Event(&'a Event),
     /// A command, before anybody acts on it.
     Command(&'a Command),
-    /// The scheduler was swapped for the one of this text.
-    Swapped(&'a str),
+    /// The scheduler of a lane was swapped for the one of this text.
+    Swapped(Lane, &'a str),
+    /// The gate was swapped for the one of this text, with schedulers of these texts.
+    GateSwapped(&'a str, &'a [String]),
 }
 
 /// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
@@ -112,8 +128,18 @@ pub trait Background {
     /// there are no more commands, until there is none.
     fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)>;
 
-    /// One of its requests is over.
-    fn finished(&mut self, now: Time, done: &Finished);
+    /// Writes into `data`, which holds anything before, what one of its requests is to write. Asked in a live server,
+    /// when a write has joined; in simulation there are no data.
+    ///
+    /// # Panics
+    ///
+    /// If it is a job that does not write.
+    fn fill(&mut self, id: u64, data: &mut [u8]) {
+        panic!("b{id} writes {} bytes, and nobody says what", data.len());
+    }
+
+    /// One of its requests is over. `data` is what was read by one that succeeded in a live server.
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>);
 }
 
 /// What surrounds the engines: devices, clients and time.
@@ -173,6 +199,21 @@ pub trait World {
     ///
     /// If the world must end.
     fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Self::Error>;
+
+    /// A request of a job in the background joins: what it needs beside the engine is to be found. `job` says what it
+    /// writes.
+    fn joined(&mut self, _member: Member, _arrival: &Arrival, _job: &mut dyn Background) {}
+
+    /// Tells a job in the background that one of its requests is over.
+    fn background(
+        &mut self,
+        now: Time,
+        _member: Member,
+        done: &Finished,
+        job: &mut dyn Background,
+    ) {
+        job.finished(now, done, None);
+    }
 
     /// Tells the account of a device why requests wait. Called when there are no more commands.
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
@@ -281,6 +322,9 @@ impl<L: Sink> Core<L> {
     /// Checks the promises of the engines all along; slow.
     pub fn audit(&mut self) {
         self.audits.resize_with(self.timeouts.count(), Audit::new);
+        for (member, audit) in (0..).map(Member).zip(&mut self.audits) {
+            audit.watch(self.volume.engine(member));
+        }
     }
 
     /// Has a job run in the background of a member.
@@ -420,16 +464,38 @@ impl<L: Sink> Core<L> {
             }
             Order::Swap {
                 member,
+                lane,
                 text,
                 scheduler,
             } => {
                 if let Some(log) = &mut self.log {
-                    log.swap(at, member, &text);
+                    log.swap(at, member, lane, &text);
                 }
-                world.seen(at, member, Seen::Swapped(&text));
+                world.seen(at, member, Seen::Swapped(lane, &text));
                 let engine = self.volume.engine(member);
-                let old = engine.replace_scheduler(at, Lane(0), scheduler);
+                let old = engine.replace_scheduler(at, lane, scheduler);
                 self.waits += old.waits();
+                self.volume.swapped(member);
+                self.rare_commands(world, at)
+            }
+            Order::SwapGate {
+                member,
+                text,
+                gate,
+                schedulers,
+            } => {
+                let (texts, schedulers): (Vec<String>, Vec<_>) = schedulers.into_iter().unzip();
+                if let Some(log) = &mut self.log {
+                    log.swap_gate(at, member, &text, &texts);
+                }
+                world.seen(at, member, Seen::GateSwapped(&text, &texts));
+                let engine = self.volume.engine(member);
+                for old in engine.replace_gate(at, gate, schedulers) {
+                    self.waits += old.waits();
+                }
+                if let Some(audit) = self.audits.get_mut(member.index()) {
+                    audit.watch(engine);
+                }
                 self.volume.swapped(member);
                 self.rare_commands(world, at)
             }
@@ -587,7 +653,7 @@ impl<L: Sink> Core<L> {
         at: Time,
         member: Member,
     ) -> Result<(), W::Error> {
-        while let Some(event) = self.joins(at, member) {
+        while let Some(event) = self.joins(world, at, member) {
             self.handle(world, at, member, event)?;
             self.drain(world, at)?;
         }
@@ -595,9 +661,12 @@ impl<L: Sink> Core<L> {
     }
 
     /// What the job of a member asks for.
-    fn joins(&mut self, at: Time, member: Member) -> Option<Event> {
+    fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
         let job = self.jobs.get_mut(member.index())?.as_mut()?;
         let (arrival, lane, join) = job.joins(at, &self.volume.engines()[member.index()])?;
+        let is_own = matches!(arrival.id, RequestId::Background(_));
+        assert!(is_own, "a job asks as client {}", arrival.id);
+        world.joined(member, &arrival, job.as_mut());
         Some(Event::Joined {
             arrival,
             lane,
@@ -671,7 +740,7 @@ impl<L: Sink> Core<L> {
             Command::Background(done) => {
                 let job = self.jobs.get_mut(member.index()).and_then(Option::as_mut);
                 let job = job.unwrap_or_else(|| panic!("no job asked for {done:?}"));
-                job.finished(at, done);
+                world.background(at, member, done, job.as_mut());
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ mod tests;
 use crate::config::{Config, ConfigError};
 use crate::event::{Command, Event, Stats};
 use crate::few::Few;
-use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
+use crate::gate::{AnyGate, FixedDepth, Gate, Gated, Lane};
 use crate::lane::{Queue, Shared};
 use crate::names::{DriveTag, DriveTags, RequestId};
 use crate::order::Order;
@@ -86,7 +86,7 @@ impl<S: Scheduler> Engine<S> {
     /// An engine with nothing to do, and a scheduler for each lane of the gate.
     ///
     /// The gate decides in place of [`Config::commit_ahead`]. [`Config::depth`] is the most commands that the drive
-    /// takes; a gate may let fewer through.
+    /// takes, whatever the gate says; a gate may let fewer through.
     ///
     /// # Errors
     ///
@@ -101,6 +101,29 @@ impl<S: Scheduler> Engine<S> {
         schedulers: Vec<S>,
     ) -> Result<Engine<S>, ConfigError> {
         Engine::build(config, AnyGate::Other(gate), schedulers)
+    }
+
+    /// An engine with nothing to do: that of [`Engine::with_gate`] if there is a gate, else that of [`Engine::new`].
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is out of range.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one scheduler for each lane.
+    pub fn behind(
+        config: Config,
+        scheduler: S,
+        gated: Option<Gated<S>>,
+    ) -> Result<Engine<S>, ConfigError> {
+        match gated {
+            None => Engine::new(config, scheduler),
+            Some((gate, others)) => {
+                let schedulers = core::iter::once(scheduler).chain(others).collect();
+                Engine::with_gate(config, gate, schedulers)
+            }
+        }
     }
 
     fn build(config: Config, gate: AnyGate, schedulers: Vec<S>) -> Result<Engine<S>, ConfigError> {

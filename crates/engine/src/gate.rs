@@ -9,7 +9,7 @@
 
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, Origin};
+use headtime_sched::{Class, Origin, Scheduler};
 use headtime_units::{Nanos, Time};
 
 /// Names a lane of an engine: 0 to the number of its lanes - 1.
@@ -105,6 +105,9 @@ pub trait Gate: core::fmt::Debug {
     fn told(&mut self, _now: Time, _order: &GateOrder) {}
 }
 
+/// A gate, and the schedulers of its lanes after the first.
+pub type Gated<S = Box<dyn Scheduler>> = (Box<dyn Gate>, Vec<S>);
+
 /// Admits commands up to a depth, all in one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedDepth {
@@ -176,6 +179,16 @@ impl Gate for FixedDepth {
 pub(crate) enum AnyGate {
     Fixed(FixedDepth),
     Other(Box<dyn Gate>),
+}
+
+impl AnyGate {
+    /// The lane of the higher rank, the first one if neither is.
+    pub fn first_of(&self, one: Lane, other: Lane) -> Lane {
+        match self.outranks(other, one) {
+            true => other,
+            false => one,
+        }
+    }
 }
 
 macro_rules! either {

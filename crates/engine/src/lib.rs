@@ -47,6 +47,6 @@ pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
-pub use gate::{FixedDepth, Gate, GateOrder, Lane, LaneState, Lanes, Next};
+pub use gate::{FixedDepth, Gate, GateOrder, Gated, Lane, LaneState, Lanes, Next};
 pub use names::{DriveTag, RequestId};
 pub use volume::{Map, Member, Part};

@@ -15,7 +15,8 @@
 //! W 9300000                        woke:    time
 //! U 9300000                        unplugged: time
 //! T 9300000 9400000 R 4096 8 12 3 1   foretold: time, when it comes, op lba sectors process program export
-//! S 9400000 sstf                   swapped: time, and the scheduler that came
+//! S 9400000 sstf                   swapped: time, the scheduler that came, and its lane if that is not lane 0
+//! G 9400000 ranks noop sstf        gate swapped: time, the gate that came, and a scheduler for each of its lanes
 //! J 9500000 b3 R 4088 8 0 0 0 0 2 0 with   joined: as arrived, then the lane, and `with` or `before`
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
 //!                                  `window LANE FROM NANOSECONDS`
@@ -29,7 +30,7 @@
 //!
 //! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
 //! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. They had no `J` and no `O`. Version 1 had no `U` and no `T`.
+//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `G`, and one lane. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -58,7 +59,7 @@ mod replay;
 mod settings;
 mod writer;
 
-use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Member, Outcome, RequestId};
+use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
@@ -87,9 +88,11 @@ pub enum Record {
     Event(Time, Event),
     /// Something that the engine decided.
     Decision(Time, Decision),
-    /// The scheduler was swapped in flight for the one of this text.
-    Swapped(Time, String),
-    /// One of the three above, of another member of a volume than the first.
+    /// The scheduler of a lane was swapped in flight for the one of this text.
+    Swapped(Time, Lane, String),
+    /// The gate was swapped in flight for the one of this text, with a scheduler for each of its lanes.
+    GateSwapped(Time, String, Vec<String>),
+    /// One of the four above, of another member of a volume than the first.
     OfMember(Member, Box<Record>),
 }
 
@@ -258,15 +261,37 @@ fn join_word(join: Join) -> &'static str {
     }
 }
 
-/// Writes that the scheduler was swapped for the one of this text.
+/// Writes that the scheduler of a lane was swapped for the one of this text.
 ///
 /// # Panics
 ///
 /// If the text is not one word.
-pub fn write_swap(out: &mut String, now: Time, scheduler: &str) {
+pub fn write_swap(out: &mut String, now: Time, lane: Lane, scheduler: &str) {
+    let _ = write!(out, "S {} {}", now.as_nanos(), one_word(scheduler));
+    let _ = match lane {
+        Lane(0) => writeln!(out),
+        Lane(lane) => writeln!(out, " {lane}"),
+    };
+}
+
+/// Writes that the gate was swapped for the one of this text, with these schedulers.
+///
+/// # Panics
+///
+/// If a text is not one word, or there is no scheduler.
+pub fn write_gate_swap(out: &mut String, now: Time, gate: &str, schedulers: &[String]) {
+    assert!(!schedulers.is_empty(), "a gate has a lane");
+    let _ = write!(out, "G {} {}", now.as_nanos(), one_word(gate));
+    for scheduler in schedulers {
+        let _ = write!(out, " {}", one_word(scheduler));
+    }
+    out.push('\n');
+}
+
+fn one_word(text: &str) -> &str {
     let blank = |sign: char| sign.is_ascii_whitespace();
-    assert!(!scheduler.is_empty() && !scheduler.contains(blank));
-    let _ = writeln!(out, "S {} {scheduler}", now.as_nanos());
+    assert!(!text.is_empty() && !text.contains(blank), "{text:?}");
+    text
 }
 
 /// Writes a decision.
@@ -299,7 +324,10 @@ pub fn write_record(out: &mut String, record: &Record) {
         Record::Setting { key, value } => write_setting(out, key, value),
         Record::Event(now, event) => write_event(out, *now, event),
         Record::Decision(now, decision) => write_decision(out, *now, decision),
-        Record::Swapped(now, scheduler) => write_swap(out, *now, scheduler),
+        Record::Swapped(now, lane, scheduler) => write_swap(out, *now, *lane, scheduler),
+        Record::GateSwapped(now, gate, schedulers) => {
+            write_gate_swap(out, *now, gate, schedulers);
+        }
         Record::OfMember(member, record) => {
             write_member(out, *member);
             write_record(out, record);

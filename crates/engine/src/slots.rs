@@ -103,11 +103,19 @@ impl Slots {
         self.free.push(tag);
     }
 
-    /// The slots of all live requests, to be changed.
-    pub fn live_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots
-            .iter_mut()
-            .filter(|slot| slot.stage != Stage::Free)
+    /// A request and its parts, the first one first.
+    pub fn chain(&self, whole: Tag) -> impl Iterator<Item = &Slot> {
+        core::iter::successors(Some(&self[whole]), |slot| slot.next.map(|tag| &self[tag]))
+    }
+
+    /// Puts a request and all of its parts into a lane.
+    pub fn set_lane(&mut self, whole: Tag, lane: Lane) {
+        let mut part = Some(whole);
+        while let Some(tag) = part {
+            let slot = &mut self[tag];
+            slot.lane = lane;
+            part = slot.next;
+        }
     }
 
     /// Makes `gone`, with all of its parts, part of `kept`.

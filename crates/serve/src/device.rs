@@ -4,7 +4,7 @@ use crate::backing::{Lost, Made};
 use crate::request::{Data, Failure};
 use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
-use headtime_engine::DriveTag;
+use headtime_engine::{DriveTag, RequestId};
 use headtime_sched::{Backlog, Request};
 use headtime_units::{Extent, Sectors, Time};
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Part {
     /// The disk's name for the request.
-    pub id: u64,
+    pub id: RequestId,
     pub extent: Extent,
     pub data: Data,
 }

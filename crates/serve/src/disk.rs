@@ -11,7 +11,7 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::Submission;
-use headtime_engine::{Map, Member};
+use headtime_engine::{self as engine, Gate, GateOrder, Lane, Map, Member};
 use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 pub use cause::{Cause, NotCleared};
-pub use options::{BuildScheduler, Options, StartError};
+pub use options::{BuildGate, BuildJob, BuildScheduler, Options, StartError};
 
 /// A request was not taken.
 #[derive(Debug)]
@@ -254,12 +254,50 @@ impl Disk {
     ///
     /// If there is no such member.
     pub fn swap_scheduler_of(&self, member: Member, text: &str, build: BuildScheduler) {
-        self.check_member(member);
-        self.order(Order::Swap {
+        let text = text.to_owned();
+        self.order_of(member, move || engine::Order::Swap {
             member,
-            text: text.to_owned(),
-            build,
+            lane: Lane(0),
+            text,
+            scheduler: build(),
         });
+    }
+
+    /// Gives the gate of a member an order, which the log has.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn order_gate(&self, member: Member, order: GateOrder) {
+        self.order_of(member, move || engine::Order::Gate(member, order));
+    }
+
+    /// Swaps the gate of a member in flight, and with it the schedulers of all lanes, the texts of which are `schedulers`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn swap_gate(
+        &self,
+        member: Member,
+        text: &str,
+        gate: impl FnOnce() -> Box<dyn Gate> + Send + 'static,
+        schedulers: Vec<(String, BuildScheduler)>,
+    ) {
+        let text = text.to_owned();
+        self.order_of(member, move || engine::Order::SwapGate {
+            member,
+            text,
+            gate: gate(),
+            schedulers: (schedulers.into_iter())
+                .map(|(text, build)| (text, build()))
+                .collect(),
+        });
+    }
+
+    fn order_of(&self, member: Member, make: impl FnOnce() -> engine::Order + Send + 'static) {
+        self.check_member(member);
+        self.order(Order::Core(Box::new(make)));
     }
 
     fn check_member(&self, member: Member) {
@@ -269,7 +307,8 @@ impl Disk {
 
     /// Gives up on commands after another time from now on.
     pub fn set_timeout(&self, timeout: Option<Nanos>) {
-        self.order(Order::SetTimeout(timeout));
+        let order = move || engine::Order::Timeout(timeout);
+        self.order(Order::Core(Box::new(order)));
     }
 
     /// Makes something happen to an emulated drive, the first member's in a volume of several. Returns how many sectors of acknowledged writes

@@ -4,14 +4,13 @@
 
 mod common;
 
-use common::Inbox;
-use common::{now, submit};
+use common::{Inbox, Tape, now, scheduler, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Record};
 use headtime_engine::{Engine, EngineSpec, Event, Member, Outcome};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
+use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_serve::device::{Control, Device};
 use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -20,8 +19,7 @@ use headtime_serve::request::{Data, Failure, Kind, Submission};
 use headtime_testkit::Striped;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::convert::Infallible;
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const MEMBERS: u16 = 3;
 const STRIPE: u64 = 16;
@@ -32,26 +30,6 @@ const STRIPED: Striped = Striped {
     stripe: STRIPE,
     stripes: 64,
 };
-
-/// What was written to a log.
-#[derive(Clone, Default)]
-struct Tape(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Tape {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn scheduler(text: &str) -> Box<dyn Scheduler> {
-    let spec: Spec = text.parse().expect("registered");
-    spec.build(None::<NoPositioning>).expect("needs nothing")
-}
 
 fn build() -> BuildScheduler {
     Box::new(|| scheduler("deadline"))
@@ -94,8 +72,8 @@ fn start(config: EngineSpec, log: &Tape) -> Disk {
 /// Stops the disk; its log must replay.
 fn stop(disk: &Disk, config: &EngineSpec, log: &Tape) {
     disk.stop().expect("stops");
-    let log = log.0.lock().expect("no panic");
-    let text = std::str::from_utf8(&log).expect("text");
+    let text = log.text();
+    let text = &text[..];
     let mut engines: Vec<Engine> = (0..MEMBERS)
         .map(|_| Engine::new(config.config(512), scheduler("deadline")).expect("in range"))
         .collect();
@@ -232,8 +210,8 @@ fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
     assert_eq!(failure.map_err(|failure| failure.kind), Err(Kind::TimedOut));
     assert!(STRIPED.touches(*extent, Member(1), Extent::at(0, CAPACITY)));
     stop(&disk, &config, &log);
-    let log = log.0.lock().expect("no panic");
-    let text = std::str::from_utf8(&log).expect("text");
+    let text = log.text();
+    let text = &text[..];
     let gave_up = |(_, outcome): &&(Time, Outcome)| *outcome == Outcome::TimedOut;
     let late = ended(text, Member(1));
     let (late, _) = late.iter().find(gave_up).expect("one is given up on");

@@ -6,11 +6,11 @@
 //! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. The run is made twice, and its log must come out the same byte
 //! for byte; then the log is replayed, and the engine must decide the same.
 
-use crate::{Report, RunError, Setup, Swap, run};
+use crate::{Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
-use headtime_engine::{Config, Engine, Member, Plug, log};
+use headtime_engine::{Config, Engine, Lane, Member, Order, Plug, log};
 use headtime_sched::{
     Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
 };
@@ -174,16 +174,14 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
     );
     setup.stations[0].faults = plan.faults.clone();
     setup.timeout = plan.timeout;
-    setup.swaps = plan
-        .swaps
-        .iter()
-        .map(|(at, spec)| Swap {
-            at: *at,
-            member: Member::default(),
-            text: spec.to_string(),
-            scheduler: build(spec, plan),
-        })
-        .collect();
+    let swap = |spec| Order::Swap {
+        member: Member::default(),
+        lane: Lane(0),
+        text: Spec::to_string(spec),
+        scheduler: build(spec, plan),
+    };
+    let swaps = plan.swaps.iter().map(|(at, spec)| (*at, swap(spec)));
+    setup.orders = swaps.collect();
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
     setup.log = Some(&mut sink);

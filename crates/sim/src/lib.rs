@@ -12,4 +12,4 @@ mod world;
 
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};
-pub use world::{Gated, Observer, Report, RunError, Setup, Station, Swap, Watch, run};
+pub use world::{Observer, Report, RunError, Setup, Station, Watch, run};

@@ -7,8 +7,8 @@ use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
-    Finished, Gate, GateOrder, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats,
-    World, earliest,
+    Finished, Gated, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats, World,
+    earliest,
 };
 use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -33,8 +33,8 @@ pub struct Setup<'a> {
     pub unfinished_max: u64,
     /// When to give up on a command that the drive does not answer; never if `None`.
     pub timeout: Option<Nanos>,
-    /// Schedulers to swap in, and when; in order of time.
-    pub swaps: Vec<Swap>,
+    /// What the engines are told, and when; in order of time.
+    pub orders: Vec<(Time, Order)>,
     /// Whether to check the promises of the engine all along; slow.
     pub audit: bool,
     /// Whether to record what the head does, for plots; costs memory.
@@ -53,9 +53,6 @@ pub struct Setup<'a> {
     pub progress: Option<Watch<'a>>,
 }
 
-/// A gate, and the schedulers of its lanes after the first.
-pub type Gated = (Box<dyn Gate>, Vec<Box<dyn Scheduler>>);
-
 /// A member of a volume: a drive with the engine before it.
 pub struct Station {
     /// The drive, new.
@@ -66,8 +63,6 @@ pub struct Station {
     pub scheduler: Box<dyn Scheduler>,
     /// The gate, and the schedulers of its lanes after the first. If `None` there is one lane, and a gate of fixed depth.
     pub gate: Option<Gated>,
-    /// What the gate is told, and when; in order of time.
-    pub orders: Vec<(Time, GateOrder)>,
     /// Who asks for what goes with staged requests.
     pub background: Option<Box<dyn Background>>,
     /// What goes wrong with the drive, and when; in order of time.
@@ -82,7 +77,6 @@ impl Station {
             engine,
             scheduler,
             gate: None,
-            orders: Vec::new(),
             background: None,
             faults: Vec::new(),
         }
@@ -94,18 +88,6 @@ pub type Observer<'a> = &'a mut dyn FnMut(Time, Member, Seen<'_>);
 
 /// Who watches a run.
 pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
-
-/// A scheduler that takes over in flight.
-pub struct Swap {
-    /// When.
-    pub at: Time,
-    /// Whose it is.
-    pub member: Member,
-    /// Its text, for the log.
-    pub text: String,
-    /// The scheduler, empty.
-    pub scheduler: Box<dyn Scheduler>,
-}
 
 impl<'a> Setup<'a> {
     /// A run to the end of the source, without warm-up, faults, log or anything else special.
@@ -123,7 +105,7 @@ impl<'a> Setup<'a> {
             limit: None,
             unfinished_max: 1 << 24,
             timeout: None,
-            swaps: Vec::new(),
+            orders: Vec::new(),
             audit: false,
             record_spans: false,
             log_settings: Vec::new(),
@@ -252,7 +234,7 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 /// Runs a workload on a drive under a scheduler until the source has ended and everything is
 /// finished, or until the limit.
 ///
-/// Of things that happen at the same time, faults come first, then swaps; the rest in the order of [`Core`].
+/// Of things that happen at the same time, faults come first; the rest in the order of [`Core`].
 ///
 /// # Panics
 ///
@@ -272,17 +254,10 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
             engine: config,
             scheduler,
             gate,
-            orders,
             background,
             faults,
         } = station;
-        engines.push(match gate {
-            Some((gate, others)) => {
-                let schedulers = std::iter::once(scheduler).chain(others).collect();
-                Engine::with_gate(config, gate, schedulers)?
-            }
-            None => Engine::new(config, scheduler)?,
-        });
+        engines.push(Engine::behind(config, scheduler, gate)?);
         jobs.push(background);
         if config.depth > drive.depth() {
             return Err(RunError::Depth {
@@ -293,7 +268,6 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         drive.record_spans(Time::ZERO, setup.record_spans);
         members.push(Stage {
             drive,
-            orders: orders.into(),
             faults: faults.into(),
             warm_head_time: None,
         });
@@ -330,7 +304,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         unfinished: 0,
         finished: 0,
         unfinished_max: setup.unfinished_max,
-        swaps: setup.swaps.into(),
+        orders: setup.orders.into(),
         next_order: Time::NEVER,
         tell_ahead: setup.tell_ahead,
         finished_now: (Time::ZERO, 0),
@@ -344,7 +318,6 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
 /// What a member has beside its engine.
 struct Stage {
     drive: Drive,
-    orders: VecDeque<(Time, GateOrder)>,
     faults: VecDeque<(Time, Fault)>,
     /// The account of the arm at the end of the warm-up.
     warm_head_time: Option<HeadTime>,
@@ -355,8 +328,8 @@ struct Simulated<'a> {
     capacity: Sectors,
     source: &'a mut dyn Source,
     tell_ahead: bool,
-    swaps: VecDeque<Swap>,
-    /// When the first of the faults, orders and swaps is due; kept since it is asked before each event.
+    orders: VecDeque<(Time, Order)>,
+    /// When the first of the faults and orders is due; kept since it is asked before each event.
     next_order: Time,
     unfinished: u64,
     finished: u64,
@@ -407,7 +380,9 @@ impl Simulated<'_> {
         let (mut stats, mut waits) = (Stats::default(), core.waits_before());
         for engine in core.engines() {
             stats += *engine.stats();
-            waits += engine.scheduler().waits();
+            for scheduler in engine.schedulers() {
+                waits += scheduler.waits();
+            }
         }
         let over = core.is_idle() && self.source.done();
         if !over && stop == Time::NEVER {
@@ -452,37 +427,24 @@ impl Simulated<'_> {
         })
     }
 
-    /// When the next fault, order or swap is due.
+    /// When the next fault or order is due.
     fn first_order(&self) -> Time {
         let fault = earliest(&self.members, |member| {
             member.faults.front().map(|(at, _)| *at)
         });
-        let order = earliest(&self.members, |member| {
-            member.orders.front().map(|(at, _)| *at)
-        });
-        let fault = fault.min(order);
-        self.swaps.front().map_or(fault, |swap| fault.min(swap.at))
+        self.orders.front().map_or(fault, |(at, _)| fault.min(*at))
     }
 
-    /// Takes an order or swap that is due, unless a fault is: that happens to its drive.
+    /// Takes an order that is due, unless a fault is: that happens to its drive.
     fn take_order(&mut self, now: Time) -> Option<Order> {
-        for (number, member) in (0..).map(Member).zip(&mut self.members) {
+        for member in &mut self.members {
             if member.faults.front().is_some_and(|(at, _)| *at <= now) {
                 let (_, fault) = member.faults.pop_front()?;
                 member.drive.inject(now, fault);
                 return None;
             }
-            if member.orders.front().is_some_and(|(at, _)| *at <= now) {
-                let (_, order) = member.orders.pop_front()?;
-                return Some(Order::Gate(number, order));
-            }
         }
-        let swap = self.swaps.pop_front()?;
-        Some(Order::Swap {
-            member: swap.member,
-            text: swap.text,
-            scheduler: swap.scheduler,
-        })
+        self.orders.pop_front().map(|(_, order)| order)
     }
 
     fn arrival(&mut self, now: Time, new: &NewRequest) -> Result<Arrival, RunError> {

@@ -4,9 +4,9 @@ use headtime_disk::Part;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Model, drive::Drive};
 use headtime_engine::log::{self, Decision, Record};
-use headtime_engine::{Config, Member, Plug, Seen};
+use headtime_engine::{Config, Lane, Member, Order, Plug, Seen};
 use headtime_sched::{Flags, Scheduler, Spec, WaitStats};
-use headtime_sim::{Report, RunError, Setup, Swap, run};
+use headtime_sim::{Report, RunError, Setup, run};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
 use proptest::prelude::*;
@@ -25,6 +25,15 @@ fn build(scheduler: &str) -> Box<dyn Scheduler> {
     let spec: Spec = scheduler.parse().expect("registered");
     spec.build(Some(Arc::new(Model::new(&drive()))))
         .expect("built")
+}
+
+fn swap(scheduler: &str) -> Order {
+    Order::Swap {
+        member: Member::default(),
+        lane: Lane(0),
+        text: scheduler.to_owned(),
+        scheduler: build(scheduler),
+    }
 }
 
 fn simulate(scheduler: &str, workload: &SyntheticSpec, change: impl FnOnce(&mut Setup)) -> Report {
@@ -131,12 +140,8 @@ fn waits_are_reported_of_all_schedulers_of_a_run() {
         let report = simulate(scheduler, &workload, |setup| {
             setup.limit = Some(limit);
             for (ms, text) in swaps {
-                setup.swaps.push(Swap {
-                    at: Time::ZERO + Nanos::from_millis(*ms),
-                    member: Member::default(),
-                    text: (*text).to_owned(),
-                    scheduler: build(text),
-                });
+                let at = Time::ZERO + Nanos::from_millis(*ms);
+                setup.orders.push((at, swap(text)));
             }
         });
         report.waits
@@ -191,19 +196,19 @@ fn an_observer_sees_each_event_command_and_swap_that_the_log_has() {
         seen.push(match what {
             Seen::Event(event) => Record::Event(now, *event),
             Seen::Command(command) => Record::Decision(now, command.into()),
-            Seen::Swapped(text) => Record::Swapped(now, text.to_owned()),
+            Seen::Swapped(lane, text) => Record::Swapped(now, lane, text.to_owned()),
+            Seen::GateSwapped(gate, schedulers) => {
+                Record::GateSwapped(now, gate.to_owned(), schedulers.to_vec())
+            }
         });
     };
     let drive = Drive::new(&profile, 1);
     let mut setup = Setup::new(drive, Config::default(), build("deadline"), &mut source);
     setup.log = Some(&mut write);
     setup.observer = Some(&mut observe);
-    setup.swaps.push(Swap {
-        at: Time::ZERO + Nanos::from_secs(1),
-        member: Member::default(),
-        text: "cfq".to_owned(),
-        scheduler: build("cfq"),
-    });
+    setup
+        .orders
+        .push((Time::ZERO + Nanos::from_secs(1), swap("cfq")));
     run(setup).expect("runs");
     let logged: Vec<Record> = log::read(&text)
         .map(|record| record.expect("reads back").1)

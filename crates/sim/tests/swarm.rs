@@ -4,18 +4,14 @@
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Layout, Model};
-use headtime_engine::{
-    Arrival, Background, Config, Engine, Finished, GateOrder, Join, Lane, Plug, log,
-};
+use headtime_engine::{Config, Engine, GateOrder, Lane, Member, Order, Plug, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
 use headtime_sim::{Setup, Station, run};
-use headtime_testkit::{Scrub, Striped, ToyGate};
+use headtime_testkit::{Scrub, ShownScrub, Striped, ToyGate};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 static DRIVE: LazyLock<Profile> =
@@ -37,11 +33,41 @@ impl Draw {
     }
 }
 
+/// What takes over in flight, of each member.
+#[derive(Clone, Copy)]
+enum Swap {
+    Scheduler(Lane, &'static str),
+    Gate(ToyGate, &'static str),
+}
+
+impl Swap {
+    fn order(self, member: u16, config: &Config) -> Order {
+        let member = Member(member);
+        match self {
+            Swap::Scheduler(lane, text) => Order::Swap {
+                member,
+                lane,
+                text: text.to_owned(),
+                scheduler: build(text),
+            },
+            Swap::Gate(gate, text) => Order::SwapGate {
+                member,
+                text: gate.text(config.depth),
+                gate: gate.build(config.depth),
+                schedulers: ["noop", text]
+                    .map(|text| (text.to_owned(), build(text)))
+                    .into(),
+            },
+        }
+    }
+}
+
 /// A world that is drawn.
 struct Drawn {
     config: Config,
     gate: Option<ToyGate>,
     orders: Vec<(Time, GateOrder)>,
+    swaps: Vec<(Time, Swap)>,
     scrub: bool,
     scheduler: &'static str,
     map: Striped,
@@ -111,12 +137,33 @@ fn drawn(seed: u64) -> Drawn {
         ));
     }
     let requests = requests(&mut draw, map);
+    let scheduler = SCHEDULERS[draw.below(8) as usize];
+    let mut swaps = Vec::new();
+    let mut now = Time::ZERO;
+    // A gate of two ranks needs two tags.
+    for _ in 0..draw.below(4) * u64::from(config.depth > 1) {
+        now += Nanos::from_micros(draw.below(200_000));
+        let text = SCHEDULERS[draw.below(8) as usize];
+        let gated = swaps.iter().any(|(_, swap)| matches!(swap, Swap::Gate(..)));
+        let swap = match draw.below(4) {
+            0 => Swap::Gate(ToyGate::Ranks(draw.below(12)), text),
+            1 => Swap::Gate(
+                ToyGate::Windows(Nanos::from_millis(1 + draw.below(40))),
+                text,
+            ),
+            // Where there is one.
+            2 if gate.is_some() || gated => Swap::Scheduler(Lane(1), text),
+            _ => Swap::Scheduler(Lane(0), text),
+        };
+        swaps.push((now, swap));
+    }
     Drawn {
         config,
         orders: gate.map(|_| orders).unwrap_or_default(),
         scrub: gate.is_none(),
         gate,
-        scheduler: SCHEDULERS[draw.below(8) as usize],
+        scheduler,
+        swaps,
         map,
         faults,
         requests,
@@ -200,20 +247,6 @@ impl Source for Scripted<'_> {
     }
 }
 
-/// A scrub that can be looked at afterwards.
-#[derive(Clone)]
-struct Shown(Rc<RefCell<Scrub>>);
-
-impl Background for Shown {
-    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
-        Background::joins(&mut *self.0.borrow_mut(), now, engine)
-    }
-
-    fn finished(&mut self, _: Time, done: &Finished) {
-        self.0.borrow_mut().finished(done);
-    }
-}
-
 fn build(scheduler: &str) -> Box<dyn Scheduler> {
     let spec: Spec = scheduler.parse().expect("registered");
     spec.build(Some(Arc::clone(&MODEL))).expect("built")
@@ -227,6 +260,7 @@ struct Ran {
     joined: u64,
     failed: u64,
     orders: usize,
+    swaps: usize,
     gives_up: bool,
 }
 
@@ -241,8 +275,8 @@ fn ran(seed: u64) -> Ran {
     let gate = || world.gate.map(|gate| gate.build(world.config.depth));
     let members = world.map.members;
     let size = Sectors::new(world.map.stripe * world.map.stripes);
-    let scrubs: Vec<Shown> = (0..members)
-        .map(|_| Shown(Rc::new(RefCell::new(Scrub::new(size, Sectors::new(8), 60)))))
+    let scrubs: Vec<ShownScrub> = (0..members)
+        .map(|_| ShownScrub::new(Scrub::new(size, Sectors::new(8), 60)))
         .collect();
     let station = |number: u16| {
         let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), u64::from(number));
@@ -250,7 +284,6 @@ fn ran(seed: u64) -> Ran {
         let is_last = number + 1 == members;
         Station {
             gate: gate().map(|gate| (gate, others())),
-            orders: world.orders.clone(),
             background: world.scrub.then(|| Box::new(scrub.clone()) as _),
             faults: match is_last {
                 true => world.faults.clone(),
@@ -271,6 +304,14 @@ fn ran(seed: u64) -> Ran {
     setup.stations = (0..members).map(station).collect();
     setup.map = (members > 1).then(|| Box::new(world.map) as _);
     setup.timeout = Some(Nanos::from_millis(1500));
+    for member in 0..members {
+        let told = world.orders.iter();
+        let told = told.map(|(at, order)| (*at, Order::Gate(Member(member), *order)));
+        let swaps = world.swaps.iter();
+        let swaps = swaps.map(|(at, swap)| (*at, swap.order(member, &world.config)));
+        setup.orders.extend(told.chain(swaps));
+    }
+    setup.orders.sort_by_key(|(at, _)| *at);
     setup.audit = true;
     setup.log = Some(&mut write);
     let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -278,27 +319,28 @@ fn ran(seed: u64) -> Ran {
     assert!(source.done());
     let mut finished = 0;
     for scrub in &scrubs {
-        let scrub = scrub.0.borrow();
-        assert!(scrub.waits.is_empty(), "seed {seed}: {scrub:?}");
-        finished += scrub.finished;
+        assert!(scrub.waits_for_nothing(), "seed {seed}: {scrub:?}");
+        finished += scrub.finished();
     }
     assert_eq!(finished, report.engine.joined);
 
-    let engine = |_| match gate() {
-        Some(gate) => {
-            let mut schedulers = vec![build(world.scheduler)];
-            schedulers.extend(others());
-            Engine::with_gate(world.config, gate, schedulers).expect("in range")
-        }
-        None => Engine::new(world.config, build(world.scheduler)).expect("in range"),
+    let engine = |_| {
+        let gated = gate().map(|gate| (gate, others()));
+        Engine::behind(world.config, build(world.scheduler), gated).expect("in range")
     };
     let mut engines: Vec<Engine> = (0..members).map(engine).collect();
-    let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
+    let again = log::Replay::of_volume(&mut engines).with_gates(ToyGate::named);
+    let again = again.all(&log, |text| Some(build(text)));
     let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert_eq!(
+        again.swaps,
+        (world.swaps.len() * usize::from(members)) as u64
+    );
     assert!(again.decisions >= REQUESTS, "seed {seed}: {again:?}");
     Ran {
         gives_up: log.contains(" timeout\n"),
         orders: world.orders.len() * usize::from(members),
+        swaps: world.swaps.len() * usize::from(members),
         raised: report.engine.raised,
         joined: report.engine.joined,
         failed: report.measured.failed,
@@ -323,6 +365,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
         all.joined += one.joined;
         all.failed += one.failed;
         all.orders += one.orders;
+        all.swaps += one.swaps;
         all.gives_up |= one.gives_up;
     }
     // Or the draw is of no use.
@@ -330,6 +373,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
     assert!(all.joined > 1000, "{}", all.joined);
     assert!(all.failed > 100, "{}", all.failed);
     assert!(all.orders > 100, "{}", all.orders);
+    assert!(all.swaps > 100, "{}", all.swaps);
     assert!(all.gives_up);
 }
 

@@ -85,7 +85,8 @@ impl Gate for AgedRanks {
 
     fn told(&mut self, _: Time, order: &GateOrder) {
         match order {
-            GateOrder::Depth(depth) => self.depth = *depth,
+            // One is reserved.
+            GateOrder::Depth(depth) => self.depth = (*depth).max(2),
             GateOrder::Age(commands) => self.age_max = *commands,
             GateOrder::Window { .. } => {}
         }
@@ -122,7 +123,8 @@ impl Windows {
         }
         let turn = (now - self.from).as_nanos() / self.span.as_nanos();
         let lane = Lane((self.first.0 + (turn % 2) as u8) % 2);
-        (Some(lane), self.from + self.span * (turn + 1))
+        let end = self.span.saturating_mul(turn + 1);
+        (Some(lane), self.from.saturating_add(end))
     }
 }
 
@@ -156,8 +158,9 @@ impl Gate for Windows {
 
     fn told(&mut self, _: Time, order: &GateOrder) {
         match order {
-            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Depth(depth) => self.depth = (*depth).max(1),
             GateOrder::Age(_) => {}
+            GateOrder::Window { span, .. } if span.is_zero() => {}
             GateOrder::Window { lane, from, span } => {
                 (self.first, self.from, self.span) = (Lane(lane.0 % 2), *from, *span);
             }
@@ -184,5 +187,27 @@ impl ToyGate {
             ToyGate::Ranks(age_max) => Box::new(AgedRanks::new(depth, age_max)),
             ToyGate::Windows(span) => Box::new(Windows::new(depth, span)),
         }
+    }
+
+    /// The text that a log has of it: its name, its depth, and its number.
+    pub fn text(self, depth: u32) -> String {
+        match self {
+            ToyGate::Ranks(age_max) => format!("ranks:{depth}:{age_max}"),
+            ToyGate::Windows(span) => format!("windows:{depth}:{}", span.as_nanos()),
+        }
+    }
+
+    /// The gate of such a text.
+    pub fn named(text: &str) -> Option<Box<dyn Gate>> {
+        let (name, numbers) = text.split_once(':')?;
+        let (depth, number) = numbers.split_once(':')?;
+        let number = number.parse().ok()?;
+        let gate = match name {
+            "ranks" => ToyGate::Ranks(number),
+            "windows" if number > 0 => ToyGate::Windows(Nanos::from_nanos(number)),
+            _ => return None,
+        };
+        let depth: u32 = depth.parse().ok()?;
+        Some(gate.build(depth.max(2)))
     }
 }

@@ -30,7 +30,7 @@ pub use counted::Counted;
 pub use data::data;
 pub use folder::Folder;
 pub use gates::{AgedRanks, ToyGate, Windows};
-pub use scrub::Scrub;
+pub use scrub::{Scrub, ShownScrub};
 pub use striped::Striped;
 pub use texts::{extreme_texts, plain_texts};
 pub use toy_disk::{ToyDisk, ToyMechanics, ToyPlace};

@@ -3,7 +3,9 @@
 use headtime_engine::{Arrival, Background, Engine, Finished, Join, Lane, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler};
 use headtime_units::{Extent, Lba, Sectors, Time};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Reads a disk in the background, on the way to what others ask for.
 ///
@@ -92,7 +94,38 @@ impl Background for Scrub {
         Scrub::joins(self, engine)
     }
 
-    fn finished(&mut self, _: Time, done: &Finished) {
+    fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
         Scrub::finished(self, done);
+    }
+}
+
+/// A scrub that can be looked at while it runs. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct ShownScrub(Rc<RefCell<Scrub>>);
+
+impl ShownScrub {
+    /// The scrub, to be shown.
+    pub fn new(scrub: Scrub) -> ShownScrub {
+        ShownScrub(Rc::new(RefCell::new(scrub)))
+    }
+
+    /// Returns true if each of its requests is over.
+    pub fn waits_for_nothing(&self) -> bool {
+        self.0.borrow().waits.is_empty()
+    }
+
+    /// How many of its requests are over.
+    pub fn finished(&self) -> u64 {
+        self.0.borrow().finished
+    }
+}
+
+impl Background for ShownScrub {
+    fn joins(&mut self, _: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        self.0.borrow_mut().joins(engine)
+    }
+
+    fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
+        self.0.borrow_mut().finished(done);
     }
 }

@@ -62,14 +62,16 @@ impl<S: Scheduler> Engine<S> {
     pub(super) fn advance_flush(&mut self, now: Time) {
         self.let_in(now);
         if self.lanes.only().is_none() {
-            let slots = &self.shared.slots;
-            let lanes = self.behind_flush.iter().map(|tag| slots[*tag].lane);
-            let first = |one, other| match self.gate.outranks(other, one) {
-                true => other,
-                false => one,
-            };
-            self.flush_lane = lanes.reduce(first).unwrap_or_default();
+            self.rank_flush();
         }
+    }
+
+    /// Finds the lane of those that wait for a flush.
+    pub(super) fn rank_flush(&mut self) {
+        let slots = &self.shared.slots;
+        let lanes = self.behind_flush.iter().map(|tag| slots[*tag].lane);
+        let first = lanes.reduce(|one, other| self.gate.first_of(one, other));
+        self.flush_lane = first.unwrap_or_default();
     }
 
     /// Lets in what is not behind a flush; starts the flush once all before it is complete.

@@ -61,8 +61,10 @@ impl<S: Scheduler> Engine<S> {
                 flush: lender.map(|(flush, _)| flush),
                 lanes: &self.lanes,
             };
+            let full = self.in_flight >= self.shared.config.depth;
             match self.gate.next(now, &view) {
-                Next::Take(lane) => {
+                // Somebody may have told the gate of more tags than the drive has.
+                Next::Take(lane) if !full => {
                     let from = match lender {
                         Some((flush, from)) if flush == lane => from,
                         _ => lane,
@@ -83,7 +85,11 @@ impl<S: Scheduler> Engine<S> {
                     };
                     return Some(self.issue(now, tag, lane));
                 }
-                Next::Hold(until) => {
+                next => {
+                    let until = match next {
+                        Next::Hold(until) => until,
+                        Next::Take(_) => None,
+                    };
                     let ahead = self.gate.ahead(&view);
                     self.hold(now, until);
                     self.choose_ahead(now, ahead?)?;
@@ -134,7 +140,7 @@ impl<S: Scheduler> Engine<S> {
         let drive_tag = self.tags.take(tag).expect("the depth is in range");
         assert!(
             self.in_flight <= self.shared.config.depth,
-            "the gate lets through more than the drive takes"
+            "more commands than the drive takes"
         );
         self.gate.taken(now, drive_tag, lane);
         Command::Issue(request.tagged(drive_tag))

@@ -1,10 +1,10 @@
 //! What moves between lanes: rank that order hands on, and everything, when schedulers or gates change.
 
 use super::Engine;
-use crate::gate::{AnyGate, Gate, Lane};
+use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
 use crate::lane::Queue;
 use crate::names::DriveTag;
-use crate::slots::Stage;
+use crate::slots::{Slots, Stage};
 use headtime_sched::{Scheduler, Tag};
 use headtime_units::Time;
 
@@ -40,11 +40,28 @@ impl<S: Scheduler> Engine<S> {
         self.to_raise = raised;
     }
 
-    /// Moves a request to another lane, wherever it is in its own.
+    /// Has all for which somebody waits inherit rank anew, after requests have changed lanes.
+    fn raise_all(&mut self, now: Time) {
+        let slots = self.shared.slots.live();
+        let held = slots.filter(|slot| slot.stage == Stage::Held);
+        let held = held.map(|slot| slot.own.tag);
+        let held = held.filter(|tag| !self.behind_flush.contains(tag));
+        let held: Vec<Tag> = held.collect();
+        // In no order: one that is raised may wait for one that was looked at before.
+        let mut raised = None;
+        while raised != Some(self.shared.stats.raised) {
+            raised = Some(self.shared.stats.raised);
+            for tag in &held {
+                self.raise_those_before(now, *tag);
+            }
+        }
+    }
+
+    /// Moves a request with its parts to another lane, wherever it is in its own.
     fn move_to(&mut self, now: Time, tag: Tag, lane: Lane) {
-        let slot = &mut self.shared.slots[tag];
-        let from = core::mem::replace(&mut slot.lane, lane);
-        match slot.stage {
+        let (from, stage) = (self.shared.slots[tag].lane, self.shared.slots[tag].stage);
+        self.shared.slots.set_lane(tag, lane);
+        match stage {
             Stage::Queued => {
                 self.lanes[from.index()].withdraw(tag, &mut self.shared);
                 self.lanes[lane.index()].insert(now, tag, &mut self.shared);
@@ -80,6 +97,32 @@ impl<S: Scheduler> Engine<S> {
         Some((flush, from))
     }
 
+    /// Puts something around the gate, unless it is the usual one.
+    pub(crate) fn wrap_gate(&mut self, wrap: impl FnOnce(Box<dyn Gate>) -> Box<dyn Gate>) {
+        let usual = AnyGate::Fixed(FixedDepth::new(&self.shared.config));
+        self.gate = match core::mem::replace(&mut self.gate, usual) {
+            AnyGate::Other(gate) => AnyGate::Other(wrap(gate)),
+            usual => usual,
+        };
+    }
+
+    /// Returns true if the gate says that one lane outranks another.
+    pub(crate) fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        self.gate.outranks(lane, other)
+    }
+
+    /// The lanes of the requests that a command carries.
+    pub(crate) fn lanes_of(&self, tag: DriveTag) -> impl Iterator<Item = Lane> {
+        let holder = self.tags.holder(tag).into_iter();
+        let slots = holder.flat_map(|tag| self.shared.slots.chain(tag));
+        slots.map(|slot| slot.lane)
+    }
+
+    /// What is known of each request.
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.shared.slots
+    }
+
     /// Swaps the scheduler of a lane in flight: what is queued moves to the new one in order of arrival.
     ///
     /// Returns the old one, empty. [`Engine::poll`] is to be called afterwards.
@@ -91,8 +134,8 @@ impl<S: Scheduler> Engine<S> {
         self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared)
     }
 
-    /// Moves what is queued and staged in a lane to another one, in flight. [`Engine::poll`] is to be called
-    /// afterwards.
+    /// Moves what is queued and staged in a lane to another one, in flight, but for that for which somebody of a
+    /// higher rank waits. [`Engine::poll`] is to be called afterwards.
     ///
     /// # Panics
     ///
@@ -104,15 +147,18 @@ impl<S: Scheduler> Engine<S> {
         }
         let staged = core::mem::take(&mut self.lanes[from.index()].staged);
         for tag in &staged {
-            self.shared.slots[*tag].lane = to;
+            self.shared.slots.set_lane(*tag, to);
         }
         self.lanes[to.index()].staged.extend(staged);
         for tag in self.lanes[from.index()].drain(&mut self.shared) {
+            self.shared.slots.set_lane(tag, to);
             self.lanes[to.index()].insert(now, tag, &mut self.shared);
         }
+        self.raise_all(now);
     }
 
-    /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says.
+    /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says, a
+    /// merged one to the highest of those of its parts.
     /// The new gate is told of the commands in the drive as if they went there now.
     ///
     /// Returns the old schedulers, empty. [`Engine::poll`] is to be called afterwards.
@@ -124,11 +170,17 @@ impl<S: Scheduler> Engine<S> {
         let mut gate = AnyGate::Other(gate);
         let mut old = core::mem::replace(&mut self.lanes, Queue::of_lanes(&gate, schedulers));
         self.hold = None;
-        for slot in self.shared.slots.live_mut() {
-            slot.lane = gate.lane(slot.own.origin, slot.own.class);
-            if slot.chosen_by.is_some() {
-                slot.chosen_by = Some(slot.lane);
-            }
+        let slots = &mut self.shared.slots;
+        let wholes = slots.live().filter(|slot| slot.whole == slot.own.tag);
+        let wholes: Vec<Tag> = wholes.map(|slot| slot.own.tag).collect();
+        for tag in wholes {
+            let parts = slots.chain(tag);
+            let lanes = parts.map(|slot| gate.lane(slot.own.origin, slot.own.class));
+            let lane = lanes.reduce(|one, other| gate.first_of(one, other));
+            let lane = lane.expect("it is its own first part");
+            slots.set_lane(tag, lane);
+            let slot = &mut slots[tag];
+            slot.chosen_by = slot.chosen_by.map(|_| lane);
         }
         for tag in (0..DriveTag::DEPTH_MAX).map(DriveTag) {
             if let Some(holder) = self.tags.holder(tag) {
@@ -151,6 +203,11 @@ impl<S: Scheduler> Engine<S> {
             let lane = self.shared.slots[tag].lane;
             self.lanes[lane.index()].insert(now, tag, &mut self.shared);
         }
+        self.rank_flush();
+        self.raise_all(now);
         old.into_iter().map(|queue| queue.scheduler).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

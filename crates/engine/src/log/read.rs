@@ -60,7 +60,10 @@ impl Lines {
         if let Some(tags) = &mut self.tags {
             name_by_drive_tag(&mut record, tags).map_err(problem)?;
         }
-        if let Record::Event(now, _) | Record::Decision(now, _) | Record::Swapped(now, _) = &record
+        if let Record::Event(now, _)
+        | Record::Decision(now, _)
+        | Record::Swapped(now, ..)
+        | Record::GateSwapped(now, ..) = &record
         {
             if *now < self.last {
                 let now = now.as_nanos();
@@ -280,7 +283,20 @@ fn read_line(line: &str) -> Result<Record, String> {
                 origin: fields.origin()?,
             }),
         ),
-        "S" => Record::Swapped(fields.time()?, fields.word("scheduler")?.to_owned()),
+        "S" => {
+            let (time, text) = (fields.time()?, fields.word("scheduler")?.to_owned());
+            let lane = match fields.0.clone().next() {
+                Some(_) => fields.lane()?,
+                None => Lane(0),
+            };
+            Record::Swapped(time, lane, text)
+        }
+        "G" => {
+            let (time, gate) = (fields.time()?, fields.word("gate")?.to_owned());
+            let first = fields.word("scheduler")?;
+            let texts = std::iter::once(first).chain(fields.0.by_ref());
+            Record::GateSwapped(time, gate, texts.map(str::to_owned).collect())
+        }
         "I" => Record::Decision(
             fields.time()?,
             Decision::Issue {
@@ -298,7 +314,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, S, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, S, G, I, F and #"
             ));
         }
     };

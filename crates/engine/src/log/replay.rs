@@ -1,7 +1,7 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{DriveTag, Engine, Event, Lane, Member, Outcome, RequestId};
+use crate::{DriveTag, Engine, Event, Gate, Lane, Member, Outcome, RequestId};
 use headtime_sched::Scheduler;
 use headtime_units::Time;
 
@@ -12,7 +12,7 @@ pub struct Replayed {
     pub events: u64,
     /// Decisions, all as in the log.
     pub decisions: u64,
-    /// Times that the scheduler was swapped in flight.
+    /// Times that a scheduler or a gate was swapped in flight.
     pub swaps: u64,
     /// The time of the last event or swap.
     pub until: Time,
@@ -42,6 +42,24 @@ pub enum ReplayError {
         line: usize,
         /// Its text.
         scheduler: String,
+    },
+    /// The log swaps to a gate that the caller cannot build, or one of another number of lanes.
+    #[error("line {line}: there is no gate \"{gate}\" with {lanes} lanes to swap to")]
+    NoGate {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// Its text.
+        gate: String,
+        /// How many schedulers the log has for it.
+        lanes: usize,
+    },
+    /// The log names a lane that the engine does not have.
+    #[error("line {line}: there is no lane {}", .lane.0)]
+    NoLane {
+        /// The line of the log, counted from 1.
+        line: usize,
+        /// The lane.
+        lane: Lane,
     },
     /// The log names a member that the volume does not have.
     #[error("line {line}: there is no member {}", .member.0)]
@@ -92,7 +110,11 @@ pub struct Replay<'a, S> {
     done: Replayed,
     /// The commands that were issued and are not complete, and when they were.
     in_drive: Vec<(Member, DriveTag, Time)>,
+    gates: BuildGate,
 }
+
+/// Makes a gate from its text.
+type BuildGate = fn(&str) -> Option<Box<dyn Gate>>;
 
 impl<'a, S: Scheduler> Replay<'a, S> {
     /// A replay with an engine that is built as the logged one was, and new.
@@ -107,7 +129,32 @@ impl<'a, S: Scheduler> Replay<'a, S> {
             engines,
             done: Replayed::default(),
             in_drive: Vec::new(),
+            gates: |_| None,
         }
+    }
+
+    /// With what makes the gates that are swapped in, from their text; else there are none.
+    pub fn with_gates(self, gates: BuildGate) -> Replay<'a, S> {
+        Replay { gates, ..self }
+    }
+
+    /// Takes all of a log that is in memory. `build` makes the schedulers that are swapped in, from their text.
+    ///
+    /// # Errors
+    ///
+    /// At the first line that cannot be read, or where the decisions differ.
+    pub fn all(
+        mut self,
+        text: &str,
+        mut build: impl FnMut(&str) -> Option<S>,
+    ) -> Result<Replayed, ReplayError> {
+        let mut last_line = 0;
+        for record in read(text) {
+            let (line, record) = record?;
+            last_line = line;
+            self.record(line, record, &mut build)?;
+        }
+        self.end(last_line)
     }
 
     /// How far it has come.
@@ -132,14 +179,17 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     ///
     /// # Errors
     ///
-    /// If an engine decides otherwise, if there is no such scheduler or member, and if the log tells of what
-    /// cannot be. After an error the engines are of no use.
+    /// If an engine decides otherwise, if there is no such scheduler, gate, lane or member, and if the log tells of
+    /// what cannot be. After an error the engines are of no use.
     pub fn record(
         &mut self,
         line: usize,
         record: Record,
-        build: impl FnOnce(&str) -> Option<S>,
+        mut build: impl FnMut(&str) -> Option<S>,
     ) -> Result<(), ReplayError> {
+        let mut build = |scheduler: String| {
+            build(&scheduler).ok_or(ReplayError::NoScheduler { line, scheduler })
+        };
         let (member, record) = match record {
             Record::OfMember(member, record) => (member, *record),
             record => (Member::default(), record),
@@ -150,17 +200,26 @@ impl<'a, S: Scheduler> Replay<'a, S> {
         }
         match record {
             Record::Setting { .. } | Record::OfMember(..) => {}
-            Record::Swapped(time, text) => {
+            Record::Swapped(time, lane, text) => {
                 self.undecided(line, member)?;
-                let Some(scheduler) = build(&text) else {
-                    return Err(ReplayError::NoScheduler {
-                        line,
-                        scheduler: text,
-                    });
-                };
+                let scheduler = build(text)?;
+                if lane.index() >= self.engines[index].schedulers().count() {
+                    return Err(ReplayError::NoLane { line, lane });
+                }
                 (self.done.until, self.until[index]) = (time, time);
                 self.done.swaps += 1;
-                self.engines[index].replace_scheduler(time, Lane(0), scheduler);
+                self.engines[index].replace_scheduler(time, lane, scheduler);
+            }
+            Record::GateSwapped(time, gate, texts) => {
+                self.undecided(line, member)?;
+                let lanes = texts.len();
+                let built = (self.gates)(&gate).filter(|gate| gate.lanes() == lanes);
+                let built = built.ok_or(ReplayError::NoGate { line, gate, lanes })?;
+                let schedulers = texts.into_iter().map(&mut build);
+                let schedulers = schedulers.collect::<Result<_, _>>()?;
+                (self.done.until, self.until[index]) = (time, time);
+                self.done.swaps += 1;
+                self.engines[index].replace_gate(time, built, schedulers);
             }
             Record::Event(time, event) => {
                 let now = self.until[index];
@@ -268,14 +327,7 @@ pub fn replay<S: Scheduler>(
 pub fn replay_volume<S: Scheduler>(
     text: &str,
     engines: &mut [Engine<S>],
-    mut build: impl FnMut(&str) -> Option<S>,
+    build: impl FnMut(&str) -> Option<S>,
 ) -> Result<Replayed, ReplayError> {
-    let mut replay = Replay::of_volume(engines);
-    let mut last_line = 0;
-    for record in read(text) {
-        let (line, record) = record?;
-        last_line = line;
-        replay.record(line, record, &mut build)?;
-    }
-    replay.end(last_line)
+    Replay::of_volume(engines).all(text, build)
 }

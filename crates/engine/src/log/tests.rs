@@ -24,7 +24,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, S, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, S, G, I, F and #",
         ),
         (
             "headtime-log1",
@@ -150,7 +150,13 @@ fn lines_round_trip() {
                 },
             }),
         ),
-        Record::Swapped(Time::from_nanos(11), "sptf-sw60".into()),
+        Record::Swapped(Time::from_nanos(11), Lane(0), "sptf-sw60".into()),
+        Record::Swapped(Time::from_nanos(11), Lane(7), "noop".into()),
+        Record::GateSwapped(
+            Time::from_nanos(11),
+            "ranks:age=4".into(),
+            vec!["noop".into(), "sstf".into()],
+        ),
         Record::OfMember(
             Member(u16::MAX),
             Box::new(Record::Event(Time::from_nanos(11), Event::Woke)),

@@ -1,9 +1,10 @@
 //! A log on its way out, in pieces.
 
 use super::{
-    write_decision, write_end, write_event, write_header, write_member, write_setting, write_swap,
+    write_decision, write_end, write_event, write_gate_swap, write_header, write_member,
+    write_setting, write_swap,
 };
-use crate::{Command, Event, Member};
+use crate::{Command, Event, Lane, Member};
 use headtime_units::Time;
 
 /// Where a log goes.
@@ -65,10 +66,16 @@ impl<S: Sink> Writer<S> {
         write_decision(&mut self.text, now, &command.into());
     }
 
-    /// Writes that a member's scheduler was swapped for the one of this text.
-    pub fn swap(&mut self, now: Time, member: Member, scheduler: &str) {
+    /// Writes that the scheduler of a lane of a member was swapped for the one of this text.
+    pub fn swap(&mut self, now: Time, member: Member, lane: Lane, scheduler: &str) {
         write_member(&mut self.text, member);
-        write_swap(&mut self.text, now, scheduler);
+        write_swap(&mut self.text, now, lane, scheduler);
+    }
+
+    /// Writes that a member's gate was swapped for the one of this text, with these schedulers.
+    pub fn swap_gate(&mut self, now: Time, member: Member, gate: &str, schedulers: &[String]) {
+        write_member(&mut self.text, member);
+        write_gate_swap(&mut self.text, now, gate, schedulers);
     }
 
     /// Whether anything but the header waits to be handed on.

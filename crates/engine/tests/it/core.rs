@@ -2,8 +2,8 @@
 
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Event, Finished, GaveUp, Late,
-    Member, Order, Outcome, RequestId, Seen, World, earliest,
+    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Event, Finished, GaveUp, Lane,
+    Late, Member, Order, Outcome, RequestId, Seen, World, earliest,
 };
 use headtime_sched::{
     Backlog, Class, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
@@ -123,7 +123,10 @@ impl World for Scripted {
         match seen {
             Seen::Event(event) => log::write_event(&mut self.tape, now, event),
             Seen::Command(command) => log::write_decision(&mut self.tape, now, &command.into()),
-            Seen::Swapped(text) => log::write_swap(&mut self.tape, now, text),
+            Seen::Swapped(lane, text) => log::write_swap(&mut self.tape, now, lane, text),
+            Seen::GateSwapped(gate, schedulers) => {
+                log::write_gate_swap(&mut self.tape, now, gate, schedulers);
+            }
         }
     }
 }
@@ -159,6 +162,7 @@ fn run(world: &mut Scripted, depth: u32, timeout: Option<u64>) -> String {
 fn of_things_at_one_time_orders_come_first_then_devices_timeouts_and_arrivals() {
     let swap = Order::Swap {
         member: Member::default(),
+        lane: Lane(0),
         text: "noop".into(),
         scheduler: noop(),
     };
@@ -185,6 +189,7 @@ fn observers_see_what_the_log_has() {
     };
     let swap = Order::Swap {
         member: Member::default(),
+        lane: Lane(0),
         text: "noop".into(),
         scheduler: noop(),
     };

@@ -7,7 +7,7 @@ use headtime_engine::{
     RequestId, log,
 };
 use headtime_sched::{Class, Noop, Op, Origin, Request, Scheduler, Sstf, WorkConserving};
-use headtime_testkit::{AgedRanks, Scrub, Windows};
+use headtime_testkit::{AgedRanks, Scrub, ToyAnticipator, Windows};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use proptest::prelude::*;
 
@@ -56,14 +56,16 @@ impl<G: Gate + Clone + 'static> Rig<G> {
         Rig::around(engine, gate)
     }
 
-    fn around(engine: Engine, gate: G) -> Rig<G> {
+    fn around(mut engine: Engine, gate: G) -> Rig<G> {
+        let mut audit = Audit::new();
+        audit.watch(&mut engine);
         let mut text = String::new();
         log::write_header(&mut text);
         Rig {
             config: *engine.config(),
             engine,
             gate,
-            audit: Audit::new(),
+            audit,
             text,
             now: Time::ZERO,
             in_drive: Vec::new(),
@@ -92,6 +94,11 @@ impl<G: Gate + Clone + 'static> Rig<G> {
         log::write_event(&mut self.text, now, &event);
         self.audit.event(&event).expect("an event that can be");
         self.engine.handle(now, event);
+        self.commands();
+    }
+
+    fn commands(&mut self) {
+        let now = self.now;
         while let Some(command) = self.engine.poll(now) {
             let kept = self.audit.command(&self.engine, &command);
             kept.expect("the engine's promises");
@@ -535,6 +542,38 @@ mod windows {
         assert_eq!(early, expected);
     }
 
+    /// A wait that was over while the gate held woke the engine for ever, at a time that had passed. Expected: it
+    /// sleeps until the gate is to be asked again.
+    #[test]
+    fn a_wait_that_ends_while_the_gate_holds_wakes_the_engine_once() {
+        let schedulers = (0..2).map(|_| Box::new(ToyAnticipator::new(Sstf::new())) as Box<_>);
+        let gate = Windows::new(2, SPAN);
+        let engine = Engine::with_gate(config(2), Box::new(gate.clone()), schedulers.collect());
+        let mut rig = Rig::around(engine.expect("in range"), gate);
+        // A stream, and behind it one that is far away.
+        for (id, start) in [(0, 0), (1, 8), (2, 5000)] {
+            let new = arrival(id, Op::Read, start, 8, 0);
+            if id == 2 {
+                rig.now = at(99);
+                rig.arrive(new);
+            } else {
+                rig.arrive(new);
+                rig.now = at(99);
+                rig.complete(0, Outcome::Done);
+            }
+        }
+        assert_eq!(rig.in_drive.len(), 0, "it waits for the stream to go on");
+        for ms in [100, 101] {
+            assert_eq!(rig.engine.next_wakeup(), Some(at(ms)));
+            rig.now = at(ms);
+            rig.event(Event::Woke);
+        }
+        assert_eq!(rig.engine.next_wakeup(), Some(at(200)), "its next window");
+        rig.now = at(200);
+        rig.event(Event::Woke);
+        assert_eq!(rig.in_drive.len(), 1);
+    }
+
     #[test]
     fn windows_are_moved_by_an_order_in_the_middle_of_one() {
         let mut rig = Rig::new(config(1), Windows::new(1, SPAN));
@@ -749,6 +788,79 @@ mod in_flight {
         Arrival {
             class: Class::REAL_TIME,
             ..low(id, start)
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Move {
+        Arrive(Op, u64, u64, bool),
+        Complete(prop::sample::Index),
+        /// Of the first lane into the second, or the other way round.
+        Drain(bool),
+        /// To a gate with ranks, or one with windows.
+        Gate(bool),
+    }
+
+    fn moves() -> impl Strategy<Value = Vec<Move>> {
+        let op = prop_oneof![6 => Just(Op::Read), 6 => Just(Op::Write), 1 => Just(Op::Flush)];
+        let step = prop_oneof![
+            10 => (op, 0..60_u64, 1..12_u64, any::<bool>())
+                .prop_map(|(op, start, len, high)| Move::Arrive(op, start, len, high)),
+            6 => any::<prop::sample::Index>().prop_map(Move::Complete),
+            1 => any::<bool>().prop_map(Move::Drain),
+            1 => any::<bool>().prop_map(Move::Gate),
+        ];
+        prop::collection::vec(step, 1..80)
+    }
+
+    proptest! {
+        /// The audit looks on: parts stay in one lane, and whatever a higher rank waits for has that rank.
+        #[test]
+        fn lanes_that_are_drained_and_gates_that_are_swapped_break_no_promise(
+            moves in moves(),
+            merge in any::<bool>(),
+        ) {
+            let config = Config { merge, ..config(4) };
+            let mut rig = Rig::new(config, AgedRanks::new(3, 4));
+            for (id, step) in (0..).zip(moves) {
+                rig.now += Nanos::from_micros(1);
+                match step {
+                    Move::Arrive(op, start, len, high) => {
+                        let len = if op == Op::Flush { 0 } else { len };
+                        let mut new = arrival(id, op, start, len, 0);
+                        new.class = if high { Class::REAL_TIME } else { Class::IDLE };
+                        new.origin.program = (id % 2) as u16;
+                        rig.arrive(new);
+                    }
+                    Move::Complete(_) if rig.in_drive.is_empty() => {}
+                    Move::Complete(which) => {
+                        rig.complete(which.index(rig.in_drive.len()), Outcome::Done);
+                    }
+                    Move::Drain(down) => {
+                        let (from, to) = if down { (Lane(0), Lane(1)) } else { (Lane(1), Lane(0)) };
+                        rig.engine.drain_lane(rig.now, from, to);
+                        rig.commands();
+                    }
+                    Move::Gate(ranks) => {
+                        let gate: Box<dyn Gate> = match ranks {
+                            true => Box::new(AgedRanks::new(3, 4)),
+                            false => Box::new(Windows::new(3, Nanos::from_micros(7))),
+                        };
+                        rig.engine.replace_gate(rig.now, gate, schedulers(2));
+                        rig.audit.watch(&mut rig.engine);
+                        rig.commands();
+                    }
+                }
+            }
+            while !rig.engine.is_idle() {
+                if rig.in_drive.is_empty() {
+                    rig.now = rig.engine.next_wakeup().expect("it waits for a time");
+                    rig.event(Event::Woke);
+                } else {
+                    rig.complete(0, Outcome::Done);
+                }
+            }
+            prop_assert_eq!(rig.audit.unfinished(), 0);
         }
     }
 

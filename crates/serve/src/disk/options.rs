@@ -1,7 +1,7 @@
 //! How a disk is to be run, and why it cannot be started.
 
 use headtime_disk::profile::Profile;
-use headtime_engine::{ConfigError, EngineSpec};
+use headtime_engine::{Background, ConfigError, EngineSpec, Gated, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
 use headtime_units::Nanos;
@@ -10,6 +10,12 @@ use std::io;
 
 /// Makes a scheduler, on the thread that it will live on.
 pub type BuildScheduler = Box<dyn FnOnce() -> Box<dyn Scheduler> + Send>;
+
+/// Makes the gate of a member and the schedulers of its lanes after the first, on the thread that they will live on.
+pub type BuildGate = Box<dyn FnMut(Member) -> Gated + Send>;
+
+/// Makes the job in the background of a member, if it has one, on the thread that the job will live on.
+pub type BuildJob = Box<dyn FnMut(Member) -> Option<Box<dyn Background>> + Send>;
 
 /// How a disk is to be run.
 pub struct Options {
@@ -21,6 +27,11 @@ pub struct Options {
     pub engine: EngineSpec,
     /// The text of the scheduler, and how it is made.
     pub scheduler: (String, BuildScheduler),
+    /// The gate of each member. If `None` there is one lane, and a gate of fixed depth.
+    pub gate: Option<BuildGate>,
+    /// Who asks for what goes with staged requests, for each member. A request of such a job is at most as large as a
+    /// buffer ([`BUFFER_BYTES_MAX`](crate::buffer::BUFFER_BYTES_MAX)).
+    pub background: Option<BuildJob>,
     /// When to give up on a command; never if `None`.
     pub timeout: Option<Nanos>,
     /// How many exports there are, 1 or more: origins of requests are numbered below this, which
@@ -44,14 +55,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// A queue of 1024 before 4096 unfinished requests, one export, no timeout, no log, no
-    /// estimate.
+    /// A queue of 1024 before 4096 unfinished requests, one export, a gate of fixed depth, nothing in the background,
+    /// no timeout, no log, no estimate.
     pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
         Options {
             name: name.to_owned(),
             clock,
             engine: EngineSpec::default(),
             scheduler,
+            gate: None,
+            background: None,
             timeout: None,
             exports: 1,
             log: None,

@@ -1,16 +1,15 @@
 //! What the handle of a disk and its thread share.
 
 use super::cause::NotCleared;
-use super::options::BuildScheduler;
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
-use headtime_engine::Member;
+use headtime_engine::{self as engine, Member};
 use headtime_linux::clock::Clock;
-use headtime_units::{Nanos, Sectors};
+use headtime_units::Sectors;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +18,8 @@ use tokio::sync::{Notify, oneshot};
 
 /// What can be told a disk beside requests.
 pub(super) enum Order {
-    Swap {
-        member: Member,
-        text: String,
-        build: BuildScheduler,
-    },
-    SetTimeout(Option<Nanos>),
+    /// One of the loop around the engines, which is made on the thread.
+    Core(Box<dyn FnOnce() -> engine::Order + Send>),
     Device(
         Member,
         Control,

@@ -5,6 +5,7 @@ use crate::buffer::Pool;
 use crate::device::Part;
 use crate::request::Data;
 use headtime_disk::profile::by_name;
+use headtime_engine::RequestId;
 use headtime_sched::Request;
 use headtime_units::Extent;
 
@@ -28,7 +29,7 @@ fn write(device: &mut Emulated, tag: u32, flags: Flags) {
     let mut buffer = Pool::new().take(4096);
     buffer.fill(7);
     let part = Part {
-        id: 0,
+        id: RequestId::Client(0),
         extent,
         data: Data::Buffer(buffer),
     };
@@ -39,7 +40,7 @@ fn write(device: &mut Emulated, tag: u32, flags: Flags) {
 
 fn flush(device: &mut Emulated, tag: u32) {
     let part = Part {
-        id: 0,
+        id: RequestId::Client(0),
         extent: Extent::at(0, 0),
         data: Data::None,
     };

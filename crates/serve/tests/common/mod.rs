@@ -4,11 +4,12 @@
 
 use crossbeam_queue::ArrayQueue;
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
 use headtime_serve::disk::{Disk, Refused};
 use headtime_serve::request::{Completer, Completion, Data, Submission};
 use headtime_units::{Extent, Nanos, Time};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::thread::yield_now;
 
 /// Keeps completions until they are asked for.
@@ -48,6 +49,34 @@ impl Inbox {
             );
         }
     }
+}
+
+/// What was written to a log.
+#[derive(Clone, Default)]
+pub struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Tape {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Tape {
+    /// The log so far.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
+    }
+}
+
+/// The scheduler of this text, which needs to know nothing of the drive.
+pub fn scheduler(text: &str) -> Box<dyn Scheduler> {
+    let spec: Spec = text.parse().expect("registered");
+    spec.build(None::<NoPositioning>).expect("needs nothing")
 }
 
 /// A request without flags.

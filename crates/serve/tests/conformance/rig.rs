@@ -3,7 +3,7 @@
 #[path = "../common/exclusion.rs"]
 mod exclusion;
 
-use headtime_engine::DriveTag;
+use headtime_engine::{DriveTag, RequestId};
 pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
@@ -88,7 +88,7 @@ impl Rig {
         let mut buffer = self.pool.take((len * self.sector_bytes()) as usize);
         buffer.fill(byte);
         Part {
-            id,
+            id: RequestId::Client(id),
             extent: Extent::at(start, len),
             data: Data::Buffer(buffer),
         }
@@ -96,7 +96,7 @@ impl Rig {
 
     pub fn without_data(&self, start: u64, len: u64, data: Data) -> Part {
         Part {
-            id: 0,
+            id: RequestId::Client(0),
             extent: Extent::at(start, len),
             data,
         }

@@ -1,7 +1,7 @@
 //! The questions.
 
 use crate::rig::{Rig, Subject, first_bytes};
-use headtime_engine::DriveTag;
+use headtime_engine::{DriveTag, RequestId};
 use headtime_sched::{Flags, Op};
 use headtime_serve::device::{Aborted, Control, ControlError, Part};
 use headtime_serve::request::Data;
@@ -57,13 +57,20 @@ fn everything_completes_once(subject: &Subject) {
         }
         let done = rig.next();
         assert_eq!(done.result, Ok(()));
-        back[done.parts[0].id as usize] += 1;
+        back[place(&done.parts[0])] += 1;
     }
     for done in rig.drain() {
-        back[done.parts[0].id as usize] += 1;
+        back[place(&done.parts[0])] += 1;
     }
     assert!(back.iter().all(|times| *times == 1));
     assert!(rig.poll().is_none());
+}
+
+fn place(part: &Part) -> usize {
+    match part.id {
+        RequestId::Client(id) => id as usize,
+        RequestId::Background(_) => unreachable!("nothing runs in the background"),
+    }
 }
 
 fn parts_come_back_as_they_were(subject: &Subject) {
@@ -79,7 +86,7 @@ fn parts_come_back_as_they_were(subject: &Subject) {
         let done = rig.one(op, Flags::NONE, parts);
         assert_eq!(done.result, Ok(()));
         let ids: Vec<_> = done.parts.iter().map(|part| part.id).collect();
-        assert_eq!(ids, [100, 101, 102, 103]);
+        assert_eq!(ids, [100, 101, 102, 103].map(RequestId::Client));
         let back: Vec<_> = done.parts.iter().map(address).collect();
         assert_eq!(addresses, back);
         if !subject.forgets {

@@ -4,7 +4,7 @@
 #[path = "../common/exclusion.rs"]
 mod exclusion;
 
-use headtime_engine::DriveTag;
+use headtime_engine::{DriveTag, RequestId};
 pub use headtime_testkit::Folder;
 
 use exclusion::may_be_beside;
@@ -81,7 +81,7 @@ impl Host {
 
     pub fn part(&self, extent: Extent, data: Data) -> Part {
         Part {
-            id: extent.start.get(),
+            id: RequestId::Client(extent.start.get()),
             extent,
             data,
         }

@@ -4,7 +4,7 @@
 use crate::common::{Inbox, now, submit};
 use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
 use headtime_disk::drive::Fault;
-use headtime_engine::{DriveTag, EngineSpec};
+use headtime_engine::{DriveTag, EngineSpec, RequestId};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Aborted, Control, Device, Part};
@@ -139,7 +139,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
         let mut buffer = pool.take(4096);
         buffer.fill(fill);
         Part {
-            id: u64::from(id),
+            id: RequestId::Client(u64::from(id)),
             extent: Extent::at(u64::from(id) * sectors, sectors),
             data: Data::Buffer(buffer),
         }

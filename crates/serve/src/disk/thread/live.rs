@@ -8,8 +8,8 @@ use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{
-    Arrival, Asked, Broken, Done, DriveTag, Engine, Finished, GaveUp, Late, Member, Outcome,
-    Part as MemberPart, RequestId, World, earliest,
+    Arrival, Asked, Background, Broken, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
+    Outcome, Part as MemberPart, RequestId, World, earliest,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Backlog, Flags, Op, Request};
@@ -45,6 +45,18 @@ struct Piece {
     failure: Option<Failure>,
 }
 
+/// A request of a member's job in the background.
+struct Errand {
+    /// The job's name for it.
+    id: u64,
+    /// Here unless the device has them.
+    data: Option<Data>,
+    /// Why it failed, the last time it was tried.
+    failure: Option<Failure>,
+    /// What had failed when it came.
+    mark: Mark,
+}
+
 /// The device of a member, and what is kept of the commands in it.
 pub(super) struct Station {
     pub device: Box<dyn Device>,
@@ -55,6 +67,8 @@ pub(super) struct Station {
     pub estimate: Option<Box<HeadTimeEstimate>>,
     /// By tag: the command that the device was given last.
     given: Vec<Option<Request<DriveTag>>>,
+    /// In no order; few at a time.
+    errands: Vec<Errand>,
     /// The file under the device has another name, or cannot be looked at; that has been said.
     astray: bool,
 }
@@ -67,6 +81,7 @@ impl Station {
             device,
             estimate,
             given: Vec::new(),
+            errands: Vec::new(),
             astray: false,
         }
     }
@@ -184,7 +199,7 @@ impl Live {
         if let Some(estimate) = &mut self.stations[member.index()].estimate {
             estimate.completed(at, tag);
         }
-        self.keep(&mut parts, result.err());
+        self.keep(member, &mut parts, result.err());
         self.spare_parts.push(parts);
         self.metrics.errors += u64::from(result.is_err());
         Done {
@@ -199,9 +214,9 @@ impl Live {
     }
 
     /// Keeps the data of a command's parts, and why they failed.
-    fn keep(&mut self, parts: &mut Parts, failure: Option<Failure>) {
+    fn keep(&mut self, member: Member, parts: &mut Parts, failure: Option<Failure>) {
         for part in parts.drain(..) {
-            if let Some((data, failed)) = self.held(part.id as usize) {
+            if let Some((data, failed)) = self.held(member, part.id) {
                 *data = Some(part.data);
                 *failed = failure;
             }
@@ -209,17 +224,31 @@ impl Live {
     }
 
     /// The data of a request at an engine, unless the device has them, and why it failed.
-    fn held(&mut self, place: usize) -> Option<(&mut Option<Data>, &mut Option<Failure>)> {
-        match self.stations.len() {
-            1 => {
-                let pending = self.pending.get_mut(place)?.as_mut()?;
+    fn held(
+        &mut self,
+        member: Member,
+        id: RequestId,
+    ) -> Option<(&mut Option<Data>, &mut Option<Failure>)> {
+        match id {
+            RequestId::Background(id) => {
+                let errands = &mut self.stations[member.index()].errands;
+                let errand = errands.iter_mut().find(|errand| errand.id == id)?;
+                Some((&mut errand.data, &mut errand.failure))
+            }
+            RequestId::Client(place) if self.stations.len() == 1 => {
+                let pending = self.pending.get_mut(place as usize)?.as_mut()?;
                 Some((&mut pending.data, &mut pending.failure))
             }
-            _ => {
-                let piece = self.pieces.get_mut(place)?.as_mut()?;
+            RequestId::Client(place) => {
+                let piece = self.pieces.get_mut(place as usize)?.as_mut()?;
                 Some((&mut piece.data, &mut piece.failure))
             }
         }
+    }
+
+    /// Returns true if the disk takes no new writes.
+    fn takes_no_writes(&self) -> bool {
+        self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed)
     }
 
     /// Why a request that came before a failure may no longer go to the device.
@@ -268,6 +297,22 @@ impl Live {
                 durable: true,
             },
         });
+    }
+
+    /// How a request ended for who asked.
+    fn result(
+        &mut self,
+        done: &Finished,
+        mark: Mark,
+        failure: Option<Failure>,
+    ) -> Result<(), Failure> {
+        if done.outcome == Outcome::Done {
+            // If it is not confirmed, an earlier failure is why, which is known.
+            return self.confirmed(&done.request, mark);
+        }
+        let failure = failure.unwrap_or(Failure::new(Kind::Device));
+        self.failed(&done.request, &failure);
+        Err(failure)
     }
 
     /// A request that failed. After a write or a flush, nobody can say what is on the medium.
@@ -405,10 +450,8 @@ impl World for Live {
             data,
             to,
         } = submission;
-        let read_only =
-            self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed);
         let refused = match op {
-            Op::Write | Op::Discard if read_only => Some(Failure::new(Kind::ReadOnly)),
+            Op::Write | Op::Discard if self.takes_no_writes() => Some(Failure::new(Kind::ReadOnly)),
             Op::Flush => self.latch.flush_failure(),
             _ => None,
         };
@@ -467,13 +510,13 @@ impl World for Live {
             self.check_backing();
         }
         let mut parts = self.spare_parts.pop().unwrap_or_default();
-        let mut whole = true;
+        let (mut whole, mut for_a_job) = (true, false);
         for (id, extent) in engine.parts(request.tag) {
-            let place = place(id);
-            let data = self.held(place).and_then(|(data, _)| data.take());
+            let data = self.held(member, id).and_then(|(data, _)| data.take());
             whole &= data.is_some();
+            for_a_job |= matches!(id, RequestId::Background(_));
             parts.push(Part {
-                id: place as u64,
+                id,
                 extent,
                 data: data.unwrap_or_default(),
             });
@@ -481,6 +524,10 @@ impl World for Live {
         // Merging appends.
         parts.sort_unstable_by_key(|part| part.extent.start);
         let refused = match whole {
+            // A client's write is refused when it comes; a job's cannot be.
+            true if for_a_job && request.op.changes() && self.takes_no_writes() => {
+                Some(Kind::ReadOnly)
+            }
             true => self.refused_late(request),
             // Part of a merged command that was given up on, tried again alone: the device still
             // has its data.
@@ -511,10 +558,10 @@ impl World for Live {
             .device
             .abort(now, late.tag)
         {
-            Aborted::Undone(mut parts) => self.keep(&mut parts, Some(failure)),
+            Aborted::Undone(mut parts) => self.keep(late.member, &mut parts, Some(failure)),
             Aborted::Abandoned => {
                 for (id, _) in late.engine.parts(late.tag) {
-                    if let Some((_, failed)) = self.held(place(id)) {
+                    if let Some((_, failed)) = self.held(late.member, id) {
                         *failed = Some(failure);
                     }
                 }
@@ -551,15 +598,7 @@ impl World for Live {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
-        let result = match done.outcome {
-            // If it is not confirmed, an earlier failure is why, which is known.
-            Outcome::Done => self.confirmed(&done.request, pending.mark),
-            _ => {
-                let failure = pending.failure.unwrap_or(Failure::new(Kind::Device));
-                self.failed(&done.request, &failure);
-                Err(failure)
-            }
-        };
+        let result = self.result(done, pending.mark, pending.failure);
         self.metrics
             .finished(&done.request, done.issued, now, result.is_ok());
         self.reply(
@@ -641,20 +680,61 @@ impl World for Live {
         }
     }
 
+    fn joined(&mut self, member: Member, arrival: &Arrival, job: &mut dyn Background) {
+        let RequestId::Background(id) = arrival.id else {
+            return;
+        };
+        let station = &mut self.stations[member.index()];
+        let (extent, capacity) = (arrival.extent, station.capacity);
+        assert!(
+            extent.end() <= Lba::ZERO + capacity,
+            "b{id}: sectors {extent} of {capacity}"
+        );
+        let bytes = extent.len.bytes(self.shared.geometry.sector_bytes) as usize;
+        let data = match arrival.op {
+            Op::Read => Data::Buffer(self.shared.pool.take(bytes)),
+            Op::Write => {
+                let mut buffer = self.shared.pool.take(bytes);
+                job.fill(id, &mut buffer);
+                Data::Buffer(buffer)
+            }
+            Op::Flush | Op::Discard => Data::None,
+        };
+        station.errands.push(Errand {
+            id,
+            data: Some(data),
+            failure: None,
+            mark: self.latch.mark(),
+        });
+    }
+
+    fn background(&mut self, now: Time, member: Member, done: &Finished, job: &mut dyn Background) {
+        let errands = &mut self.stations[member.index()].errands;
+        let place = errands.iter().position(|errand| errand.id == done.id);
+        let errand = errands.swap_remove(place.expect("it has joined"));
+        let result = self.result(done, errand.mark, errand.failure);
+        let outcome = match result {
+            // It may be less than the engine knows: what the device has done was lost since.
+            Err(failure) if done.outcome == Outcome::Done => failure.outcome(),
+            _ => done.outcome,
+        };
+        let read = match &errand.data {
+            Some(Data::Buffer(buffer))
+                if done.request.op == Op::Read && outcome == Outcome::Done =>
+            {
+                Some(&buffer[..])
+            }
+            _ => None,
+        };
+        job.finished(now, &Finished { outcome, ..*done }, read);
+    }
+
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog) {
         let station = &mut self.stations[member.index()];
         station.device.note_pending(now, backlog);
         if let Some(estimate) = &mut station.estimate {
             estimate.pending(now, backlog);
         }
-    }
-}
-
-/// Where a request is in `pending`, or in `pieces`.
-fn place(id: RequestId) -> usize {
-    match id {
-        RequestId::Client(place) => place as usize,
-        RequestId::Background(_) => unreachable!("nothing runs in the background"),
     }
 }
 

@@ -7,8 +7,8 @@ use super::live::Live;
 use super::{Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{self as engine, Core, Stats};
-use headtime_sched::WaitStats;
+use headtime_engine::{self as engine, Core, Lane, Member, Stats};
+use headtime_sched::{Scheduler, WaitStats};
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
 
@@ -20,21 +20,12 @@ impl Thread {
         let orders = std::mem::take(&mut *lock(&live.shared.orders));
         for order in orders {
             match order {
-                Order::Swap {
-                    member,
-                    text,
-                    build,
-                } => {
-                    let swap = engine::Order::Swap {
-                        member,
-                        text: text.clone(),
-                        scheduler: build(),
-                    };
-                    kept(core.obey(live, at, swap));
-                    self.schedulers[member.index()] = text;
-                }
-                Order::SetTimeout(timeout) => {
-                    kept(core.obey(live, at, engine::Order::Timeout(timeout)));
+                Order::Core(make) => {
+                    let order = make();
+                    if let Some((member, text)) = scheduler_of(&order) {
+                        self.schedulers[member.index()].replace_range(.., text);
+                    }
+                    kept(core.obey(live, at, order));
                 }
                 Order::Device(member, what, answer) => {
                     let result = live.stations[member.index()].device.control(at, &what);
@@ -63,6 +54,19 @@ impl Thread {
                 }
             }
         }
+    }
+}
+
+/// Whose first lane an order gives a scheduler, and its text.
+fn scheduler_of(order: &engine::Order) -> Option<(Member, &str)> {
+    match order {
+        engine::Order::Swap {
+            member, lane, text, ..
+        } if *lane == Lane(0) => Some((*member, text)),
+        engine::Order::SwapGate {
+            member, schedulers, ..
+        } => schedulers.first().map(|(text, _)| (*member, &text[..])),
+        _ => None,
     }
 }
 
@@ -95,7 +99,9 @@ fn waits(core: &Core<Pieces>) -> WaitStats {
     // One that was under way ended with its scheduler, unrewarded.
     waits.waits_lost = waits.waits - waits.waits_won;
     for engine in core.engines() {
-        waits += engine.scheduler().waits();
+        for scheduler in engine.schedulers() {
+            waits += scheduler.waits();
+        }
     }
     waits
 }

@@ -11,7 +11,7 @@ use crate::device::{Device, Geometry};
 use crate::estimate::HeadTimeEstimate;
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::log::Writer;
-use headtime_engine::{Core, Engine};
+use headtime_engine::{Core, Engine, Member};
 use headtime_linux::sys;
 use headtime_units::{Nanos, Time};
 use std::os::fd::OwnedFd;
@@ -149,7 +149,11 @@ fn stack(
     }
     let (text, build) = options.scheduler;
     let builds = std::iter::once(build).chain(others);
-    let engines = builds.map(|build| Engine::new(config, build()));
+    let mut gate = options.gate;
+    let engines = (0..).map(Member).zip(builds).map(|(member, build)| {
+        let gated = gate.as_mut().map(|gate| gate(member));
+        Engine::behind(config, build(), gated)
+    });
     let mut engines = engines
         .collect::<Result<Vec<Engine>, _>>()
         .map_err(|error| StartError::Config {
@@ -170,6 +174,13 @@ fn stack(
     let mut core = core.with_timeout(options.timeout);
     if options.audit {
         core.audit();
+    }
+    if let Some(mut job) = options.background {
+        for member in (0..members).map(Member) {
+            if let Some(job) = job(member) {
+                core.run_in_background(member, job);
+            }
+        }
     }
     Ok((core, geometry, vec![text; devices.len()]))
 }

@@ -1,0 +1,85 @@
+//! What an audit sees of a gate: what it was asked and answered, and what it was told.
+
+use crate::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
+use headtime_sched::{Class, Origin};
+use headtime_units::Time;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// What passed between an engine and its gate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    /// The lane that the gate named last, unless a command has gone since.
+    named: Option<Lane>,
+    /// The command of which the gate was told last.
+    pub last: Option<Told>,
+    /// Those that are in the drive, as the gate was told.
+    pub in_drive: BTreeSet<DriveTag>,
+}
+
+/// A command of which the gate was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub tag: DriveTag,
+    pub lane: Lane,
+    /// Whether the gate had named the lane.
+    pub let_through: bool,
+}
+
+pub(super) type Shared = Rc<RefCell<Account>>;
+
+/// A gate that keeps an account, and is otherwise the one within.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub gate: Box<dyn Gate>,
+    pub account: Shared,
+}
+
+impl Gate for Watched {
+    fn lanes(&self) -> usize {
+        self.gate.lanes()
+    }
+
+    fn lane(&self, origin: Origin, class: Class) -> Lane {
+        self.gate.lane(origin, class)
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        self.gate.outranks(lane, other)
+    }
+
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        let next = self.gate.next(now, lanes);
+        self.account.borrow_mut().named = match next {
+            Next::Take(lane) => Some(lane),
+            Next::Hold(_) => None,
+        };
+        next
+    }
+
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        self.gate.ahead(lanes)
+    }
+
+    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane) {
+        let mut account = self.account.borrow_mut();
+        let let_through = account.named.take() == Some(lane);
+        account.last = Some(Told {
+            tag,
+            lane,
+            let_through,
+        });
+        account.in_drive.insert(tag);
+        self.gate.taken(now, tag, lane);
+    }
+
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        self.account.borrow_mut().in_drive.remove(&tag);
+        self.gate.returned(now, tag);
+    }
+
+    fn told(&mut self, now: Time, order: &GateOrder) {
+        self.gate.told(now, order);
+    }
+}

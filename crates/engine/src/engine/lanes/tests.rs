@@ -1,0 +1,275 @@
+//! Engines and gates that break a promise about lanes, one promise each: the audit says which.
+
+use super::*;
+use crate::audit::Audit;
+use crate::{Arrival, Command, Config, Event, GateOrder, Lanes, Next, Outcome, RequestId};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_units::Extent;
+
+const HIGH: Lane = Lane(0);
+const LOW: Lane = Lane(1);
+
+/// Two ranks. Lets through so many commands of the low one.
+#[derive(Debug)]
+struct Ranks {
+    low_max: usize,
+    low: Vec<DriveTag>,
+    /// Whether a request of the high rank outranks one of the low rank. A gate may not change its mind: this one does
+    /// when it is told of any order.
+    outranks: bool,
+}
+
+impl Gate for Ranks {
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        match class {
+            Class::REAL_TIME => HIGH,
+            _ => LOW,
+        }
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        self.outranks && lane < other
+    }
+
+    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+        match lanes.state(HIGH).ready {
+            true => Next::Take(HIGH),
+            false if self.low.len() < self.low_max => Next::Take(LOW),
+            false => Next::Hold(None),
+        }
+    }
+
+    fn taken(&mut self, _: Time, tag: DriveTag, lane: Lane) {
+        if lane == LOW {
+            self.low.push(tag);
+        }
+    }
+
+    fn returned(&mut self, _: Time, tag: DriveTag) {
+        self.low.retain(|other| *other != tag);
+    }
+
+    fn told(&mut self, _: Time, _: &GateOrder) {
+        self.outranks = true;
+    }
+}
+
+struct Rig {
+    engine: Engine<WorkConserving<Noop>>,
+    audit: Audit,
+    ids: u64,
+}
+
+impl Rig {
+    fn new(outranks: bool) -> Rig {
+        let gate = Ranks {
+            low_max: 1,
+            low: Vec::new(),
+            outranks,
+        };
+        let schedulers = (0..2).map(|_| WorkConserving::new(Noop::new()));
+        let config = Config {
+            depth: 4,
+            ..Config::default()
+        };
+        let mut engine = Engine::with_gate(config, Box::new(gate), schedulers.collect()).unwrap();
+        let mut audit = Audit::new();
+        audit.watch(&mut engine);
+        Rig {
+            engine,
+            audit,
+            ids: 0,
+        }
+    }
+
+    /// What the audit says of an event and what follows from it.
+    fn event(&mut self, event: Event) -> Result<(), String> {
+        let broken = |violation: crate::audit::Violation| violation.to_string();
+        self.audit.event(&event).map_err(broken)?;
+        self.engine.handle(Time::ZERO, event);
+        while let Some(command) = self.engine.poll(Time::ZERO) {
+            self.sees(&command)?;
+        }
+        Ok(())
+    }
+
+    fn sees(&mut self, command: &Command) -> Result<(), String> {
+        let seen = self.audit.command(&self.engine, command);
+        seen.map_err(|violation| violation.to_string())
+    }
+
+    fn arrive(&mut self, op: Op, start: u64, class: Class) -> Result<(), String> {
+        let id = RequestId::Client(self.ids);
+        self.ids += 1;
+        self.event(Event::Arrived(Arrival {
+            id,
+            op,
+            extent: Extent::at(start, 8),
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class,
+        }))
+    }
+
+    /// One of the low rank in the drive, and two that are queued and one by merging.
+    fn busy() -> Rig {
+        let mut rig = Rig::new(true);
+        for start in [1000, 0, 8] {
+            rig.arrive(Op::Read, start, Class::BEST_EFFORT).unwrap();
+        }
+        assert_eq!((rig.engine.in_flight(), rig.engine.waiting()), (1, 1));
+        rig
+    }
+
+    fn complete(&mut self, tag: u32) -> Result<(), String> {
+        self.event(Event::Completed {
+            tag: DriveTag(tag),
+            outcome: Outcome::Done,
+        })
+    }
+
+    /// Hands out what is queued in the low lane, whatever the gate says, as a command of `lane`.
+    fn issue(&mut self, lane: Lane) -> Result<(), String> {
+        let queue = &mut self.engine.lanes[LOW.index()];
+        let tag = queue.choose(Time::ZERO, false, &mut self.engine.shared);
+        let command = self.engine.issue(Time::ZERO, tag.expect("queued"), lane);
+        self.sees(&command)
+    }
+
+    fn names(&mut self, lane: Lane) {
+        struct Ready;
+        impl Lanes for Ready {
+            fn state(&self, _: Lane) -> crate::LaneState {
+                crate::LaneState {
+                    ready: true,
+                    ..Default::default()
+                }
+            }
+        }
+        assert_eq!(self.engine.gate.next(Time::ZERO, &Ready), Next::Take(lane));
+    }
+}
+
+#[test]
+fn an_engine_that_keeps_to_its_gate_has_nothing_to_fear() {
+    let mut rig = Rig::busy();
+    rig.arrive(Op::Write, 4, Class::REAL_TIME).unwrap();
+    assert_eq!(rig.engine.stats().raised, 1, "with both of its parts");
+    assert_eq!(rig.engine.in_flight(), 2);
+    rig.complete(1).unwrap();
+    rig.complete(0).unwrap();
+    rig.complete(1).unwrap();
+    assert!(rig.engine.is_idle());
+}
+
+#[test]
+fn a_command_with_parts_of_several_lanes_is_found() {
+    let mut rig = Rig::busy();
+    let part = rig.engine.shared.slots.live();
+    let part = part.filter(|slot| slot.stage == Stage::Part);
+    let part = part.map(|slot| slot.own.tag).next().unwrap();
+    rig.engine.shared.slots[part].lane = HIGH;
+    let error = rig.complete(0).unwrap_err();
+    assert!(error.ends_with("are of several lanes"), "{error}");
+}
+
+#[test]
+fn a_command_that_the_gate_refuses_is_found() {
+    let mut rig = Rig::busy();
+    assert_eq!(rig.engine.poll(Time::ZERO), None, "the gate holds");
+    let error = rig.issue(LOW).unwrap_err();
+    assert!(error.starts_with("the gate did not let"), "{error}");
+    // Its word is for one command, too.
+    let mut rig = Rig::busy();
+    rig.names(HIGH);
+    let error = rig.issue(LOW).unwrap_err();
+    assert!(error.starts_with("the gate did not let"), "{error}");
+}
+
+#[test]
+fn a_command_that_goes_by_the_word_for_another_lane_is_found() {
+    let mut rig = Rig::busy();
+    rig.names(HIGH);
+    let error = rig.issue(HIGH).unwrap_err();
+    assert!(
+        error.ends_with("of Lane(1) goes as one of Lane(0)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_gate_that_is_not_told_of_a_command_is_found() {
+    let mut rig = Rig::busy();
+    // One that stands before nobody's eyes.
+    rig.engine.wrap_gate(|_| {
+        Box::new(Ranks {
+            low_max: 4,
+            low: Vec::new(),
+            outranks: true,
+        })
+    });
+    let error = rig.arrive(Op::Read, 3000, Class::REAL_TIME).unwrap_err();
+    assert!(error.starts_with("the gate is not told of"), "{error}");
+}
+
+#[test]
+fn a_gate_that_is_told_of_what_is_not_in_the_drive_is_found() {
+    let mut rig = Rig::busy();
+    rig.engine.gate.taken(Time::ZERO, DriveTag(3), LOW);
+    let error = rig.arrive(Op::Read, 3000, Class::REAL_TIME).unwrap_err();
+    assert!(error.starts_with("the gate knows of"), "{error}");
+}
+
+#[test]
+fn a_request_that_waits_for_one_which_did_not_inherit_its_rank_is_found() {
+    let mut rig = Rig::new(false);
+    for (op, start, class) in [
+        (Op::Read, 1000, Class::BEST_EFFORT),
+        (Op::Read, 0, Class::BEST_EFFORT),
+        (Op::Write, 4, Class::REAL_TIME),
+        (Op::Read, 5000, Class::REAL_TIME),
+    ] {
+        rig.arrive(op, start, class).unwrap();
+    }
+    assert_eq!(rig.engine.stats().raised, 0, "nobody outranks anybody");
+    rig.event(Event::Ordered(GateOrder::Age(0))).unwrap();
+    let error = rig.arrive(Op::Read, 6000, Class::REAL_TIME).unwrap_err();
+    let expected = "2 of Lane(0) waits for 1, which is still of Lane(1)";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_gate_that_takes_over_puts_the_parts_of_a_command_into_one_lane_and_hands_on_rank() {
+    let mut rig = Rig::new(false);
+    for (op, start, class) in [
+        (Op::Read, 1000, Class::BEST_EFFORT),
+        (Op::Read, 0, Class::BEST_EFFORT),
+        (Op::Read, 8, Class::BEST_EFFORT),
+        (Op::Write, 4, Class::REAL_TIME),
+    ] {
+        rig.arrive(op, start, class).unwrap();
+    }
+    let gate = Ranks {
+        low_max: 1,
+        low: Vec::new(),
+        outranks: true,
+    };
+    let schedulers = (0..2).map(|_| WorkConserving::new(Noop::new())).collect();
+    rig.engine
+        .replace_gate(Time::ZERO, Box::new(gate), schedulers);
+    rig.audit.watch(&mut rig.engine);
+    assert_eq!(rig.engine.stats().raised, 1);
+    // Nor does it lose the rank with its lane.
+    rig.engine.drain_lane(Time::ZERO, HIGH, LOW);
+    assert_eq!(rig.engine.stats().raised, 2);
+    rig.event(Event::Woke).unwrap();
+    assert_eq!(
+        rig.engine.in_flight(),
+        2,
+        "what the high rank waits for goes"
+    );
+}
