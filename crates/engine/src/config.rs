@@ -4,6 +4,7 @@
 //! Scenarios, the server's configuration, logs and reports all read and write [`EngineSpec`] by its
 //! derived `serde` implementations.
 
+use crate::gate::GateSpec;
 use headtime_sched::Origin;
 use headtime_units::{Bytes, Nanos, Sectors};
 
@@ -103,6 +104,8 @@ pub struct EngineSpec {
         serde(deserialize_with = "headtime_config::whole::<_, _, 1, 256>")
     )]
     pub depth: u32,
+    /// What lets commands through to the drive.
+    pub gate: GateSpec,
     /// As [`Config::merge`].
     pub merge: bool,
     /// The most that a merged request may ask for: a multiple of 512 bytes, up to
@@ -136,20 +139,21 @@ pub struct EngineSpec {
 }
 
 /// What is wrong with the value of a key beside those of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct KeyError {
     /// The key.
     pub key: &'static str,
     /// What is wrong, and what is allowed.
-    pub problem: &'static str,
+    pub problem: String,
 }
 
 impl Default for EngineSpec {
-    /// Depth 1, merging up to 512 KiB, nothing committed ahead, no plug, origins seen.
+    /// Depth 1, no gate beside it, merging up to 512 KiB, nothing committed ahead, no plug, origins seen.
     fn default() -> EngineSpec {
         EngineSpec {
             depth: 1,
+            gate: GateSpec::default(),
             merge: true,
             merge_max: Bytes(512 << 10),
             commit_ahead: false,
@@ -178,7 +182,7 @@ impl EngineSpec {
     ///
     /// # Errors
     ///
-    /// If a number of the plug is given, and there is no plug.
+    /// If a number of the plug is given, and there is no plug; or if the gate does not fit the depth.
     pub fn complete(mut self) -> Result<EngineSpec, KeyError> {
         if self.plug {
             self.plug_requests.get_or_insert(Plug::LINUX_2_6.requests);
@@ -188,23 +192,28 @@ impl EngineSpec {
             ("plug_requests", self.plug_requests.is_some()),
             ("plug_timeout", self.plug_timeout.is_some()),
         ];
-        match given.into_iter().find(|(_, given)| *given && !self.plug) {
-            None => Ok(self),
-            Some((key, _)) => Err(KeyError {
-                key,
-                problem: "is for plug = true",
-            }),
+        let refused = |key, problem| Err(KeyError { key, problem });
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given && !self.plug) {
+            return refused(key, "is for plug = true".to_owned());
+        }
+        match self.gate.check(&self.config(512)) {
+            Ok(()) => Ok(self),
+            Err(problem) => refused("gate", problem.to_string()),
         }
     }
 
-    /// The options of an engine above a drive whose sectors have so many bytes.
+    /// The options of an engine above a drive whose sectors have so many bytes. The depth is the lower one of
+    /// the engine's and the gate's.
     pub fn config(&self, sector_bytes: u32) -> Config {
         let plug = Plug {
             requests: self.plug_requests.unwrap_or(Plug::LINUX_2_6.requests),
             timeout: self.plug_timeout.unwrap_or(Plug::LINUX_2_6.timeout),
         };
         Config {
-            depth: self.depth,
+            depth: self
+                .gate
+                .depth()
+                .map_or(self.depth, |most| most.min(self.depth)),
             merge: self.merge,
             merge_sectors_max: Sectors::new((self.merge_max.0 / u64::from(sector_bytes)).max(1)),
             commit_ahead: self.commit_ahead,

@@ -10,7 +10,7 @@ mod tests;
 use crate::config::{Config, ConfigError};
 use crate::event::{Command, Event, Stats};
 use crate::few::Few;
-use crate::gate::{AnyGate, FixedDepth, Gate, Gated, Lane};
+use crate::gate::{AnyGate, FixedDepth, Gate, GateOrder, Gated, Lane};
 use crate::lane::{Queue, Shared};
 use crate::names::{DriveTag, DriveTags, RequestId};
 use crate::order::Order;
@@ -59,6 +59,9 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     /// Live requests that are not behind a flush.
     live: usize,
     in_flight: u32,
+    /// The depth that was last ordered, and the one that the gate was last told.
+    depth_ordered: u32,
+    depth: u32,
     tags: DriveTags,
     outbox: VecDeque<Command>,
     now: Time,
@@ -148,6 +151,8 @@ impl<S: Scheduler> Engine<S> {
             flush_lane: Lane(0),
             live: 0,
             in_flight: 0,
+            depth_ordered: config.depth,
+            depth: config.depth,
             tags: DriveTags::default(),
             outbox: VecDeque::new(),
             now: Time::ZERO,
@@ -186,7 +191,17 @@ impl<S: Scheduler> Engine<S> {
                 lane,
                 join,
             } => self.joined(now, arrival, lane, join),
-            Event::Ordered(order) => self.gate.told(now, &order),
+            Event::Ordered(order) => self.ordered(now, &order),
+        }
+    }
+
+    fn ordered(&mut self, now: Time, order: &GateOrder) {
+        match *order {
+            GateOrder::Depth(depth) => {
+                self.depth_ordered = depth.clamp(1, self.shared.config.depth);
+                self.propose_depth(now);
+            }
+            GateOrder::Age(_) | GateOrder::Window { .. } => self.gate.told(now, order),
         }
     }
 

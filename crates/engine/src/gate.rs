@@ -7,9 +7,20 @@
 //! The gate is told of each drive tag that is taken and returned, and of orders. All of this is in the log
 //! or follows from it, so that a replay decides the same.
 
+mod ages;
+mod ranked;
+mod rsd;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use ranked::{Queueing, RsdPriority};
+pub use rsd::Rsd;
+pub use spec::{GateError, GateProblem, GateSpec, gates};
+
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, Origin, Scheduler};
+use headtime_sched::{Class, Origin, Request, Scheduler};
 use headtime_units::{Nanos, Time};
 
 /// Names a lane of an engine: 0 to the number of its lanes - 1.
@@ -30,6 +41,8 @@ pub struct LaneState {
     pub queued: usize,
     /// Requests that were chosen and wait for the gate.
     pub staged: usize,
+    /// The class of the first of them.
+    pub first: Option<Class>,
     /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
     pub ready: bool,
 }
@@ -52,7 +65,7 @@ pub enum Next {
 /// An order to a gate, given from outside while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GateOrder {
-    /// So many commands may be in the drive.
+    /// So many commands may be in the drive, 1 to the engine's depth.
     Depth(u32),
     /// A command is late after so many others.
     Age(u64),
@@ -96,7 +109,7 @@ pub trait Gate: core::fmt::Debug {
     }
 
     /// A command of this lane goes to the drive. A flush does so unasked: order has emptied the drive for it.
-    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane);
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane);
 
     /// The drive is done with a command.
     fn returned(&mut self, now: Time, tag: DriveTag);
@@ -164,13 +177,19 @@ impl Gate for FixedDepth {
     }
 
     #[inline]
-    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {
+    fn taken(&mut self, _: Time, _: &Request<DriveTag>, _: Lane) {
         self.taken += 1;
     }
 
     #[inline]
     fn returned(&mut self, _: Time, _: DriveTag) {
         self.taken -= 1;
+    }
+
+    fn told(&mut self, _: Time, order: &GateOrder) {
+        if let GateOrder::Depth(depth) = order {
+            self.depth = *depth;
+        }
     }
 }
 
@@ -226,8 +245,8 @@ impl Gate for AnyGate {
     }
 
     #[inline]
-    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane) {
-        either!(self, gate => gate.taken(now, tag, lane));
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
+        either!(self, gate => gate.taken(now, command, lane));
     }
 
     #[inline]

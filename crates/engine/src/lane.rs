@@ -43,6 +43,8 @@ pub(crate) struct Queue<S> {
     pub ask: bool,
     /// The latest arrival of a request that the scheduler gave.
     youngest: Time,
+    /// Whether the scheduler proposes a depth.
+    pub proposes: bool,
 }
 
 impl<S: Scheduler> Queue<S> {
@@ -65,6 +67,7 @@ impl<S: Scheduler> Queue<S> {
         assert!(scheduler.queued() == 0, "the new scheduler must be empty");
         Queue {
             lane,
+            proposes: scheduler.depth().is_some(),
             scheduler,
             queued: 0,
             touching: Touching::default(),
@@ -234,6 +237,7 @@ impl<S: Scheduler> Queue<S> {
     /// Puts another scheduler in the place of the old one, which it returns empty.
     pub fn replace_scheduler(&mut self, now: Time, scheduler: S, of: &Shared) -> S {
         assert!(scheduler.queued() == 0, "the new scheduler must be empty");
+        self.proposes = scheduler.depth().is_some();
         let mut old = core::mem::replace(&mut self.scheduler, scheduler);
         for request in old.drain() {
             self.scheduler.insert(now, request);
@@ -247,10 +251,12 @@ impl<S: Scheduler> Queue<S> {
         old
     }
 
-    fn state(&self) -> LaneState {
+    fn state(&self, slots: &Slots) -> LaneState {
+        let first = self.staged.front();
         LaneState {
             queued: self.queued,
             staged: self.staged.len(),
+            first: first.map(|tag| slots[*tag].merged.class),
             ready: self.is_ready(),
         }
     }
@@ -259,13 +265,14 @@ impl<S: Scheduler> Queue<S> {
 /// The lanes, and a flush that waits.
 pub(crate) struct View<'a, S> {
     pub lanes: &'a Few<Queue<S>>,
+    pub slots: &'a Slots,
     /// The lane of a flush that waits for a request of another lane that is ready.
     pub flush: Option<Lane>,
 }
 
 impl<S: Scheduler> Lanes for View<'_, S> {
     fn state(&self, lane: Lane) -> LaneState {
-        let mut state = self.lanes[lane.index()].state();
+        let mut state = self.lanes[lane.index()].state(self.slots);
         state.ready |= self.flush == Some(lane);
         state
     }

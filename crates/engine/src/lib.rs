@@ -28,6 +28,7 @@ pub mod log;
 
 mod config;
 mod core;
+mod delays;
 mod engine;
 mod event;
 mod few;
@@ -37,6 +38,7 @@ mod merge;
 mod names;
 mod order;
 mod slots;
+mod tags;
 mod timeouts;
 mod volume;
 
@@ -44,9 +46,13 @@ pub use self::core::{
     Asked, Background, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest,
 };
 pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
+pub use delays::DelayCounts;
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
-pub use gate::{FixedDepth, Gate, GateOrder, Gated, Lane, LaneState, Lanes, Next};
+pub use gate::{
+    FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Lane, LaneState, Lanes,
+    Next, Queueing, Rsd, RsdPriority, gates,
+};
 pub use names::{DriveTag, RequestId};
 pub use volume::{Map, Member, Part};

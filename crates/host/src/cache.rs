@@ -13,30 +13,39 @@ use std::collections::BTreeMap;
 /// The number of a page; zero is none.
 pub(crate) type PageId = u32;
 
-/// A page of a file, or a block of metadata.
+/// A page of a file, or a block of metadata: the pages before and behind it in the ring, which request reads or
+/// writes it, counted from 1 (zero if none), and its state.
+///
+/// Four numbers and not a struct, since a vector of zeroed numbers takes no memory until it is written: a whole disk
+/// can be a file, of which few pages are ever touched.
+type Numbers = [u32; 4];
+
+const PREVIOUS: usize = 0;
+const NEXT: usize = 1;
+const IO: usize = 2;
+const STATE: usize = 3;
+
+/// What is known of a page of a file, or of a block of metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Page {
-    previous: PageId,
-    next: PageId,
-    /// Which request reads or writes it, counted from 1; zero if none.
     io: u32,
-    state: u8,
+    state: u32,
 }
 
 impl Page {
     /// In memory, or about to be.
-    const CACHED: u8 = 1;
+    const CACHED: u32 = 1;
     /// Its request has not completed.
-    const READING: u8 = 2;
+    const READING: u32 = 2;
     /// Its request has not completed.
-    const WRITING: u8 = 4;
-    const DIRTY: u8 = 8;
+    const WRITING: u32 = 4;
+    const DIRTY: u32 = 8;
     /// The mark of readahead.
-    const MARKED: u8 = 16;
-    const TOUCHED: u8 = 32;
-    const TOUCHED_AGAIN: u8 = 64;
+    const MARKED: u32 = 16;
+    const TOUCHED: u32 = 32;
+    const TOUCHED_AGAIN: u32 = 64;
 
-    fn is(self, bits: u8) -> bool {
+    fn is(self, bits: u32) -> bool {
         self.state & bits != 0
     }
 
@@ -76,7 +85,7 @@ impl Page {
 #[derive(Debug)]
 pub(crate) struct Cache {
     /// Entry 0 is the head of the ring of cached pages, oldest first.
-    pages: Vec<Page>,
+    pages: Vec<Numbers>,
     /// The pages of each chunk of blocks.
     chunks: BTreeMap<u64, PageId>,
     capacity: u64,
@@ -96,7 +105,7 @@ impl Cache {
     /// For so many pages of files, of which `capacity` fit into memory.
     pub fn new(pages: u64, capacity: u64) -> Cache {
         Cache {
-            pages: vec![Page::default(); pages as usize + 1],
+            pages: vec![[0; 4]; pages as usize + 1],
             chunks: BTreeMap::new(),
             capacity,
             cached: 0,
@@ -106,7 +115,15 @@ impl Cache {
     }
 
     pub fn get(&self, page: PageId) -> Page {
-        self.pages[page as usize]
+        let numbers = &self.pages[page as usize];
+        Page {
+            io: numbers[IO],
+            state: numbers[STATE],
+        }
+    }
+
+    fn state(&mut self, page: PageId) -> &mut u32 {
+        &mut self.pages[page as usize][STATE]
     }
 
     /// The number of a block of metadata.
@@ -117,7 +134,7 @@ impl Cache {
             .entry(block / CHUNK)
             .or_insert_with(|| u32::try_from(next).expect("fewer than 2^32 pages"));
         if base as usize == next {
-            self.pages.resize(next + CHUNK as usize, Page::default());
+            self.pages.resize(next + CHUNK as usize, [0; 4]);
         }
         base + (block % CHUNK) as u32
     }
@@ -153,54 +170,54 @@ impl Cache {
         }
         self.cached += 1;
         self.link(page);
-        self.pages[page as usize].state = Page::CACHED;
+        *self.state(page) = Page::CACHED;
     }
 
     /// Notes that request `io` reads a page just taken in.
     pub fn read(&mut self, page: PageId, io: u32, mark: bool) {
         let entry = &mut self.pages[page as usize];
-        entry.io = io + 1;
-        entry.state |= Page::READING | if mark { Page::MARKED } else { 0 };
+        entry[IO] = io + 1;
+        entry[STATE] |= Page::READING | if mark { Page::MARKED } else { 0 };
     }
 
     /// Notes that request `io` is done with a page; whether it was about it.
     pub fn io_done(&mut self, page: PageId, io: u32) -> bool {
-        let entry = &mut self.pages[page as usize];
+        let entry = self.get(page);
         if entry.io != io + 1 {
             return false;
         }
-        entry.io = 0;
+        self.pages[page as usize][IO] = 0;
         self.writing -= u64::from(entry.writing());
-        entry.state &= !(Page::READING | Page::WRITING);
+        *self.state(page) &= !(Page::READING | Page::WRITING);
         true
     }
 
     pub fn unmark(&mut self, page: PageId) {
-        self.pages[page as usize].state &= !Page::MARKED;
+        *self.state(page) &= !Page::MARKED;
     }
 
     /// Notes that a call used a page.
     pub fn touch(&mut self, page: PageId) {
-        let entry = &mut self.pages[page as usize];
+        let state = self.state(page);
         // The bit of the first touch, shifted, is that of the second.
-        entry.state |= (entry.state & Page::TOUCHED) << 1 | Page::TOUCHED;
+        *state |= (*state & Page::TOUCHED) << 1 | Page::TOUCHED;
     }
 
     /// Makes a page dirty; whether it was not.
     pub fn make_dirty(&mut self, page: PageId) -> bool {
-        let entry = &mut self.pages[page as usize];
-        let fresh = !entry.dirty();
-        entry.state |= Page::DIRTY;
+        let fresh = !self.get(page).dirty();
+        *self.state(page) |= Page::DIRTY;
         self.dirty += u64::from(fresh);
         fresh
     }
 
     /// Notes that request `io` writes a dirty page, which is clean but for that.
     pub fn write(&mut self, page: PageId, io: u32) {
+        let old = self.get(page);
+        debug_assert!(old.dirty() && !old.writing() && !old.reading());
         let entry = &mut self.pages[page as usize];
-        debug_assert!(entry.dirty() && !entry.writing() && !entry.reading());
-        entry.io = io + 1;
-        entry.state = entry.state & !Page::DIRTY | Page::WRITING;
+        entry[IO] = io + 1;
+        entry[STATE] = entry[STATE] & !Page::DIRTY | Page::WRITING;
         self.dirty -= 1;
         self.writing += 1;
     }
@@ -214,13 +231,13 @@ impl Cache {
         self.dirty -= u64::from(entry.dirty());
         self.writing -= u64::from(entry.writing());
         self.unlink(page);
-        self.pages[page as usize] = Page::default();
+        self.pages[page as usize] = [0; 4];
         self.cached -= 1;
     }
 
     /// Drops the oldest page if it is clean, or else puts it to the young end.
     fn make_room(&mut self) {
-        let oldest = self.pages[0].next;
+        let oldest = self.pages[0][NEXT];
         if oldest == 0 {
             return;
         }
@@ -230,7 +247,7 @@ impl Cache {
             self.unlink(oldest);
             self.link(oldest);
             if !busy {
-                self.pages[oldest as usize].state &= !(Page::TOUCHED | Page::TOUCHED_AGAIN);
+                *self.state(oldest) &= !(Page::TOUCHED | Page::TOUCHED_AGAIN);
             }
         } else {
             self.forget(oldest);
@@ -238,17 +255,17 @@ impl Cache {
     }
 
     fn link(&mut self, page: PageId) {
-        let youngest = self.pages[0].previous;
-        self.pages[page as usize].previous = youngest;
-        self.pages[page as usize].next = 0;
-        self.pages[youngest as usize].next = page;
-        self.pages[0].previous = page;
+        let youngest = self.pages[0][PREVIOUS];
+        let entry = &mut self.pages[page as usize];
+        (entry[PREVIOUS], entry[NEXT]) = (youngest, 0);
+        self.pages[youngest as usize][NEXT] = page;
+        self.pages[0][PREVIOUS] = page;
     }
 
     fn unlink(&mut self, page: PageId) {
-        let Page { previous, next, .. } = self.get(page);
-        self.pages[previous as usize].next = next;
-        self.pages[next as usize].previous = previous;
+        let [previous, next, ..] = self.pages[page as usize];
+        self.pages[previous as usize][NEXT] = next;
+        self.pages[next as usize][PREVIOUS] = previous;
     }
 }
 

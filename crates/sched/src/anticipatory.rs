@@ -162,7 +162,7 @@ impl AnticipatoryConfig {
         antic_expire: Nanos::from_micros(6_667),
     };
 
-    const OPTIONS: &[OptionInfo] = &[
+    pub(crate) const OPTIONS: &[OptionInfo] = &[
         OptionInfo::count(
             "hz",
             Self::DEFAULT.hz.get(),
@@ -202,7 +202,7 @@ impl AnticipatoryConfig {
         ),
     ];
 
-    fn from_options(options: &Options<'_>) -> AnticipatoryConfig {
+    pub(crate) fn from_options(options: &Options<'_>) -> AnticipatoryConfig {
         AnticipatoryConfig {
             hz: Hz::new(options.count("hz")).expect("the option's range is that of Hz"),
             read_expire: options.duration("read_expire"),
@@ -574,6 +574,15 @@ impl Anticipatory {
         let above = index.first_at_or_after(lba).or_else(|| index.first());
         let below = index.last_before(lba);
         self.cheaper(kind, above, below).map(|entry| entry.tag)
+    }
+
+    /// Hands out the oldest request, whatever it is waiting for.
+    pub(crate) fn dispatch_oldest(&mut self) -> Option<Request> {
+        let requests = self.sorted.requests();
+        let oldest = [Kind::Sync, Kind::Async].into_iter();
+        let oldest = oldest.filter_map(|kind| requests.oldest(kind.list()));
+        let tag = oldest.min_by_key(|oldest| requests.age(oldest.tag))?.tag;
+        Some(self.hand_out(tag))
     }
 
     fn hand_out(&mut self, tag: Tag) -> Request {

@@ -45,6 +45,8 @@ pub mod sptf_sw;
 
 pub mod anticipatory;
 
+pub mod nise;
+
 pub mod cfq;
 
 pub mod stream;
@@ -84,9 +86,11 @@ pub use jiffies::{Hz, Jiffies};
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
+pub use nise::{Nise, NiseConfig};
 pub use noop::Noop;
 pub use policy::{
-    Built, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
+    Built, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Slices,
+    Value,
 };
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};

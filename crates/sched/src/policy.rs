@@ -23,6 +23,67 @@ pub enum Value {
     Flag(bool),
     /// One of several words.
     Choice(&'static str),
+    /// Several counts, in order.
+    Counts(Counts),
+}
+
+/// One to eight counts, in order; as text `1/2/3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Counts {
+    len: u8,
+    counts: [u16; Counts::MAX],
+}
+
+impl Counts {
+    /// How many counts there can be.
+    pub const MAX: usize = 8;
+
+    /// These counts.
+    ///
+    /// # Panics
+    ///
+    /// If there are none, or more than [`Counts::MAX`].
+    pub const fn new(given: &[u16]) -> Counts {
+        assert!(!given.is_empty() && given.len() <= Counts::MAX);
+        let mut counts = [0; Counts::MAX];
+        let mut at = 0;
+        while at < given.len() {
+            counts[at] = given[at];
+            at += 1;
+        }
+        Counts {
+            len: given.len() as u8,
+            counts,
+        }
+    }
+
+    /// The counts as a slice.
+    pub fn as_slice(&self) -> &[u16] {
+        &self.counts[..usize::from(self.len)]
+    }
+
+    /// Reads counts of which each lies within a range.
+    pub(crate) fn read(text: &str, (low, high): (u64, u64)) -> Option<Counts> {
+        let mut given = [0; Counts::MAX];
+        let mut len = 0;
+        for part in text.split('/') {
+            let count: u16 = part.trim().parse().ok()?;
+            (low..=high).contains(&u64::from(count)).then_some(())?;
+            *given.get_mut(len)? = count;
+            len += 1;
+        }
+        Some(Counts::new(&given[..len]))
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, count) in self.as_slice().iter().enumerate() {
+            let slash = if at > 0 { "/" } else { "" };
+            write!(f, "{slash}{count}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes the value as it is read: `16`, `500ms`, `0.03`, `true`.
@@ -34,6 +95,7 @@ impl fmt::Display for Value {
             Value::Weight(weight) => weight.fmt(f),
             Value::Flag(flag) => flag.fmt(f),
             Value::Choice(word) => f.write_str(word),
+            Value::Counts(counts) => counts.fmt(f),
         }
     }
 }
@@ -45,7 +107,8 @@ pub struct OptionInfo {
     pub key: &'static str,
     /// What it is when nothing is said. Its variant is the type of the option.
     pub default: Value,
-    /// The lowest and the highest value allowed, of the same variant as the default.
+    /// The lowest and the highest value allowed, of the same variant as the default. Of several counts, those
+    /// of each count.
     pub range: (Value, Value),
     /// Of a choice, the words allowed; else empty.
     pub words: &'static [&'static str],
@@ -106,6 +169,22 @@ impl OptionInfo {
             key,
             default: Value::Flag(default),
             range: (Value::Flag(false), Value::Flag(true)),
+            words: &[],
+            help,
+        }
+    }
+
+    /// Several counts, each from `range.0` to `range.1`.
+    pub const fn counts(
+        key: &'static str,
+        default: Counts,
+        range: (u64, u64),
+        help: &'static str,
+    ) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Counts(default),
+            range: (Value::Count(range.0), Value::Count(range.1)),
             words: &[],
             help,
         }
@@ -307,6 +386,18 @@ impl<'a> Options<'a> {
         match self.value(key) {
             Value::Count(count) => count,
             other => panic!("{key} is {other:?}, not a count"),
+        }
+    }
+
+    /// The value of an option that is several counts.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn counts(&self, key: &str) -> Counts {
+        match self.value(key) {
+            Value::Counts(counts) => counts,
+            other => panic!("{key} is {other:?}, not several counts"),
         }
     }
 

@@ -209,6 +209,13 @@ pub trait Scheduler {
     fn waits(&self) -> WaitStats {
         WaitStats::default()
     }
+
+    /// How many commands it wants in the drive at once; `None` if it leaves that to the engine, which it does
+    /// always or never. It may change with every choice, and counts for the request that was chosen. The engine's
+    /// own depth is the most.
+    fn depth(&self) -> Option<u32> {
+        None
+    }
 }
 
 macro_rules! forward_elevator {
@@ -286,6 +293,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn waits(&self) -> WaitStats {
         (**self).waits()
+    }
+
+    fn depth(&self) -> Option<u32> {
+        (**self).depth()
     }
 }
 

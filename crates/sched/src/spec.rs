@@ -7,9 +7,10 @@
 //!
 //! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
 //! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
+//! Of a policy with an option of its own name, `depth=8` is short for `depth:depth=8`.
 
 use crate::policy::{
-    Built, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
+    Built, Counts, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
 };
 use crate::registry::{Registry, policies};
 use crate::{Elevator, Positioning, Scheduler, WorkConserving};
@@ -244,6 +245,21 @@ impl Spec {
         .collect()
     }
 
+    /// Reads the text of a policy of a table of its own, which is not one of the schedulers. It cannot be
+    /// built here.
+    ///
+    /// # Errors
+    ///
+    /// If the text names none of them.
+    pub fn parse_among(text: &str, table: &[&'static PolicyInfo]) -> Result<Spec, SpecError> {
+        parse(text, table)
+    }
+
+    /// The options of the policy by name, given or default.
+    pub fn values(&self) -> Options<'_> {
+        Options::new(self.info, self.number, &self.given)
+    }
+
     /// The record of the policy.
     pub fn info(&self) -> &'static PolicyInfo {
         self.info
@@ -256,7 +272,7 @@ impl Spec {
 
     /// All options of the policy with their values, given or default; not those of the inner one.
     pub fn options(&self) -> impl Iterator<Item = (&'static OptionInfo, Value)> + '_ {
-        let options = Options::new(self.info, self.number, &self.given);
+        let options = self.values();
         self.info
             .options
             .iter()
@@ -276,8 +292,7 @@ impl Spec {
             Slices::ToProcesses(key) if processes_known => key,
             Slices::ToProcesses(_) | Slices::None => return None,
         };
-        let options = Options::new(self.info, self.number, &self.given);
-        Some(options.duration(key))
+        Some(self.values().duration(key))
     }
 
     /// The longest duration among its options and those of the elevator in it.
@@ -354,7 +369,7 @@ impl Spec {
             .find(|entry| entry.info.name == self.info.name)
             .expect("policies are read from the same table");
         Ok((entry.build)(Parts {
-            options: Options::new(self.info, self.number, &self.given),
+            options: self.values(),
             positioning: knowledge.positioning.clone(),
             curve: knowledge.curve.clone(),
             handed_out_max: knowledge.handed_out_max,
@@ -388,7 +403,11 @@ impl fmt::Display for Spec {
         if let Some(inner) = &self.inner {
             write!(f, "({inner})")?;
         }
-        for (key, value) in &self.given {
+        let is_own = |key: &str| key == self.info.name;
+        if let Some((_, own)) = self.given.iter().find(|(key, _)| is_own(key)) {
+            write!(f, "={own}")?;
+        }
+        for (key, value) in self.given.iter().filter(|(key, _)| !is_own(key)) {
             write!(f, ":{key}={value}")?;
         }
         Ok(())
@@ -409,6 +428,15 @@ fn parse_level(
 ) -> Result<Spec, SpecErrorKind> {
     let (head, mut rest) = split_top(text, ':');
     let (name, inside) = split_inner(head)?;
+    let named = |name: &str| {
+        table
+            .iter()
+            .any(|info| info.name == name && info.option(name).is_some())
+    };
+    let (name, short) = match name.split_once('=') {
+        Some((before, _)) if named(before.trim()) => (before.trim(), Some(name)),
+        _ => (name, None),
+    };
     let (info, number) = find(name, table)?;
     if depth > 0 && info.waits {
         return Err(SpecErrorKind::InnerWaits { inner: info.name });
@@ -425,9 +453,12 @@ fn parse_level(
         }
     };
     let mut given: Vec<(&'static str, Value)> = Vec::new();
-    while let Some(options) = rest {
-        let (option, after) = split_top(options, ':');
+    let options = core::iter::from_fn(|| {
+        let (option, after) = split_top(rest?, ':');
         rest = after;
+        Some(option)
+    });
+    for option in short.into_iter().chain(options) {
         let (key, value) = read_option(info, option)?;
         if given.iter().any(|(other, _)| *other == key) {
             return Err(SpecErrorKind::Repeated { key });
@@ -587,6 +618,15 @@ fn read_option(
             .filter(|count| (low..=high).contains(count))
             .map(Value::Count)
             .ok_or_else(|| refused(allowed()))?,
+        (Value::Counts(_), Value::Count(low), Value::Count(high)) => {
+            let several = || {
+                let most = Counts::MAX;
+                refused(format!(
+                    "allowed are 1 to {most} numbers of {low} to {high}, as in 1/2/3"
+                ))
+            };
+            Value::Counts(Counts::read(value, (low, high)).ok_or_else(several)?)
+        }
         (Value::Duration(_), Value::Duration(low), Value::Duration(high)) => {
             Value::Duration(unit_within(value, low, high).map_err(told)?)
         }

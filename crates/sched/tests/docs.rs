@@ -84,6 +84,9 @@ fn section(info: &PolicyInfo) -> String {
             let allowed = match option.default {
                 Value::Flag(_) => format!("{low}, {high}"),
                 Value::Choice(_) => option.words.join(", "),
+                Value::Counts(_) => {
+                    format!("1 to {} of {low} to {high}", headtime_sched::Counts::MAX)
+                }
                 _ => format!("{low} to {high}"),
             };
             text += &format!(

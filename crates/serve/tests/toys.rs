@@ -13,7 +13,7 @@ use headtime_engine::{
     Lane, Member,
 };
 use headtime_linux::clock::Clock;
-use headtime_sched::{Class, Op, Scheduler};
+use headtime_sched::{Class, Op, Request, Scheduler, Tag};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{BuildJob, BuildScheduler, Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -145,7 +145,8 @@ fn wrong_by_rank(text: &str, mut gate: AgedRanks) -> Vec<String> {
                 if let Some(lane) = lane.filter(|lane| op == Op::Read && !gate.admits(*lane)) {
                     wrong.push(format!("{at}: {extent} of {lane:?} goes"));
                 }
-                gate.taken(at, tag, lane.unwrap_or(AgedRanks::HIGH));
+                let command = Request::new(Tag(0), op, extent, at).tagged(tag);
+                gate.taken(at, &command, lane.unwrap_or(AgedRanks::HIGH));
             }
             _ => {}
         }

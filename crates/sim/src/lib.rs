@@ -5,11 +5,13 @@
 //!
 //! What is not here: policies, the disk model, files, printing.
 
+mod commands;
 mod distribution;
 pub mod fuzz;
 mod measure;
 mod world;
 
+pub use commands::{CLASSES, Commands, Counted};
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};
 pub use world::{Observer, Report, RunError, Setup, Station, Watch, run};

@@ -1,6 +1,7 @@
 //! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to whatever comes next.
 
 use crate::Measured;
+use crate::commands::{self, Commands};
 use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
@@ -122,6 +123,8 @@ impl<'a> Setup<'a> {
 pub struct Report {
     /// The requests that finished after the warm-up.
     pub measured: Measured,
+    /// The commands that the drives completed after the warm-up.
+    pub commands: Commands,
     /// Where the head time of all members went, from the end of the warm-up to the end of the run: that of the last
     /// request, or the limit if something was unfinished then.
     pub head_time: HeadTime,
@@ -266,7 +269,9 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
             });
         }
         drive.record_spans(Time::ZERO, setup.record_spans);
+        let sector_bytes = drive.profile().geometry.sector_bytes;
         members.push(Stage {
+            commands: commands::Watch::new(config.depth, sector_bytes),
             drive,
             faults: faults.into(),
             warm_head_time: None,
@@ -300,6 +305,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         members: Few::from(members),
         capacity,
         measured: Measured::new(warm, sector_bytes),
+        commands: Commands::new(),
         source: setup.source,
         unfinished: 0,
         finished: 0,
@@ -318,6 +324,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
 /// What a member has beside its engine.
 struct Stage {
     drive: Drive,
+    commands: commands::Watch,
     faults: VecDeque<(Time, Fault)>,
     /// The account of the arm at the end of the warm-up.
     warm_head_time: Option<HeadTime>,
@@ -335,6 +342,7 @@ struct Simulated<'a> {
     finished: u64,
     unfinished_max: u64,
     measured: Measured,
+    commands: Commands,
     /// Reads and writes that have finished at this time.
     finished_now: (Time, u64),
     observer: Option<Observer<'a>>,
@@ -406,10 +414,12 @@ impl Simulated<'_> {
         let mut spans = Vec::with_capacity(self.members.count());
         for Stage {
             mut drive,
+            mut commands,
             warm_head_time,
             ..
         } in self.members
         {
+            commands.close(warm, until, &mut self.commands);
             // The last request may finish within the warm-up, or nothing happen after it.
             let before = warm_head_time.unwrap_or_else(|| drive.head_time(warm.min(end)));
             head_time.add(&drive.head_time(end).since(&before));
@@ -424,6 +434,7 @@ impl Simulated<'_> {
             dirty,
             spans,
             measured: self.measured,
+            commands: self.commands,
         })
     }
 
@@ -517,7 +528,12 @@ impl World for Simulated<'_> {
             1 => 0,
             count => (0..count).min_by_key(|index| due(&self.members[*index]))?,
         };
-        let done = self.members[index].drive.poll(now)?;
+        let Stage {
+            drive, commands, ..
+        } = &mut self.members[index];
+        let done = drive.poll(now)?;
+        let from = self.measured.from;
+        commands.completed(now, DriveTag(done.tag), from, &mut self.commands);
         Some(Done {
             member: Member(index as u16),
             tag: DriveTag(done.tag),
@@ -565,16 +581,23 @@ impl World for Simulated<'_> {
             extent: request.extent,
             fua: request.flags.has(Flags::FUA),
         };
-        self.members[member.index()].drive.submit(now, command);
+        let Stage {
+            drive, commands, ..
+        } = &mut self.members[member.index()];
+        drive.submit(now, command);
+        commands.issued(now, request);
         true
     }
 
     fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp {
-        match self.members[late.member.index()]
-            .drive
-            .abort(now, late.tag.0)
-        {
-            true => GaveUp::Yes,
+        let Stage {
+            drive, commands, ..
+        } = &mut self.members[late.member.index()];
+        match drive.abort(now, late.tag.0) {
+            true => {
+                commands.completed(now, late.tag, self.measured.from, &mut self.commands);
+                GaveUp::Yes
+            }
             false => GaveUp::Completes,
         }
     }

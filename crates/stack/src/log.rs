@@ -235,6 +235,7 @@ mod tests {
         let full = LogSettings {
             engine: EngineSpec {
                 depth: 31,
+                gate: "rsd:age_th=30".parse().unwrap(),
                 merge: false,
                 merge_max: Bytes(77 << 9),
                 commit_ahead: true,

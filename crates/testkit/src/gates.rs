@@ -1,7 +1,7 @@
 //! Gates that try the engine's lanes. Not for use.
 
 use headtime_engine::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
-use headtime_sched::{Class, Origin};
+use headtime_sched::{Class, Origin, Request};
 use headtime_units::{Nanos, Time};
 
 /// Two ranks, and no command that grows old: real-time requests go first and have a tag of their own; nothing
@@ -71,11 +71,12 @@ impl Gate for AgedRanks {
         next.map_or(Next::Hold(None), Next::Take)
     }
 
-    fn taken(&mut self, _: Time, tag: DriveTag, _: Lane) {
-        if self.taken.len() <= tag.index() {
-            self.taken.resize(tag.index() + 1, None);
+    fn taken(&mut self, _: Time, command: &Request<DriveTag>, _: Lane) {
+        let place = command.tag.index();
+        if self.taken.len() <= place {
+            self.taken.resize(place + 1, None);
         }
-        self.taken[tag.index()] = Some(self.completed);
+        self.taken[place] = Some(self.completed);
     }
 
     fn returned(&mut self, _: Time, tag: DriveTag) {
@@ -148,7 +149,7 @@ impl Gate for Windows {
         }
     }
 
-    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {
+    fn taken(&mut self, _: Time, _: &Request<DriveTag>, _: Lane) {
         self.taken += 1;
     }
 

@@ -66,7 +66,7 @@ pub use replay::{
 pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
 pub use source::{NewRequest, Source};
 pub use synthetic::{
-    DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError, Synthetic,
+    DistributionError, First, Pacing, ProcessSpec, SizeDistribution, Sizes, SpecError, Synthetic,
     SyntheticSpec, TimeDistribution,
 };
 pub use trace::{

@@ -54,8 +54,18 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
     let config = settings.config();
     let build = |text: &str| build(text, &known, &config);
-    let scheduler = build(&settings.scheduler).map_err(|problem| bad(&problem))?;
-    let mut engine = Engine::new(config, scheduler).map_err(|error| bad(&error))?;
+    let gate = settings.engine.gate.build(&config);
+    let gate = gate.map_err(|error| bad(&error))?;
+    let lanes = gate.as_ref().map_or(1, |gate| gate.lanes());
+    let schedulers = (0..lanes).map(|_| build(&settings.scheduler));
+    let mut schedulers = schedulers
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|problem| bad(&problem))?;
+    let engine = match gate {
+        Some(gate) => Engine::with_gate(config, gate, schedulers),
+        None => Engine::new(config, schedulers.remove(0)),
+    };
+    let mut engine = engine.map_err(|error| bad(&error))?;
     let mut replay = Replay::new(&mut engine);
     let mut before: VecDeque<String> = VecDeque::with_capacity(BEFORE + 1);
     let mut ended = false;

@@ -13,7 +13,7 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
 use headtime_disk::profile::Reference;
-use headtime_engine::{Command, Config, Member, Seen};
+use headtime_engine::{Command, Config, Gated, Member, Seen};
 use headtime_host::ProgramOutcome;
 use headtime_sched::Scheduler;
 use headtime_sim::{RunError, Setup};
@@ -85,7 +85,8 @@ pub fn make(
     // What the drive draws has nothing to do with what the programs draw.
     let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
     let config = cell.engine.config(sector_bytes);
-    let scheduler = scheduler(set, cell, config)?;
+    let scheduler = || scheduler(set, cell, config);
+    let gate = gate(cell, config, scheduler)?;
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
@@ -111,7 +112,8 @@ pub fn make(
             samples.push(Sample::of(now, done));
         }
     };
-    let mut setup = Setup::new(drive, config, scheduler, load.source());
+    let mut setup = Setup::new(drive, config, scheduler()?, load.source());
+    setup.stations[0].gate = gate;
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
@@ -176,6 +178,21 @@ pub fn make(
         programs,
         bound,
     })
+}
+
+/// The gate of a cell, with schedulers for its lanes after the first; `None` if the engine has it itself.
+fn gate(
+    cell: &Cell,
+    config: Config,
+    scheduler: impl Fn() -> Result<Box<dyn Scheduler>, Fault>,
+) -> Result<Option<Gated>, Fault> {
+    let gate = cell.engine.gate.build(&config);
+    let Some(gate) = gate.map_err(Fault::input)? else {
+        return Ok(None);
+    };
+    let others = (1..gate.lanes()).map(|_| scheduler());
+    let others = others.collect::<Result<_, _>>()?;
+    Ok(Some((gate, others)))
 }
 
 /// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.

@@ -5,8 +5,8 @@ use super::by_name::{Names, by_name, kinds};
 use super::repeat::MadeRepeat;
 use crate::prepare::Prepared;
 use crate::report::{
-    self, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run, Spread,
-    WaitCounts, oldest_ms, round,
+    self, CommandsRun, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run,
+    Spread, WaitCounts, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
@@ -93,6 +93,14 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
                 .max()
                 .unwrap_or(0),
         },
+        commands: CommandsRun::of(
+            &made
+                .iter()
+                .map(|made| &made.report.commands)
+                .collect::<Vec<_>>(),
+            seconds(&|report| report.measured.span()),
+            set.profile.geometry.sector_bytes,
+        ),
         waits: WaitCounts {
             streams_established: sum(&|report| report.waits.streams_established),
             streams: sum(&|report| report.waits.streams),
@@ -230,6 +238,7 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 read_mb: with(&|one| megabytes(one.bytes_read)),
                 written_mb: with(&|one| megabytes(one.bytes_written)),
                 throughput_mb_s: round(mean(rates.collect()), 6),
+                calls: with(&|one| one.calls as f64),
                 processes: processes.collect(),
             }
         })

@@ -1,6 +1,6 @@
 //! What was measured of a figure, and whether that is what was expected.
 
-use super::{Figure, Point, RunOf, Scale, Transform, X};
+use super::{Figure, Judge, Point, RunOf, Scale, Transform, X};
 use crate::report::{Run, round};
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +162,8 @@ impl KnownPoint {
 /// Measures a figure. `run` gives the result of each run that its points name, with the first seed or
 /// one of those that follow.
 ///
-/// With several seeds a point is judged by each of them: one value that is outside is enough.
+/// With several seeds a point is judged by each of them: one value that is outside is enough. [`Judge`] has what a
+/// point may ask for instead.
 ///
 /// # Errors
 ///
@@ -196,7 +197,13 @@ pub fn measure<'a>(
         let measured = round(values.iter().sum::<f64>() / values.len() as f64, 6);
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let within = point.accept.map(|(low, high)| low <= least && most <= high);
+        let within = match point.judge {
+            Judge::Each => point.accept.map(|(low, high)| low <= least && most <= high),
+            Judge::Mean => point
+                .accept
+                .map(|(low, high)| (low..=high).contains(&measured)),
+            Judge::Among => point.paper.map(|paper| (least..=most).contains(&paper)),
+        };
         let shares = (0..figure.seeds).map(|seed| share_of_bound(point, |of| run(of, seed)));
         let shares: Option<Vec<f64>> = shares.collect();
         let finite = |end: f64| end.is_finite().then_some(end);
@@ -262,6 +269,10 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     };
     let first = point.runs.first()?;
     match point.transform {
+        Transform::Sooner => {
+            let (own, others) = first;
+            sooner(run(own), run(others.first()?))
+        }
         Transform::Value => pair(first).map(|(own, _)| own),
         Transform::Ratio => {
             let (own, other) = pair(first)?;
@@ -279,10 +290,24 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     }
 }
 
+/// How many of a run's responses are shorter than those of another of the same rank, in %: of a thousand ranks.
+fn sooner(own: &Run, other: &Run) -> Option<f64> {
+    const RANKS: u32 = 1000;
+    let at = |run: &Run, rank: u32| {
+        let share = (f64::from(rank) + 0.5) / f64::from(RANKS);
+        let point = run.curve.iter().find(|(_, below)| *below >= share);
+        point.map(|(ms, _)| *ms)
+    };
+    let shorter = (0..RANKS).map(|rank| Some(at(own, rank)? < at(other, rank)?));
+    let shorter: Vec<bool> = shorter.collect::<Option<_>>()?;
+    let count = shorter.iter().filter(|shorter| **shorter).count();
+    Some(100.0 * count as f64 / f64::from(RANKS))
+}
+
 /// How near the run of a point came to its bound.
 fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     match (point.transform, &point.runs[..]) {
-        (Transform::Rise, _) | (_, []) => None,
+        (Transform::Rise | Transform::Sooner, _) | (_, []) => None,
         (_, [(own, _), ..]) => point.metric.share_of_bound(run(own)),
     }
 }
@@ -348,6 +373,7 @@ mod tests {
                 paper: Some(1.0),
                 accept: Some((1.0, f64::INFINITY)),
                 why: Some("so".to_owned()),
+                judge: Judge::Each,
                 calibrated: false,
                 by_construction: None,
                 note: None,

@@ -94,6 +94,21 @@ pub enum Transform {
     /// Of speedups over another run in a row of scenarios, the largest ratio of one to the one
     /// before it: at most 1 if they never rise.
     Rise,
+    /// Of the responses, those that are shorter than in another run, rank by rank, in %. The metric says nothing.
+    Sooner,
+}
+
+/// How the values of several seeds are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judge {
+    /// Each of them is within the range.
+    #[default]
+    Each,
+    /// Their mean is.
+    Mean,
+    /// The paper's number, which is of one run, lies between the least and the largest of them.
+    Among,
 }
 
 impl Transform {
@@ -102,7 +117,7 @@ impl Transform {
         match self {
             Transform::Ratio | Transform::Speedup => Some(1.0),
             Transform::Improvement => Some(0.0),
-            Transform::Value | Transform::Rise => None,
+            Transform::Value | Transform::Rise | Transform::Sooner => None,
         }
     }
 }
@@ -129,6 +144,8 @@ pub struct Point {
     pub accept: Option<(f64, f64)>,
     /// Why the range is what it is.
     pub why: Option<String>,
+    /// How several seeds are judged.
+    pub judge: Judge,
     /// Whether the paper's number was used to calibrate, so that meeting it proves nothing.
     pub calibrated: bool,
     /// Why the value could not be anything but that of what it is compared with, if that is so.

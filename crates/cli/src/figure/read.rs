@@ -1,6 +1,6 @@
 //! From a text to a figure.
 
-use super::{Figure, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
+use super::{Figure, Judge, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
 use crate::fault::did_you_mean;
 use crate::report::metric::Metric;
 use crate::scenario::Scenario;
@@ -72,6 +72,8 @@ struct PointText {
     paper: Option<f64>,
     accept: Option<Placed<Accept>>,
     why: Option<String>,
+    #[serde(default)]
+    judge: Judge,
     #[serde(default)]
     calibrated: bool,
     by_construction: Option<String>,
@@ -373,6 +375,7 @@ fn points(
     let PointText {
         metric,
         transform,
+        judge,
         calibrated,
         paper,
         ..
@@ -418,6 +421,10 @@ fn points(
         let problem = "what was used to calibrate is not judged";
         return Err(section.error_at("accept", problem));
     }
+    if judge == Judge::Among && (accept.is_some() || paper.is_none() || calibrated) {
+        let problem = "among is for a number of the paper, without a range";
+        return Err(section.error_at("judge", problem));
+    }
     let by_construction = &section.by_construction;
     let compares_with_one = transform.of_equals().is_some();
     if by_construction.is_some() && (accept.is_some() || paper.is_some() || !compares_with_one) {
@@ -461,6 +468,7 @@ fn points(
         paper,
         accept,
         why: section.why.clone(),
+        judge,
         calibrated,
         by_construction: by_construction.clone(),
         note: section.note.clone(),
@@ -527,6 +535,7 @@ fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenarios: &[&st
         Transform::Ratio => format!("of {others}"),
         Transform::Speedup => format!("times {others}"),
         Transform::Improvement => format!("% over {others}"),
+        Transform::Sooner => "% sooner".to_owned(),
         Transform::Rise => format!("largest rise of times {others}"),
     }
 }

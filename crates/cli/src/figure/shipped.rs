@@ -29,6 +29,16 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-readahead",
     "stream-think",
     "datasheets",
+    "ncq-fig3",
+    "ncq-fig5",
+    "ncq-fig6",
+    "ncq-fig9",
+    "ncq-table5",
+    "ncq-fig11",
+    "ncq-fig12",
+    "ncq-fig18",
+    "ncq-fig20",
+    "ncq-fig21",
 ];
 
 /// What is known of their results.

@@ -540,6 +540,7 @@ mod tests {
             read_mb: 5.0,
             written_mb: 0.5,
             throughput_mb_s: 2.2,
+            calls: 0.0,
             processes: processes.iter().map(process).collect(),
         }
     }

@@ -108,6 +108,32 @@ fn rotation_share(run: &Run) -> Option<f64> {
     (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
 }
 
+/// Calls of all programs, which the NCQ paper calls transactions, over the time from the first start to the last end.
+fn tx_per_s(run: &Run) -> Option<f64> {
+    let calls = run
+        .programs
+        .iter()
+        .map(|program| program.calls)
+        .sum::<f64>();
+    time(run).map(|time| calls / time)
+}
+
+fn commands_per_tx(run: &Run) -> Option<f64> {
+    let calls = run
+        .programs
+        .iter()
+        .map(|program| program.calls)
+        .sum::<f64>();
+    (calls > 0.0).then(|| run.commands.completed as f64 / f64::from(run.repeats) / calls)
+}
+
+/// The response that this share of all does not exceed, of the first repeat.
+fn response(run: &Run, percent: f64) -> Option<f64> {
+    let share = percent / 100.0;
+    let found = run.curve.iter().find(|(_, below)| *below >= share - 1e-9);
+    found.map(|(ms, _)| *ms)
+}
+
 macro_rules! metrics {
     ($($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
         &[$(Metric {
@@ -136,6 +162,48 @@ pub const METRICS: &[Metric] = metrics! {
         |run| Some(run.response_ms.mean);
     less "response_p99_ms", "ms", "arrival to completion, 99th percentile",
         |run| Some(run.response_ms.p99);
+    less "response_p10_ms", "ms", "arrival to completion, 10th percentile",
+        |run| response(run, 10.0);
+    less "response_p30_ms", "ms", "arrival to completion, 30th percentile",
+        |run| response(run, 30.0);
+    less "response_p50_ms", "ms", "arrival to completion, median",
+        |run| Some(run.response_ms.p50);
+    less "response_p70_ms", "ms", "arrival to completion, 70th percentile",
+        |run| response(run, 70.0);
+    less "response_p90_ms", "ms", "arrival to completion, 90th percentile",
+        |run| Some(run.response_ms.p90);
+    less "response_p95_ms", "ms", "arrival to completion, 95th percentile",
+        |run| Some(run.response_ms.p95);
+    less "response_p999_ms", "ms", "arrival to completion, what 99.9 % do not exceed",
+        |run| Some(run.response_ms.p999);
+    less "response_max_ms", "ms", "arrival to completion, longest",
+        |run| Some(run.response_ms.max);
+    more "tx_per_s", "Tx/s", "calls of all programs, from the start of the first to the end of the last",
+        tx_per_s;
+    less "commands_per_tx", "", "commands that the drive completed, for each call",
+        commands_per_tx;
+    more "commands_per_s", "IO/s", "commands that the drive completed, per second",
+        |run| Some(run.commands.per_s);
+    less "page_share", "% of commands", "commands of 4 KiB at most",
+        |run| Some(run.commands.page_share);
+    more "large_share", "% of commands", "commands of more than 50 sectors",
+        |run| Some(run.commands.large_share);
+    less "delay_p50", "commands", "by how many later commands one was overtaken in the drive, median",
+        |run| Some(run.commands.delay_count.p50);
+    less "delay_p99", "commands", "by how many later commands one was overtaken in the drive, 99th percentile",
+        |run| Some(run.commands.delay_count.p99);
+    less "delay_max", "commands", "by how many later commands one was overtaken in the drive, at most",
+        |run| Some(run.commands.delay_count.max);
+    less "interval_mean_ms", "ms", "from one completion of the drive to the next, mean",
+        |run| Some(run.commands.interval_ms.mean);
+    less "service_max_s", "s", "drive to completion, longest",
+        |run| Some(run.device_ms.max / 1e3);
+    less "service_high_ms", "ms", "drive to completion of commands of real-time requests, mean",
+        |run| Some(run.commands.service_ms[0].mean);
+    less "service_low_ms", "ms", "drive to completion of commands of best-effort requests, mean",
+        |run| Some(run.commands.service_ms[1].mean);
+    less "full_share", "%", "time in which no tag of the drive was free",
+        |run| Some(run.commands.full_share);
     less "response_max_s", "s", "arrival to completion, longest",
         |run| Some(run.response_ms.max / 1e3);
     less "wait_mean_ms", "ms", "arrival to drive, mean",
@@ -185,6 +253,7 @@ mod tests {
             read_mb: 2.0,
             written_mb: 0.0,
             throughput_mb_s: 0.2,
+            calls: 0.0,
             processes: Vec::new(),
         });
         let share = |name, run: &Run| Metric::by_name(name).unwrap().share_of_bound(run);

@@ -10,7 +10,7 @@ pub mod text;
 
 use crate::scenario::Header;
 use headtime_disk::Part;
-use headtime_sim::Distribution;
+use headtime_sim::{CLASSES, Commands, Distribution};
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
 
@@ -96,6 +96,8 @@ pub struct Run {
     pub ci95: Option<Confidence>,
     /// What the engine did, warm-up included.
     pub engine: EngineCounts,
+    /// The commands that the drive completed.
+    pub commands: CommandsRun,
     /// How often the scheduler waited, and what came of it, warm-up included.
     pub waits: WaitCounts,
     /// The least time that any scheduler needs for the same; nothing where what is
@@ -261,6 +263,88 @@ pub struct EngineCounts {
     pub overtaken: u64,
 }
 
+/// The commands that a drive completed, over all repeats. Where it has one at a time there are counts alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CommandsRun {
+    /// How many.
+    pub completed: u64,
+    /// Commands per second.
+    pub per_s: f64,
+    /// Their mean size, in bytes.
+    pub mean_bytes: f64,
+    /// Those of 4 KiB at most, in % of all.
+    pub page_share: f64,
+    /// Those of more than 25 KiB (50 sectors), in % of all.
+    pub large_share: f64,
+    /// By how many later ones each was overtaken in the drive; of the longest, the mean over the repeats.
+    pub delay_count: DelayRun,
+    /// From one completion to the next.
+    pub interval_ms: Spread,
+    /// From the drive's taking a command to its completion: of real-time, best-effort and idle requests.
+    pub service_ms: [Spread; CLASSES],
+    /// Time in which no tag was free, in % of all.
+    pub full_share: f64,
+}
+
+/// A distribution of delay counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DelayRun {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// What 90 % do not exceed; so for the others.
+    pub p90: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// The largest of each repeat, in the mean.
+    pub max: f64,
+}
+
+impl CommandsRun {
+    /// Of all repeats, which took so many seconds, on a drive with sectors of so many bytes.
+    pub fn of(repeats: &[&Commands], seconds: f64, sector_bytes: u32) -> CommandsRun {
+        let sum = |value: fn(&Commands) -> u64| repeats.iter().map(|one| value(one)).sum::<u64>();
+        let mean = |value: &dyn Fn(&Commands) -> f64| {
+            round(
+                repeats.iter().map(|one| value(one)).sum::<f64>() / repeats.len() as f64,
+                6,
+            )
+        };
+        let completed = sum(|one| one.completed);
+        let each = |amount: f64| round(amount / completed.max(1) as f64, 6);
+        let percentile = |percent: f64| mean(&|one| one.delays.percentile(percent));
+        let service = |class: usize| {
+            let of: Vec<&Distribution> = repeats.iter().map(|one| &one.service[class]).collect();
+            Spread::of(&of)
+        };
+        let intervals: Vec<&Distribution> = repeats.iter().map(|one| &one.intervals).collect();
+        CommandsRun {
+            completed,
+            per_s: match seconds > 0.0 {
+                true => round(completed as f64 / seconds, 6),
+                false => 0.0,
+            },
+            mean_bytes: each(sum(|one| one.sectors) as f64 * f64::from(sector_bytes)),
+            page_share: each(100.0 * sum(|one| one.one_page) as f64),
+            large_share: each(100.0 * sum(|one| one.large) as f64),
+            delay_count: DelayRun {
+                mean: mean(&|one| one.delays.mean()),
+                p50: percentile(50.0),
+                p90: percentile(90.0),
+                p99: percentile(99.0),
+                p999: percentile(99.9),
+                max: mean(&|one| one.delays.max() as f64),
+            },
+            interval_ms: Spread::of(&intervals),
+            service_ms: std::array::from_fn(service),
+            full_share: mean(&|one| 100.0 * one.full_share()),
+        }
+    }
+}
+
 /// How often a scheduler held the disk for a request that had not come, over all repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WaitCounts {
@@ -388,6 +472,8 @@ pub struct ProgramRun {
     pub written_mb: f64,
     /// Both, per second from its start to its end, or to that of the run.
     pub throughput_mb_s: f64,
+    /// Calls of read, write, direct and sync that returned.
+    pub calls: f64,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
 }

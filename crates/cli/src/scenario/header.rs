@@ -3,14 +3,19 @@
 use headtime_config::Value;
 use headtime_engine::EngineSpec;
 use headtime_stack::entries;
+use headtime_units::{Bytes, Nanos};
 use serde::{Serialize, Serializer};
 use std::sync::LazyLock;
 
-/// The switches and counts of an engine that has them all: what may be compared, and what results
+/// The switches, counts and names of an engine that has them all: what may be compared, and what results
 /// have a column of. Sizes and durations, and what only some engines have, have none.
 static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let all = entries(&EngineSpec::default()).into_iter();
-    let plain = all.filter(|(_, value)| matches!(value, Value::Flag(_) | Value::Integer(_)));
+    let plain = all.filter(|(_, value)| match value {
+        Value::Flag(_) | Value::Integer(_) => true,
+        Value::Text(text) => text.parse::<Bytes>().is_err() && text.parse::<Nanos>().is_err(),
+        _ => false,
+    });
     plain.map(|(key, _)| key).collect()
 });
 
@@ -103,6 +108,7 @@ mod tests {
         let names = [
             "depth",
             "firmware",
+            "gate",
             "merge",
             "commit_ahead",
             "plug",

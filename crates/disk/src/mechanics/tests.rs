@@ -359,6 +359,8 @@ fn composed_drives_have_the_published_means() {
         // As at every other place here, without what a read costs more for missing the buffer: 0.35 ms
         // take it from 77 to the 75 a second that its provenance states.
         ("barracuda-7200.10-160", 8.5, 76.0..79.0, 76.0..79.0),
+        // Without its overhead, which comes behind the data: 0.55 ms make 75 of it.
+        ("st3400620as", 8.5, 76.0..79.0, 77.0..80.0),
         ("wd5000aaks", 8.9, 91.0..98.0, 73.0..77.0),
         ("exos-x18", 7.5, 264.0..276.0, 82.0..86.0),
     ] {

@@ -11,7 +11,7 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 8] = [
+const SHIPPED: [Shipped; 9] = [
     Shipped {
         name: "atlas10k",
         text: include_str!("../../../../profiles/atlas10k.toml"),
@@ -35,6 +35,10 @@ const SHIPPED: [Shipped; 8] = [
     Shipped {
         name: "barracuda-7200.10-160",
         text: include_str!("../../../../profiles/barracuda-7200.10-160.toml"),
+    },
+    Shipped {
+        name: "st3400620as",
+        text: include_str!("../../../../profiles/st3400620as.toml"),
     },
     Shipped {
         name: "wd5000aaks",

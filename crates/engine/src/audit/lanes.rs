@@ -1,7 +1,7 @@
 //! What an audit sees of a gate: what it was asked and answered, and what it was told.
 
 use crate::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
-use headtime_sched::{Class, Origin};
+use headtime_sched::{Class, Origin, Request};
 use headtime_units::Time;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -62,16 +62,16 @@ impl Gate for Watched {
         self.gate.ahead(lanes)
     }
 
-    fn taken(&mut self, now: Time, tag: DriveTag, lane: Lane) {
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         let mut account = self.account.borrow_mut();
         let let_through = account.named.take() == Some(lane);
         account.last = Some(Told {
-            tag,
+            tag: command.tag,
             lane,
             let_through,
         });
-        account.in_drive.insert(tag);
-        self.gate.taken(now, tag, lane);
+        account.in_drive.insert(command.tag);
+        self.gate.taken(now, command, lane);
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {

@@ -2,7 +2,7 @@
 
 use super::{Engine, Hold};
 use crate::event::Command;
-use crate::gate::{AnyGate, Gate, Lane, Next};
+use crate::gate::{AnyGate, Gate, GateOrder, Lane, Next};
 use crate::lane::{Queue, View};
 use crate::slots::Stage;
 use headtime_sched::{Scheduler, Tag};
@@ -31,7 +31,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// The next command of the only lane, which has a staged request or may choose one.
-    fn next(&mut self, now: Time, room: bool) -> Option<Command> {
+    fn next(&mut self, now: Time, mut room: bool) -> Option<Command> {
         let forced = !self.behind_flush.is_empty();
         let queue = &mut self.lanes[0];
         let staged = match room {
@@ -43,12 +43,19 @@ impl<S: Scheduler> Engine<S> {
                 queue.ask = true;
                 tag
             }
-            None => queue.choose(now, forced, &mut self.shared)?,
+            None => {
+                let tag = queue.choose(now, forced, &mut self.shared)?;
+                if queue.proposes && self.propose_depth(now) {
+                    // What was chosen may have to wait until fewer commands are in the drive.
+                    room = matches!(&self.gate, AnyGate::Fixed(gate) if gate.has_room());
+                }
+                tag
+            }
         };
         if room {
             return Some(self.issue(now, tag, Lane(0)));
         }
-        queue.staged.push_back(tag);
+        self.lanes[0].staged.push_back(tag);
         None
     }
 
@@ -60,6 +67,7 @@ impl<S: Scheduler> Engine<S> {
             let view = View {
                 flush: lender.map(|(flush, _)| flush),
                 lanes: &self.lanes,
+                slots: &self.shared.slots,
             };
             let full = self.in_flight >= self.shared.config.depth;
             match self.gate.next(now, &view) {
@@ -119,10 +127,33 @@ impl<S: Scheduler> Engine<S> {
         Some(())
     }
 
+    /// None also if the depth changed with the choice: what was chosen is staged then, and the gate has to be asked again.
     #[inline]
     fn choose(&mut self, now: Time, lane: Lane) -> Option<Tag> {
         let forced = !self.behind_flush.is_empty();
-        self.lanes[lane.index()].choose(now, forced, &mut self.shared)
+        let queue = &mut self.lanes[lane.index()];
+        let tag = queue.choose(now, forced, &mut self.shared)?;
+        if queue.proposes && self.propose_depth(now) {
+            self.lanes[lane.index()].staged.push_back(tag);
+            return None;
+        }
+        Some(tag)
+    }
+
+    /// Tells the gate the depth that the schedulers propose: the lowest, and no more than was ordered. Returns true if it
+    /// is another than before.
+    pub(super) fn propose_depth(&mut self, now: Time) -> bool {
+        let proposed = self
+            .lanes
+            .iter()
+            .filter_map(|queue| queue.scheduler.depth());
+        let depth = proposed.fold(self.depth_ordered, u32::min);
+        let changed = depth != self.depth;
+        if changed {
+            self.depth = depth;
+            self.gate.told(now, &GateOrder::Depth(depth));
+        }
+        changed
     }
 
     #[inline(always)]
@@ -142,7 +173,8 @@ impl<S: Scheduler> Engine<S> {
             self.in_flight <= self.shared.config.depth,
             "more commands than the drive takes"
         );
-        self.gate.taken(now, drive_tag, lane);
-        Command::Issue(request.tagged(drive_tag))
+        let command = request.tagged(drive_tag);
+        self.gate.taken(now, &command, lane);
+        Command::Issue(command)
     }
 }

@@ -131,7 +131,9 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// If the new one is not empty, or if there is no such lane.
     pub fn replace_scheduler(&mut self, now: Time, lane: Lane, scheduler: S) -> S {
-        self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared)
+        let old = self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared);
+        self.propose_depth(now);
+        old
     }
 
     /// Moves what is queued and staged in a lane to another one, in flight, but for that for which somebody of a
@@ -184,7 +186,8 @@ impl<S: Scheduler> Engine<S> {
         }
         for tag in (0..DriveTag::DEPTH_MAX).map(DriveTag) {
             if let Some(holder) = self.tags.holder(tag) {
-                gate.taken(now, tag, self.shared.slots[holder].lane);
+                let slot = &self.shared.slots[holder];
+                gate.taken(now, &slot.merged.tagged(tag), slot.lane);
             }
         }
         self.gate = gate;
@@ -205,6 +208,10 @@ impl<S: Scheduler> Engine<S> {
         }
         self.rank_flush();
         self.raise_all(now);
+        // The new gate knows its own depth alone.
+        self.depth = self.shared.config.depth;
+        self.depth_ordered = self.depth;
+        self.propose_depth(now);
         old.into_iter().map(|queue| queue.scheduler).collect()
     }
 }

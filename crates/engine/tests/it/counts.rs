@@ -62,11 +62,11 @@ fn requests_held_by_order_are_counted_with_those_behind_a_flush() {
     let (mut engine, now) = (noop(depth(8)), Time::ZERO);
     read(&mut engine, now, 0, 0);
     engine.handle(now, Event::Arrived(arrival(1, Op::Write, 0, 8, 0)));
-    assert_eq!(poll(&mut engine, now), []);
+    assert_eq!(poll(&mut engine, now), [0; 0]);
     assert_eq!(says(&engine), (1, Backlog::Held, false));
     engine.handle(now, Event::Arrived(arrival(2, Op::Flush, 0, 0, 0)));
     for id in 3..6 {
-        assert_eq!(read(&mut engine, now, id, 1000 * id), []);
+        assert_eq!(read(&mut engine, now, id, 1000 * id), [0; 0]);
     }
     assert_eq!(says(&engine), (5, Backlog::Held, false));
 }
@@ -93,13 +93,13 @@ fn a_plug_opens_when_its_time_has_come_and_no_earlier() {
         timeout: Nanos::from_millis(4),
     });
     let mut engine = noop(Config { plug, ..depth(2) });
-    assert_eq!(read(&mut engine, Time::ZERO, 0, 0), []);
+    assert_eq!(read(&mut engine, Time::ZERO, 0, 0), [0; 0]);
     assert_eq!(says(&engine), (1, Backlog::Held, false));
     let end = engine.next_wakeup().expect("the plug has an end");
     assert_eq!(end, Time::ZERO + Nanos::from_millis(4));
     let early = end - Nanos::from_nanos(1);
     engine.handle(early, Event::Woke);
-    assert_eq!(poll(&mut engine, early), []);
+    assert_eq!(poll(&mut engine, early), [0; 0]);
     engine.handle(end, Event::Woke);
     assert_eq!(poll(&mut engine, end), [0]);
 }
@@ -109,11 +109,11 @@ fn a_scheduler_that_waits_with_room_in_the_drive_has_chosen_to() {
     let scheduler = ToyAnticipator::new(Sstf::new());
     let (mut engine, now) = (Engine::new(depth(1), scheduler).unwrap(), Time::ZERO);
     assert_eq!(read(&mut engine, now, 0, 0), [0]);
-    assert_eq!(complete(&mut engine, now, Outcome::Done), []);
+    assert_eq!(complete(&mut engine, now, Outcome::Done), [0; 0]);
     assert_eq!(read(&mut engine, now, 1, 8), [8]);
-    assert_eq!(read(&mut engine, now, 2, 5000), []);
+    assert_eq!(read(&mut engine, now, 2, 5000), [0; 0]);
     assert_eq!(says(&engine), (1, Backlog::Busy, false));
-    assert_eq!(complete(&mut engine, now, Outcome::Done), []);
+    assert_eq!(complete(&mut engine, now, Outcome::Done), [0; 0]);
     assert_eq!(says(&engine), (1, Backlog::Chosen, false));
     assert_eq!(engine.stats().idled, 1);
     assert_eq!(read(&mut engine, now, 3, 16), [16]);

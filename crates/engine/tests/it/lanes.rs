@@ -268,7 +268,7 @@ mod ranks {
                 }
             }
             for sent in &rig.sent[begun..] {
-                gate.taken(rig.now, sent.request.tag, AgedRanks::HIGH);
+                gate.taken(rig.now, &sent.request, AgedRanks::HIGH);
             }
             let ended = &rig.ended;
             model

@@ -5,7 +5,7 @@ use crate::world::arrival;
 use headtime_engine::{
     Arrival, Config, DriveTag, Gate, Lane, Lanes, Next, Outcome, Plug, RequestId,
 };
-use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_sched::{Class, Flags, Op, Origin, Request};
 use headtime_testkit::AgedRanks;
 use headtime_units::{Nanos, Time};
 use std::cell::Cell;
@@ -51,7 +51,7 @@ impl Gate for FirstAlone {
         }
     }
 
-    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {}
+    fn taken(&mut self, _: Time, _: &Request<DriveTag>, _: Lane) {}
 
     fn returned(&mut self, _: Time, _: DriveTag) {}
 }
@@ -117,7 +117,7 @@ impl Gate for Eager {
         Some(Lane(0))
     }
 
-    fn taken(&mut self, _: Time, _: DriveTag, _: Lane) {
+    fn taken(&mut self, _: Time, _: &Request<DriveTag>, _: Lane) {
         self.taken += 1;
     }
 

@@ -12,6 +12,7 @@
 //! | `tpch-q19` | [`TpcHSpec`] | one for each instance |
 //! | `multi-threads` | [`MultiThreadsSpec`] | one for each process, threads together |
 //! | `mpi-io-test` | [`MpiIoSpec`] | one for each |
+//! | `transactions` | [`TransactionsSpec`] | one |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
@@ -24,6 +25,7 @@ mod par_read;
 mod postmark;
 mod site;
 mod tpch;
+mod transactions;
 
 pub use grep::GrepSpec;
 pub use mpi_io::MpiIoSpec;
@@ -32,6 +34,7 @@ pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
 pub use site::BenchmarkError;
 pub use tpch::TpcHSpec;
+pub use transactions::TransactionsSpec;
 
 use crate::builder::PLANNED_MAX;
 use crate::{DiskSize, HostBuilder};
@@ -63,11 +66,13 @@ pub enum BenchmarkSpec {
     /// Parallel programs on a striped file system, as one server's disk sees them.
     #[cfg_attr(feature = "serde", serde(rename = "mpi-io-test"))]
     MpiIo(MpiIoSpec),
+    /// Calls at random places of the whole device.
+    Transactions(TransactionsSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 6] = NAMES;
+    pub const NAMES: [&'static str; 7] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -82,6 +87,7 @@ impl BenchmarkSpec {
             "tpch-q19" => BenchmarkSpec::TpcH(TpcHSpec::default()),
             "multi-threads" => BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()),
             "mpi-io-test" => BenchmarkSpec::MpiIo(MpiIoSpec::default()),
+            "transactions" => BenchmarkSpec::Transactions(TransactionsSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -99,6 +105,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::TpcH(_) => "tpch-q19",
             BenchmarkSpec::MultiThreads(_) => "multi-threads",
             BenchmarkSpec::MpiIo(_) => "mpi-io-test",
+            BenchmarkSpec::Transactions(_) => "transactions",
         }
     }
 
@@ -121,7 +128,8 @@ impl BenchmarkSpec {
             BenchmarkSpec::ParRead(_)
             | BenchmarkSpec::TpcH(_)
             | BenchmarkSpec::MultiThreads(_)
-            | BenchmarkSpec::MpiIo(_) => Lay::Soon(seed),
+            | BenchmarkSpec::MpiIo(_)
+            | BenchmarkSpec::Transactions(_) => Lay::Soon(seed),
         }))
     }
 
@@ -165,6 +173,9 @@ impl BenchmarkSpec {
             (BenchmarkSpec::TpcH(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::MultiThreads(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::MpiIo(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::Transactions(spec), Lay::Soon(seed)) => {
+                spec.add(builder, *seed, program)
+            }
             _ => panic!("laid for another benchmark than {}", self.name()),
         }
     }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 7] = [
     "par-read",
     "grep",
     "postmark",
     "tpch-q19",
     "multi-threads",
     "mpi-io-test",
+    "transactions",
 ];
 
 /// Why a benchmark cannot be.
@@ -148,15 +149,25 @@ impl Site {
         found: impl ToString,
         allowed: &'static str,
     ) -> Result<(), BenchmarkError> {
-        if good {
-            return Ok(());
+        match good {
+            true => Ok(()),
+            false => Err(self.refused(key, found, allowed)),
         }
-        Err(BenchmarkError::Range {
+    }
+
+    /// A value that is not allowed.
+    pub fn refused(
+        self,
+        key: &'static str,
+        found: impl ToString,
+        allowed: &'static str,
+    ) -> BenchmarkError {
+        BenchmarkError::Range {
             benchmark: self.benchmark,
             key,
             found: found.to_string(),
             allowed,
-        })
+        }
     }
 
     pub fn check_scale(self, scale: f64) -> Result<(), BenchmarkError> {
@@ -256,4 +267,9 @@ pub(super) fn scaled(size: Bytes, scale: f64) -> u64 {
     }
     let pages = (size.0 as f64 * scale / PAGE as f64) as u64;
     (pages.max(1) * PAGE).min(size.0)
+}
+
+/// A count made smaller, at least one.
+pub(super) fn scaled_count(count: u32, scale: f64) -> u32 {
+    ((f64::from(count) * scale) as u32).max(1)
 }

@@ -557,7 +557,7 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
 }
 
 /// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 6] {
+fn small() -> [BenchmarkSpec; 7] {
     BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
@@ -567,6 +567,7 @@ fn small() -> [BenchmarkSpec; 6] {
             BenchmarkSpec::TpcH(spec) => spec.scale = 0.005,
             BenchmarkSpec::MultiThreads(spec) => spec.scale = 0.02,
             BenchmarkSpec::MpiIo(spec) => spec.scale = 0.02,
+            BenchmarkSpec::Transactions(spec) => spec.scale = 0.1,
         }
         spec
     })
@@ -585,7 +586,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("mpi-io-test"), "{error}");
+    assert!(error.ends_with("transactions"), "{error}");
 }
 
 #[test]
@@ -597,7 +598,10 @@ fn the_same_seed_asks_the_same() {
             (steps, builder.files)
         };
         assert!(all(1) == all(1), "{}", spec.name());
-        let random = matches!(spec.name(), "grep" | "postmark" | "mpi-io-test");
+        let random = matches!(
+            spec.name(),
+            "grep" | "postmark" | "mpi-io-test" | "transactions"
+        );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }
 }

@@ -4,7 +4,7 @@ use super::spec::{Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribu
 use crate::Random;
 use headtime_units::{Bytes, Nanos, Sectors};
 
-/// A distribution of counts of sectors.
+/// A distribution of counts of sectors, or of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Draw {
     /// Always this.
@@ -25,7 +25,14 @@ pub(super) struct Area {
 }
 
 impl Draw {
-    pub(super) fn sectors(self, stream: &mut Random) -> u64 {
+    /// One step or more, up to `most`, with this mean where `most` is far.
+    fn geometric(step: u64, mean_steps: f64, most: u64) -> Draw {
+        // P(more than k steps) = exp(−k / scale), so the mean is 1 / (1 − exp(−1 / scale)).
+        let scale = -1.0 / libm::log1p(-1.0 / mean_steps);
+        Draw::Geometric { step, scale, most }
+    }
+
+    pub(super) fn units(self, stream: &mut Random) -> u64 {
         match self {
             Draw::Constant(sectors) => sectors,
             Draw::Uniform { step, least, count } => (least + stream.below(count)) * step,
@@ -87,6 +94,46 @@ impl TimeDistribution {
             }
             _ => None,
         }
+    }
+}
+
+/// A distribution of sizes that was checked: what is drawn from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes(Draw);
+
+impl Sizes {
+    /// The next size.
+    pub fn draw(self, stream: &mut Random) -> Bytes {
+        Bytes(self.0.units(stream))
+    }
+}
+
+impl SizeDistribution {
+    /// Sizes of 1 to `most` bytes. A constant is taken as it is; anything else gives multiples of `step`.
+    ///
+    /// # Errors
+    ///
+    /// What is allowed in place of this.
+    pub fn sizes(self, step: Bytes, most: Bytes) -> Result<Sizes, &'static str> {
+        let good = |size: Bytes| size.0 > 0 && size <= most;
+        Ok(Sizes(match self {
+            SizeDistribution::Constant(size) if good(size) => Draw::Constant(size.0),
+            SizeDistribution::Uniform(from, to)
+                if good(from) && good(to) && from <= to && from.0.is_multiple_of(step.0) =>
+            {
+                Draw::Uniform {
+                    step: step.0,
+                    least: from.0 / step.0,
+                    count: to.0 / step.0 - from.0 / step.0 + 1,
+                }
+            }
+            SizeDistribution::Exponential(mean) if mean >= step && mean <= most => {
+                Draw::geometric(step.0, mean.0 as f64 / step.0 as f64, most.0 / step.0)
+            }
+            _ => {
+                return Err("1B to 1GiB, no more than there is; multiples of 4KiB where it varies");
+            }
+        }))
     }
 }
 
@@ -245,12 +292,7 @@ impl Check {
                         .map(|()| Draw::Constant(0));
                 }
                 let mean_steps = mean.0 as f64 / step_bytes.0 as f64;
-                Ok(Draw::Geometric {
-                    step,
-                    // P(more than k steps) = exp(−k / scale), so the mean is 1 / (1 − exp(−1 / scale)).
-                    scale: -1.0 / libm::log1p(-1.0 / mean_steps),
-                    most: most / step,
-                })
+                Ok(Draw::geometric(step, mean_steps, most / step))
             }
         }
     }

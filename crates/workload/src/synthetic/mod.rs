@@ -16,6 +16,7 @@ pub use spec::{
 
 use crate::Random;
 use crate::{NewRequest, Source};
+pub use compile::Sizes;
 use compile::{Area, Check, Draw};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
@@ -164,7 +165,7 @@ impl Process {
     }
 
     fn next_extent(&mut self) -> Extent {
-        let len = self.size.sectors(&mut self.sizes);
+        let len = self.size.units(&mut self.sizes);
         let start = match self.last {
             None => match self.spec.first {
                 First::Anywhere => self.area.anywhere(len, &mut self.places),
@@ -175,7 +176,7 @@ impl Process {
                 if kind < self.spec.sequential_share {
                     self.area.onward(last.end().get(), len)
                 } else if kind < self.spec.sequential_share + self.spec.local_share {
-                    let distance = self.distance.sectors(&mut self.places);
+                    let distance = self.distance.units(&mut self.places);
                     let up = self.places.chance(0.5);
                     self.area.near(last.start.get(), distance, up, len)
                 } else {

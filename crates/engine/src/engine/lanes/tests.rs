@@ -3,7 +3,7 @@
 use super::*;
 use crate::audit::Audit;
 use crate::{Arrival, Command, Config, Event, GateOrder, Lanes, Next, Outcome, RequestId};
-use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
+use headtime_sched::{Class, Flags, Noop, Op, Origin, Request, WorkConserving};
 use headtime_units::Extent;
 
 const HIGH: Lane = Lane(0);
@@ -43,9 +43,9 @@ impl Gate for Ranks {
         }
     }
 
-    fn taken(&mut self, _: Time, tag: DriveTag, lane: Lane) {
+    fn taken(&mut self, _: Time, command: &Request<DriveTag>, lane: Lane) {
         if lane == LOW {
-            self.low.push(tag);
+            self.low.push(command.tag);
         }
     }
 
@@ -219,7 +219,9 @@ fn a_gate_that_is_not_told_of_a_command_is_found() {
 #[test]
 fn a_gate_that_is_told_of_what_is_not_in_the_drive_is_found() {
     let mut rig = Rig::busy();
-    rig.engine.gate.taken(Time::ZERO, DriveTag(3), LOW);
+    let command = Request::new(Tag(0), Op::Read, Extent::at(0, 8), Time::ZERO);
+    let command = command.tagged(DriveTag(3));
+    rig.engine.gate.taken(Time::ZERO, &command, LOW);
     let error = rig.arrive(Op::Read, 3000, Class::REAL_TIME).unwrap_err();
     assert!(error.starts_with("the gate knows of"), "{error}");
 }

@@ -1,0 +1,216 @@
+//! `rsd-priority`: `rsd`, and urgent commands that others cannot keep waiting in the drive.
+//!
+//! # Problem
+//!
+//! The drive knows nothing of priorities. An urgent command that it prefers not to serve is overtaken by others that
+//! came later, and one that comes while all tags are taken is not even sent.
+//!
+//! # How it works
+//!
+//! Each class of requests has a level, the most urgent first, and each level a rank. A request goes to the drive if no
+//! command starves ([`Rsd`](super::Rsd)), if none in the drive is of a more urgent level (the *ceiling*), and if more
+//! tags are free than its rank says, so that some are always left for those more urgent. By
+//! default each level has a lane of its own, and the most urgent request that may go does so. With `queue=single` all
+//! wait in one queue, as in the paper: a request that may not go blocks those behind it.
+//!
+//! # Departures from the paper
+//!
+//! Taken literally, Algorithm 3 can hang. A rank that is no less than the depth is never less than the free tags: here
+//! an empty drive admits anything. And a tag that is freed while its level is below the ceiling keeps its level, so that
+//! the ceiling falls to a level of which nothing is in the drive: here each tag that is freed is cleared.
+//!
+//! # Bound
+//!
+//! As of `rsd`; and a command of the most urgent level is overtaken at most depth - 1 times by less urgent ones.
+//!
+//! # Source
+//!
+//! Yu et al. (ACM TOS 6(1), 2010), section 5.3, Algorithm 3. `rank()` is lower for a higher priority; a sentence of 5.3
+//! with levels of Windows Vista has it the other way round.
+
+use super::ages::Ages;
+use super::rsd::{AGE_TH, age_th};
+use super::spec::{GateProblem, Registration};
+use super::{Gate, GateOrder, Lane, Lanes, Next};
+use crate::config::Config;
+use crate::names::DriveTag;
+use headtime_sched::{Class, Counts, OptionInfo, Origin, PolicyInfo, Request};
+use headtime_units::Time;
+
+pub(super) const ENTRY: Registration = Registration {
+    info: &INFO,
+    check: |options, config| check(options.counts("ranks"), config.depth),
+    build: |options, config| {
+        let queue = match options.choice("queue") {
+            "single" => Queueing::Single,
+            _ => Queueing::Lanes,
+        };
+        let ranks = options.counts("ranks");
+        let gate = RsdPriority::new(config, age_th(options), ranks, queue);
+        Some(Box::new(gate))
+    },
+};
+
+const INFO: PolicyInfo = PolicyInfo {
+    name: "rsd-priority",
+    idea: "reserves tags for urgent commands",
+    bound: "as rsd; an urgent command is overtaken by at most depth - 1 less urgent ones",
+    source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.3",
+    avoid: "all requests are of one class",
+    options: &[
+        AGE_TH,
+        OptionInfo::counts(
+            "ranks",
+            Counts::new(&[1, 2, 3]),
+            (0, 255),
+            "for each level, the most urgent first, how many tags stay free when one of its requests goes; higher \
+             numbers leave more tags to those more urgent. Classes beyond the last level have the last",
+        ),
+        OptionInfo::choice(
+            "queue",
+            &["lanes", "single"],
+            "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue, as \
+             in the paper",
+        ),
+    ],
+    ..PolicyInfo::PLAIN
+};
+
+fn check(ranks: Counts, depth: u32) -> Result<(), GateProblem> {
+    let falls = ranks.as_slice().windows(2).any(|two| two[0] > two[1]);
+    let highest = *ranks.as_slice().last().expect("there is a rank");
+    if falls {
+        return Err(GateProblem::RanksFall(ranks));
+    }
+    match u32::from(highest) < depth {
+        true => Ok(()),
+        false => Err(GateProblem::RankOfDepth { ranks, depth }),
+    }
+}
+
+/// Where requests wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// Each level in a lane of its own.
+    Lanes,
+    /// All in one.
+    Single,
+}
+
+/// A level: 0 is the most urgent. The paper's priorities count the other way.
+type Level = usize;
+
+/// Admits by age, ceiling, and free tags; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct RsdPriority {
+    depth: u32,
+    commit_ahead: bool,
+    ages: Ages,
+    ranks: Counts,
+    queueing: Queueing,
+    /// `reqPrio`, by tag.
+    levels: [u8; DriveTag::DEPTH_MAX as usize],
+    /// Commands in the drive by level, of which `prio_ceiling` is the first that has any.
+    in_drive: [u32; Counts::MAX],
+}
+
+impl RsdPriority {
+    /// A gate for an engine of this configuration; `ranks` has the rank of each level.
+    pub fn new(config: &Config, age_th: u64, ranks: Counts, queueing: Queueing) -> RsdPriority {
+        RsdPriority {
+            depth: config.depth,
+            commit_ahead: config.commit_ahead,
+            ages: Ages::new(age_th),
+            ranks,
+            queueing,
+            levels: [0; DriveTag::DEPTH_MAX as usize],
+            in_drive: [0; Counts::MAX],
+        }
+    }
+
+    /// `getPrio`.
+    fn level(&self, class: Class) -> Level {
+        usize::from(class.0).min(self.ranks.as_slice().len() - 1)
+    }
+
+    /// Lines 2 to 5 of Algorithm 3.
+    fn admits(&self, level: Level) -> bool {
+        let active = self.ages.active();
+        let free = self.depth.saturating_sub(active);
+        let below_ceiling = self.in_drive[..level].iter().any(|count| *count > 0);
+        let reserved = u32::from(self.ranks.as_slice()[level]) >= free;
+        active == 0 || free > 0 && !self.ages.any_starves() && !below_ceiling && !reserved
+    }
+
+    fn all_lanes(&self) -> impl Iterator<Item = Lane> {
+        (0..=u8::MAX).map(Lane).take(self.lanes())
+    }
+}
+
+impl Gate for RsdPriority {
+    fn lanes(&self) -> usize {
+        match self.queueing {
+            Queueing::Lanes => self.ranks.as_slice().len(),
+            Queueing::Single => 1,
+        }
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        match self.queueing {
+            Queueing::Lanes => Lane(self.level(class) as u8),
+            Queueing::Single => Lane(0),
+        }
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        lane < other
+    }
+
+    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+        let may = match self.queueing {
+            Queueing::Lanes => {
+                let may = |lane: &Lane| lanes.state(*lane).ready && self.admits(lane.index());
+                self.all_lanes().find(may)
+            }
+            Queueing::Single => {
+                let first = lanes.state(Lane(0)).first;
+                let may = first.is_some_and(|class| self.admits(self.level(class)));
+                may.then_some(Lane(0))
+            }
+        };
+        may.map_or(Next::Hold(None), Next::Take)
+    }
+
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        // In a single queue the level is known of what was chosen alone.
+        let chooses = self.commit_ahead || self.queueing == Queueing::Single;
+        let unchosen = |lane: &Lane| {
+            let state = lanes.state(*lane);
+            state.staged == 0 && state.ready
+        };
+        self.all_lanes().filter(|_| chooses).find(unchosen)
+    }
+
+    fn taken(&mut self, _: Time, command: &Request<DriveTag>, lane: Lane) {
+        let level = match self.queueing {
+            Queueing::Lanes => lane.index(),
+            Queueing::Single => self.level(command.class),
+        };
+        self.ages.assign(command.tag);
+        self.levels[command.tag.index()] = level as u8;
+        self.in_drive[level] += 1;
+    }
+
+    fn returned(&mut self, _: Time, tag: DriveTag) {
+        self.ages.free(tag);
+        self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
+    }
+
+    fn told(&mut self, _: Time, order: &GateOrder) {
+        match order {
+            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
+            GateOrder::Window { .. } => {}
+        }
+    }
+}

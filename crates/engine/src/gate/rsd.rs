@@ -1,0 +1,117 @@
+//! `rsd`: no command in the drive is overtaken without end.
+//!
+//! # Problem
+//!
+//! A drive with a queue serves what is soonest done. A command that is far from all others can wait for seconds, while
+//! commands that came later are served. The drive takes no word from the host on the matter; a lower
+//! depth cures it and costs throughput.
+//!
+//! # How it works
+//!
+//! The gate counts for each command in the drive how many later ones overtook it ([`Ages`]). While one was overtaken
+//! more than `age_th` times, nothing else goes to the drive. The drive then has ever fewer commands to prefer, and
+//! serves the starving one.
+//!
+//! # Bound
+//!
+//! No command is overtaken more than `age_th` + depth - 1 times: when the gate closes, at most depth - 2 others are in
+//! the drive. A change of the threshold counts from then on.
+//!
+//! # Source
+//!
+//! Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler: Preventing Unexpected Misbehaviors (ACM TOS 6(1), 2010), section 5.2,
+//! Algorithm 2.
+
+use super::ages::Ages;
+use super::spec::Registration;
+use super::{Gate, GateOrder, Lane, Lanes, Next};
+use crate::config::Config;
+use crate::names::DriveTag;
+use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_units::Time;
+
+pub(super) const ENTRY: Registration = Registration {
+    info: &INFO,
+    check: |_, _| Ok(()),
+    build: |options, config| Some(Box::new(Rsd::new(config, age_th(options)))),
+};
+
+const INFO: PolicyInfo = PolicyInfo {
+    name: "rsd",
+    idea: "closes while a command starves",
+    bound: "a command in the drive is overtaken at most age_th + depth - 1 times",
+    source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.2",
+    avoid: "throughput alone counts, or the drive has one command at a time",
+    options: &[AGE_TH],
+    ..PolicyInfo::PLAIN
+};
+
+/// The option that all gates with ages have.
+pub(super) const AGE_TH: OptionInfo = OptionInfo::count(
+    "age_th",
+    90,
+    (0, 1_000_000),
+    "how often a command in the drive may be overtaken before nothing else goes there; higher gives the drive \
+     more to choose from and lets the slowest wait longer",
+);
+
+pub(super) fn age_th(options: Options<'_>) -> u64 {
+    options.count("age_th")
+}
+
+/// Admits commands up to a depth while none starves; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Rsd {
+    depth: u32,
+    commit_ahead: bool,
+    ages: Ages,
+}
+
+impl Rsd {
+    /// A gate for an engine of this configuration. A command starves when it was overtaken more than `age_th` times.
+    pub fn new(config: &Config, age_th: u64) -> Rsd {
+        Rsd {
+            depth: config.depth,
+            commit_ahead: config.commit_ahead,
+            ages: Ages::new(age_th),
+        }
+    }
+}
+
+impl Gate for Rsd {
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    fn lane(&self, _: Origin, _: Class) -> Lane {
+        Lane(0)
+    }
+
+    fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
+        match self.ages.active() < self.depth && !self.ages.any_starves() {
+            true => Next::Take(Lane(0)),
+            false => Next::Hold(None),
+        }
+    }
+
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        let chosen = lanes.state(Lane(0)).staged > 0;
+        (self.commit_ahead && !chosen).then_some(Lane(0))
+    }
+
+    fn taken(&mut self, _: Time, command: &Request<DriveTag>, _: Lane) {
+        self.ages.assign(command.tag);
+    }
+
+    fn returned(&mut self, _: Time, tag: DriveTag) {
+        self.ages.free(tag);
+    }
+
+    fn told(&mut self, _: Time, order: &GateOrder) {
+        match order {
+            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
+            GateOrder::Window { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! One text for a gate everywhere: flag, scenario, configuration, log.
+//!
+//! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
+
+use super::{Gate, ranked, rsd};
+use crate::config::Config;
+use core::fmt;
+use core::str::FromStr;
+use headtime_sched::{Counts, OptionInfo, Options, PolicyInfo, Spec, SpecErrorKind};
+
+/// A gate that can be named.
+pub(super) struct Registration {
+    pub info: &'static PolicyInfo,
+    /// Checks what depends on the engine.
+    pub check: fn(Options<'_>, &Config) -> Result<(), GateProblem>,
+    /// Builds the gate; `None` if it is that of an engine without one.
+    pub build: fn(Options<'_>, &Config) -> Option<Box<dyn Gate>>,
+}
+
+/// The gates, in the order in which help and documentation show them. A new one is a line here.
+const ALL: &[Registration] = &[DEPTH, rsd::ENTRY, ranked::ENTRY];
+
+const DEPTH: Registration = Registration {
+    info: &PolicyInfo {
+        name: "depth",
+        idea: "so many commands at once",
+        bound: "none",
+        source: "every driver",
+        avoid: "commands must not starve in the drive",
+        options: &[OptionInfo::count(
+            "depth",
+            256,
+            (1, 256),
+            "how many commands may be in the drive, if the engine's depth is not less; lower lets the scheduler choose",
+        )],
+        ..PolicyInfo::PLAIN
+    },
+    check: |_, _| Ok(()),
+    // The configuration has the lower depth of the two.
+    build: |_, _| None,
+};
+
+/// What is known of each gate, in the order of help and documentation.
+pub fn gates() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
+    ALL.iter().map(|entry| entry.info)
+}
+
+/// A gate as somebody asked for it, with its options.
+///
+/// # Examples
+///
+/// ```
+/// use headtime_engine::GateSpec;
+///
+/// let gate: GateSpec = "rsd-priority:ranks=1/4".parse()?;
+/// assert_eq!(gate.to_string(), "rsd-priority:ranks=1/4");
+///
+/// let error = "rdd".parse::<GateSpec>().unwrap_err();
+/// assert!(error.to_string().contains("did you mean \"rsd\"?"));
+/// # Ok::<(), headtime_engine::GateError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateSpec(Spec);
+
+/// Why a text names no gate, or none that fits the engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("gate \"{text}\": {problem}")]
+pub struct GateError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: GateProblem,
+}
+
+/// What is wrong with the text of a gate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateProblem {
+    /// It cannot be read.
+    #[error("{0}")]
+    Text(SpecErrorKind),
+    /// A level has a lower rank than the one before it.
+    #[error("ranks is {0}; allowed are numbers that do not fall, the most urgent level first")]
+    RanksFall(Counts),
+    /// A level could send a command to an empty drive alone.
+    #[error("ranks is {ranks}; allowed is less than the depth, which is {depth}")]
+    RankOfDepth {
+        /// The ranks.
+        ranks: Counts,
+        /// The depth of the engine.
+        depth: u32,
+    },
+}
+
+impl GateSpec {
+    /// What is known of the gate.
+    pub fn info(&self) -> &'static PolicyInfo {
+        self.0.info()
+    }
+
+    fn entry(&self) -> &'static Registration {
+        let named = |entry: &&Registration| entry.info.name == self.info().name;
+        let entry = ALL.iter().find(named);
+        entry.expect("gates are read from the same table")
+    }
+
+    /// The most commands that it lets through, if it says so.
+    pub fn depth(&self) -> Option<u32> {
+        let named = self.info().option("depth")?;
+        let depth = self.0.values().count(named.key);
+        Some(u32::try_from(depth).expect("the option's range is smaller"))
+    }
+
+    /// Checks what depends on the engine.
+    ///
+    /// # Errors
+    ///
+    /// If an option of the gate does not fit the engine.
+    pub fn check(&self, config: &Config) -> Result<(), GateProblem> {
+        (self.entry().check)(self.0.values(), config)
+    }
+
+    /// The gate for an engine of this configuration; `None` if the gate that every engine has does.
+    ///
+    /// # Errors
+    ///
+    /// If an option of the gate does not fit the engine.
+    pub fn build(&self, config: &Config) -> Result<Option<Box<dyn Gate>>, GateError> {
+        let refused = |problem| GateError {
+            text: self.to_string(),
+            problem,
+        };
+        self.check(config).map_err(refused)?;
+        Ok((self.entry().build)(self.0.values(), config))
+    }
+}
+
+impl Default for GateSpec {
+    /// The depth of the engine, and nothing else.
+    fn default() -> GateSpec {
+        "depth".parse().expect("there is such a gate")
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde_impls {
+    use super::GateSpec;
+    use core::fmt;
+    use serde::de::{Deserialize, Deserializer, Error, Visitor};
+    use serde::{Serialize, Serializer};
+
+    /// An error says the text once, which a [`GateError`](super::GateError) does already.
+    impl<'de> Deserialize<'de> for GateSpec {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GateSpec, D::Error> {
+            struct Text;
+
+            impl Visitor<'_> for Text {
+                type Value = GateSpec;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("the text of a gate, such as \"rsd:age_th=90\"")
+                }
+
+                fn visit_str<E: Error>(self, text: &str) -> Result<GateSpec, E> {
+                    let read: Result<GateSpec, _> = text.parse();
+                    read.map_err(|error| E::custom(format_args!("\"{text}\": {}", error.problem)))
+                }
+            }
+
+            from.deserialize_str(Text)
+        }
+    }
+
+    impl Serialize for GateSpec {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+}
+
+impl FromStr for GateSpec {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<GateSpec, GateError> {
+        let table: Vec<&'static PolicyInfo> = gates().collect();
+        let read = Spec::parse_among(text, &table);
+        read.map(GateSpec).map_err(|error| GateError {
+            text: error.text,
+            problem: GateProblem::Text(error.kind),
+        })
+    }
+}
+
+impl fmt::Display for GateSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,463 @@
+//! What the gates promise, against drives that complete in any order.
+
+use super::ages::Ages;
+use super::*;
+use crate::delays::DelayCounts;
+use headtime_sched::{Counts, Flags, Op, Request};
+use headtime_units::{Extent, Lba, Sectors};
+use proptest::prelude::*;
+
+/// A step of a drive and whoever feeds it.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Somebody asks for a request of this class.
+    Ask(u8),
+    /// The drive completes one of its commands, counted from the oldest; or from the newest.
+    Complete(u8, bool),
+    /// The threshold changes.
+    Age(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..4_u8).prop_map(Step::Ask),
+        4 => (0..8_u8, any::<bool>()).prop_map(|(at, newest)| Step::Complete(at, newest)),
+    ];
+    prop::collection::vec(step, 0..400)
+}
+
+fn with_thresholds() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0..4_u8).prop_map(Step::Ask),
+        8 => (0..8_u8, any::<bool>()).prop_map(|(at, newest)| Step::Complete(at, newest)),
+        1 => (0..20_u64).prop_map(Step::Age),
+    ];
+    prop::collection::vec(step, 0..400)
+}
+
+fn command(tag: DriveTag, class: Class) -> Request<DriveTag> {
+    Request {
+        tag,
+        op: Op::Read,
+        extent: Extent::new(Lba::ZERO, Sectors::new(8)),
+        arrival: Time::ZERO,
+        origin: Origin::default(),
+        class,
+        flags: Flags::NONE,
+    }
+}
+
+/// Requests that wait before a gate, by lane, and the drive behind it.
+struct Rig<G> {
+    gate: G,
+    waiting: Vec<Vec<Class>>,
+    counts: DelayCounts,
+    /// Commands in the drive, oldest first: tag, class, and at which change of the threshold it went there.
+    drive: Vec<(DriveTag, Class, u64)>,
+    changes: u64,
+}
+
+impl<G> Lanes for Rig<G> {
+    fn state(&self, lane: Lane) -> LaneState {
+        let waiting = &self.waiting[lane.index()];
+        LaneState {
+            queued: 0,
+            staged: waiting.len(),
+            first: waiting.first().copied(),
+            ready: !waiting.is_empty(),
+        }
+    }
+}
+
+impl<G: Gate + Clone> Rig<G> {
+    fn new(gate: G) -> Rig<G> {
+        Rig {
+            waiting: vec![Vec::new(); gate.lanes()],
+            gate,
+            counts: DelayCounts::default(),
+            drive: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    fn ask(&mut self, class: Class) {
+        let lane = self.gate.lane(Origin::default(), class);
+        self.waiting[lane.index()].push(class);
+        self.send();
+    }
+
+    /// Sends what may go.
+    fn send(&mut self) {
+        loop {
+            let mut gate = self.gate.clone();
+            let Next::Take(lane) = gate.next(Time::ZERO, self) else {
+                return;
+            };
+            if self.waiting[lane.index()].is_empty() {
+                return;
+            }
+            let class = self.waiting[lane.index()].remove(0);
+            let free = |tag: &DriveTag| self.drive.iter().all(|(taken, ..)| taken != tag);
+            let tag = (0..).map(DriveTag).find(free).expect("there are many");
+            self.gate.taken(Time::ZERO, &command(tag, class), lane);
+            self.counts.issued(tag);
+            self.drive.push((tag, class, self.changes));
+        }
+    }
+
+    /// Completes a command; returns how often it was overtaken, and whether the threshold has not changed since it
+    /// went to the drive.
+    fn complete(&mut self, at: u8, newest: bool) -> Option<(u32, bool)> {
+        let len = self.drive.len();
+        let at = usize::from(at) % len.max(1);
+        let at = if newest { len.checked_sub(at + 1)? } else { at };
+        if at >= len {
+            return None;
+        }
+        let (tag, _, since) = self.drive.remove(at);
+        self.gate.returned(Time::ZERO, tag);
+        let count = self.counts.completed(tag);
+        self.send();
+        Some((count, since == self.changes))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.drive.is_empty() && self.waiting.iter().all(Vec::is_empty)
+    }
+}
+
+fn config(depth: u32) -> Config {
+    Config {
+        depth,
+        ..Config::default()
+    }
+}
+
+/// Runs the steps and then completes everything, the newest first. Checks the bound on overtaking all the way.
+fn run<G: Gate + Clone>(
+    gate: G,
+    depth: u32,
+    age_th: u64,
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
+    let mut rig = Rig::new(gate);
+    let mut threshold = age_th;
+    let check = |ended: Option<(u32, bool)>, threshold: u64| {
+        if let Some((count, true)) = ended {
+            let most = threshold + u64::from(depth) - 1;
+            prop_assert!(u64::from(count) <= most, "overtaken {} times", count);
+        }
+        Ok(())
+    };
+    for step in steps {
+        match *step {
+            Step::Ask(class) => rig.ask(Class(class)),
+            Step::Complete(at, newest) => {
+                let ended = rig.complete(at, newest);
+                check(ended, threshold)?;
+            }
+            Step::Age(age) => {
+                threshold = age;
+                rig.changes += 1;
+                rig.gate.told(Time::ZERO, &GateOrder::Age(age));
+                rig.send();
+            }
+        }
+        prop_assert!(rig.drive.len() <= depth as usize);
+        let waits = rig.waiting.iter().any(|lane| !lane.is_empty());
+        prop_assert!(
+            !waits || !rig.drive.is_empty(),
+            "requests wait for an empty drive"
+        );
+    }
+    while !rig.is_idle() {
+        let ended = rig.complete(0, true);
+        prop_assert!(ended.is_some(), "requests wait for an empty drive");
+        check(ended, threshold)?;
+    }
+    Ok(())
+}
+
+proptest! {
+    /// An age is the delay count less the earlier commands that are still in the drive, whatever the drive does.
+    #[test]
+    fn an_age_is_the_delay_count_less_the_earlier_ones_in_the_drive(steps in steps()) {
+        let mut ages = Ages::new(3);
+        // Tag, delay count; oldest first.
+        let mut drive: Vec<(DriveTag, i64)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Ask(_) if drive.len() < 40 => {
+                    let free = |tag: &DriveTag| drive.iter().all(|(taken, _)| taken != tag);
+                    let tag = (0..).map(DriveTag).find(free).unwrap();
+                    ages.assign(tag);
+                    drive.push((tag, 0));
+                }
+                Step::Complete(at, _) if !drive.is_empty() => {
+                    let at = usize::from(at) % drive.len();
+                    let (tag, _) = drive.remove(at);
+                    ages.free(tag);
+                    for (_, overtaken) in &mut drive[..at] {
+                        *overtaken += 1;
+                    }
+                }
+                _ => {}
+            }
+            let mut starved = Vec::new();
+            for (earlier, (tag, overtaken)) in drive.iter().enumerate() {
+                let age = overtaken - earlier as i64;
+                prop_assert_eq!(ages.age(*tag), Some(age));
+                if age > 3 {
+                    starved.push(*tag);
+                }
+            }
+            starved.sort();
+            prop_assert_eq!(ages.starved().collect::<Vec<_>>(), starved);
+            prop_assert_eq!(ages.active() as usize, drive.len());
+        }
+    }
+
+    #[test]
+    fn rsd_bounds_how_often_a_command_is_overtaken(
+        steps in with_thresholds(), depth in 1..33_u32, age_th in 0..40_u64,
+    ) {
+        run(Rsd::new(&config(depth), age_th), depth, age_th, &steps)?;
+    }
+
+    #[test]
+    fn ranks_bound_it_too_and_never_close_for_good(
+        steps in with_thresholds(), depth in 1..33_u32, age_th in 0..40_u64, ranks in prop::collection::vec(0..40_u16, 1..4), single in any::<bool>(),
+    ) {
+        let mut ranks = ranks;
+        ranks.sort_unstable();
+        let queueing = if single { Queueing::Single } else { Queueing::Lanes };
+        let gate = RsdPriority::new(&config(depth), age_th, Counts::new(&ranks), queueing);
+        run(gate, depth, age_th, &steps)?;
+    }
+}
+
+/// The bound is met: a drive that always serves its newest command first.
+#[test]
+fn the_oldest_command_is_overtaken_as_often_as_the_bound_says() {
+    let (depth, age_th) = (8, 20);
+    let mut rig = Rig::new(Rsd::new(&config(depth), age_th));
+    (0..200).for_each(|_| rig.ask(Class::BEST_EFFORT));
+    let counts: Vec<u32> = (0..60)
+        .filter_map(|_| rig.complete(0, true))
+        .map(|(count, _)| count)
+        .collect();
+    assert_eq!(counts.iter().max(), Some(&(20 + 8 - 1)));
+}
+
+/// Algorithm 3 to the letter, for two or more levels: without the two departures that [`ranked`] names.
+#[derive(Clone, Debug)]
+struct Literal {
+    depth: u32,
+    active: u32,
+    ranks: Vec<u32>,
+    /// By tag; priorities count up, 0 is none.
+    req_prio: Vec<usize>,
+    prio_ceiling: usize,
+}
+
+impl Literal {
+    fn new(depth: u32, ranks: &[u32]) -> Literal {
+        Literal {
+            depth,
+            active: 0,
+            ranks: ranks.to_vec(),
+            req_prio: vec![0; 64],
+            prio_ceiling: 0,
+        }
+    }
+
+    fn prio(&self, lane: Lane) -> usize {
+        self.ranks.len() - lane.index()
+    }
+}
+
+impl Gate for Literal {
+    fn lanes(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        Lane(class.0.min(self.ranks.len() as u8 - 1))
+    }
+
+    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+        let free = self.depth - self.active;
+        let may = |lane: &Lane| {
+            let rank = self.ranks[lane.index()];
+            lanes.state(*lane).ready && self.prio(*lane) >= self.prio_ceiling && rank < free
+        };
+        let lane = (0..self.lanes() as u8).map(Lane).find(may);
+        lane.map_or(Next::Hold(None), Next::Take)
+    }
+
+    fn taken(&mut self, _: Time, command: &Request<DriveTag>, lane: Lane) {
+        let prio = self.prio(lane);
+        self.prio_ceiling = self.prio_ceiling.max(prio);
+        self.req_prio[command.tag.index()] = prio;
+        self.active += 1;
+    }
+
+    fn returned(&mut self, _: Time, tag: DriveTag) {
+        if self.req_prio[tag.index()] == self.prio_ceiling {
+            self.req_prio[tag.index()] = 0;
+            self.prio_ceiling = self.req_prio.iter().copied().max().unwrap_or(0);
+        }
+        self.active -= 1;
+    }
+}
+
+/// Asks for these classes, completes the oldest command as long as there is one, and returns how many requests never
+/// went to the drive.
+fn left_over<G: Gate + Clone>(gate: G, classes: &[u8]) -> usize {
+    let mut rig = Rig::new(gate);
+    for class in classes {
+        rig.ask(Class(*class));
+    }
+    while rig.complete(0, false).is_some() {}
+    rig.waiting.iter().map(Vec::len).sum()
+}
+
+#[test]
+fn ranks_of_the_depth_hang_to_the_letter_and_not_here() {
+    let classes = [1, 0, 1];
+    assert_eq!(left_over(Literal::new(2, &[1, 2]), &classes), 2);
+    let gate = RsdPriority::new(&config(2), 90, Counts::new(&[1, 2]), Queueing::Lanes);
+    assert_eq!(left_over(gate, &classes), 0);
+}
+
+/// A request of the middle level goes while one of the highest is in the drive, and is done before it: its tag keeps
+/// the level, and once the highest is done the lowest waits for nothing.
+#[test]
+fn a_freed_tag_below_the_ceiling_hangs_to_the_letter_and_not_here() {
+    let literal = Literal::new(32, &[1, 2, 3]);
+    let gate = RsdPriority::new(&config(32), 90, Counts::new(&[1, 2, 3]), Queueing::Lanes);
+    fn run<G: Gate + Clone>(gate: G) -> usize {
+        let mut rig = Rig::new(gate);
+        rig.ask(Class(1));
+        rig.ask(Class(0));
+        rig.complete(0, false);
+        rig.complete(0, false);
+        rig.ask(Class(2));
+        rig.drive.len()
+    }
+    assert_eq!((run(literal), run(gate)), (0, 1));
+}
+
+#[test]
+fn with_lanes_a_refused_request_blocks_none_more_urgent_and_with_one_queue_it_does() {
+    let sent = |queueing| {
+        let mut rig = Rig::new(RsdPriority::new(
+            &config(4),
+            90,
+            Counts::new(&[0, 2]),
+            queueing,
+        ));
+        // The third finds one tag free for it too few.
+        [1, 1, 1, 0]
+            .into_iter()
+            .for_each(|class| rig.ask(Class(class)));
+        rig.drive
+            .iter()
+            .map(|(_, class, _)| class.0)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sent(Queueing::Lanes), [1, 1, 0]);
+    assert_eq!(sent(Queueing::Single), [1, 1]);
+}
+
+#[test]
+fn while_an_urgent_command_is_in_the_drive_no_less_urgent_one_goes() {
+    let mut rig = Rig::new(RsdPriority::new(
+        &config(32),
+        90,
+        Counts::new(&[1, 2]),
+        Queueing::Lanes,
+    ));
+    rig.ask(Class(0));
+    rig.ask(Class(1));
+    assert_eq!(rig.drive.len(), 1);
+    rig.complete(0, false);
+    assert_eq!(rig.drive.len(), 1);
+    rig.ask(Class(1));
+    assert_eq!(rig.drive.len(), 2);
+}
+
+#[test]
+fn a_raised_threshold_opens_the_gate_and_a_lowered_one_closes_it() {
+    let mut rig = Rig::new(Rsd::new(&config(4), 100));
+    (0..50).for_each(|_| rig.ask(Class(1)));
+    (0..10).for_each(|_| assert!(rig.complete(0, true).is_some()));
+    assert_eq!(rig.drive.len(), 4);
+    rig.gate.told(Time::ZERO, &GateOrder::Age(5));
+    rig.complete(0, true);
+    assert_eq!(rig.drive.len(), 3);
+    rig.gate.told(Time::ZERO, &GateOrder::Age(100));
+    rig.send();
+    assert_eq!(rig.drive.len(), 4);
+}
+
+#[test]
+fn gates_are_written_as_they_are_read() {
+    for text in [
+        "depth=8",
+        "depth",
+        "rsd",
+        "rsd:age_th=30",
+        "rsd-priority:age_th=30:ranks=1/2:queue=single",
+    ] {
+        let spec: GateSpec = text.parse().unwrap();
+        assert_eq!(spec.to_string(), text);
+        assert_eq!(spec.to_string().parse(), Ok(spec.clone()));
+        assert!(spec.build(&config(32)).is_ok());
+    }
+    let spec: GateSpec = " depth:depth=8 ".parse().unwrap();
+    assert_eq!(
+        (spec.to_string().as_str(), spec.depth()),
+        ("depth=8", Some(8))
+    );
+    assert!(spec.build(&config(32)).unwrap().is_none());
+}
+
+#[test]
+fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
+    let refused = |text: &str| text.parse::<GateSpec>().unwrap_err().to_string();
+    assert_eq!(
+        refused("rdd"),
+        "gate \"rdd\": there is no policy \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority"
+    );
+    assert_eq!(
+        refused("depth=0"),
+        "gate \"depth=0\": depth is \"0\"; allowed is 1 to 256"
+    );
+    assert_eq!(
+        refused("rsd:age_th=x"),
+        "gate \"rsd:age_th=x\": age_th is \"x\"; allowed is 0 to 1000000"
+    );
+    assert_eq!(
+        refused("rsd-priority:ranks=1/x"),
+        "gate \"rsd-priority:ranks=1/x\": ranks is \"1/x\"; allowed are 1 to 8 numbers of 0 to 255, as in 1/2/3"
+    );
+    let built = |text: &str, depth| {
+        let spec: GateSpec = text.parse().unwrap();
+        spec.build(&config(depth))
+            .map(|_| ())
+            .map_err(|error| error.problem.to_string())
+    };
+    assert_eq!(built("rsd-priority:ranks=1/3", 4), Ok(()));
+    assert_eq!(
+        built("rsd-priority:ranks=1/4", 4),
+        Err("ranks is 1/4; allowed is less than the depth, which is 4".into())
+    );
+    assert_eq!(
+        built("rsd-priority:ranks=2/1", 31),
+        Err(
+            "ranks is 2/1; allowed are numbers that do not fall, the most urgent level first"
+                .into()
+        )
+    );
+}

@@ -1,0 +1,283 @@
+//! Calls of one kind at random places of the whole device.
+
+use super::site::{BenchmarkError, Site, scaled_count};
+use crate::spec::PAGE;
+use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_units::{Bytes, Nanos, Time};
+use headtime_workload::{Random, SizeDistribution, Sizes, TimeDistribution};
+
+/// Tells the random numbers of this benchmark from those of other things.
+const PURPOSE: u64 = 65;
+
+/// `transactions`: processes that each make so many calls at random pages of the device, one after the
+/// other, through the page cache.
+///
+/// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 3.1: the tool opens a
+/// device, forks `processes` (p), and each of them reads `size` bytes (s) at a random page `transactions` times
+/// (r) without thinking; section 6.3 for shares of writes, sizes around a mean, and thinking. A call is
+/// what the paper calls a transaction. Trust: high. Open: whether the processes share what they opened
+/// (`shared`).
+///
+/// The device is a file whose pages are read one by one: its readahead makes a request for each page, so that
+/// `request_max` of the host is to be 4 KiB for what the paper measures.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+pub struct TransactionsSpec {
+    /// How many processes, of one program; 1 to 4096, default 32.
+    pub processes: u32,
+    /// How many calls each of them makes; 1 to 16,777,216, default 100.
+    pub transactions: u32,
+    /// Bytes of each call, at most 1 GiB; default 4,000 B, which is a page. What is drawn is a multiple of 4 KiB.
+    pub size: SizeDistribution,
+    /// Which share of the calls reads, 0 to 1; default 1. The others write, and return when the data is
+    /// in memory.
+    pub read_share: f64,
+    /// Time between two calls of a process; default 0.
+    pub think: TimeDistribution,
+    /// Whether the processes share one open file, as forked ones do, and so its state of readahead;
+    /// default no: each has opened it.
+    pub shared: bool,
+    /// Share of the calls that are made, more than 0 to 1, default 1.
+    pub scale: f64,
+}
+
+impl Default for TransactionsSpec {
+    fn default() -> TransactionsSpec {
+        TransactionsSpec {
+            processes: 32,
+            transactions: 100,
+            size: SizeDistribution::Constant(Bytes(4000)),
+            read_share: 1.0,
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            shared: false,
+            scale: 1.0,
+        }
+    }
+}
+
+impl TransactionsSpec {
+    /// Adds the device and the processes to a host; the program's number is `program`. Returns the number
+    /// behind it. The seed fixes places, sizes, operations, and times.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range, or the device is smaller than a call.
+    pub fn add(
+        &self,
+        builder: &mut HostBuilder,
+        seed: u64,
+        program: u32,
+    ) -> Result<u32, BenchmarkError> {
+        let site = Site::new("transactions", builder.disk());
+        site.check_count("processes", self.processes)?;
+        let calls = (1..=1 << 24).contains(&self.transactions);
+        site.check(calls, "transactions", self.transactions, "1 to 16777216")?;
+        let share = (0.0..=1.0).contains(&self.read_share);
+        site.check(share, "read_share", self.read_share, "0 to 1")?;
+        if let Some(allowed) = self.think.problem() {
+            site.check(false, "think", self.think, allowed)?;
+        }
+        site.check_scale(self.scale)?;
+        let device = site.capacity.bytes(site.sector_bytes) / PAGE * PAGE;
+        let most = Bytes(device.min(1 << 30));
+        let sizes = match self.size.sizes(Bytes(PAGE), most) {
+            Ok(sizes) => sizes,
+            Err(allowed) => return Err(site.refused("size", self.size, allowed)),
+        };
+        let add = |error| site.host(error);
+        let file = builder.add_file(site.file(0, device)?).map_err(add)?;
+        for number in 0..self.processes {
+            let opened = match self.shared || number == 0 {
+                true => file,
+                false => builder.reopen(file).map_err(add)?,
+            };
+            builder.add_process(ProcessSpec {
+                program,
+                behaviour: Box::new(Calls {
+                    file: opened,
+                    pages: device / PAGE,
+                    sizes,
+                    read_share: self.read_share,
+                    think: self.think,
+                    random: Random::keyed(seed, pair(program, number), PURPOSE),
+                    left: scaled_count(self.transactions, self.scale),
+                    thinks: false,
+                }),
+                served_by: None,
+                start: Time::ZERO,
+            });
+        }
+        Ok(program + 1)
+    }
+}
+
+/// A number for a process of a program.
+fn pair(program: u32, process: u32) -> u64 {
+    u64::from(program) << 32 | u64::from(process)
+}
+
+/// Calls at random pages.
+struct Calls {
+    file: FileId,
+    pages: u64,
+    sizes: Sizes,
+    read_share: f64,
+    think: TimeDistribution,
+    random: Random,
+    left: u32,
+    /// Whether it thinks before the next call.
+    thinks: bool,
+}
+
+impl Behaviour for Calls {
+    fn next(&mut self) -> Step {
+        if self.left == 0 {
+            return Step::Exit;
+        }
+        if self.thinks {
+            self.thinks = false;
+            let think = self.think.draw(&mut self.random);
+            if !think.is_zero() {
+                return Step::Think(think);
+            }
+        }
+        self.left -= 1;
+        self.thinks = true;
+        let len = self.sizes.draw(&mut self.random).0;
+        let places = self.pages - len.div_ceil(PAGE) + 1;
+        let (file, offset) = (self.file, self.random.below(places) * PAGE);
+        match self.random.chance(self.read_share) {
+            true => Step::Read { file, offset, len },
+            false => Step::Write { file, offset, len },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DiskSize, HostSpec};
+    use headtime_units::Sectors;
+
+    /// A little more than 1,000 pages.
+    const DISK: DiskSize = DiskSize {
+        capacity: Sectors::new(8_001),
+        sector_bytes: 512,
+    };
+
+    fn builder() -> HostBuilder {
+        HostBuilder::new(HostSpec::default(), DISK).expect("the defaults are allowed")
+    }
+
+    /// The steps of all processes.
+    fn steps(spec: &TransactionsSpec) -> Vec<Vec<Step>> {
+        let mut builder = builder();
+        assert_eq!(spec.add(&mut builder, 7, 3), Ok(4));
+        let processes = builder.processes.iter_mut();
+        let all = |process: &mut ProcessSpec| {
+            assert_eq!(process.program, 3);
+            let next = || Some(process.behaviour.next()).filter(|step| *step != Step::Exit);
+            std::iter::from_fn(next).collect()
+        };
+        processes.map(all).collect()
+    }
+
+    #[test]
+    fn each_process_makes_so_many_calls_at_pages_of_the_device() {
+        let spec = TransactionsSpec {
+            size: SizeDistribution::Exponential(Bytes(8192)),
+            read_share: 0.5,
+            ..TransactionsSpec::default()
+        };
+        let all = steps(&spec);
+        assert_eq!((all.len(), all[0].len()), (32, 100));
+        assert!(all[0] != all[1], "each process draws its own");
+        let (mut reads, mut bytes) = (0, 0);
+        for step in all.iter().flatten() {
+            let (offset, len) = match step {
+                Step::Read { offset, len, .. } => (offset, len),
+                Step::Write { offset, len, .. } => (offset, len),
+                other => panic!("{other:?}"),
+            };
+            reads += u32::from(matches!(step, Step::Read { .. }));
+            bytes += len;
+            assert!(
+                offset.is_multiple_of(PAGE)
+                    && len.is_multiple_of(PAGE)
+                    && offset + len <= 1_000 * PAGE
+            );
+        }
+        assert!((1_500..1_700).contains(&reads), "{reads} of 3200");
+        assert!((7_700..8_700).contains(&(bytes / 3_200)), "{bytes}");
+    }
+
+    #[test]
+    fn processes_think_between_calls_and_share_a_file_if_told_to() {
+        let think = TimeDistribution::Constant(Nanos::from_millis(30));
+        let spec = TransactionsSpec {
+            processes: 2,
+            transactions: 3,
+            think,
+            shared: true,
+            ..TransactionsSpec::default()
+        };
+        let all = steps(&spec);
+        let thinks = |step: &Step| *step == Step::Think(Nanos::from_millis(30));
+        let pattern = [false, true, false, true, false];
+        assert!(all.iter().all(|steps| steps.iter().map(thinks).eq(pattern)));
+        let files = |spec: &TransactionsSpec| {
+            let all = steps(spec);
+            let mut files: Vec<FileId> = all
+                .iter()
+                .flatten()
+                .filter_map(|step| match step {
+                    Step::Read { file, .. } => Some(*file),
+                    _ => None,
+                })
+                .collect();
+            files.dedup();
+            files.len()
+        };
+        let alone = TransactionsSpec {
+            shared: false,
+            ..spec.clone()
+        };
+        assert_eq!((files(&spec), files(&alone)), (1, 2));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        let refused = |change: fn(&mut TransactionsSpec)| {
+            let mut spec = TransactionsSpec::default();
+            change(&mut spec);
+            let error = spec.add(&mut builder(), 1, 1).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(
+            refused(|spec| spec.transactions = 0),
+            "transactions: transactions is 0; allowed is 1 to 16777216"
+        );
+        assert_eq!(
+            refused(|spec| spec.read_share = f64::NAN),
+            "transactions: read_share is NaN; allowed is 0 to 1"
+        );
+        let sizes =
+            "allowed is 1B to 1GiB, no more than there is; multiples of 4KiB where it varies";
+        assert_eq!(
+            refused(|spec| spec.size = SizeDistribution::Constant(Bytes(5_000_000))),
+            format!("transactions: size is 5MB; {sizes}")
+        );
+        assert_eq!(
+            refused(|spec| spec.size = SizeDistribution::Constant(Bytes(0))),
+            format!("transactions: size is 0B; {sizes}")
+        );
+        assert_eq!(
+            refused(|spec| spec.size = SizeDistribution::Uniform(Bytes(512), Bytes(8192))),
+            format!("transactions: size is uniform(512B..8KiB); {sizes}")
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! What is measured of the commands in a drive.
+
+use crate::distribution::Distribution;
+use headtime_engine::{DelayCounts, DriveTag};
+use headtime_sched::{Op, Request};
+use headtime_units::{Nanos, Sectors, Time};
+
+/// The commands that drives completed after the warm-up, of all members together.
+///
+/// Several requests can be merged into one command. What a drive with one command at a time would only show as zero is
+/// not recorded: delay counts, intervals and tags in use are those of deeper queues.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// How many.
+    pub completed: u64,
+    /// Their sectors.
+    pub sectors: u64,
+    /// Of them, such that ask for 4 KiB at most.
+    pub one_page: u64,
+    /// Of them, such that ask for more than 50 sectors: what NISE calls large.
+    pub large: u64,
+    /// By how many later commands each was overtaken.
+    pub delays: Counted,
+    /// From one completion of a drive to its next.
+    pub intervals: Distribution,
+    /// From the drive's taking a command to its completion, by class of request.
+    pub service: [Distribution; CLASSES],
+    /// Time with so many tags in use as the engine has, and all the time that was measured.
+    pub full: (Nanos, Nanos),
+}
+
+/// Classes that are measured apart; others count with the last.
+pub const CLASSES: usize = 3;
+
+/// Sectors that NISE calls large.
+const LARGE: u64 = 50;
+
+/// A distribution of counts.
+#[derive(Clone, Debug)]
+pub struct Counted(Distribution);
+
+/// The smallest step of a distribution, in nanoseconds.
+const STEP: u64 = 100;
+
+impl Counted {
+    fn new() -> Counted {
+        Counted(Distribution::new(3))
+    }
+
+    fn record(&mut self, count: u32) {
+        self.0.record(Nanos::from_nanos(u64::from(count) * STEP));
+    }
+
+    /// The count that `percent` of all do not exceed.
+    pub fn percentile(&self, percent: f64) -> f64 {
+        self.0.percentile_ms(percent) * 1e6 / STEP as f64
+    }
+
+    /// The mean; zero if there is none.
+    pub fn mean(&self) -> f64 {
+        self.0.mean_ms() * 1e6 / STEP as f64
+    }
+
+    /// The largest; zero if there is none.
+    pub fn max(&self) -> u64 {
+        self.0.max().as_nanos() / STEP
+    }
+
+    /// The counts as points: a count, and the share of all that do not exceed it, 0 to 1.
+    pub fn cumulative(&self) -> Vec<(f64, f64)> {
+        let points = self.0.cumulative().into_iter();
+        points
+            .map(|(ms, share)| ((ms * 1e6 / STEP as f64).round(), share))
+            .collect()
+    }
+
+    /// Adds what another has recorded.
+    pub fn add(&mut self, other: &Counted) {
+        self.0.add(&other.0);
+    }
+}
+
+impl Commands {
+    pub(crate) fn new() -> Commands {
+        Commands {
+            completed: 0,
+            sectors: 0,
+            one_page: 0,
+            large: 0,
+            delays: Counted::new(),
+            intervals: Distribution::new(3),
+            service: [(); CLASSES].map(|()| Distribution::new(3)),
+            full: (Nanos::ZERO, Nanos::ZERO),
+        }
+    }
+
+    /// Adds those of another repeat.
+    pub fn add(&mut self, other: &Commands) {
+        self.completed += other.completed;
+        self.sectors += other.sectors;
+        self.one_page += other.one_page;
+        self.large += other.large;
+        self.delays.add(&other.delays);
+        self.intervals.add(&other.intervals);
+        for (own, other) in self.service.iter_mut().zip(&other.service) {
+            own.add(other);
+        }
+        self.full.0 += other.full.0;
+        self.full.1 += other.full.1;
+    }
+
+    /// The share of the time in which no tag was free, 0 to 1; zero where no time was measured.
+    pub fn full_share(&self) -> f64 {
+        match self.full.1 {
+            Nanos::ZERO => 0.0,
+            all => self.full.0.as_secs_f64() / all.as_secs_f64(),
+        }
+    }
+}
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    at: Time,
+    sectors: Sectors,
+    class: u8,
+    flush: bool,
+}
+
+/// Watches the commands of one drive.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    depth: u32,
+    sector_bytes: u32,
+    sent: Vec<Sent>,
+    in_drive: u32,
+    counts: DelayCounts,
+    /// When a command was last completed.
+    completed: Option<Time>,
+    /// Since when as many commands as ever are in the drive.
+    full_since: Option<Time>,
+}
+
+impl Watch {
+    pub fn new(depth: u32, sector_bytes: u32) -> Watch {
+        Watch {
+            depth,
+            sector_bytes,
+            sent: vec![Sent::default(); depth as usize],
+            in_drive: 0,
+            counts: DelayCounts::default(),
+            completed: None,
+            full_since: None,
+        }
+    }
+
+    #[inline]
+    pub fn issued(&mut self, now: Time, request: &Request<DriveTag>) {
+        self.sent[request.tag.index()] = Sent {
+            at: now,
+            sectors: request.extent.len,
+            class: request.class.0,
+            flush: request.op == Op::Flush,
+        };
+        self.in_drive += 1;
+        if self.depth > 1 {
+            self.counts.issued(request.tag);
+            if self.in_drive == self.depth {
+                self.full_since = Some(now);
+            }
+        }
+    }
+
+    /// Notes that the drive is done with a command; it counts from `from` on.
+    #[inline]
+    pub fn completed(&mut self, now: Time, tag: DriveTag, from: Time, all: &mut Commands) {
+        let sent = self.sent[tag.index()];
+        self.in_drive -= 1;
+        let counts = now >= from;
+        if self.depth > 1 {
+            let overtaken = self.counts.completed(tag);
+            let last = self.completed.replace(now);
+            if let Some(since) = self.full_since.take()
+                && counts
+            {
+                all.full.0 += now.saturating_since(since.max(from));
+            }
+            if counts && !sent.flush {
+                all.delays.record(overtaken);
+                if let Some(last) = last.filter(|last| *last >= from) {
+                    all.intervals.record(now - last);
+                }
+                let class = usize::from(sent.class).min(CLASSES - 1);
+                all.service[class].record(now - sent.at);
+            }
+        }
+        if !counts || sent.flush {
+            return;
+        }
+        all.completed += 1;
+        all.sectors += sent.sectors.get();
+        let bytes = sent.sectors.bytes(self.sector_bytes);
+        all.one_page += u64::from(bytes <= 4096);
+        all.large += u64::from(bytes > LARGE * 512);
+    }
+
+    /// Ends the measurement.
+    pub fn close(&mut self, from: Time, until: Time, all: &mut Commands) {
+        if self.depth == 1 {
+            return;
+        }
+        if let Some(since) = self.full_since.take() {
+            all.full.0 += until.saturating_since(since.max(from));
+        }
+        all.full.1 += until.saturating_since(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_units::Extent;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(ms)
+    }
+
+    fn request(tag: u32, sectors: u64) -> Request<DriveTag> {
+        let plain = Request::new(
+            headtime_sched::Tag(0),
+            Op::Read,
+            Extent::at(0, sectors),
+            Time::ZERO,
+        );
+        plain.tagged(DriveTag(tag))
+    }
+
+    #[test]
+    fn commands_are_counted_from_the_end_of_the_warm_up() {
+        let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
+        let from = at(10);
+        watch.issued(at(0), &request(0, 8));
+        watch.completed(at(5), DriveTag(0), from, &mut all);
+        watch.issued(at(6), &request(0, 8));
+        watch.issued(at(7), &request(1, 256));
+        watch.completed(at(12), DriveTag(1), from, &mut all);
+        watch.completed(at(20), DriveTag(0), from, &mut all);
+        watch.close(from, at(20), &mut all);
+        assert_eq!(
+            (all.completed, all.sectors, all.one_page, all.large),
+            (2, 264, 1, 1)
+        );
+        assert_eq!((all.delays.max(), all.delays.mean()), (1, 0.5));
+        assert_eq!(all.intervals.max(), Nanos::from_millis(8));
+        assert_eq!(all.service[1].max(), Nanos::from_millis(14));
+        // Two tags were in use from 7 ms to 12 ms, of which 2 ms count.
+        assert_eq!(all.full, (Nanos::from_millis(2), Nanos::from_millis(10)));
+        assert_eq!(all.full_share(), 0.2);
+        let mut twice = all.clone();
+        twice.add(&all);
+        assert_eq!(
+            (twice.completed, twice.delays.cumulative().last()),
+            (4, Some(&(1.0, 1.0)))
+        );
+    }
+
+    #[test]
+    fn of_one_command_at_a_time_no_more_than_counts_are_recorded() {
+        let (mut watch, mut all) = (Watch::new(1, 4096), Commands::new());
+        watch.issued(at(0), &request(0, 1));
+        watch.completed(at(5), DriveTag(0), Time::ZERO, &mut all);
+        watch.close(Time::ZERO, at(5), &mut all);
+        assert_eq!((all.completed, all.one_page), (1, 1));
+        assert_eq!((all.delays.cumulative().len(), all.full_share()), (0, 0.0));
+    }
+}
