@@ -1,6 +1,6 @@
 //! What schedulers believe of the drive.
 
-use crate::StackError;
+use crate::{StackError, Unbuilt};
 use headtime_disk::Model;
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::Config;
@@ -35,20 +35,6 @@ pub struct Known {
     learns: bool,
     model: OnceLock<Arc<Model>>,
     curve: OnceLock<Arc<ServiceCurve>>,
-}
-
-/// Why a scheduler cannot be told what it needs to know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
-    /// No drive is believed, by which positions could be predicted.
-    #[error("{0} asks for positions, and no drive is given to believe in")]
-    Positions(Spec),
-    /// There is no curve, and no drive of which one could be learned.
-    #[error("{0} asks for service times, and no curve is given")]
-    Curve(Spec),
-    /// What names the believed drive leads to none.
-    #[error("{0}")]
-    Belief(String),
 }
 
 impl Known {
@@ -118,11 +104,11 @@ impl Known {
     /// # Errors
     ///
     /// If that is not known.
-    pub fn knowledge(
+    pub(crate) fn knowledge(
         &self,
         spec: &Spec,
         config: &Config,
-    ) -> Result<Knowledge<Arc<Model>>, Unknown> {
+    ) -> Result<Knowledge<Arc<Model>>, Unbuilt> {
         let needs = spec.needs();
         let mut knowledge = Knowledge {
             positioning: None,
@@ -131,17 +117,17 @@ impl Known {
         };
         if needs.positioning {
             let belief = match &self.belief {
-                None => return Err(Unknown::Positions(spec.clone())),
+                None => return Err(Unbuilt::Positions(spec.clone())),
                 Some(belief) => belief
                     .as_ref()
-                    .map_err(|why| Unknown::Belief(why.clone()))?,
+                    .map_err(|why| Unbuilt::Belief(why.clone()))?,
             };
             let model = self.model.get_or_init(|| Arc::new(Model::new(belief)));
             knowledge.positioning = Some(Arc::clone(model));
         }
         if needs.curve {
             let curve = self.curve();
-            knowledge.curve = Some(curve.ok_or_else(|| Unknown::Curve(spec.clone()))?);
+            knowledge.curve = Some(curve.ok_or_else(|| Unbuilt::Curve(spec.clone()))?);
         }
         Ok(knowledge)
     }

@@ -61,6 +61,7 @@ mod tests {
         let engine = EngineSpec::linux_2_6().complete().unwrap();
         let expected = [
             "depth",
+            "gate",
             "merge",
             "merge_max",
             "commit_ahead",

@@ -9,13 +9,15 @@
 //! The crate reads the files that a description names. It writes none.
 
 mod believed;
+mod builder;
 mod describe;
 pub mod drives;
 mod error;
 mod log;
 mod simulated;
 
-pub use believed::{Believed, Known, PROBE_SEED, Unknown, curve_file};
+pub use believed::{Believed, Known, PROBE_SEED, curve_file};
+pub use builder::{Builder, Unbuilt};
 pub use describe::{Stack, entries};
 pub use error::StackError;
 pub use log::LogSettings;

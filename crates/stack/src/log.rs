@@ -331,22 +331,22 @@ mod tests {
             (
                 "merge true",
                 "merge yes",
-                "x:4: merge: is the string \"yes\", but should be true or false",
+                "x:5: merge: is the string \"yes\", but should be true or false",
             ),
             (
                 "merge_max 512KiB",
                 "merge_max 0B",
-                "x:5: merge_max: allowed is a multiple of 512B, up to 1GiB",
+                "x:6: merge_max: allowed is a multiple of 512B, up to 1GiB",
             ),
             (
                 "sector_bytes 512",
                 "sector_bytes 100",
-                "x:9: sector_bytes: allowed is a power of two, from 512 on",
+                "x:10: sector_bytes: allowed is a power of two, from 512 on",
             ),
             (
                 "plug false",
                 "plug false\n# plug_requests 4",
-                "x:8: plug_requests: is for plug = true",
+                "x:9: plug_requests: is for plug = true",
             ),
         ] {
             assert_eq!(error(from, to), expected);

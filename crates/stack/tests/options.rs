@@ -19,7 +19,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whoever adds an option writes it down where it acts, and where the random runs draw it. That
+/// Whoever adds an option writes it down where it acts (here in each gate), and where the random runs draw it. That
 /// scenarios, servers, logs and reports have it then is the work of its serde implementation.
 #[test]
 fn an_option_of_the_engine_stands_in_the_engine_and_in_no_reader_or_writer() {
@@ -55,6 +55,8 @@ fn an_option_of_the_engine_stands_in_the_engine_and_in_no_reader_or_writer() {
         [
             "engine/src/config.rs",
             "engine/src/gate.rs",
+            "engine/src/gate/ranked.rs",
+            "engine/src/gate/rsd.rs",
             "sim/src/fuzz.rs"
         ]
     );

@@ -3,12 +3,12 @@
 use super::context::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
+use headtime_engine::Engine;
 use headtime_engine::log::{
     Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_decision,
 };
-use headtime_engine::{Config, Engine};
-use headtime_sched::{Scheduler, Spec};
-use headtime_stack::{Known, LogSettings, Unknown};
+use headtime_sched::Spec;
+use headtime_stack::{Builder, Known, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,18 +27,18 @@ pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<
     replay(BufReader::with_capacity(1 << 17, file), &name, context)
 }
 
-/// Builds a scheduler of a log from its text.
-fn build(text: &str, known: &Known, config: &Config) -> Result<Box<dyn Scheduler>, String> {
+/// Builds the schedulers and the gate of a log, with the scheduler of this text.
+fn builder(text: &str, known: &Known, settings: &LogSettings) -> Result<Builder, String> {
     let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
-    let knowledge = known.knowledge(&spec, config).map_err(|unknown| {
-        let setting = match &unknown {
-            Unknown::Positions(_) => "positions, and the log has no `belief`",
-            Unknown::Curve(_) => "service times, and the log has no `curve`",
-            Unknown::Belief(problem) => return problem.clone(),
+    let built = Builder::new(known, &spec, &settings.engine, settings.sector_bytes);
+    built.map_err(|unbuilt| {
+        let setting = match &unbuilt {
+            Unbuilt::Positions(_) => "positions, and the log has no `belief`",
+            Unbuilt::Curve(_) => "service times, and the log has no `curve`",
+            _ => return unbuilt.to_string(),
         };
         format!("{spec} asks for {setting}")
-    })?;
-    spec.build(knowledge).map_err(|error| error.to_string())
+    })
 }
 
 /// Reads a log, repeats it, and says how that went.
@@ -52,19 +52,9 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
     let settings = LogSettings::from_settings(name, &settings).map_err(Fault::input)?;
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
-    let config = settings.config();
-    let build = |text: &str| build(text, &known, &config);
-    let gate = settings.engine.gate.build(&config);
-    let gate = gate.map_err(|error| bad(&error))?;
-    let lanes = gate.as_ref().map_or(1, |gate| gate.lanes());
-    let schedulers = (0..lanes).map(|_| build(&settings.scheduler));
-    let mut schedulers = schedulers
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|problem| bad(&problem))?;
-    let engine = match gate {
-        Some(gate) => Engine::with_gate(config, gate, schedulers),
-        None => Engine::new(config, schedulers.remove(0)),
-    };
+    let builder = |text: &str| builder(text, &known, &settings);
+    let queue = builder(&settings.scheduler).map_err(|problem| bad(&problem))?;
+    let engine = Engine::behind(settings.config(), queue.scheduler(), queue.gated());
     let mut engine = engine.map_err(|error| bad(&error))?;
     let mut replay = Replay::new(&mut engine);
     let mut before: VecDeque<String> = VecDeque::with_capacity(BEFORE + 1);
@@ -74,8 +64,8 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
             ended |= key == "end";
         }
         let mut unbuilt = None;
-        let swapped = |text: &str| match build(text) {
-            Ok(scheduler) => Some(scheduler),
+        let swapped = |text: &str| match builder(text) {
+            Ok(queue) => Some(queue.scheduler()),
             Err(problem) => {
                 unbuilt = Some(problem);
                 None

@@ -13,11 +13,10 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
 use headtime_disk::profile::Reference;
-use headtime_engine::{Command, Config, Gated, Member, Seen};
+use headtime_engine::{Command, Member, Seen};
 use headtime_host::ProgramOutcome;
-use headtime_sched::Scheduler;
 use headtime_sim::{RunError, Setup};
-use headtime_stack::{Firmware, LogSettings};
+use headtime_stack::{Builder, Firmware, LogSettings};
 use headtime_units::Time;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -85,8 +84,7 @@ pub fn make(
     // What the drive draws has nothing to do with what the programs draw.
     let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
     let config = cell.engine.config(sector_bytes);
-    let scheduler = || scheduler(set, cell, config);
-    let gate = gate(cell, config, scheduler)?;
+    let queue = queue(set, cell)?;
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
@@ -112,8 +110,8 @@ pub fn make(
             samples.push(Sample::of(now, done));
         }
     };
-    let mut setup = Setup::new(drive, config, scheduler()?, load.source());
-    setup.stations[0].gate = gate;
+    let mut setup = Setup::new(drive, config, queue.scheduler(), load.source());
+    setup.stations[0].gate = queue.gated();
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
@@ -180,21 +178,6 @@ pub fn make(
     })
 }
 
-/// The gate of a cell, with schedulers for its lanes after the first; `None` if the engine has it itself.
-fn gate(
-    cell: &Cell,
-    config: Config,
-    scheduler: impl Fn() -> Result<Box<dyn Scheduler>, Fault>,
-) -> Result<Option<Gated>, Fault> {
-    let gate = cell.engine.gate.build(&config);
-    let Some(gate) = gate.map_err(Fault::input)? else {
-        return Ok(None);
-    };
-    let others = (1..gate.lanes()).map(|_| scheduler());
-    let others = others.collect::<Result<_, _>>()?;
-    Ok(Some((gate, others)))
-}
-
 /// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
 fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, String)> {
     let set = &prepared.drives[cell.drive];
@@ -235,8 +218,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
 /// the drive.
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
-    let sector_bytes = set.profile.geometry.sector_bytes;
-    scheduler(set, cell, cell.engine.config(sector_bytes))?;
+    queue(set, cell)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
@@ -247,8 +229,9 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
     }
 }
 
-fn scheduler(set: &DriveSet, cell: &Cell, config: Config) -> Result<Box<dyn Scheduler>, Fault> {
-    let known = set.known.knowledge(&cell.scheduler, &config);
-    let knowledge = known.map_err(Fault::input)?;
-    cell.scheduler.build(knowledge).map_err(Fault::input)
+/// Builds a cell's schedulers and gate.
+fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
+    let sector_bytes = set.profile.geometry.sector_bytes;
+    let built = Builder::new(&set.known, &cell.scheduler, &cell.engine, sector_bytes);
+    built.map_err(Fault::input)
 }

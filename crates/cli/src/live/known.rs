@@ -6,7 +6,7 @@ use headtime_disk::profile::Profile;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
-use headtime_stack::{Known, StackError, Unknown, curve_file, drives};
+use headtime_stack::{Builder, Known, StackError, Unbuilt, curve_file, drives};
 use std::sync::Arc;
 
 /// What the configuration of a disk says is believed, or else `drive`: the profile of an emulated
@@ -34,30 +34,27 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
     })
 }
 
-/// How a scheduler is made, on whatever thread.
+/// Builds the schedulers and the gate of a disk, on whatever thread.
 ///
 /// # Errors
 ///
-/// If it needs to know the drive and does not.
-pub fn build(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<BuildScheduler, String> {
-    // How many sectors a merged request may have is nothing that a scheduler is told.
-    let config = engine.config(512);
-    let knowledge = known.knowledge(spec, &config).map_err(|unknown| {
-        let missing = match unknown {
-            Unknown::Positions(_) => "belief = \"DRIVE or FILE\"",
-            Unknown::Curve(_) => "belief = \"DRIVE or FILE\" or curve = \"FILE\"",
-            Unknown::Belief(problem) => return problem,
+/// If the scheduler needs to know the drive and does not, or if the gate does not fit the engine.
+pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builder, String> {
+    // How many sectors a merged request may have is nothing that a scheduler or a gate is told.
+    Builder::new(known, spec, engine, 512).map_err(|unbuilt| {
+        let missing = match &unbuilt {
+            Unbuilt::Positions(_) => "belief = \"DRIVE or FILE\"",
+            Unbuilt::Curve(_) => "belief = \"DRIVE or FILE\" or curve = \"FILE\"",
+            _ => return unbuilt.to_string(),
         };
         format!("{spec}: has to know the drive, which no profile is given of; give {missing}")
-    })?;
-    // What can be wrong shows now, not on the disk's thread.
-    spec.build(knowledge.clone())
-        .map_err(|error| error.to_string())?;
-    let spec = spec.clone();
-    Ok(Box::new(move || {
-        spec.build(knowledge)
-            .expect("what was built once is built again")
-    }))
+    })
+}
+
+/// Builds a scheduler, on the thread that it will live on.
+pub fn build(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<BuildScheduler, String> {
+    let builder = builder(known, spec, engine)?;
+    Ok(Box::new(move || builder.scheduler()))
 }
 
 /// A fault in a file that a key names: which key is said too.

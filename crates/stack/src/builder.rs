@@ -1,0 +1,122 @@
+//! From a description to schedulers and their gate.
+
+use crate::Known;
+use headtime_disk::Model;
+use headtime_engine::{Config, EngineSpec, GateError, GateSpec, Gated};
+use headtime_sched::{Knowledge, Scheduler, Spec, SpecError};
+use std::sync::Arc;
+
+/// Builds the schedulers of one description and the gate in front of them: as often as there are engines, and on whatever
+/// thread. What can be wrong with them shows in [`Builder::new`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    scheduler: Spec,
+    gate: GateSpec,
+    config: Config,
+    knowledge: Knowledge<Arc<Model>>,
+}
+
+/// Why schedulers or their gate cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unbuilt {
+    /// No drive is believed, by which positions could be predicted.
+    #[error("{0} asks for positions, and no drive is given to believe in")]
+    Positions(Spec),
+    /// There is no curve, and no drive of which one could be learned.
+    #[error("{0} asks for service times, and no curve is given")]
+    Curve(Spec),
+    /// What names the believed drive leads to none.
+    #[error("{0}")]
+    Belief(String),
+    /// The scheduler is refused.
+    #[error(transparent)]
+    Scheduler(#[from] SpecError),
+    /// The gate does not fit the engine.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+}
+
+impl Builder {
+    /// Learning a curve that the scheduler needs takes some tenths of a second, once for each `known`.
+    ///
+    /// # Errors
+    ///
+    /// If the scheduler needs to know what is not known, or if the gate does not fit the engine.
+    pub fn new(
+        known: &Known,
+        scheduler: &Spec,
+        engine: &EngineSpec,
+        sector_bytes: u32,
+    ) -> Result<Builder, Unbuilt> {
+        let config = engine.config(sector_bytes);
+        let knowledge = known.knowledge(scheduler, &config)?;
+        scheduler.build(knowledge.clone())?;
+        engine.gate.build(&config)?;
+        Ok(Builder {
+            scheduler: scheduler.clone(),
+            gate: engine.gate.clone(),
+            config,
+            knowledge,
+        })
+    }
+
+    /// A scheduler.
+    pub fn scheduler(&self) -> Box<dyn Scheduler> {
+        let built = self.scheduler.build(self.knowledge.clone());
+        built.expect("what was built once is built again")
+    }
+
+    /// The gate, and the schedulers of its lanes after the first; `None` if the gate that every engine has does.
+    pub fn gated(&self) -> Option<Gated> {
+        let built = self.gate.build(&self.config);
+        let gate = built.expect("what was built once is built again")?;
+        let others = (1..gate.lanes()).map(|_| self.scheduler()).collect();
+        Some((gate, others))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder(scheduler: &str, gate: &str) -> Result<Builder, Unbuilt> {
+        let engine = EngineSpec {
+            depth: 31,
+            gate: gate.parse().expect("the gate is known"),
+            ..EngineSpec::default()
+        };
+        let scheduler = scheduler.parse().expect("the scheduler is known");
+        Builder::new(&Known::default(), &scheduler, &engine, 512)
+    }
+
+    #[test]
+    fn a_gate_of_three_lanes_gets_two_more_schedulers_and_the_engines_own_gets_none() {
+        let lanes = |gate| {
+            let gated = builder("clook", gate).expect("nothing is missing").gated();
+            gated.map(|(gate, others)| (gate.lanes(), others.len()))
+        };
+        assert_eq!(lanes("depth=8"), None);
+        assert_eq!(lanes("rsd:age_th=30"), Some((1, 0)));
+        assert_eq!(lanes("rsd-priority:age_th=30:ranks=1/2/3"), Some((3, 2)));
+    }
+
+    #[test]
+    fn what_cannot_be_built_says_what_is_missing_or_does_not_fit() {
+        let problem = |scheduler, gate| match builder(scheduler, gate) {
+            Ok(_) => panic!("{scheduler} behind {gate} was built"),
+            Err(problem) => problem,
+        };
+        assert!(matches!(problem("sptf", "depth"), Unbuilt::Positions(_)));
+        assert!(matches!(
+            problem("stream(clook)", "depth"),
+            Unbuilt::Curve(_)
+        ));
+        let gate = problem("clook", "rsd-priority:ranks=31");
+        assert!(matches!(gate, Unbuilt::Gate(_)), "{gate:?}");
+        assert!(
+            gate.to_string()
+                .contains("less than the depth, which is 31"),
+            "{gate}"
+        );
+    }
+}
