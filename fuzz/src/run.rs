@@ -152,6 +152,7 @@ fn host(programs: &Programs, disk: DiskSize, seed: u64) -> Option<Box<dyn Source
         if !is_small(benchmark) || next > 50 {
             return None;
         }
+        builder.set_class(program.class);
         next = benchmark.add(&mut builder, seed, next).ok()?;
     }
     Some(Box::new(builder.build(seed).ok()?))
@@ -178,6 +179,11 @@ fn is_small(benchmark: &BenchmarkSpec) -> bool {
         BenchmarkSpec::MpiIo(spec) => {
             spec.programs <= 8 && spec.processes <= 16 && spec.file.0 <= BYTES
         }
+        BenchmarkSpec::Sysbench(spec) => spec.threads <= 8 && spec.total.0 <= BYTES,
+        BenchmarkSpec::Bonnie(spec) => {
+            spec.instances <= 4 && spec.seekers <= 8 && spec.file.0 <= BYTES && spec.chunk.0 >= 512
+        }
+        BenchmarkSpec::Iozone(spec) => spec.instances <= 4 && spec.file_high.0 <= BYTES / 64,
         _ => false,
     }
 }

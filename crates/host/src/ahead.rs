@@ -64,7 +64,7 @@ impl Host {
                     let told = Some((at, extent));
                     if self.processes[process as usize].told != told {
                         self.processes[process as usize].told = told;
-                        let origin = self.origin(process);
+                        let origin = self.asker(process).origin;
                         self.foretold.push_back(Foretold {
                             at,
                             op,

@@ -1,6 +1,7 @@
 //! Puts a host together and checks it.
 
 use crate::spec::{BarrierId, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec};
+use headtime_sched::Class;
 use headtime_units::{Extent, Nanos, Sectors};
 
 /// Steps that programs may plan ahead, all together; each takes some 30 bytes.
@@ -103,6 +104,9 @@ pub struct HostBuilder {
     pub(crate) barriers: Vec<u32>,
     pub(crate) pools: Vec<u32>,
     pub(crate) processes: Vec<ProcessSpec>,
+    /// The class of each process, and that of those to come.
+    pub(crate) classes: Vec<Class>,
+    class: Class,
     /// Steps that programs have planned.
     pub(crate) planned: u64,
     pages: u64,
@@ -124,6 +128,8 @@ impl HostBuilder {
             barriers: Vec::new(),
             pools: Vec::new(),
             processes: Vec::new(),
+            classes: Vec::new(),
+            class: Class::default(),
             planned: 0,
             pages: 0,
         })
@@ -223,6 +229,13 @@ impl HostBuilder {
     /// origin; workers of pools are numbered after them, and the flusher is the last.
     pub fn add_process(&mut self, process: ProcessSpec) {
         self.processes.push(process);
+        self.classes.push(self.class);
+    }
+
+    /// Gives all processes that are added from here on a class: that of everything that they ask for, also what is
+    /// written while they wait for it. Before the first call it is [`Class::BEST_EFFORT`], which is also the flusher's.
+    pub fn set_class(&mut self, class: Class) {
+        self.class = class;
     }
 
     /// Steps that may still be planned.

@@ -261,7 +261,7 @@ impl Host {
         let file = &self.files.data[data as usize];
         let base = file.base;
         let end = (window.start + window.pages).min(u64::from(file.pages())) as u32;
-        let origin = self.origin(process);
+        let asker = self.asker(process);
         let mut page = window.start as u32;
         while page < end {
             if self.cache.get(base + page).cached() {
@@ -282,7 +282,7 @@ impl Host {
             let request = self.ios.get_mut(io);
             (request.first, request.pages) = (base + first, pages);
             let extent = Extent::new(start, Sectors::new(u64::from(pages) * self.page_sectors));
-            self.submit(io, at, Op::Read, extent, Flags::NONE, origin);
+            self.submit(io, at, Op::Read, extent, Flags::NONE, asker);
         }
     }
 
@@ -377,8 +377,8 @@ impl Host {
                 let request = self.ios.get_mut(io);
                 (request.first, request.pages) = (id, 1);
                 let extent = Extent::new(lba, Sectors::new(self.page_sectors));
-                let origin = self.origin(process);
-                self.submit(io, clock.now, Op::Read, extent, Flags::SYNC, origin);
+                let asker = self.asker(process);
+                self.submit(io, clock.now, Op::Read, extent, Flags::SYNC, asker);
                 io
             }
         };
@@ -407,11 +407,11 @@ impl Host {
             let size = &mut self.files.data[data as usize].size;
             *size = end.max(*size);
         }
-        let origin = self.origin(process);
+        let asker = self.asker(process);
         let mut at_sector = offset / self.sector_bytes();
         while let Some(extent) = self.direct_extent(data, at_sector, end) {
             let io = self.ios.add(Purpose::Direct(process));
-            self.submit(io, at, op, extent, Flags::SYNC, origin);
+            self.submit(io, at, op, extent, Flags::SYNC, asker);
             self.processes[process as usize].pending += 1;
             at_sector += extent.len.get();
         }
@@ -458,8 +458,8 @@ impl Host {
         let data = self.data_of(name);
         let this = &self.processes[process as usize];
         let (page, last) = (this.page, this.last);
-        let origin = self.origin(process);
-        match self.write_for_sync(data, page, last, origin, at) {
+        let asker = self.asker(process);
+        match self.write_for_sync(data, page, last, asker, at) {
             Ok(()) => {
                 let this = &mut self.processes[process as usize];
                 this.page = self.files.data[data as usize].busy.0;
@@ -494,8 +494,8 @@ impl Host {
         if self.spec.barriers && file.unflushed {
             file.unflushed = false;
             let io = self.ios.add(Purpose::Flush(process));
-            let origin = self.origin(process);
-            self.submit(io, at, Op::Flush, Extent::at(0, 0), Flags::NONE, origin);
+            let asker = self.asker(process);
+            self.submit(io, at, Op::Flush, Extent::at(0, 0), Flags::NONE, asker);
             let this = &mut self.processes[process as usize];
             this.pending += 1;
             this.phase = Phase::Finish;

@@ -1,9 +1,9 @@
 //! The flusher's state: what is dirty, and who waits for it to be written.
 
 use crate::file::NONE;
+use crate::process::Asker;
 use crate::spec::{HostSpec, PAGE};
 use crate::waiters::Chain;
-use headtime_sched::Origin;
 use headtime_units::{Nanos, Time};
 
 /// Pages of a file, or blocks, written before the next file has its turn (`MAX_WRITEBACK_PAGES`).
@@ -14,7 +14,7 @@ const LOOK_OFTEN: u32 = 8;
 /// The flusher, and the lists of what is dirty.
 #[derive(Debug)]
 pub(crate) struct WriteBack {
-    pub origin: Origin,
+    pub asker: Asker,
     pub interval: Nanos,
     pub expire: Nanos,
     /// Pages.
@@ -62,10 +62,10 @@ impl Default for Queue {
 }
 
 impl WriteBack {
-    pub fn new(spec: &HostSpec, origin: Origin, processes: usize) -> WriteBack {
+    pub fn new(spec: &HostSpec, asker: Asker, processes: usize) -> WriteBack {
         let memory = spec.page_cache.0 / PAGE;
         WriteBack {
-            origin,
+            asker,
             interval: spec.writeback_interval,
             expire: spec.dirty_expire,
             background: memory * u64::from(spec.dirty_background) / 100,

@@ -9,7 +9,7 @@ use crate::flusher::WriteBack;
 use crate::io::Ios;
 use crate::outcome::{ProgramOutcome, by_program};
 use crate::pool::Pool;
-use crate::process::{Look, Process};
+use crate::process::{Asker, Look, Process};
 use crate::readahead::Readahead;
 use crate::spec::{FileId, HostSpec, PAGE};
 use crate::waiters::Chain;
@@ -77,6 +77,7 @@ impl Host {
             barriers,
             pools,
             processes,
+            classes,
             ..
         } = builder;
         let window = spec.read_ahead.0 / PAGE;
@@ -98,9 +99,12 @@ impl Host {
             come: 0,
             waiters: Chain::default(),
         });
-        let flusher = Origin {
-            process: first,
-            ..Origin::default()
+        let flusher = Asker {
+            origin: Origin {
+                process: first,
+                ..Origin::default()
+            },
+            class: Class::default(),
         };
         let mut host = Host {
             write_back: WriteBack::new(&spec, flusher, count),
@@ -122,8 +126,8 @@ impl Host {
             foretold: VecDeque::new(),
             changes: Changes::default(),
             processes: (1u32..)
-                .zip(processes)
-                .map(|(number, spec)| Process::new(number, spec))
+                .zip(processes.into_iter().zip(classes))
+                .map(|(number, (spec, class))| Process::new(number, spec, class))
                 .collect(),
             spec,
         };
@@ -144,7 +148,7 @@ impl Host {
 
     /// Who writes back what nobody waits for: the origin of such requests. Its program is 0.
     pub fn flusher(&self) -> Origin {
-        self.write_back.origin
+        self.write_back.asker.origin
     }
 
     /// Bytes in memory that are not on the disk: dirty, or being written.
@@ -192,7 +196,7 @@ impl Host {
         op: Op,
         extent: Extent,
         flags: Flags,
-        origin: Origin,
+        asker: Asker,
     ) {
         self.outbox.push_back(NewRequest {
             cookie: self.ios.cookie(io),
@@ -200,17 +204,21 @@ impl Host {
             op,
             extent,
             flags,
-            origin,
-            class: Class::default(),
+            origin: asker.origin,
+            class: asker.class,
         });
     }
 
-    /// Who asks when this process does.
-    pub(crate) fn origin(&self, process: u32) -> Origin {
+    /// Who asks when this process does: its worker, if it has one, in the class of the process.
+    pub(crate) fn asker(&self, process: u32) -> Asker {
         let process = &self.processes[process as usize];
-        Origin {
+        let origin = Origin {
             process: process.worker.unwrap_or(process.origin.process),
             ..process.origin
+        };
+        Asker {
+            origin,
+            class: process.class,
         }
     }
 

@@ -2,13 +2,21 @@
 
 use crate::outcome::ProcessOutcome;
 use crate::spec::{Behaviour, PAGE, ProcessSpec, Step};
-use headtime_sched::Origin;
+use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Time};
 use std::collections::VecDeque;
+
+/// Who asks, and with what rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub origin: Origin,
+    pub class: Class,
+}
 
 /// A process, and how far it is in what it does.
 pub(crate) struct Process {
     pub origin: Origin,
+    pub class: Class,
     pub behaviour: Box<dyn Behaviour>,
     pub pool: Option<u32>,
     /// The worker that carries out its call.
@@ -74,13 +82,14 @@ pub(crate) enum Phase {
 }
 
 impl Process {
-    pub fn new(number: u32, spec: ProcessSpec) -> Process {
+    pub fn new(number: u32, spec: ProcessSpec, class: Class) -> Process {
         Process {
             origin: Origin {
                 process: number,
                 program: spec.program as u16,
                 export: 0,
             },
+            class,
             behaviour: spec.behaviour,
             pool: spec.served_by.map(|pool| pool.0),
             worker: None,

@@ -103,6 +103,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use crate::{DiskSize, File, HostBuilder, HostError, HostSpec, ProcessSpec, Step};
+    use headtime_sched::Class;
     use headtime_units::{Extent, Nanos, Sectors, Time};
     use headtime_workload::Source;
 
@@ -180,5 +181,53 @@ mod tests {
         // The read is foretold for then, or not at all.
         let told = host.foretell().map(|told| told.at);
         assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
+    }
+
+    /// Of two processes and one that a server works for; the flusher stays where it is.
+    #[test]
+    fn requests_have_the_class_of_the_process_that_asks() {
+        let mut host = builder();
+        let file = File {
+            extents: vec![Extent::at(0, 80)],
+            size: 40_960,
+        };
+        let pool = host.add_pool(1);
+        let classes = [Class::BEST_EFFORT, Class::IDLE, Class::REAL_TIME];
+        for (number, class) in classes.into_iter().enumerate() {
+            let file = host.add_file(file.clone()).expect("it fits");
+            let (offset, len) = (0, 4096);
+            let read = Step::Read { file, offset, len };
+            let write = Step::Write { file, offset, len };
+            let think = Step::Think(Nanos::from_secs(60));
+            let mut steps = [read, write, think].into_iter();
+            host.set_class(class);
+            host.add_process(ProcessSpec {
+                behaviour: Box::new(move || steps.next().unwrap_or(Step::Exit)),
+                served_by: (number == 2).then_some(pool),
+                ..process(Step::Exit)
+            });
+        }
+        let mut host = host.build(1).expect("it can be built");
+        let flusher = host.flusher().process;
+        let (mut now, mut seen) = (Time::ZERO, Vec::new());
+        while !host.done() {
+            while let Some(request) = host.poll(now) {
+                seen.push((request.origin.process, request.class));
+                host.completed(now, request.cookie);
+            }
+            host.unplug();
+            now = host.next_arrival().map_or(now, |at| at.max(now));
+        }
+        seen.sort();
+        let worker = (4, Class::REAL_TIME);
+        let expected = [(1, Class::BEST_EFFORT), (2, Class::IDLE), worker];
+        assert_eq!(seen[..3], expected);
+        assert!(
+            seen.len() > 3
+                && seen[3..]
+                    .iter()
+                    .all(|one| *one == (flusher, Class::BEST_EFFORT)),
+            "{seen:?}"
+        );
     }
 }

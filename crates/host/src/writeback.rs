@@ -14,7 +14,8 @@ use crate::file::{List, NONE};
 use crate::flusher::TURN;
 use crate::host::{FLUSHER, Host, TICK};
 use crate::io::Purpose;
-use headtime_sched::{Flags, Op, Origin};
+use crate::process::Asker;
+use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Requests of write-back outstanding at which the queue counts as congested, and below which no more.
@@ -109,7 +110,7 @@ impl Host {
 
     /// The flusher writes as far as there is cause and the queue takes it.
     pub(crate) fn flush_on(&mut self, at: Time) {
-        let origin = self.write_back.origin;
+        let asker = self.write_back.asker;
         // Pages that are being written stay dirty if they were changed since: a round that writes
         // nothing is the last.
         let mut round = 1;
@@ -139,7 +140,7 @@ impl Host {
                         return;
                     }
                 }
-                next => round += self.write_turn(next, TURN, CONGESTED, origin, at),
+                next => round += self.write_turn(next, TURN, CONGESTED, asker, at),
             }
         }
     }
@@ -172,7 +173,7 @@ impl Host {
         }
         self.write_back.exceeded = true;
         let share = self.write_back.share();
-        let origin = self.origin(process);
+        let asker = self.asker(process);
         let mut written = self.processes[process as usize].written;
         while written < share && self.cache.dirty() > limit {
             if self.write_back.outstanding >= REQUESTS {
@@ -183,7 +184,7 @@ impl Host {
                 return true;
             }
             let next = self.next_to_write(What::All);
-            let wrote = self.write_turn(next, share - written, REQUESTS, origin, at);
+            let wrote = self.write_turn(next, share - written, REQUESTS, asker, at);
             if wrote == 0 && self.write_back.outstanding < REQUESTS {
                 break;
             }
@@ -245,7 +246,7 @@ impl Host {
         file: u32,
         mut page: u32,
         end: u32,
-        origin: Origin,
+        asker: Asker,
         at: Time,
     ) -> Result<(), (u32, u32)> {
         let base = self.files.data[file as usize].base;
@@ -258,7 +259,7 @@ impl Host {
                 return Err((page, io));
             } else {
                 let purpose = Purpose::Sync(file);
-                page += self.write_run(file, page, end, purpose, Flags::SYNC, origin, at);
+                page += self.write_run(file, page, end, purpose, Flags::SYNC, asker, at);
             }
         }
         let data = &self.files.data[file as usize];
@@ -281,7 +282,7 @@ impl Host {
         end: u32,
         purpose: Purpose,
         flags: Flags,
-        origin: Origin,
+        asker: Asker,
         at: Time,
     ) -> u32 {
         let (start, until) = self.files.place(file, page);
@@ -301,7 +302,7 @@ impl Host {
         let data = &mut self.files.data[file as usize];
         data.dirty -= pages;
         data.writing += pages;
-        self.request(io, base + page, pages, start, flags, origin, at);
+        self.request(io, base + page, pages, start, flags, asker, at);
         pages
     }
 
@@ -316,13 +317,13 @@ impl Host {
         pages: u32,
         start: Lba,
         flags: Flags,
-        origin: Origin,
+        asker: Asker,
         at: Time,
     ) {
         let request = self.ios.get_mut(io);
         (request.first, request.pages) = (first, pages);
         let extent = Extent::new(start, Sectors::new(u64::from(pages) * self.page_sectors));
-        self.submit(io, at, Op::Write, extent, flags, origin);
+        self.submit(io, at, Op::Write, extent, flags, asker);
     }
 
     /// Chooses whose turn it is, and moves files to the list of those that are due if it is empty.
@@ -353,15 +354,15 @@ impl Host {
 
     /// Writes at most `most` pages of whose turn it is, until so many requests are outstanding; how
     /// many pages.
-    fn write_turn(&mut self, next: Next, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+    fn write_turn(&mut self, next: Next, most: u32, full: u32, asker: Asker, at: Time) -> u32 {
         match next {
-            Next::File(file) => self.write_file(file, most, full, origin, at),
-            Next::Blocks => self.write_blocks(most, full, origin, at),
+            Next::File(file) => self.write_file(file, most, full, asker, at),
+            Next::Blocks => self.write_blocks(most, full, asker, at),
             Next::Nobody => 0,
         }
     }
 
-    fn write_file(&mut self, file: u32, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+    fn write_file(&mut self, file: u32, most: u32, full: u32, asker: Asker, at: Time) -> u32 {
         let most = most.min(self.write_back.turn);
         let mut written = 0;
         let data = &self.files.data[file as usize];
@@ -383,7 +384,7 @@ impl Host {
                 }
                 let end = to.min(page + (most - written));
                 let purpose = Purpose::WriteBack(file);
-                let pages = self.write_run(file, page, end, purpose, Flags::NONE, origin, at);
+                let pages = self.write_run(file, page, end, purpose, Flags::NONE, asker, at);
                 self.write_back.outstanding += 1;
                 written += pages;
                 page += pages;
@@ -408,7 +409,7 @@ impl Host {
         written
     }
 
-    fn write_blocks(&mut self, most: u32, full: u32, origin: Origin, at: Time) -> u32 {
+    fn write_blocks(&mut self, most: u32, full: u32, asker: Asker, at: Time) -> u32 {
         let mut blocks = std::mem::take(&mut self.write_back.blocks);
         blocks.sort_unstable();
         let (mut done, mut kept) = (0, 0);
@@ -438,7 +439,7 @@ impl Host {
             }
             self.write_back.outstanding += 1;
             written += pages;
-            self.request(io, id, pages, Lba::new(lba), Flags::NONE, origin, at);
+            self.request(io, id, pages, Lba::new(lba), Flags::NONE, asker, at);
         }
         if done == blocks.len() {
             // What is left was changed while it is being written.

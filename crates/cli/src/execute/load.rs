@@ -138,11 +138,17 @@ pub(super) fn builder(
     let fault = |error: HostError| Fault::Input(format!("host: {error}"));
     let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
     let (mut first, mut entries) = (1, Vec::new());
-    for Program { name, benchmark } in &programs.entries {
+    for Program {
+        name,
+        class,
+        benchmark,
+    } in &programs.entries
+    {
         let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
         let laid = stock
             .laid(benchmark, disk, mix(seed ^ u64::from(first)))
             .map_err(fault)?;
+        builder.set_class(*class);
         let next = benchmark
             .add_laid(&laid, &mut builder, first)
             .map_err(fault)?;

@@ -13,7 +13,7 @@ use headtime_config::{Many, Node, OneOrList, Place, Table, parse, to_text, whole
 use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
-use headtime_sched::{Needs, Spec};
+use headtime_sched::{Class, Needs, Spec};
 use headtime_stack::{Believed, Simulated};
 use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, ProcessSpec, Speed, TimeUnit};
@@ -121,6 +121,10 @@ pub struct Group {
     pub process: ProcessSpec,
 }
 
+fn is_default(class: &Class) -> bool {
+    *class == Class::default()
+}
+
 fn one() -> u32 {
     1
 }
@@ -140,6 +144,9 @@ pub struct Program {
     /// What results call it, if that is given; with a number if it makes several programs.
     #[serde(default, deserialize_with = "names::name")]
     pub name: Option<String>,
+    /// Rank of what its processes ask for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub class: Class,
     /// What it does.
     #[serde(rename = "+benchmark")]
     pub benchmark: BenchmarkSpec,

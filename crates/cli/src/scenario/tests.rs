@@ -365,6 +365,7 @@ fn canonical_text_reads_back() {
         scale = 0.25
         [[program]]
         name = 'search'
+        class = 'idle'
         benchmark = 'grep'
         written = 'unpacked'
         aged = 0.5
@@ -380,6 +381,15 @@ fn canonical_text_reads_back() {
         [[program]]
         benchmark = 'mpi-io-test'
         latency = '1ms'
+        [[program]]
+        benchmark = 'sysbench'
+        access = 'sequential'
+        [[program]]
+        benchmark = 'bonnie'
+        instances = 4
+        [[program]]
+        benchmark = 'iozone'
+        record_high = '1MiB'
     ";
     let closed = trace.replace("speed = 0.5", "replay = 'closed'\noutstanding = 32");
     for text in [DEFAULT, everything, trace, programs, &closed] {

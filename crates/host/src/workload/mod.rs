@@ -1,7 +1,8 @@
 //! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
-//! Each has a struct of plain numbers whose defaults are those of the Stream Scheduling paper (Xu
-//! and Jiang, FAST 2011, sections 3.3 and 3.4). Each rule says what it rests on. The steps of a
+//! Each has a struct of plain numbers. The defaults of the first six are those of the Stream Scheduling
+//! paper (Xu and Jiang, FAST 2011, sections 3.3 and 3.4), those of the others of the NCQ paper (Yu, Shin, Eom
+//! and Yeom, ACM TOS 6(1), 2010). Each rule says what it rests on. The steps of a
 //! process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
@@ -13,26 +14,36 @@
 //! | `multi-threads` | [`MultiThreadsSpec`] | one for each process, threads together |
 //! | `mpi-io-test` | [`MpiIoSpec`] | one for each |
 //! | `transactions` | [`TransactionsSpec`] | one |
+//! | `sysbench` | [`SysbenchSpec`] | one |
+//! | `bonnie` | [`BonnieSpec`] | one for each instance |
+//! | `iozone` | [`IozoneSpec`] | one for each instance |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
 //! scale differ where a start-up or a full cache matters, so results of the paper are reproduced at 1.
 
+mod bonnie;
 mod grep;
+mod iozone;
 mod mpi_io;
 mod multi_threads;
 mod par_read;
+mod passes;
 mod postmark;
 mod site;
+mod sysbench;
 mod tpch;
 mod transactions;
 
+pub use bonnie::BonnieSpec;
 pub use grep::GrepSpec;
+pub use iozone::IozoneSpec;
 pub use mpi_io::MpiIoSpec;
 pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
 pub use site::BenchmarkError;
+pub use sysbench::{Access, SysbenchSpec};
 pub use tpch::TpcHSpec;
 pub use transactions::TransactionsSpec;
 
@@ -68,11 +79,17 @@ pub enum BenchmarkSpec {
     MpiIo(MpiIoSpec),
     /// Calls at random places of the whole device.
     Transactions(TransactionsSpec),
+    /// Files read at random or in sequence.
+    Sysbench(SysbenchSpec),
+    /// A large file written, rewritten, read, and read at random.
+    Bonnie(BonnieSpec),
+    /// Files of many sizes in records of many sizes.
+    Iozone(IozoneSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 7] = NAMES;
+    pub const NAMES: [&'static str; 10] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -88,6 +105,9 @@ impl BenchmarkSpec {
             "multi-threads" => BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()),
             "mpi-io-test" => BenchmarkSpec::MpiIo(MpiIoSpec::default()),
             "transactions" => BenchmarkSpec::Transactions(TransactionsSpec::default()),
+            "sysbench" => BenchmarkSpec::Sysbench(SysbenchSpec::default()),
+            "bonnie" => BenchmarkSpec::Bonnie(BonnieSpec::default()),
+            "iozone" => BenchmarkSpec::Iozone(IozoneSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -106,6 +126,9 @@ impl BenchmarkSpec {
             BenchmarkSpec::MultiThreads(_) => "multi-threads",
             BenchmarkSpec::MpiIo(_) => "mpi-io-test",
             BenchmarkSpec::Transactions(_) => "transactions",
+            BenchmarkSpec::Sysbench(_) => "sysbench",
+            BenchmarkSpec::Bonnie(_) => "bonnie",
+            BenchmarkSpec::Iozone(_) => "iozone",
         }
     }
 
@@ -129,7 +152,10 @@ impl BenchmarkSpec {
             | BenchmarkSpec::TpcH(_)
             | BenchmarkSpec::MultiThreads(_)
             | BenchmarkSpec::MpiIo(_)
-            | BenchmarkSpec::Transactions(_) => Lay::Soon(seed),
+            | BenchmarkSpec::Transactions(_)
+            | BenchmarkSpec::Sysbench(_)
+            | BenchmarkSpec::Bonnie(_)
+            | BenchmarkSpec::Iozone(_) => Lay::Soon(seed),
         }))
     }
 
@@ -176,6 +202,9 @@ impl BenchmarkSpec {
             (BenchmarkSpec::Transactions(spec), Lay::Soon(seed)) => {
                 spec.add(builder, *seed, program)
             }
+            (BenchmarkSpec::Sysbench(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::Bonnie(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::Iozone(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             _ => panic!("laid for another benchmark than {}", self.name()),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 7] = [
+pub(super) const NAMES: [&str; 10] = [
     "par-read",
     "grep",
     "postmark",
@@ -17,6 +17,9 @@ pub(super) const NAMES: [&str; 7] = [
     "multi-threads",
     "mpi-io-test",
     "transactions",
+    "sysbench",
+    "bonnie",
+    "iozone",
 ];
 
 /// Why a benchmark cannot be.

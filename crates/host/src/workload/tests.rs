@@ -13,7 +13,7 @@ const DISK: DiskSize = DiskSize {
     sector_bytes: 512,
 };
 
-fn builder() -> HostBuilder {
+pub(super) fn builder() -> HostBuilder {
     HostBuilder::new(HostSpec::default(), DISK).expect("the defaults are allowed")
 }
 
@@ -24,7 +24,7 @@ fn built(spec: &BenchmarkSpec, seed: u64) -> HostBuilder {
 }
 
 /// Everything that each process does, with its program.
-fn steps(builder: &mut HostBuilder) -> Vec<(u32, Vec<Step>)> {
+pub(super) fn steps(builder: &mut HostBuilder) -> Vec<(u32, Vec<Step>)> {
     builder
         .processes
         .iter_mut()
@@ -557,7 +557,7 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
 }
 
 /// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 7] {
+fn small() -> [BenchmarkSpec; 10] {
     BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
@@ -568,6 +568,9 @@ fn small() -> [BenchmarkSpec; 7] {
             BenchmarkSpec::MultiThreads(spec) => spec.scale = 0.02,
             BenchmarkSpec::MpiIo(spec) => spec.scale = 0.02,
             BenchmarkSpec::Transactions(spec) => spec.scale = 0.1,
+            BenchmarkSpec::Sysbench(spec) => spec.scale = 0.01,
+            BenchmarkSpec::Bonnie(spec) => spec.scale = 0.01,
+            BenchmarkSpec::Iozone(spec) => spec.file_low = spec.file_high,
         }
         spec
     })
@@ -586,7 +589,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("transactions"), "{error}");
+    assert!(error.ends_with("iozone"), "{error}");
 }
 
 #[test]
@@ -600,7 +603,7 @@ fn the_same_seed_asks_the_same() {
         assert!(all(1) == all(1), "{}", spec.name());
         let random = matches!(
             spec.name(),
-            "grep" | "postmark" | "mpi-io-test" | "transactions"
+            "grep" | "postmark" | "mpi-io-test" | "transactions" | "sysbench" | "bonnie" | "iozone"
         );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }
