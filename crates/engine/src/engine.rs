@@ -199,7 +199,7 @@ impl<S: Scheduler> Engine<S> {
         match *order {
             GateOrder::Depth(depth) => {
                 self.depth_ordered = depth.clamp(1, self.shared.config.depth);
-                self.propose_depth(now);
+                self.propose_depth(now, None);
             }
             GateOrder::Age(_) | GateOrder::Window { .. } => self.gate.told(now, order),
         }
@@ -241,7 +241,7 @@ impl<S: Scheduler> Engine<S> {
     /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
     #[inline(always)]
     pub fn backlog(&self) -> Backlog {
-        let room = self.in_flight < self.shared.config.depth && self.hold.is_none();
+        let room = self.in_flight < self.depth && self.hold.is_none();
         let queued = self.lanes.iter().any(Queue::has_any);
         let waits = |lane: &Queue<S>| lane.idle_until.is_some();
         let free = |lane: &Queue<S>| lane.has_any() && lane.plugged_until.is_none();

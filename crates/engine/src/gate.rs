@@ -41,7 +41,7 @@ pub struct LaneState {
     pub queued: usize,
     /// Requests that were chosen and wait for the gate.
     pub staged: usize,
-    /// The class of the first of them.
+    /// The class of the first of them that is a client's; of the first, if none is.
     pub first: Option<Class>,
     /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
     pub ready: bool,

@@ -7,6 +7,7 @@ use crate::event::Stats;
 use crate::few::Few;
 use crate::gate::{AnyGate, Gate, Lane, LaneState, Lanes};
 use crate::merge::Touching;
+use crate::names::RequestId;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{Dispatch, Flags, Scheduler, Tag};
 use headtime_units::Time;
@@ -252,7 +253,10 @@ impl<S: Scheduler> Queue<S> {
     }
 
     fn state(&self, slots: &Slots) -> LaneState {
-        let first = self.staged.front();
+        // What a job joined to a client's request goes with that, and by its class.
+        let of_client = |tag: &&Tag| matches!(slots[**tag].id, RequestId::Client(_));
+        let first = self.staged.iter().find(of_client);
+        let first = first.or_else(|| self.staged.front());
         LaneState {
             queued: self.queued,
             staged: self.staged.len(),

@@ -46,6 +46,8 @@ pub(crate) struct Slot {
     /// What it is part of, which may be part of another; itself if it is no part.
     pub whole: Tag,
     pub issued: Time,
+    /// How many commands had gone to the drive with it.
+    pub issue: u64,
     /// How the flush that precedes it ended, if one did.
     pub preflush: Option<Outcome>,
 }
@@ -87,6 +89,7 @@ impl Slots {
             last: tag,
             whole: tag,
             issued: request.arrival,
+            issue: 0,
             preflush: None,
         };
         match self.slots.get_mut(tag.index()) {

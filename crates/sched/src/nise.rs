@@ -47,7 +47,7 @@
 
 use crate::anticipatory::{Anticipatory, AnticipatoryConfig};
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
-use crate::{Dispatch, Request, Scheduler, Tag, WaitStats};
+use crate::{Dispatch, Op, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use headtime_units::{Nanos, Time};
 
@@ -227,8 +227,11 @@ impl Scheduler for Nise {
     }
 
     fn dispatched(&mut self, now: Time, request: &Request) {
-        self.metric
-            .update(request.extent.len.get(), self.config.alpha);
+        // Others move no data.
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.metric
+                .update(request.extent.len.get(), self.config.alpha);
+        }
         self.inner.dispatched(now, request);
     }
 
@@ -273,8 +276,8 @@ impl Scheduler for Nise {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Origin;
     use crate::tests::at;
-    use crate::{Op, Origin};
     use headtime_units::Extent;
 
     fn request(tag: u32, process: u32, lba: u64, sectors: u64, ms: u64) -> Request {
@@ -336,6 +339,13 @@ mod tests {
         assert_eq!(nise.metric(), 2);
         (0..2_000).for_each(|_| nise.dispatched(at(0), &large));
         assert!((255..=256).contains(&nise.metric()), "{}", nise.metric());
+        // Discards move no data.
+        let discard = Request {
+            op: Op::Discard,
+            ..request(0, 0, 0, 1 << 20, 0)
+        };
+        nise.dispatched(at(0), &discard);
+        assert!(nise.metric() <= 256, "{}", nise.metric());
         // After 89 requests half of the distance is gone: 127/128 to the power of 89.
         (0..89).for_each(|_| nise.dispatched(at(0), &request(0, 0, 0, 8, 0)));
         assert!((131..=134).contains(&nise.metric()), "{}", nise.metric());

@@ -46,7 +46,7 @@
 mod tests;
 
 use headtime_disk::ledger::Part;
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{Preseek, Profile};
 use headtime_disk::{Access, Model};
 use headtime_engine::DriveTag;
 use headtime_sched::{Backlog, Flags, Op, Request};
@@ -403,8 +403,13 @@ impl HeadTimeEstimate {
         let in_buffer = spec.per_command + hit + spec.data_preparation + completion;
         let predicted = Predicted {
             overhead: match goes_on {
-                // It was processed, and the one before was sent, while the arm was busy with that.
-                _ if queued => Nanos::ZERO,
+                // It was processed, and the one before was sent, while the arm was busy with that; but for what the
+                // arm waits for at the end of each.
+                _ if queued => match profile.queue.preseek {
+                    Preseek::Off => completion + bus_after,
+                    Preseek::AtCompletion => completion,
+                    Preseek::AtMediaEnd => Nanos::ZERO,
+                },
                 true => in_buffer + bus_after,
                 false => spec.per_command + miss + completion + set_up + bus_after,
             },

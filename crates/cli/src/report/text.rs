@@ -167,6 +167,11 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
         TableColumn::words("firmware", each(|run| run.header.text("firmware"))),
         TableColumn::numbers("depth", each(|run| run.header.text("depth"))),
     ];
+    let gate = TableColumn::words("gate", each(|run| run.header.text("gate")));
+    // So does the depth of the engine, which is a gate too.
+    if !gate.is_constant() || gate.cells.iter().any(|gate| gate != "depth") {
+        all.push(gate);
+    }
     let is_host = runs.iter().all(|run| !run.programs.is_empty());
     let (plain, host) = (EngineSpec::default(), EngineSpec::linux_2_6());
     let usual = Header::new(if is_host { &host } else { &plain }, "");

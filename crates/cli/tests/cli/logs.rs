@@ -37,6 +37,7 @@ fn a_log_says_what_it_is_a_log_of() {
         "# noise true".to_owned(),
         "# scheduler deadline:fifo_batch=4".to_owned(),
         "# depth 2".to_owned(),
+        "# gate depth".to_owned(),
         "# merge true".to_owned(),
         "# merge_max 64KiB".to_owned(),
         "# commit_ahead false".to_owned(),

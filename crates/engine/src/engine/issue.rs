@@ -45,7 +45,7 @@ impl<S: Scheduler> Engine<S> {
             }
             None => {
                 let tag = queue.choose(now, forced, &mut self.shared)?;
-                if queue.proposes && self.propose_depth(now) {
+                if queue.proposes && self.propose_depth(now, Some(Lane(0))) {
                     // What was chosen may have to wait until fewer commands are in the drive.
                     room = matches!(&self.gate, AnyGate::Fixed(gate) if gate.has_room());
                 }
@@ -104,6 +104,8 @@ impl<S: Scheduler> Engine<S> {
                 }
             }
         }
+        // Nothing is ready, so it is not the gate that holds.
+        self.hold = None;
         None
     }
 
@@ -133,7 +135,7 @@ impl<S: Scheduler> Engine<S> {
         let forced = !self.behind_flush.is_empty();
         let queue = &mut self.lanes[lane.index()];
         let tag = queue.choose(now, forced, &mut self.shared)?;
-        if queue.proposes && self.propose_depth(now) {
+        if queue.proposes && self.propose_depth(now, Some(lane)) {
             self.lanes[lane.index()].staged.push_back(tag);
             return None;
         }
@@ -141,12 +143,11 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// Tells the gate the depth that the schedulers propose: the lowest, and no more than was ordered. Returns true if it
-    /// is another than before.
-    pub(super) fn propose_depth(&mut self, now: Time) -> bool {
-        let proposed = self
-            .lanes
-            .iter()
-            .filter_map(|queue| queue.scheduler.depth());
+    /// is another than before. The schedulers of lanes without requests have no say, but for the one that just `chose`.
+    pub(super) fn propose_depth(&mut self, now: Time, chose: Option<Lane>) -> bool {
+        let lanes = (0..=u8::MAX).map(Lane).zip(self.lanes.iter());
+        let asking = lanes.filter(|(lane, queue)| queue.has_any() || chose == Some(*lane));
+        let proposed = asking.filter_map(|(_, queue)| queue.scheduler.depth());
         let depth = proposed.fold(self.depth_ordered, u32::min);
         let changed = depth != self.depth;
         if changed {
@@ -161,6 +162,7 @@ impl<S: Scheduler> Engine<S> {
         let slot = &mut self.shared.slots[tag];
         slot.stage = Stage::InFlight;
         slot.issued = now;
+        slot.issue = self.shared.stats.issued;
         let request = slot.merged;
         self.in_flight += 1;
         self.shared.stats.issued += 1;

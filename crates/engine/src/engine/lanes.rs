@@ -132,7 +132,7 @@ impl<S: Scheduler> Engine<S> {
     /// If the new one is not empty, or if there is no such lane.
     pub fn replace_scheduler(&mut self, now: Time, lane: Lane, scheduler: S) -> S {
         let old = self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared);
-        self.propose_depth(now);
+        self.propose_depth(now, None);
         old
     }
 
@@ -161,7 +161,8 @@ impl<S: Scheduler> Engine<S> {
 
     /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says, a
     /// merged one to the highest of those of its parts.
-    /// The new gate is told of the commands in the drive as if they went there now.
+    /// The new gate is told of the commands in the drive as if they went there now, in the order in which they did.
+    /// A depth that was ordered stays.
     ///
     /// Returns the old schedulers, empty. [`Engine::poll`] is to be called afterwards.
     ///
@@ -184,11 +185,13 @@ impl<S: Scheduler> Engine<S> {
             let slot = &mut slots[tag];
             slot.chosen_by = slot.chosen_by.map(|_| lane);
         }
-        for tag in (0..DriveTag::DEPTH_MAX).map(DriveTag) {
-            if let Some(holder) = self.tags.holder(tag) {
-                let slot = &self.shared.slots[holder];
-                gate.taken(now, &slot.merged.tagged(tag), slot.lane);
-            }
+        let tags = (0..DriveTag::DEPTH_MAX).map(DriveTag);
+        let slots = &self.shared.slots;
+        let in_drive = tags.filter_map(|tag| Some((tag, &slots[self.tags.holder(tag)?])));
+        let mut in_drive: Vec<_> = in_drive.collect();
+        in_drive.sort_by_key(|(_, slot)| slot.issue);
+        for (tag, slot) in in_drive {
+            gate.taken(now, &slot.merged.tagged(tag), slot.lane);
         }
         self.gate = gate;
         for queue in &mut old {
@@ -208,10 +211,9 @@ impl<S: Scheduler> Engine<S> {
         }
         self.rank_flush();
         self.raise_all(now);
-        // The new gate knows its own depth alone.
+        // The new gate knows the depth of the configuration alone.
         self.depth = self.shared.config.depth;
-        self.depth_ordered = self.depth;
-        self.propose_depth(now);
+        self.propose_depth(now, None);
         old.into_iter().map(|queue| queue.scheduler).collect()
     }
 }

@@ -21,7 +21,9 @@
 //!
 //! # Bound
 //!
-//! As of `rsd`; and a command of the most urgent level is overtaken at most depth - 1 times by less urgent ones.
+//! As of `rsd`; and no command is overtaken by a less urgent one, since none goes while it is in the drive. Those
+//! that are there already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
+//! command in the drive for which an urgent request waits by order raises no ceiling.
 //!
 //! # Source
 //!
@@ -54,7 +56,7 @@ pub(super) const ENTRY: Registration = Registration {
 const INFO: PolicyInfo = PolicyInfo {
     name: "rsd-priority",
     idea: "reserves tags for urgent commands",
-    bound: "as rsd; an urgent command is overtaken by at most depth - 1 less urgent ones",
+    bound: "as rsd; never overtaken by a less urgent command",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.3",
     avoid: "all requests are of one class",
     options: &[
