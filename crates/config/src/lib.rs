@@ -159,7 +159,7 @@ mod values;
 mod write;
 
 pub use error::{Error, KeyError, Place};
-pub use matrix::Matrix;
+pub use matrix::{Matrix, combinations, count};
 pub use read::read;
 pub use tree::{Node, Table, Value, split_list};
 pub use values::{Many, Number, OneOrList, Placed, Whole, bounded, number, parse, whole};

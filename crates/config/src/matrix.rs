@@ -9,6 +9,26 @@ pub struct Matrix {
     axes: Vec<(String, Vec<Node>)>,
 }
 
+/// How many combinations there are of so many values each; `u64::MAX` if more than that.
+pub fn count(counts: &[usize]) -> u64 {
+    let counts = counts.iter().map(|&count| count as u64);
+    counts.fold(1, u64::saturating_mul)
+}
+
+/// All combinations of so many values each, as the numbers of the values; the last varies fastest.
+pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let counts = counts.to_vec();
+    (0..count(&counts)).map(move |number| {
+        let mut rest = number;
+        let mut values = vec![0; counts.len()];
+        for (value, &count) in values.iter_mut().zip(&counts).rev() {
+            *value = (rest % count as u64) as usize;
+            rest /= count as u64;
+        }
+        values
+    })
+}
+
 impl Table {
     /// The combinations of the values of `keys`, each of which may be a list or a text by comma. A key
     /// that is not there has no part in them.
@@ -53,8 +73,11 @@ impl Table {
 impl Matrix {
     /// How many combinations there are; `u64::MAX` if more than that.
     pub fn count(&self) -> u64 {
-        let lengths = self.axes.iter().map(|(_, items)| items.len() as u64);
-        lengths.fold(1, u64::saturating_mul)
+        count(&self.lengths())
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        self.axes.iter().map(|(_, items)| items.len()).collect()
     }
 
     /// The keys that have a part, and their values.
@@ -64,15 +87,35 @@ impl Matrix {
 
     /// The trees, in which each key has one value. The values of the last key change fastest.
     pub fn tables(&self) -> impl Iterator<Item = Table> {
-        (0..self.count()).map(|number| {
+        combinations(&self.lengths()).map(|choice| {
             let mut table = self.base.clone();
-            let mut rest = number;
-            for (key, items) in self.axes.iter().rev() {
-                let item = &items[(rest % items.len() as u64) as usize];
-                rest /= items.len() as u64;
-                table.replace(key, item.clone());
+            for ((key, items), at) in self.axes.iter().zip(choice) {
+                table.replace(key, items[at].clone());
             }
             table
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_varies_fastest() {
+        let all: Vec<Vec<usize>> = combinations(&[2, 1, 3]).collect();
+        let expected = [
+            [0, 0, 0],
+            [0, 0, 1],
+            [0, 0, 2],
+            [1, 0, 0],
+            [1, 0, 1],
+            [1, 0, 2],
+        ];
+        assert_eq!(all, expected);
+        // Of nothing there is one combination, of no values of something none.
+        assert_eq!(combinations(&[]).collect::<Vec<_>>(), [Vec::<usize>::new()]);
+        assert_eq!(combinations(&[2, 0]).count(), 0);
+        assert_eq!(count(&[1000; 30]), u64::MAX);
     }
 }

@@ -3,6 +3,7 @@
 //! The tree comes from TOML; an option of the command line puts further values into it.
 
 use crate::error::join;
+use crate::write::WITH_POINT;
 use crate::{Error, KeyError, Place};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -38,13 +39,18 @@ pub enum Value {
     /// A whole number.
     Integer(i64),
     /// A number with a point.
-    Float(f64),
+    Float(#[serde(serialize_with = "with_point")] f64),
     /// `true` or `false`.
     Flag(bool),
     /// `[..]`, or several `[[name]]`.
     List(Vec<Node>),
     /// `[name]` or `{..}`.
     Table(Table),
+}
+
+/// So that it is read as a number with a point again, also if it is whole.
+fn with_point<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_newtype_struct(WITH_POINT, number)
 }
 
 impl Value {

@@ -15,6 +15,7 @@ const WIDTH: usize = 100;
 const ROWS: &str = "$config::rows";
 const LINES: &str = "$config::lines";
 const VERBATIM: &str = "$config::verbatim";
+pub(crate) const WITH_POINT: &str = "$config::with_point";
 
 /// A comment and the key that it stands before: `("curve.backward", "A factor, not measured.")`. That
 /// of the key `""` begins the text.
@@ -393,6 +394,9 @@ impl Serializer for Writer {
             (ROWS, Item::List(list)) => Item::Rows(list),
             (LINES, Item::Text(text)) => Item::Lines(text),
             (VERBATIM, Item::Text(text)) => Item::Plain(text),
+            (WITH_POINT, Item::Plain(text)) if text.parse::<i64>().is_ok() => {
+                Item::Plain(text + ".0")
+            }
             (_, item) => item,
         })
     }

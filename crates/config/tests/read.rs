@@ -608,3 +608,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_tree_with_whole_numbers_that_have_a_point_reads_back_with_the_point() {
+    let text = "a = 1.0\nb = [-7200.0, 2, 0.5]\nc = 1e300\n";
+    let table = Table::parse("f", text).unwrap();
+    let written = to_text(&table);
+    assert!(
+        written.starts_with("a = 1.0\nb = [-7200.0, 2, 0.5]\n"),
+        "{written}"
+    );
+    assert_eq!(Table::parse("f", &written), Ok(table));
+    // What is a number by its type is written as a person writes it.
+    assert_eq!(to_text(&BTreeMap::from([("a", 1.0)])), "a = 1\n");
+}

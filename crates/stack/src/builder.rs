@@ -1,9 +1,9 @@
 //! From a description to schedulers and their gate.
 
-use crate::Known;
+use crate::{Known, Unbuilt};
 use headtime_disk::Model;
-use headtime_engine::{Config, EngineSpec, GateError, GateSpec, Gated};
-use headtime_sched::{Knowledge, Scheduler, Spec, SpecError};
+use headtime_engine::{Config, EngineSpec, GateSpec, Gated};
+use headtime_sched::{Knowledge, Scheduler, Spec};
 use std::sync::Arc;
 
 /// Builds the schedulers of one description and the gate in front of them: as often as there are engines, and on whatever
@@ -14,26 +14,6 @@ pub struct Builder {
     gate: GateSpec,
     config: Config,
     knowledge: Knowledge<Arc<Model>>,
-}
-
-/// Why schedulers or their gate cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unbuilt {
-    /// No drive is believed, by which positions could be predicted.
-    #[error("{0} asks for positions, and no drive is given to believe in")]
-    Positions(Spec),
-    /// There is no curve, and no drive of which one could be learned.
-    #[error("{0} asks for service times, and no curve is given")]
-    Curve(Spec),
-    /// What names the believed drive leads to none.
-    #[error("{0}")]
-    Belief(String),
-    /// The scheduler is refused.
-    #[error(transparent)]
-    Scheduler(#[from] SpecError),
-    /// The gate does not fit the engine.
-    #[error(transparent)]
-    Gate(#[from] GateError),
 }
 
 impl Builder {

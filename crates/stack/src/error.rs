@@ -1,6 +1,8 @@
 //! Why something cannot be built.
 
+use headtime_engine::GateError;
 use headtime_linux::shown::one_line;
+use headtime_sched::{Spec, SpecError};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -14,6 +16,26 @@ pub enum StackError {
     /// A file cannot be read.
     #[error("{0}")]
     File(String),
+}
+
+/// Why schedulers or their gate cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unbuilt {
+    /// No drive is believed, by which positions could be predicted.
+    #[error("{0} asks for positions, and no drive is given to believe in")]
+    Positions(Spec),
+    /// There is no curve, and no drive of which one could be learned.
+    #[error("{0} asks for service times, and no curve is given")]
+    Curve(Spec),
+    /// What names the believed drive leads to none.
+    #[error("{0}")]
+    Belief(String),
+    /// The scheduler is refused.
+    #[error(transparent)]
+    Scheduler(#[from] SpecError),
+    /// The gate does not fit the engine.
+    #[error(transparent)]
+    Gate(#[from] GateError),
 }
 
 impl StackError {

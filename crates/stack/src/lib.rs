@@ -15,10 +15,12 @@ pub mod drives;
 mod error;
 mod log;
 mod simulated;
+mod timeout;
 
 pub use believed::{Believed, Known, PROBE_SEED, curve_file};
-pub use builder::{Builder, Unbuilt};
+pub use builder::Builder;
 pub use describe::{Stack, entries};
-pub use error::StackError;
+pub use error::{StackError, Unbuilt};
 pub use log::LogSettings;
 pub use simulated::{Firmware, Simulated, changed, with_firmware};
+pub use timeout::Timeout;

@@ -28,7 +28,9 @@ impl Names {
                     last += group.processes;
                     last
                 });
-                Names::Groups(of_groups(groups).into_iter().zip(ends).collect())
+                let named = groups.iter();
+                let named = named.map(|group| (group.name.as_deref(), &group.process));
+                Names::Groups(of_groups(named).into_iter().zip(ends).collect())
             }
             Workload::Programs(_) => {
                 let names = programs.iter().map(|name| (*name).to_owned());

@@ -115,6 +115,7 @@ pub fn make(
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
+    setup.timeout = scenario.run.timeout.0;
     setup.record_spans = keep.is_some();
     if logs {
         setup.log_settings = log_settings(prepared, cell, seed);

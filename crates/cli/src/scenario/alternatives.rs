@@ -1,13 +1,14 @@
 //! A table in which lists stand for values: all that it can be.
 
-use super::runs::{combinations, count};
-use super::{RUNS_MAX, TreeError};
-use headtime_config::{Node, Place, Table, Value, read};
+use headtime_config::{Error, Node, Place, Table, Value, combinations, count, read};
 use headtime_stack::entries;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::Deref;
+
+/// The most runs of a scenario, repeats included: the lists of what is compared multiply.
+pub const RUNS_MAX: u64 = 100_000;
 
 /// All that a table can be in which a key may have a list of values: one for each combination of
 /// them, the values of the last list varying fastest. Never empty.
@@ -55,8 +56,8 @@ impl<T: DeserializeOwned> Alternatives<T> {
         (name, table): (&str, Node),
         place: &Place,
         keys: impl IntoIterator<Item = &'k str>,
-        of_one: impl Fn(&mut Table) -> Result<(), TreeError>,
-    ) -> Result<Alternatives<T>, TreeError> {
+        of_one: impl Fn(&mut Table) -> Result<(), Error>,
+    ) -> Result<Alternatives<T>, Error> {
         let mut base = Table::default();
         base.set_value(name, table)?;
         let keys: Vec<String> = keys
@@ -73,7 +74,7 @@ impl<T: DeserializeOwned> Alternatives<T> {
                 matrix.count()
             );
             let at = base.place(name).unwrap_or(place).clone();
-            return Err(TreeError::new(at, name, problem));
+            return Err(Error::new(at, name, problem));
         }
         let all = matrix.tables().map(|mut table| {
             of_one(&mut table)?;
@@ -81,7 +82,7 @@ impl<T: DeserializeOwned> Alternatives<T> {
             Ok(read.remove(name).expect("the table has this key alone"))
         });
         Ok(Alternatives {
-            all: all.collect::<Result<_, TreeError>>()?,
+            all: all.collect::<Result<_, Error>>()?,
             lists,
         })
     }

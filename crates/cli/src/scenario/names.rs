@@ -1,9 +1,8 @@
 //! What workloads and programs are called: in tables, CSV and pictures each has rows of its own.
 
-use super::Group;
 use headtime_config::parse;
 use headtime_units::Bytes;
-use headtime_workload::SizeDistribution;
+use headtime_workload::{ProcessSpec, SizeDistribution};
 use serde::de::Deserializer;
 
 /// The most letters of a name: it stands in front of a row.
@@ -55,11 +54,14 @@ fn is_invisible(letter: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The names of groups of processes: those given, else what they do.
-pub fn of_groups(groups: &[Group]) -> Vec<String> {
-    let wanted = groups.iter().map(|group| match &group.name {
-        Some(name) => Wanted::Given(name.clone()),
-        None => Wanted::Numbered(described(group), "#"),
+/// The names of groups of processes, of which each entry gives its own name and what its processes do: that name, else
+/// this in words.
+pub fn of_groups<'a>(
+    groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>,
+) -> Vec<String> {
+    let wanted = groups.map(|(name, process)| match name {
+        Some(name) => Wanted::Given(name.to_owned()),
+        None => Wanted::Numbered(described(process), "#"),
     });
     different(wanted.collect())
 }
@@ -120,9 +122,8 @@ fn different(wanted: Vec<Wanted>) -> Vec<String> {
     names
 }
 
-/// What a group of processes does, in a few words.
-fn described(group: &Group) -> String {
-    let process = &group.process;
+/// What a process does, in a few words.
+fn described(process: &ProcessSpec) -> String {
     let shares = (process.sequential_share, process.local_share);
     let way = match shares {
         (0.0, 0.0) => "random",
@@ -147,16 +148,11 @@ fn described(group: &Group) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_workload::ProcessSpec;
 
-    fn group(name: Option<&str>, change: impl Fn(&mut ProcessSpec)) -> Group {
+    fn group(name: Option<&str>, change: impl Fn(&mut ProcessSpec)) -> (Option<&str>, ProcessSpec) {
         let mut process = ProcessSpec::default();
         change(&mut process);
-        Group {
-            name: name.map(str::to_owned),
-            processes: 1,
-            process,
-        }
+        (name, process)
     }
 
     #[test]
@@ -176,7 +172,7 @@ mod tests {
             group(Some("random 4KiB reads #2"), |_| {}),
         ];
         assert_eq!(
-            of_groups(&groups),
+            of_groups(groups.iter().map(|(name, process)| (*name, process))),
             [
                 "random 4KiB reads #1",
                 "web",

@@ -1,7 +1,8 @@
 //! The matrix: one run for each combination of what is compared.
 
-use super::{Alternatives, Scenario};
-use headtime_config::Many;
+use super::alternatives::Alternatives;
+use super::spec::Scenario;
+use headtime_config::{Many, combinations};
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 
@@ -14,25 +15,6 @@ pub struct Cell {
     pub engine: EngineSpec,
     /// The scheduler.
     pub scheduler: Spec,
-}
-
-/// How many combinations there are of so many values each.
-pub fn count(counts: &[usize]) -> u64 {
-    let counts = counts.iter().map(|&count| count as u64);
-    counts.fold(1, u64::saturating_mul)
-}
-
-/// All combinations of so many values each, as the numbers of the values; the last varies fastest.
-pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> {
-    (0..count(counts)).map(move |number| {
-        let mut rest = number;
-        let mut values = vec![0; counts.len()];
-        for (value, &count) in values.iter_mut().zip(counts).rev() {
-            *value = (rest % count as u64) as usize;
-            rest /= count as u64;
-        }
-        values
-    })
 }
 
 /// All combinations, schedulers varying fastest, so that those compared stand side by side.
@@ -58,28 +40,5 @@ pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
         drives: Alternatives::one(scenario.drives[cell.drive].clone()),
         engines: Alternatives::one(cell.engine.clone()),
         ..scenario.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_value_varies_fastest() {
-        let all: Vec<Vec<usize>> = combinations(&[2, 1, 3]).collect();
-        let expected = [
-            [0, 0, 0],
-            [0, 0, 1],
-            [0, 0, 2],
-            [1, 0, 0],
-            [1, 0, 1],
-            [1, 0, 2],
-        ];
-        assert_eq!(all, expected);
-        // Of nothing there is one combination, of no values of something none.
-        assert_eq!(combinations(&[]).collect::<Vec<_>>(), [Vec::<usize>::new()]);
-        assert_eq!(combinations(&[2, 0]).count(), 0);
-        assert_eq!(count(&[1000; 30]), u64::MAX);
     }
 }

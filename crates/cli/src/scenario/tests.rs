@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::damage::damaged;
+use headtime_host::HostSpec;
+use headtime_host::workload::BenchmarkSpec;
 use proptest::prelude::*;
 
 const RANDOM: &str = include_str!("../../../../experiments/random-4k.toml");
@@ -130,6 +132,11 @@ fn what_does_not_fit_together() {
             "duration = \"310s\"",
             "duration = \"3651d\"",
             "run.duration: \"3651d\": a duration is at most 3650d",
+        ),
+        (
+            "warm_up = \"10s\"",
+            "timeout = \"99ms\"",
+            "run.timeout: \"99ms\": allowed is 100ms to 3650d, or \"off\"",
         ),
         (
             "size = \"4KiB\"",
@@ -337,6 +344,7 @@ fn canonical_text_reads_back() {
         duration = '5s'
         requests = 1000
         repeats = 3
+        timeout = '1500ms'
     ";
     let trace = "
         schedulers = 'noop'

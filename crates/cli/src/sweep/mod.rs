@@ -160,7 +160,7 @@ impl Sweep {
     pub fn count(&self) -> u64 {
         let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         match self.mode {
-            Mode::Cross => scenario::count(&counts),
+            Mode::Cross => headtime_config::count(&counts),
             Mode::Each => {
                 let others = |axis: &SweptAxis| axis.len() as u64 - 1;
                 let alone: u64 = self.axes.iter().map(others).sum();
@@ -177,7 +177,7 @@ impl Sweep {
     fn choices(&self) -> Vec<Vec<usize>> {
         let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         if self.mode == Mode::Cross {
-            return scenario::combinations(&counts).collect();
+            return headtime_config::combinations(&counts).collect();
         }
         let base: Vec<usize> = self.axes.iter().map(|axis| axis.base).collect();
         let others = |axis: usize| {

@@ -541,3 +541,23 @@ fn stream_that_learns_waits_where_that_serves_more_and_not_where_it_serves_less(
     assert!(stream < 0.8 * deadline, "{stream}, {deadline}");
     assert!(learns > 0.97 * deadline, "{learns}, {deadline}");
 }
+
+/// The drive has 31 reads at a time, of which the last waits for longer than the timeout.
+#[test]
+fn commands_that_the_drive_does_not_answer_in_time_fail_if_there_is_a_timeout() {
+    let directory = scratch("timeout");
+    let file = directory.join("timeout.toml");
+    let failed = |timeout: &str| {
+        let text = format!(
+            "schedulers = [\"noop\"]\n[drive]\nprofile = \"wd5000aaks\"\nfirmware = \"fifo\"\n[engine]\ndepth = 31\n\
+             [[workload]]\nprocesses = 31\n[run]\nrequests = 200\n{timeout}\n"
+        );
+        std::fs::write(&file, text).expect("it can be written");
+        let report = json(&["sim", "run", file.to_str().unwrap(), "--format", "json"]);
+        report["runs"][0]["failed"].as_u64().unwrap()
+    };
+    assert_eq!(failed(""), 0);
+    assert_eq!(failed("timeout = \"off\""), 0);
+    assert_eq!(failed("timeout = \"100s\""), 0);
+    assert!(failed("timeout = \"100ms\"") > 50);
+}

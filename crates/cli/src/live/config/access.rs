@@ -1,8 +1,7 @@
 //! Who may connect to the unix sockets.
 
-use super::TreeError;
 use crate::fault::Fault;
-use headtime_config::{Placed, parse};
+use headtime_config::{Error, Placed, parse};
 use headtime_linux::sys;
 use headtime_serve::listen::Access;
 use serde::Deserialize;
@@ -110,7 +109,7 @@ pub(super) fn access<T>(
     section: &Placed<T>,
     keys: &Keys,
     given: &Given<'_>,
-) -> Result<AccessConfig, TreeError> {
+) -> Result<AccessConfig, Error> {
     let key = [keys.mode, keys.group]
         .into_iter()
         .find(|key| section.has(key));

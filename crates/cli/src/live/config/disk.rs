@@ -1,13 +1,13 @@
 //! The section of a disk.
 
+use super::sections::{Backend, DiskConfig, Emulated, ExportConfig};
 use super::seen::{Seen, in_use_once, once};
-use super::{Backend, DiskConfig, Emulated, ExportConfig, TreeError};
-use headtime_config::{OneOrList, Placed, parse, whole};
+use headtime_config::{Error, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
-use headtime_stack::Stack;
-use headtime_units::{Bytes, Nanos, ParseUnitError};
+use headtime_stack::{Stack, Timeout};
+use headtime_units::{Bytes, Nanos};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use serde::de::{self, Deserializer};
 use std::path::PathBuf;
 
 /// Exports of one disk.
@@ -29,7 +29,7 @@ pub(super) struct Keys {
     seed: Option<u64>,
     direct: Option<bool>,
     force: Option<bool>,
-    #[serde(default)]
+    #[serde(default = "usual_timeout")]
     timeout: Timeout,
     #[serde(default)]
     read_only: bool,
@@ -75,7 +75,7 @@ fn export_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
         && !name.contains(char::is_control);
     match is_file_name {
         true => Ok(name),
-        false => Err(Error::custom(
+        false => Err(de::Error::custom(
             "allowed are 1 to 255 bytes without `/` and control characters",
         )),
     }
@@ -85,28 +85,19 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     let size = Bytes::deserialize(from)?;
     match size.0 > 0 && size.0.is_multiple_of(512) {
         true => Ok(Some(size)),
-        false => Err(Error::custom("allowed is a multiple of 512B, from 512B on")),
+        false => Err(de::Error::custom(
+            "allowed is a multiple of 512B, from 512B on",
+        )),
     }
 }
 
-/// When a command is given up on; `None` for never.
-struct Timeout(Option<Nanos>);
-
-impl Default for Timeout {
-    /// Linux's for SCSI and ATA disks.
-    fn default() -> Timeout {
-        Timeout(Some(Nanos::from_secs(30)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Timeout {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Timeout, D::Error> {
-        parse(from, "a duration, or \"off\"", timeout).map(Timeout)
-    }
+/// Linux's for SCSI and ATA disks.
+fn usual_timeout() -> Timeout {
+    Timeout(Some(Nanos::from_secs(30)))
 }
 
 /// A disk, checked against those before it.
-pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, TreeError> {
+pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, Error> {
     let at = &keys;
     let (disk, stack) = (&keys.value, &keys.stack);
     let what = format!("there is a disk \"{}\" already", disk.name);
@@ -173,23 +164,7 @@ fn may_be_live(spec: &Spec) -> Result<(), String> {
     }
 }
 
-/// `None` for never.
-fn timeout(text: &str) -> Result<Option<Nanos>, String> {
-    if text == "off" {
-        return Ok(None);
-    }
-    let allowed = || "allowed is 100ms to 3650d, or \"off\"".to_owned();
-    let span: Nanos = text.parse().map_err(|error| match error {
-        ParseUnitError::TooLong => allowed(),
-        error => format!("{error}"),
-    })?;
-    match span >= Nanos::from_millis(100) {
-        true => Ok(Some(span)),
-        false => Err(allowed()),
-    }
-}
-
-fn backend(at: &Placed<Keys>, seen: &mut Seen) -> Result<Backend, TreeError> {
+fn backend(at: &Placed<Keys>, seen: &mut Seen) -> Result<Backend, Error> {
     let (disk, stack) = (&at.value, &at.stack);
     let only = |keys: &[&str], what: &str| match keys.iter().find(|key| at.has(key)) {
         Some(key) => Err(at.error_at(key, format!("is for {what} only"))),
@@ -272,7 +247,7 @@ fn export(
     keys: &Placed<ExportKeys>,
     seen: &mut Seen,
     disk_read_only: bool,
-) -> Result<ExportConfig, TreeError> {
+) -> Result<ExportConfig, Error> {
     let name = &keys.name;
     let what = format!("there is an export \"{name}\" already");
     once(&mut seen.exports, name.clone(), keys, "name", &what)?;

@@ -1,16 +1,19 @@
 //! The sections of the sockets and of the messages.
 
 use super::access::{self, Given, GroupConfig, Keys, Mode};
+use super::sections::{ListenConfig, LogConfig, LogFormat, Socket};
 use super::seen::{Seen, in_use_once, once};
-use super::{ListenConfig, LogConfig, LogFormat, SOCKET_PATH_MAX, Socket, TreeError};
 use crate::live::messages::filter;
-use headtime_config::{Many, Place, Placed, parse};
+use headtime_config::{Error, Many, Place, Placed, parse};
 use serde::Deserialize;
 use serde::de::Deserializer;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// A unix socket's path is at most so long: 108 bytes with the zero that ends it (unix(7)).
+pub const SOCKET_PATH_MAX: usize = 107;
 
 /// A last digit other than 0 says nothing but that everybody is let in: it needs no second key to be
 /// meant, as an address does.
@@ -58,10 +61,7 @@ fn control<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Err
 }
 
 /// Where clients and watchers come in, checked.
-pub(super) fn listen(
-    keys: &Placed<ListenKeys>,
-    seen: &mut Seen,
-) -> Result<ListenConfig, TreeError> {
+pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<ListenConfig, Error> {
     let nbd = keys.nbd.as_ref().map_or(&[][..], |Many(sockets)| sockets);
     let is_unix = |socket: &Socket| matches!(socket, Socket::Unix(_));
     let given = |mode: Option<Mode>, group, is_there| Given {

@@ -1,7 +1,6 @@
 //! What must not be given twice in a configuration.
 
-use super::TreeError;
-use headtime_config::{Place, Placed};
+use headtime_config::{Error, Place, Placed};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -43,11 +42,11 @@ pub(super) fn once<K: Ord, T>(
     section: &Placed<T>,
     of: &str,
     what: &str,
-) -> Result<(), TreeError> {
+) -> Result<(), Error> {
     let error = section.error_at(of, "");
     match seen.insert(key, error.place.clone()) {
         None => Ok(()),
-        Some(before) => Err(TreeError {
+        Some(before) => Err(Error {
             problem: format!("{what}, at {before}"),
             ..error
         }),
@@ -71,7 +70,7 @@ pub(super) fn in_use_once<T>(
     path: &Path,
     section: &Placed<T>,
     key: &str,
-) -> Result<(), TreeError> {
+) -> Result<(), Error> {
     let what = format!("{} is in use already", path.display());
     once(&mut seen.files, canonical(path), section, key, &what)?;
     match thing(path) {

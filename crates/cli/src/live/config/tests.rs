@@ -3,6 +3,8 @@
 use super::*;
 use crate::damage::damaged;
 use headtime_engine::EngineSpec;
+use headtime_sched::Class;
+use headtime_units::{Bytes, Nanos};
 use proptest::prelude::*;
 
 /// Every key there is.

@@ -1,0 +1,199 @@
+//! What the sections of a configuration say, once they are checked.
+
+use super::access::AccessConfig;
+use crate::fault::Fault;
+use headtime_config::Placed;
+use headtime_sched::Class;
+use headtime_stack::{Simulated, Stack, entries};
+use headtime_units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Commands that a file or a block device is given at a time if nothing else is said: as many as a
+/// SATA drive's queue takes.
+pub const DEVICE_DEPTH: u32 = 32;
+
+/// A disk.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// Its name.
+    pub name: String,
+    /// What is behind it.
+    pub backend: Backend,
+    /// What stands between its clients and the device.
+    pub stack: Stack,
+    /// Commands in the device at a time; as many as it takes if absent.
+    pub depth: Option<u32>,
+    /// When to give up on a command; never if absent.
+    pub timeout: Option<Nanos>,
+    /// Whether it takes no writes.
+    pub read_only: bool,
+    /// Whether its file is made if it is not there. Means nothing to a disk that runs.
+    pub create: bool,
+    /// Whether faults may be injected.
+    pub faults: bool,
+    /// Under which names it is seen, at least one.
+    pub exports: Vec<ExportConfig>,
+    pub(super) at: Placed<()>,
+}
+
+/// What is behind a disk.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backend {
+    /// A modelled drive in real time.
+    Emulated(Emulated),
+    /// A file or a block device.
+    Device {
+        /// Its path.
+        path: PathBuf,
+        /// Whether the page cache is passed by.
+        direct: bool,
+        /// Whether a device in use is taken nevertheless.
+        force: bool,
+        /// How large it must be, and a file that is made.
+        size: Option<Bytes>,
+    },
+    /// Answers at once, keeps nothing.
+    Null {
+        /// How large it is.
+        size: Bytes,
+    },
+}
+
+/// An emulated drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emulated {
+    /// Its profile, by name or file.
+    pub profile: String,
+    /// What is changed of the profile.
+    pub simulated: Simulated,
+    /// Fixes what the noise draws.
+    pub seed: u64,
+    /// The file that holds its data; memory if absent.
+    pub store: Option<PathBuf>,
+    /// How large it is; the profile's capacity if absent.
+    pub size: Option<Bytes>,
+}
+
+/// A name under which clients see a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportConfig {
+    /// The name.
+    pub name: String,
+    /// The rank of its requests.
+    pub class: Class,
+    /// Whether it takes no writes.
+    pub read_only: bool,
+}
+
+/// Where clients and watchers come in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenConfig {
+    /// NBD clients.
+    pub nbd: Vec<Socket>,
+    /// Who may connect to the unix sockets among them.
+    pub access: AccessConfig,
+    /// Whether NBD clients may come over loopback TCP.
+    pub tcp: bool,
+    /// Who reads `/metrics` and `/status`.
+    pub metrics: Option<SocketAddr>,
+    /// Where something can be changed.
+    pub control: Option<PathBuf>,
+    /// Who may do so.
+    pub control_access: AccessConfig,
+}
+
+impl ListenConfig {
+    /// The keys in which another configuration differs; none of them can change while a server runs.
+    pub fn fixed_differences(&self, other: &ListenConfig) -> Vec<&'static str> {
+        [
+            ("nbd", self.nbd != other.nbd),
+            ("mode or group", self.access != other.access),
+            ("tcp", self.tcp != other.tcp),
+            ("metrics", self.metrics != other.metrics),
+            ("control", self.control != other.control),
+            (
+                "control_mode or control_group",
+                self.control_access != other.control_access,
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(key, differs)| differs.then_some(key))
+        .collect()
+    }
+}
+
+/// A socket to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// A unix socket's path.
+    Unix(PathBuf),
+    /// An address of this machine that no other reaches.
+    Tcp(SocketAddr),
+}
+
+impl std::fmt::Display for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Socket::Unix(path) => write!(f, "unix:{}", path.display()),
+            Socket::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+/// What is written of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Which messages, as `HEADTIME_LOG` says it.
+    pub level: Option<String>,
+    /// Whether messages are JSON.
+    pub format: Option<LogFormat>,
+    /// Where events and decisions go.
+    pub events: Option<PathBuf>,
+}
+
+/// How messages look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// An object for machines.
+    Json,
+}
+
+impl DiskConfig {
+    /// An error about one of its keys.
+    pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
+        Fault::input(self.at.error_at(key, problem))
+    }
+
+    /// The keys in which another configuration of the same disk differs, and that cannot change
+    /// while it runs.
+    pub fn fixed_differences(&self, other: &DiskConfig) -> Vec<String> {
+        let own = [
+            (
+                "emulate, device, store or size",
+                self.backend != other.backend,
+            ),
+            ("depth", self.depth != other.depth),
+            ("read_only", self.read_only != other.read_only),
+            ("faults", self.faults != other.faults),
+            ("export", self.exports != other.exports),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(key, differs)| differs.then_some(key));
+        // A scheduler can be swapped. The depth is what was given, or else the device's.
+        let (one, two) = (entries(&self.stack), entries(&other.stack));
+        let both = one.iter().chain(&two);
+        let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
+        let keys = differing.map(|(key, _)| key.as_str());
+        let keys = keys.filter(|key| !["scheduler", "depth"].contains(key));
+        let keys: BTreeSet<&str> = keys.chain(own).collect();
+        keys.into_iter().map(str::to_owned).collect()
+    }
+}

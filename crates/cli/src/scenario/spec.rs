@@ -1,0 +1,394 @@
+//! What a scenario says, as the structs whose fields are its keys.
+
+use super::alternatives::Alternatives;
+use super::names::name;
+use headtime_config::{KeyError, Many, OneOrList, parse, whole};
+use headtime_engine::EngineSpec;
+use headtime_host::HostSpec;
+use headtime_host::workload::BenchmarkSpec;
+use headtime_sched::{Class, Spec};
+use headtime_stack::{Believed, Simulated, Timeout};
+use headtime_units::Nanos;
+use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, TimeUnit};
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+/// A scenario, checked as far as that is possible without its files. Its fields are its keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scenario {
+    /// What it shows, in a line.
+    pub title: Option<String>,
+    /// Fixes every random draw.
+    pub seed: u64,
+    /// The schedulers to compare.
+    pub schedulers: Many<Spec>,
+    /// The drives.
+    #[serde(rename = "drive")]
+    pub drives: Alternatives<DriveSpec>,
+    /// What stands between those who ask and the drive.
+    #[serde(rename = "engine")]
+    pub engines: Alternatives<EngineSpec>,
+    /// Who asks for what.
+    #[serde(rename = "+workload")]
+    pub workload: Workload,
+    /// How long, and how often.
+    pub run: Run,
+}
+
+/// How long a run takes, and how often it is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// Requests that finish before this are not measured.
+    pub warm_up: Nanos,
+    /// When to stop, warm-up included.
+    pub duration: Option<Nanos>,
+    /// Most requests in all, warm-up included; synthetic workloads only.
+    #[serde(deserialize_with = "whole::<_, _, 1, ANY>")]
+    pub requests: Option<u64>,
+    /// How often each run is made, each time with another seed.
+    #[serde(deserialize_with = "whole::<_, _, 1, REPEATS_MAX>")]
+    pub repeats: u32,
+    /// When a command is given up on.
+    #[serde(skip_serializing_if = "Timeout::is_off")]
+    pub timeout: Timeout,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            warm_up: Nanos::ZERO,
+            duration: None,
+            requests: None,
+            repeats: 1,
+            timeout: Timeout::default(),
+        }
+    }
+}
+
+/// A simulated drive, and what schedulers believe of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveSpec {
+    /// Its profile, by name or file.
+    #[serde(deserialize_with = "profile")]
+    pub profile: String,
+    /// What schedulers believe.
+    #[serde(rename = "+believed")]
+    pub believed: Believed,
+    /// What is changed of the profile.
+    #[serde(rename = "+simulated")]
+    pub simulated: Simulated,
+}
+
+fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let expected = "the name or file of a drive profile, such as \"atlas10k\"";
+    parse(from, expected, |text| Ok::<_, String>(text.to_owned()))
+}
+
+/// Who asks for what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "Loads")]
+pub enum Workload {
+    /// Made-up programs.
+    Synthetic(Vec<Group>),
+    /// A recorded trace.
+    Replay(Replay),
+    /// Programs above a page cache.
+    Programs(Programs),
+}
+
+/// Processes that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// What results call it, if that is given.
+    #[serde(default, deserialize_with = "name")]
+    pub name: Option<String>,
+    /// How many there are.
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, PROCESSES_MAX>")]
+    pub processes: u32,
+    /// What each does. Its origin's process number is counted through all groups, from 1.
+    #[serde(rename = "+process")]
+    pub process: ProcessSpec,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Programs, and the host they run on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Programs {
+    /// What they share.
+    pub host: HostSpec,
+    /// The benchmarks, whose programs are numbered through all of them, from 1.
+    pub entries: Vec<Program>,
+}
+
+fn is_default(class: &Class) -> bool {
+    *class == Class::default()
+}
+
+/// A benchmark that is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// What results call it, if that is given; with a number if it makes several programs.
+    #[serde(default, deserialize_with = "name")]
+    pub name: Option<String>,
+    /// Rank of what its processes ask for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub class: Class,
+    /// What it does.
+    #[serde(rename = "+benchmark")]
+    pub benchmark: BenchmarkSpec,
+}
+
+/// A trace and how it is replayed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The file.
+    #[serde(deserialize_with = "trace")]
+    pub file: String,
+    /// How to read it.
+    #[serde(rename = "+reading")]
+    pub reading: Reading,
+    /// Which devices of it; all if empty.
+    #[serde(default, skip_serializing_if = "no_devices")]
+    pub devices: OneOrList<Device>,
+    /// When requests arrive.
+    #[serde(rename = "+pace")]
+    pub pace: Pace,
+    /// How addresses are brought onto the drive.
+    #[serde(default)]
+    pub fit: Fit,
+}
+
+/// How a trace file is to be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Its format; recognised if absent.
+    pub format: Option<Format>,
+    /// The unit of its times; guessed if absent and open.
+    pub time_unit: Option<TimeUnit>,
+    /// Which event of a blkparse trace is an arrival.
+    pub arrival_event: Option<ArrivalEvent>,
+    /// Columns of a CSV file, as text.
+    pub columns: Option<String>,
+}
+
+/// When the requests of a trace arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PaceKeys", into = "PaceKeys")]
+pub enum Pace {
+    /// When they did, or so much faster.
+    Open(Speed),
+    /// In their order, so many outstanding.
+    Closed(u32),
+    /// Each process after its think time.
+    ClosedPerProcess,
+}
+
+/// Any whole number that TOML can hold.
+pub(super) const ANY: u64 = i64::MAX as u64;
+/// The most processes of a scenario.
+pub const PROCESSES_MAX: u64 = 1_000_000;
+/// The most requests that all of them may have outstanding.
+pub const OUTSTANDING_MAX: u64 = 10_000_000;
+/// The most repeats of a run.
+pub const REPEATS_MAX: u64 = 1_000;
+
+/// The keys of a [`Workload`].
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Loads {
+    #[serde(default, serialize_with = "each")]
+    workload: Option<OneOrList<Group>>,
+    trace: Option<Replay>,
+    host: Option<HostSpec>,
+    #[serde(default, serialize_with = "each")]
+    pub(super) program: Option<OneOrList<Program>>,
+}
+
+/// Writes `[[name]]` also where there is but one.
+fn each<T: Serialize, S: Serializer>(all: &Option<OneOrList<T>>, to: S) -> Result<S::Ok, S::Error> {
+    all.as_ref().map(|OneOrList(all)| all).serialize(to)
+}
+
+impl From<Workload> for Loads {
+    fn from(workload: Workload) -> Loads {
+        let mut keys = Loads::default();
+        match workload {
+            Workload::Synthetic(groups) => keys.workload = Some(OneOrList(groups)),
+            Workload::Replay(replay) => keys.trace = Some(replay),
+            Workload::Programs(Programs { host, entries }) => {
+                (keys.host, keys.program) = (Some(host), Some(OneOrList(entries)));
+            }
+        }
+        keys
+    }
+}
+
+impl TryFrom<Loads> for Workload {
+    type Error = KeyError;
+
+    fn try_from(keys: Loads) -> Result<Workload, KeyError> {
+        const ONE: &str = "allowed is one of [[workload]], [[program]] and [trace]";
+        let error = |key: &str, problem: &str| Err(KeyError::new(key, problem));
+        if keys.host.is_some() && keys.program.is_none() {
+            return error("host", "is for [[program]] only");
+        }
+        match (keys.workload, keys.trace, keys.program) {
+            (Some(OneOrList(groups)), None, None) => {
+                named("workload", groups.iter().map(|group| group.name.as_deref()))?;
+                bounded(&groups)?;
+                Ok(Workload::Synthetic(groups))
+            }
+            (None, Some(trace), None) => Ok(Workload::Replay(trace)),
+            (None, None, Some(OneOrList(entries))) => {
+                named("program", entries.iter().map(|entry| entry.name.as_deref()))?;
+                let host = keys.host.unwrap_or_default();
+                Ok(Workload::Programs(Programs { host, entries }))
+            }
+            (None, None, None) => error(
+                "workload",
+                "missing; give [[workload]], [[program]] or [trace]",
+            ),
+            (_, Some(_), _) => error("trace", ONE),
+            (Some(_), None, Some(_)) => error("program", ONE),
+        }
+    }
+}
+
+/// Refuses an empty list, and a name that is there twice.
+fn named<'a>(key: &str, names: impl Iterator<Item = Option<&'a str>>) -> Result<(), KeyError> {
+    let names: Vec<Option<&str>> = names.collect();
+    if names.is_empty() {
+        return Err(KeyError::new(key, "is an empty list; give at least one"));
+    }
+    let is_taken = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
+    match (0..names.len()).find(is_taken) {
+        None => Ok(()),
+        Some(at) => {
+            let name = names[at].unwrap_or_default();
+            let problem = format!("{name:?} is the name of another already; allowed is any other");
+            Err(KeyError::new(format!("{key}[{at}].name"), problem))
+        }
+    }
+}
+
+/// Refuses more processes, or requests of them, than there may be.
+fn bounded(groups: &[Group]) -> Result<(), KeyError> {
+    let (mut processes, mut outstanding) = (0, 0);
+    for (at, group) in groups.iter().enumerate() {
+        let of_group = u64::from(group.processes);
+        processes += of_group;
+        if let Pacing::Closed {
+            outstanding: each, ..
+        } = group.process.pacing
+        {
+            outstanding += of_group * u64::from(each);
+        }
+        for (count, most, what) in [
+            (processes, PROCESSES_MAX, "processes"),
+            (outstanding, OUTSTANDING_MAX, "requests outstanding"),
+        ] {
+            if count > most {
+                let problem = format!("more than {most} {what} in all");
+                return Err(KeyError::new(format!("workload[{at}]"), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the name of a trace file.
+pub(super) fn trace<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    parse(from, "the trace to replay", |text| {
+        Ok::<_, String>(text.to_owned())
+    })
+}
+
+/// A device of a trace: a number or a name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Device(pub String);
+
+impl<'de> Deserialize<'de> for Device {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Device, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Device;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the number or the name of a device")
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Device, E> {
+                Ok(Device(number.to_string()))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Device, E> {
+                Ok(Device(name.to_owned()))
+            }
+        }
+
+        from.deserialize_any(Either)
+    }
+}
+
+pub(super) fn no_devices(devices: &OneOrList<Device>) -> bool {
+    devices.is_empty()
+}
+
+/// The keys of a [`Pace`].
+#[derive(Serialize, Deserialize)]
+pub(super) struct PaceKeys {
+    #[serde(default)]
+    replay: PaceWord,
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 65535>")]
+    outstanding: Option<u32>,
+    speed: Option<Speed>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PaceWord {
+    #[default]
+    Open,
+    Closed,
+    ClosedPerProcess,
+}
+
+impl From<Pace> for PaceKeys {
+    fn from(pace: Pace) -> PaceKeys {
+        let (replay, outstanding, speed) = match pace {
+            Pace::Open(speed) => (PaceWord::Open, None, Some(speed)),
+            Pace::Closed(outstanding) => (PaceWord::Closed, Some(outstanding), None),
+            Pace::ClosedPerProcess => (PaceWord::ClosedPerProcess, None, None),
+        };
+        PaceKeys {
+            replay,
+            outstanding,
+            speed,
+        }
+    }
+}
+
+impl TryFrom<PaceKeys> for Pace {
+    type Error = KeyError;
+
+    fn try_from(keys: PaceKeys) -> Result<Pace, KeyError> {
+        let (speed, outstanding) = (keys.speed, keys.outstanding);
+        match keys.replay {
+            replay if replay != PaceWord::Open && speed.is_some() => {
+                Err(KeyError::new("speed", "is for replay = \"open\" only"))
+            }
+            replay if replay != PaceWord::Closed && outstanding.is_some() => {
+                let problem = "is for replay = \"closed\" only";
+                Err(KeyError::new("outstanding", problem))
+            }
+            PaceWord::Open => Ok(Pace::Open(speed.unwrap_or(Speed::AS_RECORDED))),
+            PaceWord::Closed => Ok(Pace::Closed(outstanding.unwrap_or(1))),
+            PaceWord::ClosedPerProcess => Ok(Pace::ClosedPerProcess),
+        }
+    }
+}
