@@ -8,6 +8,7 @@
 //! or follows from it, so that a replay decides the same.
 
 mod ages;
+mod in_time;
 mod ranked;
 mod rsd;
 mod spec;

@@ -9,6 +9,8 @@ const WORDS: usize = DriveTag::DEPTH_MAX.div_ceil(u64::BITS) as usize;
 pub(crate) struct TagSet([u64; WORDS]);
 
 impl TagSet {
+    pub const EMPTY: TagSet = TagSet([0; WORDS]);
+
     const fn place(tag: DriveTag) -> (usize, u64) {
         (tag.index() / 64, 1 << (tag.index() % 64))
     }

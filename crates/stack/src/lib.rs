@@ -13,6 +13,7 @@ mod builder;
 mod describe;
 pub mod drives;
 mod error;
+mod gate;
 mod log;
 mod simulated;
 mod timeout;

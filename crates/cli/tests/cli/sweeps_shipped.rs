@@ -1,7 +1,7 @@
 //! The sweeps of `experiments/`: they run, the page says how many runs they are, and what is claimed holds on a part of them.
 
 use super::common::{data, run, scratch, stdout};
-use super::sweeps::{at, wholes};
+use super::sweeps::{at, rows, wholes};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -209,5 +209,47 @@ fn random_reads_and_writes_do_not_fall_with_depth() {
         // Reads gain by it, with as many of them as the drive can choose from.
         let gains = line[0] == "1";
         assert!(!gains || rates[3] > 1.5 * rates[0], "{line:?}: {rates:?}");
+    }
+}
+
+/// Behind `rsd` the reader has 90 % of its IOPS under `noop` at depth 1, and the scrub three times its speed.
+#[test]
+fn beside_a_scrub_a_random_reader_starves_at_depth_32_but_behind_rsd() {
+    let path = experiments().join("scrub-starvation.toml");
+    let args = ["sweep", path.to_str().unwrap(), "--format", "csv"];
+    let shorter = ["--set", "run.repeats=1", "--set", "run.duration=35s"];
+    let rows = rows(&stdout(&[&args[..], &shorter].concat()));
+    let mut drives = BTreeMap::new();
+    for row in &rows {
+        let drive = at(row, "drive.override.queue.stream_cap").to_owned();
+        let of_drive: &mut BTreeMap<_, [f64; 2]> = drives.entry(drive).or_default();
+        let what = ["scheduler", "engine.depth", "engine.gate"].map(|key| at(row, key).to_owned());
+        let [reader, scrub] = of_drive.entry(what).or_default();
+        match at(row, "origin") {
+            "reader" => *reader = number(row, "iops"),
+            "scrub" => *scrub = number(row, "throughput_mb_s"),
+            _ => {}
+        }
+    }
+    assert_eq!(drives.len(), 3);
+    for (drive, measured) in &drives {
+        let of = |scheduler: &str, depth: &str, gate: &str| {
+            measured[&[scheduler, depth, gate].map(str::to_owned)]
+        };
+        let one = of("noop", "1", "depth");
+        for scheduler in ["noop", "mq-deadline", "cfq", "stream(deadline)"] {
+            let [reader, _] = of(scheduler, "32", "depth");
+            assert!(reader < 0.7 * one[0], "{drive}, {scheduler}: {reader}");
+        }
+        let [reader, scrub] = of("noop", "32", "rsd:age_th=30");
+        assert!(
+            reader >= 0.9 * one[0] && scrub >= 3.0 * one[1],
+            "{drive}: {reader}, {scrub}"
+        );
+        let [reader, scrub] = of("noop", "32", "rsd-priority:age_th=30");
+        assert!(
+            reader >= 0.9 * one[0] && scrub <= 1.1 * one[1],
+            "{drive}: {reader}, {scrub}"
+        );
     }
 }

@@ -25,23 +25,31 @@
 //! that are there already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
 //! command in the drive for which an urgent request waits by order raises no ceiling.
 //!
+//! With `bound=200ms` one of the most urgent level is in the drive for no longer than that, under the conditions of
+//! `rsd`. Other levels have no such promise. One of their commands goes only if one of the most urgent
+//! level that comes the moment after could still go, and be done in time.
+//!
 //! # Source
 //!
 //! Yu et al. (ACM TOS 6(1), 2010), section 5.3, Algorithm 3. `rank()` is lower for a higher priority; a sentence of 5.3
 //! with levels of Windows Vista has it the other way round.
 
 use super::ages::Ages;
+use super::in_time::{self, InTime};
 use super::rsd::{AGE_TH, age_th};
 use super::spec::{GateProblem, Registration};
 use super::{Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, Counts, OptionInfo, Origin, PolicyInfo, Request};
-use headtime_units::Time;
+use headtime_sched::{Class, Counts, Op, OptionInfo, Origin, PolicyInfo, Request};
+use headtime_units::{Nanos, Time};
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |options, config| check(options.counts("ranks"), config.depth),
+    check: |options, config| {
+        check(options.counts("ranks"), config.depth)?;
+        in_time::check(options, 2)
+    },
     build: |options, config| {
         let queue = match options.choice("queue") {
             "single" => Queueing::Single,
@@ -49,14 +57,14 @@ pub(super) const ENTRY: Registration = Registration {
         };
         let ranks = options.counts("ranks");
         let gate = RsdPriority::new(config, age_th(options), ranks, queue);
-        Some(Box::new(gate))
+        Some(Box::new(gate.within(InTime::new(options))))
     },
 };
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "rsd-priority",
     idea: "reserves tags for urgent commands",
-    bound: "as rsd; never overtaken by a less urgent command",
+    bound: "as rsd; never overtaken by a less urgent command; with bound, an urgent one is in the drive no longer",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.3",
     avoid: "all requests are of one class",
     options: &[
@@ -74,6 +82,9 @@ const INFO: PolicyInfo = PolicyInfo {
             "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue, as \
              in the paper",
         ),
+        in_time::BOUND,
+        in_time::LONGEST,
+        in_time::PAUSE,
     ],
     ..PolicyInfo::PLAIN
 };
@@ -114,6 +125,7 @@ pub struct RsdPriority {
     levels: [u8; DriveTag::DEPTH_MAX as usize],
     /// Commands in the drive by level, of which `prio_ceiling` is the first that has any.
     in_drive: [u32; Counts::MAX],
+    in_time: InTime,
 }
 
 impl RsdPriority {
@@ -127,7 +139,13 @@ impl RsdPriority {
             queueing,
             levels: [0; DriveTag::DEPTH_MAX as usize],
             in_drive: [0; Counts::MAX],
+            in_time: InTime::of(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
         }
+    }
+
+    /// The same with a bound in time for the most urgent level.
+    pub(super) fn within(self, in_time: InTime) -> RsdPriority {
+        RsdPriority { in_time, ..self }
     }
 
     /// `getPrio`.
@@ -135,13 +153,17 @@ impl RsdPriority {
         usize::from(class.0).min(self.ranks.as_slice().len() - 1)
     }
 
-    /// Lines 2 to 5 of Algorithm 3.
-    fn admits(&self, level: Level) -> bool {
+    /// Lines 2 to 5 of Algorithm 3, and the bound in time.
+    fn admits(&self, now: Time, level: Level) -> bool {
         let active = self.ages.active();
         let free = self.depth.saturating_sub(active);
         let below_ceiling = self.in_drive[..level].iter().any(|count| *count > 0);
         let reserved = u32::from(self.ranks.as_slice()[level]) >= free;
-        active == 0 || free > 0 && !self.ages.any_starves() && !below_ceiling && !reserved
+        // One that is less urgent leaves time for an urgent one that comes now.
+        let more = if level == 0 { 1 } else { 2 };
+        let has_time = || self.in_time.has_time(now, more);
+        let has_room = free > 0 && !self.ages.any_starves() && !below_ceiling && !reserved;
+        active == 0 || has_room && has_time()
     }
 
     fn all_lanes(&self) -> impl Iterator<Item = Lane> {
@@ -168,15 +190,15 @@ impl Gate for RsdPriority {
         lane < other
     }
 
-    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         let may = match self.queueing {
             Queueing::Lanes => {
-                let may = |lane: &Lane| lanes.state(*lane).ready && self.admits(lane.index());
+                let may = |lane: &Lane| lanes.state(*lane).ready && self.admits(now, lane.index());
                 self.all_lanes().find(may)
             }
             Queueing::Single => {
                 let first = lanes.state(Lane(0)).first;
-                let may = first.is_some_and(|class| self.admits(self.level(class)));
+                let may = first.is_some_and(|class| self.admits(now, self.level(class)));
                 may.then_some(Lane(0))
             }
         };
@@ -193,7 +215,7 @@ impl Gate for RsdPriority {
         self.all_lanes().filter(|_| chooses).find(unchosen)
     }
 
-    fn taken(&mut self, _: Time, command: &Request<DriveTag>, lane: Lane) {
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         let level = match self.queueing {
             Queueing::Lanes => lane.index(),
             Queueing::Single => self.level(command.class),
@@ -201,10 +223,13 @@ impl Gate for RsdPriority {
         self.ages.assign(command.tag);
         self.levels[command.tag.index()] = level as u8;
         self.in_drive[level] += 1;
+        let is_promised = level == 0 && command.op != Op::Flush;
+        self.in_time.assign(now, command.tag, is_promised);
     }
 
     fn returned(&mut self, _: Time, tag: DriveTag) {
         self.ages.free(tag);
+        self.in_time.free(tag);
         self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
     }
 

@@ -7,6 +7,7 @@ use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
 use headtime_sched::{Counts, OptionInfo, Options, PolicyInfo, Spec, SpecErrorKind};
+use headtime_units::Nanos;
 
 /// A gate that can be named.
 pub(super) struct Registration {
@@ -90,6 +91,24 @@ pub enum GateProblem {
         /// The depth of the engine.
         depth: u32,
     },
+    /// The bound in time leaves too little for the commands that must be able to go.
+    #[error(
+        "bound is {bound}; allowed is 0s, which is none, or {least} and more, which {commands} of the longest \
+         commands take"
+    )]
+    BoundShort {
+        /// The bound.
+        bound: Nanos,
+        /// The shortest one.
+        least: Nanos,
+        /// So many commands must be able to go.
+        commands: u64,
+    },
+    /// Nobody says how long a command takes.
+    #[error(
+        "longest is missing, and there is no profile of the drive that would tell; bound needs it, as in longest=60ms"
+    )]
+    NoLongest,
 }
 
 impl GateSpec {
@@ -109,6 +128,30 @@ impl GateSpec {
         let named = self.info().option("depth")?;
         let depth = self.0.values().count(named.key);
         Some(u32::try_from(depth).expect("the option's range is smaller"))
+    }
+
+    /// The bound in time that it is to keep, if it does not say how long a command takes.
+    pub fn lacks_longest(&self) -> Option<Nanos> {
+        self.info().option("bound")?;
+        let [bound, longest] = ["bound", "longest"].map(|key| self.0.values().duration(key));
+        (!bound.is_zero() && longest.is_zero()).then_some(bound)
+    }
+
+    /// The same gate, told how long a command takes at most, and how long the drive may in all serve none within the
+    /// bound.
+    ///
+    /// # Panics
+    ///
+    /// If it [lacks](GateSpec::lacks_longest) nothing, or if it is told a time of zero or of more than a day.
+    #[must_use]
+    pub fn with_longest(&self, longest: Nanos, pause: Nanos) -> GateSpec {
+        assert!(self.lacks_longest().is_some() && !longest.is_zero());
+        let mut text = format!("{self}:longest={longest}");
+        if !text.contains(":pause=") {
+            text = format!("{text}:pause={pause}");
+        }
+        text.parse()
+            .expect("these are options of a gate with a bound")
     }
 
     /// Checks what depends on the engine.
@@ -131,6 +174,9 @@ impl GateSpec {
             problem,
         };
         self.check(config).map_err(refused)?;
+        if self.lacks_longest().is_some() {
+            return Err(refused(GateProblem::NoLongest));
+        }
         Ok((self.entry().build)(self.0.values(), config))
     }
 }
