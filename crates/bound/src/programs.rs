@@ -194,6 +194,8 @@ pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) ->
             left = left.checked_sub(pages_of(&step))?;
             match step {
                 Step::Exit => break,
+                // Work is the same in every class.
+                Step::Ask(_) => {}
                 Step::Read { file, offset, len } => walk.read(names(file), offset, len),
                 Step::Write { file, offset, len } => walk.write(names(file), offset, len),
                 Step::Direct {

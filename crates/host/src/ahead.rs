@@ -152,6 +152,8 @@ impl Host {
                     return Err(End::Unknown);
                 }
             }
+            // What is foretold has no class.
+            Step::Ask(_) => {}
             Step::Exit => return Err(End::Unknown),
             Step::Forget(file) => {
                 let data = self.data_of(file);

@@ -110,6 +110,11 @@ impl Host {
                 this.phase = Phase::Fetch;
                 return Flow::On;
             }
+            Step::Ask(class) => {
+                this.class = class;
+                this.phase = Phase::Fetch;
+                return Flow::On;
+            }
             // Nobody sees it as long as it finds what it looks for: may run ahead.
             Step::Read { .. } | Step::ReadBlock(_) if this.pool.is_none() => {}
             _ if clock.own > clock.now => return self.later(process, clock),
@@ -164,7 +169,9 @@ impl Host {
                 self.alive -= 1;
                 return Flow::Stop;
             }
-            Step::ReadBlock(_) | Step::DirtyBlock(_) | Step::Think(_) => this.bytes = 0,
+            Step::ReadBlock(_) | Step::DirtyBlock(_) | Step::Think(_) | Step::Ask(_) => {
+                this.bytes = 0
+            }
         }
         Flow::On
     }

@@ -1,5 +1,6 @@
 //! The description of a host: its properties, its files, and the steps of its processes.
 
+use headtime_sched::Class;
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 
 /// Bytes of a page, and of a block of every file: that of x86 and of ext3 on any disk of its time.
@@ -104,6 +105,8 @@ pub struct File {
 pub enum Step {
     /// Lets time pass.
     Think(Nanos),
+    /// From here on the process asks in this class (`ioprio_set`). Takes no time and is no call.
+    Ask(Class),
     /// One call of `read()`, through the page cache.
     Read {
         file: FileId,

@@ -27,6 +27,8 @@ pub struct Commands {
     pub service: [Distribution; CLASSES],
     /// Time with so many tags in use as the engine has, and all the time that was measured.
     pub full: (Nanos, Nanos),
+    /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, and all that there were.
+    pub full_windows: (u32, u32),
 }
 
 /// Classes that are measured apart; others count with the last.
@@ -34,6 +36,10 @@ pub const CLASSES: usize = 3;
 
 /// Sectors that NISE calls large.
 const LARGE: u64 = 50;
+
+/// Of such windows the first [`WINDOWS`] are looked at for tags in use.
+const WINDOW: Nanos = Nanos::from_millis(10);
+const WINDOWS: u64 = 100;
 
 /// A distribution of counts.
 #[derive(Clone, Debug)]
@@ -91,6 +97,7 @@ impl Commands {
             intervals: Distribution::new(3),
             service: [(); CLASSES].map(|()| Distribution::new(3)),
             full: (Nanos::ZERO, Nanos::ZERO),
+            full_windows: (0, 0),
         }
     }
 
@@ -107,6 +114,14 @@ impl Commands {
         }
         self.full.0 += other.full.0;
         self.full.1 += other.full.1;
+        self.full_windows.0 += other.full_windows.0;
+        self.full_windows.1 += other.full_windows.1;
+    }
+
+    /// The share of the first hundred windows of 10 ms in which at some time no tag was free, 0 to 1.
+    pub fn full_windows_share(&self) -> f64 {
+        let (full, all) = self.full_windows;
+        f64::from(full) / f64::from(all.max(1))
     }
 
     /// The share of the time in which no tag was free, 0 to 1; zero where no time was measured.
@@ -139,6 +154,8 @@ pub(crate) struct Watch {
     completed: Option<Time>,
     /// Since when as many commands as ever are in the drive.
     full_since: Option<Time>,
+    /// A bit for each window of [`WINDOW`] in which that was so.
+    full_windows: u128,
 }
 
 impl Watch {
@@ -151,6 +168,17 @@ impl Watch {
             counts: DelayCounts::default(),
             completed: None,
             full_since: None,
+            full_windows: 0,
+        }
+    }
+
+    /// Notes that no tag was free from one time to another.
+    fn full(&mut self, since: Time, until: Time, from: Time, all: &mut Commands) {
+        let since = since.max(from);
+        all.full.0 += until.saturating_since(since);
+        let window = |at: Time| at.saturating_since(from).as_nanos() / WINDOW.as_nanos();
+        for window in window(since)..=window(until).min(WINDOWS - 1) {
+            self.full_windows |= 1 << window;
         }
     }
 
@@ -183,7 +211,7 @@ impl Watch {
             if let Some(since) = self.full_since.take()
                 && counts
             {
-                all.full.0 += now.saturating_since(since.max(from));
+                self.full(since, now, from, all);
             }
             if counts && !sent.flush {
                 all.delays.record(overtaken);
@@ -210,9 +238,13 @@ impl Watch {
             return;
         }
         if let Some(since) = self.full_since.take() {
-            all.full.0 += until.saturating_since(since.max(from));
+            self.full(since, until, from, all);
         }
-        all.full.1 += until.saturating_since(from);
+        let measured = until.saturating_since(from);
+        all.full.1 += measured;
+        let windows = measured.as_nanos().div_ceil(WINDOW.as_nanos()).min(WINDOWS);
+        all.full_windows.0 += self.full_windows.count_ones();
+        all.full_windows.1 += windows as u32;
     }
 }
 
@@ -256,12 +288,38 @@ mod tests {
         // Two tags were in use from 7 ms to 12 ms, of which 2 ms count.
         assert_eq!(all.full, (Nanos::from_millis(2), Nanos::from_millis(10)));
         assert_eq!(all.full_share(), 0.2);
+        // One window of one, since the measurement is 10 ms long.
+        assert_eq!((all.full_windows, all.full_windows_share()), ((1, 1), 1.0));
         let mut twice = all.clone();
         twice.add(&all);
+        assert_eq!(twice.full_windows, (2, 2));
         assert_eq!(
             (twice.completed, twice.delays.cumulative().last()),
             (4, Some(&(1.0, 1.0)))
         );
+    }
+
+    #[test]
+    fn windows_without_a_free_tag_are_counted_in_the_first_second() {
+        let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
+        let mut full = |from: u64, until: u64| {
+            watch.issued(at(from), &request(0, 8));
+            watch.issued(at(from), &request(1, 8));
+            watch.completed(at(until), DriveTag(0), at(1000), &mut all);
+            watch.completed(at(until), DriveTag(1), at(1000), &mut all);
+        };
+        // Before the warm-up is over; windows 0 and 1 once it is; window 3 twice; 99 and what is behind it.
+        for (from, until) in [
+            (0, 900),
+            (999, 1015),
+            (1030, 1032),
+            (1034, 1036),
+            (1995, 2500),
+        ] {
+            full(from, until);
+        }
+        watch.close(at(1000), at(3000), &mut all);
+        assert_eq!(all.full_windows, (4, 100));
     }
 
     #[test]

@@ -443,6 +443,54 @@ mod tests {
     }
 
     #[test]
+    fn sooner_compares_responses_rank_by_rank() {
+        let of = |curve: &[(f64, f64)]| Run {
+            curve: curve.to_vec(),
+            ..Run::default()
+        };
+        // Three quarters are shorter, an eighth is equal, and an eighth is longer.
+        let own = of(&[(1.0, 0.5), (2.0, 0.75), (4.0, 0.875), (9.0, 1.0)]);
+        let other = of(&[(2.0, 0.5), (4.0, 1.0)]);
+        assert_eq!(sooner(&own, &other), Some(75.0));
+        assert_eq!(sooner(&other, &own), Some(12.5));
+        assert_eq!(sooner(&own, &own), Some(0.0));
+        assert_eq!(sooner(&own, &Run::default()), None);
+    }
+
+    #[test]
+    fn several_seeds_are_judged_each_or_by_their_mean_or_lie_around_the_number_of_the_paper() {
+        let mut figure = figure(Transform::Value, "iops", vec![(run(0, "noop"), Vec::new())]);
+        figure.seeds = 2;
+        // 10 and 20 by the seed.
+        let made = made();
+        let by_seed = |_: &RunOf, seed: u32| {
+            let of = run(seed as usize, "noop");
+            &made.iter().find(|(run, _)| *run == of).unwrap().1
+        };
+        let mut judged = |judge, accept, paper| {
+            let point = &mut figure.points[0];
+            (point.judge, point.accept, point.paper) = (judge, accept, paper);
+            let measured = measure(&figure, Scale::Full, by_seed, &[]).unwrap();
+            measured.points[0].within
+        };
+        for (accept, each, mean) in [
+            ((10.0, 20.0), true, true),
+            ((14.0, 16.0), false, true),
+            ((16.0, 30.0), false, false),
+        ] {
+            assert_eq!(judged(Judge::Each, Some(accept), None), Some(each));
+            assert_eq!(judged(Judge::Mean, Some(accept), None), Some(mean));
+        }
+        assert_eq!(judged(Judge::Among, None, Some(10.0)), Some(true));
+        assert_eq!(judged(Judge::Among, None, Some(20.5)), Some(false));
+        assert_eq!(
+            judged(Judge::Mean, None, Some(15.0)),
+            None,
+            "nothing accepted"
+        );
+    }
+
+    #[test]
     fn the_bound_is_that_of_the_run_that_is_measured() {
         let mut made = made();
         for (of, result) in &mut made {

@@ -32,13 +32,18 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ncq-fig3",
     "ncq-fig5",
     "ncq-fig6",
+    "ncq-fig7",
+    "ncq-fig8",
     "ncq-fig9",
-    "ncq-table5",
+    "ncq-table4",
     "ncq-fig11",
+    "ncq-table5",
     "ncq-fig12",
+    "ncq-fig13",
     "ncq-fig18",
     "ncq-fig20",
     "ncq-fig21",
+    "ncq-fig22",
 ];
 
 /// What is known of their results.

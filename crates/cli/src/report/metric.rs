@@ -127,6 +127,12 @@ fn commands_per_tx(run: &Run) -> Option<f64> {
     (calls > 0.0).then(|| run.commands.completed as f64 / f64::from(run.repeats) / calls)
 }
 
+/// By how much the drive is sooner done with real-time commands than with best-effort ones, in % of the latter.
+fn service_gain(run: &Run) -> Option<f64> {
+    let [high, low] = [0, 1].map(|class| run.commands.service_ms[class].mean);
+    (high > 0.0 && low > 0.0).then(|| 100.0 * (1.0 - high / low))
+}
+
 /// The response that this share of all does not exceed, of the first repeat.
 fn response(run: &Run, percent: f64) -> Option<f64> {
     let share = percent / 100.0;
@@ -196,14 +202,20 @@ pub const METRICS: &[Metric] = metrics! {
         |run| Some(run.commands.delay_count.max);
     less "interval_mean_ms", "ms", "from one completion of the drive to the next, mean",
         |run| Some(run.commands.interval_ms.mean);
+    less "interval_p50_ms", "ms", "from one completion of the drive to the next, median",
+        |run| Some(run.commands.interval_ms.p50);
     less "service_max_s", "s", "drive to completion, longest",
         |run| Some(run.device_ms.max / 1e3);
     less "service_high_ms", "ms", "drive to completion of commands of real-time requests, mean",
         |run| Some(run.commands.service_ms[0].mean);
     less "service_low_ms", "ms", "drive to completion of commands of best-effort requests, mean",
         |run| Some(run.commands.service_ms[1].mean);
+    more "service_gain", "%", "by how much the mean service of real-time requests is shorter than that of best-effort ones",
+        service_gain;
     less "full_share", "%", "time in which no tag of the drive was free",
         |run| Some(run.commands.full_share);
+    less "full_windows_share", "% of windows", "of the first hundred windows of 10 ms, those in which at some time no tag of the drive was free",
+        |run| Some(run.commands.full_windows_share);
     less "response_max_s", "s", "arrival to completion, longest",
         |run| Some(run.response_ms.max / 1e3);
     less "wait_mean_ms", "ms", "arrival to drive, mean",
@@ -269,6 +281,65 @@ mod tests {
                 .iter()
                 .all(|metric| metric.share_of_bound(&run).is_none())
         );
+    }
+
+    #[test]
+    fn transactions_are_calls_over_the_time_of_all_programs() {
+        let program = |started_s, ended_s, calls| crate::report::ProgramRun {
+            name: String::new(),
+            benchmark: "transactions",
+            entry: 0,
+            program: 1,
+            started_s,
+            ended_s,
+            read_mb: 0.0,
+            written_mb: 0.0,
+            throughput_mb_s: 0.0,
+            calls,
+            processes: Vec::new(),
+        };
+        let mut run = Run {
+            repeats: 2,
+            ..Run::default()
+        };
+        run.commands.completed = 120;
+        let rate = Metric::by_name("tx_per_s").unwrap();
+        let each = Metric::by_name("commands_per_tx").unwrap();
+        assert_eq!((rate.of(&run), each.of(&run)), (None, None), "no programs");
+        run.programs.push(program(1.0, Some(4.0), 20.0));
+        run.programs.push(program(2.0, Some(6.0), 10.0));
+        // 30 calls from second 1 to second 6; 120 commands of two repeats.
+        assert_eq!((rate.of(&run), each.of(&run)), (Some(6.0), Some(2.0)));
+        run.programs.push(program(2.0, None, 0.0));
+        assert_eq!(rate.of(&run), None, "one has not ended");
+    }
+
+    #[test]
+    fn the_gain_of_high_priority_is_of_the_service_of_the_others() {
+        let mut run = Run::default();
+        let gain = Metric::by_name("service_gain").unwrap();
+        run.commands.service_ms[1].mean = 200.0;
+        assert_eq!(gain.of(&run), None, "nobody asked in the real-time class");
+        run.commands.service_ms[0].mean = 150.0;
+        assert_eq!(gain.of(&run), Some(25.0));
+        run.commands.service_ms[0].mean = 250.0;
+        assert_eq!(gain.of(&run), Some(-25.0));
+    }
+
+    #[test]
+    fn a_percentile_is_the_first_response_that_so_many_do_not_exceed() {
+        let run = Run {
+            curve: vec![(2.0, 0.1), (3.0, 0.3), (5.0, 0.7), (9.0, 1.0)],
+            ..Run::default()
+        };
+        let of = |name| Metric::by_name(name).unwrap().of(&run);
+        assert_eq!(of("response_p10_ms"), Some(2.0));
+        assert_eq!(of("response_p30_ms"), Some(3.0));
+        assert_eq!(of("response_p70_ms"), Some(5.0));
+        let none = Metric::by_name("response_p10_ms")
+            .unwrap()
+            .of(&Run::default());
+        assert_eq!(none, None);
     }
 
     #[test]

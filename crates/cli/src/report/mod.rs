@@ -284,6 +284,8 @@ pub struct CommandsRun {
     pub service_ms: [Spread; CLASSES],
     /// Time in which no tag was free, in % of all.
     pub full_share: f64,
+    /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, in %.
+    pub full_windows_share: f64,
 }
 
 /// A distribution of delay counts.
@@ -341,6 +343,7 @@ impl CommandsRun {
             interval_ms: Spread::of(&intervals),
             service_ms: std::array::from_fn(service),
             full_share: mean(&|one| 100.0 * one.full_share()),
+            full_windows_share: mean(&|one| 100.0 * one.full_windows_share()),
         }
     }
 }

@@ -546,6 +546,40 @@ fn what_comes_with_the_program_is_whole() {
     }
 }
 
+/// One drive and one host serve all figures of the NCQ paper. Read-ahead is what one of them varies.
+#[test]
+fn the_figures_of_ncq_share_one_drive_and_one_host() {
+    use headtime_cli::scenario::Workload;
+
+    let mut hosts = Vec::new();
+    for shipped in SHIPPED
+        .iter()
+        .filter(|shipped| shipped.id.starts_with("ncq-"))
+    {
+        let figure = Figure::parse(shipped.id, shipped.text, Scale::Full).unwrap();
+        for variant in &figure.variants {
+            let name = format!("{}: {}", figure.id, variant.name);
+            let [drive] = &variant.scenario.drives[..] else {
+                panic!("{name} compares drives");
+            };
+            assert_eq!(drive.profile, "st3400620as", "{name}");
+            assert_eq!(drive.simulated, Default::default(), "{name}");
+            let Workload::Programs(programs) = &variant.scenario.workload else {
+                panic!("{name} runs no programs");
+            };
+            let mut host = programs.host.clone();
+            if variant.name == "no read-ahead" {
+                host.read_ahead = headtime_host::HostSpec::default().read_ahead;
+            }
+            hosts.push((name, host));
+        }
+    }
+    let (_, first) = hosts.first().expect("there are such figures");
+    for (name, host) in &hosts {
+        assert_eq!(host, first, "{name}");
+    }
+}
+
 /// One drive and one host serve all figures of Stream Scheduling: a figure says what it compares,
 /// and nothing of drive, host or benchmark is set for one of them. Those of our own vary them on
 /// purpose.

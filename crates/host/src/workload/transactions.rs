@@ -3,6 +3,7 @@
 use super::site::{BenchmarkError, Site, scaled_count};
 use crate::spec::PAGE;
 use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use headtime_sched::Class;
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::{Random, SizeDistribution, Sizes, TimeDistribution};
 
@@ -14,8 +15,8 @@ const PURPOSE: u64 = 65;
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 3.1: the tool opens a
 /// device, forks `processes` (p), and each of them reads `size` bytes (s) at a random page `transactions` times
-/// (r) without thinking; section 6.3 for shares of writes, sizes around a mean, and thinking. A call is
-/// what the paper calls a transaction. Trust: high. Open: whether the processes share what they opened
+/// (r) without thinking; section 6.3 for shares of writes, sizes around a mean, and thinking; section 6.4 for
+/// priorities drawn at random. A call is what the paper calls a transaction. Trust: high. Open: whether the processes share what they opened
 /// (`shared`).
 ///
 /// The device is a file whose pages are read one by one: its readahead makes a request for each page, so that
@@ -38,6 +39,9 @@ pub struct TransactionsSpec {
     pub read_share: f64,
     /// Time between two calls of a process; default 0.
     pub think: TimeDistribution,
+    /// Which share of the calls asks in the real-time class, 0 to 1; default 0. Each call is drawn; the others ask as
+    /// best effort.
+    pub high_share: f64,
     /// Whether the processes share one open file, as forked ones do, and so its state of readahead;
     /// default no: each has opened it.
     pub shared: bool,
@@ -52,6 +56,7 @@ impl Default for TransactionsSpec {
             transactions: 100,
             size: SizeDistribution::Constant(Bytes(4000)),
             read_share: 1.0,
+            high_share: 0.0,
             think: TimeDistribution::Constant(Nanos::ZERO),
             shared: false,
             scale: 1.0,
@@ -76,8 +81,12 @@ impl TransactionsSpec {
         site.check_count("processes", self.processes)?;
         let calls = (1..=1 << 24).contains(&self.transactions);
         site.check(calls, "transactions", self.transactions, "1 to 16777216")?;
-        let share = (0.0..=1.0).contains(&self.read_share);
-        site.check(share, "read_share", self.read_share, "0 to 1")?;
+        for (key, share) in [
+            ("read_share", self.read_share),
+            ("high_share", self.high_share),
+        ] {
+            site.check((0.0..=1.0).contains(&share), key, share, "0 to 1")?;
+        }
         if let Some(allowed) = self.think.problem() {
             site.check(false, "think", self.think, allowed)?;
         }
@@ -102,10 +111,12 @@ impl TransactionsSpec {
                     pages: device / PAGE,
                     sizes,
                     read_share: self.read_share,
+                    high_share: self.high_share,
                     think: self.think,
                     random: Random::keyed(seed, pair(program, number), PURPOSE),
                     left: scaled_count(self.transactions, self.scale),
                     thinks: false,
+                    ranked: self.high_share == 0.0,
                 }),
                 served_by: None,
                 start: Time::ZERO,
@@ -126,11 +137,14 @@ struct Calls {
     pages: u64,
     sizes: Sizes,
     read_share: f64,
+    high_share: f64,
     think: TimeDistribution,
     random: Random,
     left: u32,
     /// Whether it thinks before the next call.
     thinks: bool,
+    /// Whether the class of the next call is set.
+    ranked: bool,
 }
 
 impl Behaviour for Calls {
@@ -145,6 +159,14 @@ impl Behaviour for Calls {
                 return Step::Think(think);
             }
         }
+        if !self.ranked {
+            self.ranked = true;
+            return Step::Ask(match self.random.chance(self.high_share) {
+                true => Class::REAL_TIME,
+                false => Class::BEST_EFFORT,
+            });
+        }
+        self.ranked = self.high_share == 0.0;
         self.left -= 1;
         self.thinks = true;
         let len = self.sizes.draw(&mut self.random).0;
@@ -216,6 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn each_call_is_in_a_class_that_is_drawn_for_it_alone() {
+        let spec = TransactionsSpec {
+            high_share: 0.1,
+            ..TransactionsSpec::default()
+        };
+        let all = steps(&spec);
+        let pairs = all.iter().flat_map(|steps| steps.chunks(2));
+        let high = pairs.map(|pair| match pair {
+            [Step::Ask(class), Step::Read { .. }] => u32::from(*class == Class::REAL_TIME),
+            other => panic!("{other:?}"),
+        });
+        let high: u32 = high.sum();
+        assert!((270..370).contains(&high), "{high} of 3200");
+        let asks = |steps: &Vec<Step>| steps.iter().any(|step| matches!(step, Step::Ask(_)));
+        assert!(!self::steps(&TransactionsSpec::default()).iter().any(asks));
+    }
+
+    #[test]
     fn processes_think_between_calls_and_share_a_file_if_told_to() {
         let think = TimeDistribution::Constant(Nanos::from_millis(30));
         let spec = TransactionsSpec {
@@ -264,6 +304,10 @@ mod tests {
         assert_eq!(
             refused(|spec| spec.read_share = f64::NAN),
             "transactions: read_share is NaN; allowed is 0 to 1"
+        );
+        assert_eq!(
+            refused(|spec| spec.high_share = 1.5),
+            "transactions: high_share is 1.5; allowed is 0 to 1"
         );
         let sizes =
             "allowed is 1B to 1GiB, no more than there is; multiples of 4KiB where it varies";

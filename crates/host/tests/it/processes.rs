@@ -2,7 +2,8 @@
 
 use crate::disk::{builder, file, process, run};
 use headtime_host::{FileId, ProcessSpec, Step};
-use headtime_units::{Nanos, Time};
+use headtime_sched::Class;
+use headtime_units::{Bytes, Nanos, Time};
 
 const MS: Nanos = Nanos::from_millis(1);
 
@@ -43,6 +44,41 @@ fn members_of_a_barrier_go_on_together() {
         .map(|p| p.ended.unwrap())
         .collect();
     assert_eq!(ended, [at(2300), at(2300), at(2300), at(5000)]);
+}
+
+#[test]
+fn a_process_asks_in_the_class_it_chose_last_and_nobody_else_does() {
+    let mut builder = builder(|spec| spec.read_ahead = Bytes(0));
+    let file = file(&mut builder, 0, 100);
+    let steps = [
+        read(file, 10),
+        Step::Ask(Class::REAL_TIME),
+        read(file, 20),
+        Step::Ask(Class::IDLE),
+        read(file, 30),
+    ];
+    builder.set_class(Class::IDLE);
+    builder.add_process(process(steps));
+    builder.set_class(Class::BEST_EFFORT);
+    builder.add_process(process([read(file, 50), read(file, 60)]));
+    let mut host = builder.build(1).unwrap();
+    let ran = run(&mut host, MS);
+    let mut classes: Vec<(u64, Class)> = ran
+        .served
+        .iter()
+        .map(|served| (served.request.extent.start.get() / 8, served.request.class))
+        .collect();
+    classes.sort_unstable();
+    let (high, usual, low) = (Class::REAL_TIME, Class::BEST_EFFORT, Class::IDLE);
+    let first = classes[0].0 - 10;
+    let expected = [(10, low), (20, high), (30, low), (50, usual), (60, usual)];
+    assert_eq!(classes, expected.map(|(page, class)| (first + page, class)));
+    let calls: Vec<u64> = host.outcome()[0]
+        .processes
+        .iter()
+        .map(|p| p.calls)
+        .collect();
+    assert_eq!(calls, [3, 2], "to choose a class is no call");
 }
 
 #[test]
