@@ -136,18 +136,19 @@ impl Default for NiseConfig {
 /// Bits behind the point of the metric.
 const FRACTION: u32 = 16;
 
-/// A moving mean of the sizes of requests, by shifts.
+/// The sequentiality metric: a moving mean of the sizes of requests, by shifts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Metric(u64);
+pub struct Metric(u64);
 
 impl Metric {
     /// M = (1 - 2^-alpha) M + 2^-alpha S (line 20).
-    fn update(&mut self, sectors: u64, alpha: u32) {
+    pub fn update(&mut self, sectors: u64, alpha: u32) {
         let size = sectors << FRACTION;
         self.0 = self.0 - (self.0 >> alpha) + (size >> alpha);
     }
 
-    fn sectors(self) -> u64 {
+    /// The mean, rounded down.
+    pub fn sectors(self) -> u64 {
         self.0 >> FRACTION
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::distribution::Distribution;
 use headtime_engine::{DelayCounts, DriveTag};
-use headtime_sched::{Op, Request};
+use headtime_sched::nise::Metric;
+use headtime_sched::{NiseConfig, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
 
 /// The commands that drives completed after the warm-up, of all members together.
@@ -19,6 +20,8 @@ pub struct Commands {
     pub one_page: u64,
     /// Of them, such that ask for more than 50 sectors: what NISE calls large.
     pub large: u64,
+    /// The metric by which NISE tells loads apart, in sectors, as each command was completed: whatever the scheduler is.
+    pub sequentiality: Counted,
     /// By how many later commands each was overtaken.
     pub delays: Counted,
     /// From one completion of a drive to its next.
@@ -93,6 +96,7 @@ impl Commands {
             sectors: 0,
             one_page: 0,
             large: 0,
+            sequentiality: Counted::new(),
             delays: Counted::new(),
             intervals: Distribution::new(3),
             service: [(); CLASSES].map(|()| Distribution::new(3)),
@@ -107,6 +111,7 @@ impl Commands {
         self.sectors += other.sectors;
         self.one_page += other.one_page;
         self.large += other.large;
+        self.sequentiality.add(&other.sequentiality);
         self.delays.add(&other.delays);
         self.intervals.add(&other.intervals);
         for (own, other) in self.service.iter_mut().zip(&other.service) {
@@ -150,6 +155,7 @@ pub(crate) struct Watch {
     sent: Vec<Sent>,
     in_drive: u32,
     counts: DelayCounts,
+    metric: Metric,
     /// When a command was last completed.
     completed: Option<Time>,
     /// Since when as many commands as ever are in the drive.
@@ -166,6 +172,7 @@ impl Watch {
             sent: vec![Sent::default(); depth as usize],
             in_drive: 0,
             counts: DelayCounts::default(),
+            metric: Metric::default(),
             completed: None,
             full_since: None,
             full_windows: 0,
@@ -190,6 +197,10 @@ impl Watch {
             class: request.class.0,
             flush: request.op == Op::Flush,
         };
+        if request.op != Op::Flush {
+            let sectors = request.extent.len.get();
+            self.metric.update(sectors, NiseConfig::DEFAULT.alpha);
+        }
         self.in_drive += 1;
         if self.depth > 1 {
             self.counts.issued(request.tag);
@@ -230,6 +241,8 @@ impl Watch {
         let bytes = sent.sectors.bytes(self.sector_bytes);
         all.one_page += u64::from(bytes <= 4096);
         all.large += u64::from(bytes > LARGE * 512);
+        // No request is so long that its size does not fit.
+        all.sequentiality.record(self.metric.sectors() as u32);
     }
 
     /// Ends the measurement.
@@ -297,6 +310,24 @@ mod tests {
             (twice.completed, twice.delays.cumulative().last()),
             (4, Some(&(1.0, 1.0)))
         );
+    }
+
+    /// NISE's own metric, also of what is not under NISE.
+    #[test]
+    fn the_sequentiality_of_what_was_sent_follows_the_sizes() {
+        let (mut watch, mut all) = (Watch::new(1, 512), Commands::new());
+        let mut send = |sectors, ms| {
+            watch.issued(at(ms), &request(0, sectors));
+            watch.completed(at(ms), DriveTag(0), Time::ZERO, &mut all);
+        };
+        // 256 (1 - (127/128)^28) is above 50, and with 27 commands it is not.
+        (0..28).for_each(|ms| send(256, ms));
+        (28..1_000).for_each(|ms| send(8, ms));
+        let above = |percent| all.sequentiality.percentile(percent) >= 50.0;
+        assert_eq!(all.sequentiality.max(), 50);
+        assert!(!above(99.0) && above(100.0));
+        // 8 (1 - ..) from above.
+        assert!((7.0..=9.0).contains(&all.sequentiality.percentile(40.0)));
     }
 
     #[test]

@@ -194,6 +194,12 @@ pub const METRICS: &[Metric] = metrics! {
         |run| Some(run.commands.page_share);
     more "large_share", "% of commands", "commands of more than 50 sectors",
         |run| Some(run.commands.large_share);
+    more "sequentiality_p5", "sectors", "NISE's metric, whatever the scheduler is: what 5 % of its values do not exceed",
+        |run| Some(run.commands.sequentiality[0]);
+    more "sequentiality_p50", "sectors", "the same, median",
+        |run| Some(run.commands.sequentiality[1]);
+    less "sequentiality_p95", "sectors", "the same, what 95 % of its values do not exceed",
+        |run| Some(run.commands.sequentiality[2]);
     less "delay_p50", "commands", "by how many later commands one was overtaken in the drive, median",
         |run| Some(run.commands.delay_count.p50);
     less "delay_p99", "commands", "by how many later commands one was overtaken in the drive, 99th percentile",

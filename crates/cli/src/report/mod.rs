@@ -276,6 +276,8 @@ pub struct CommandsRun {
     pub page_share: f64,
     /// Those of more than 25 KiB (50 sectors), in % of all.
     pub large_share: f64,
+    /// The metric by which NISE tells loads apart, in sectors: what 5, 50 and 95 % of its values do not exceed.
+    pub sequentiality: [f64; 3],
     /// By how many later ones each was overtaken in the drive; of the longest, the mean over the repeats.
     pub delay_count: DelayRun,
     /// From one completion to the next.
@@ -332,6 +334,8 @@ impl CommandsRun {
             mean_bytes: each(sum(|one| one.sectors) as f64 * f64::from(sector_bytes)),
             page_share: each(100.0 * sum(|one| one.one_page) as f64),
             large_share: each(100.0 * sum(|one| one.large) as f64),
+            sequentiality: [5.0, 50.0, 95.0]
+                .map(|percent| mean(&|one| one.sequentiality.percentile(percent))),
             delay_count: DelayRun {
                 mean: mean(&|one| one.delays.mean()),
                 p50: percentile(50.0),

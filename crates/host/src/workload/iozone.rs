@@ -25,8 +25,7 @@ const PURPOSE: u64 = 68;
 /// from 4 KiB to 16 MiB, and `fsync`. Trust: high for the tests, low for how far the sizes went and for where the file
 /// lies: in one piece. Open: how many instances.
 ///
-/// Left out: that records below 64 KiB are skipped in files of more than 32 MiB; which records come at random is drawn
-/// anew each time.
+/// Which records come at random is drawn anew each time.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -44,6 +43,8 @@ pub struct IozoneSpec {
     pub record_low: Bytes,
     /// No record is larger; default 16 MiB, at most 1 GiB. At least `record_low`.
     pub record_high: Bytes,
+    /// In larger files records below 64 KiB are left out; default 16 MiB.
+    pub crossover: Bytes,
     /// Bytes from the end of the largest file of an instance to the beginning of the next one's; default 0.
     pub gap: Bytes,
     /// Where on the disk the first file begins; default 0.
@@ -60,12 +61,16 @@ impl Default for IozoneSpec {
             file_high: Bytes(512 << 10),
             record_low: Bytes(4096),
             record_high: Bytes(16 << 20),
+            crossover: Bytes(16 << 20),
             gap: Bytes(0),
             start: Bytes(0),
             scale: 1.0,
         }
     }
 }
+
+/// The smallest record in files above the crossover.
+const LARGE_RECORD: u64 = 64 << 10;
 
 /// Records from one to the next of the test in strides.
 const STRIDE: u64 = 17;
@@ -93,7 +98,10 @@ impl IozoneSpec {
         let sizes: Vec<(u64, u64)> = doubled(self.file_low, high)
             .flat_map(|size| {
                 let records = doubled(self.record_low, self.record_high);
-                let fitting = records.take_while(move |record| *record <= size);
+                let large = size > self.crossover.0;
+                let fitting = records
+                    .take_while(move |record| *record <= size)
+                    .filter(move |record| !large || *record >= LARGE_RECORD);
                 fitting.map(move |record| (size, record))
             })
             .collect();
@@ -284,6 +292,23 @@ mod tests {
         };
         assert_eq!(sizes(&scaled(0.5)), [64, 128, 256]);
         assert_eq!(sizes(&scaled(0.01)), [64]);
+    }
+
+    #[test]
+    fn files_above_the_crossover_have_no_small_records() {
+        let spec = IozoneSpec {
+            file_high: Bytes(128 << 10),
+            crossover: Bytes(64 << 10),
+            ..IozoneSpec::default()
+        };
+        let (mut records, mut first) = (Vec::new(), true);
+        for step in &of(&spec)[0].1 {
+            if let (Step::Write { len, .. }, true) = (step, first) {
+                records.push(len >> 10);
+            }
+            first = matches!(step, Step::Forget(_));
+        }
+        assert_eq!(records, [4, 8, 16, 32, 64, 64, 128]);
     }
 
     #[test]

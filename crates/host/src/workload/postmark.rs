@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// gain by it, which the paper does not see.
 ///
 /// Left out: the journal (metadata is written back like data, within 30 s; ext3 would write both every 5
-/// s), and the start and end of the run, when files are created and deleted.
+/// s), and, unless `whole` is set, the start and end of the run, when files are created and deleted.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -50,6 +50,10 @@ pub struct PostMarkSpec {
     /// Transactions of each instance; 1 to 100 million, default 500. The more there are, the more of the
     /// files are in memory in the mean, and the more is written back while they run.
     pub transactions: u32,
+    /// Whether the run begins with the creation of the files and ends with the deletion of those that are left;
+    /// default no: they are on the disk when the transactions begin. If so, what was created is in memory, and
+    /// the disk sees mostly what is written back.
+    pub whole: bool,
     /// Whether names, inodes and bitmaps are in memory at the start; default yes. If not, each block
     /// of them is read at its first use.
     pub metadata_cached: bool,
@@ -79,6 +83,7 @@ impl Default for PostMarkSpec {
             size_low: Bytes(500),
             size_high: Bytes(10_000),
             transactions: 500,
+            whole: false,
             metadata_cached: true,
             bias_read: 5,
             bias_create: 5,
@@ -258,7 +263,12 @@ impl Instance {
         for (place, slot) in table.iter_mut().enumerate().take(count as usize) {
             let size = draw(&mut random);
             instance.make(&mut random, size)?;
-            instance.files[place].before = size;
+            if spec.whole {
+                instance.jobs.push(Job::Think(spec.cpu));
+                instance.create(place as u32, size);
+            } else {
+                instance.files[place].before = size;
+            }
             *slot = Some(place as u32);
         }
         // The places that are free.
@@ -302,7 +312,16 @@ impl Instance {
                 there -= 1;
             }
         }
-        Ok(instance)
+        if spec.whole {
+            for file in table.into_iter().flatten() {
+                instance.jobs.push(Job::Think(spec.cpu));
+                instance.delete(file);
+            }
+        }
+        match instance.jobs.len() as u64 <= room {
+            true => Ok(instance),
+            false => Err(Unplanned::TooLong),
+        }
     }
 
     /// Lays a file down; returns its index.

@@ -429,6 +429,46 @@ fn postmark_reads_appends_creates_and_deletes() {
     assert!(cold == warm);
 }
 
+/// Every file is written before it is used, and nothing is left.
+#[test]
+fn a_whole_run_of_postmark_begins_and_ends_without_files() {
+    let spec = PostMarkSpec {
+        instances: 1,
+        files: 300,
+        transactions: 200,
+        whole: true,
+        ..PostMarkSpec::default()
+    };
+    let mut builder = built(&BenchmarkSpec::PostMark(spec), 3);
+    assert!(builder.files.iter().all(|file| file.size == 0));
+    let files = builder.files.len();
+    let (mut there, mut creates, mut deletes) = (vec![0_u64; files], 0, 0);
+    let (_, steps) = steps(&mut builder).remove(0);
+    let first = steps.iter().filter(|step| matches!(step, Step::Think(_)));
+    let thinks = first.count();
+    for step in steps {
+        match step {
+            Step::Write { file, offset, len } => {
+                assert_eq!(offset, there[file.0 as usize]);
+                creates += usize::from(offset == 0);
+                there[file.0 as usize] += len;
+            }
+            Step::Read { file, offset, len } => assert!(offset + len <= there[file.0 as usize]),
+            Step::Forget(file) => {
+                assert!(std::mem::take(&mut there[file.0 as usize]) > 0);
+                deletes += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((creates, deletes), (files, files));
+    // One for each file at the start and at the end, and one for each transaction.
+    let created = files - 300;
+    let left = 300 + created - (200 - created);
+    assert_eq!(thinks, 300 + 200 + left);
+    assert!(there.iter().all(|size| *size == 0));
+}
+
 #[test]
 fn postmark_stops_when_it_is_out_of_files() {
     let spec = PostMarkSpec {
