@@ -16,6 +16,8 @@ mod common;
 mod control;
 #[path = "serve/file.rs"]
 mod file;
+#[path = "serve/gates.rs"]
+mod gates;
 #[path = "serve/life.rs"]
 mod life;
 #[path = "serve/losses.rs"]

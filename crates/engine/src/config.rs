@@ -202,18 +202,14 @@ impl EngineSpec {
         }
     }
 
-    /// The options of an engine above a drive whose sectors have so many bytes. The depth is the lower one of
-    /// the engine's and the gate's.
+    /// The options of an engine above a drive whose sectors have so many bytes.
     pub fn config(&self, sector_bytes: u32) -> Config {
         let plug = Plug {
             requests: self.plug_requests.unwrap_or(Plug::LINUX_2_6.requests),
             timeout: self.plug_timeout.unwrap_or(Plug::LINUX_2_6.timeout),
         };
         Config {
-            depth: self
-                .gate
-                .depth()
-                .map_or(self.depth, |most| most.min(self.depth)),
+            depth: self.depth,
             merge: self.merge,
             merge_sectors_max: Sectors::new((self.merge_max.0 / u64::from(sector_bytes)).max(1)),
             commit_ahead: self.commit_ahead,

@@ -125,6 +125,8 @@ pub type Gated<S = Box<dyn Scheduler>> = (Box<dyn Gate>, Vec<S>);
 /// Admits commands up to a depth, all in one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedDepth {
+    /// The most that can be ordered.
+    most: u32,
     depth: u32,
     taken: u32,
     commit_ahead: bool,
@@ -133,8 +135,15 @@ pub struct FixedDepth {
 impl FixedDepth {
     /// A gate with the depth of this configuration; it chooses one request ahead if that says so.
     pub fn new(config: &Config) -> FixedDepth {
+        FixedDepth::of(config, config.depth)
+    }
+
+    /// A gate of a depth that is no more than that of this configuration.
+    pub(crate) fn of(config: &Config, depth: u32) -> FixedDepth {
+        let most = depth.min(config.depth);
         FixedDepth {
-            depth: config.depth,
+            most,
+            depth: most,
             taken: 0,
             commit_ahead: config.commit_ahead,
         }
@@ -189,7 +198,7 @@ impl Gate for FixedDepth {
 
     fn told(&mut self, _: Time, order: &GateOrder) {
         if let GateOrder::Depth(depth) = order {
-            self.depth = *depth;
+            self.depth = self.most.min(*depth);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::Submission;
-use headtime_engine::{self as engine, Gate, GateOrder, Lane, Map, Member};
+use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Map, Member};
 use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
@@ -248,19 +248,14 @@ impl Disk {
         self.swap_scheduler_of(Member::default(), text, build);
     }
 
-    /// Swaps the scheduler of a member in flight.
+    /// Swaps the scheduler of a member in flight, in all lanes.
     ///
     /// # Panics
     ///
     /// If there is no such member.
     pub fn swap_scheduler_of(&self, member: Member, text: &str, build: BuildScheduler) {
-        let text = text.to_owned();
-        self.order_of(member, move || engine::Order::Swap {
-            member,
-            lane: Lane(0),
-            text,
-            scheduler: build(),
-        });
+        self.check_member(member);
+        self.order(Order::Scheduler(member, text.to_owned(), build));
     }
 
     /// Gives the gate of a member an order, which the log has.
@@ -272,7 +267,7 @@ impl Disk {
         self.order_of(member, move || engine::Order::Gate(member, order));
     }
 
-    /// Swaps the gate of a member in flight, and with it the schedulers of all lanes, the texts of which are `schedulers`.
+    /// Swaps the gate of a member in flight. Each of its lanes gets a new scheduler of the kind that is in force.
     ///
     /// # Panics
     ///
@@ -282,17 +277,28 @@ impl Disk {
         member: Member,
         text: &str,
         gate: impl FnOnce() -> Box<dyn Gate> + Send + 'static,
-        schedulers: Vec<(String, BuildScheduler)>,
     ) {
-        let text = text.to_owned();
-        self.order_of(member, move || engine::Order::SwapGate {
-            member,
-            text,
-            gate: gate(),
-            schedulers: (schedulers.into_iter())
-                .map(|(text, build)| (text, build()))
-                .collect(),
-        });
+        self.check_member(member);
+        self.order(Order::Gate(member, text.to_owned(), Box::new(gate)));
+    }
+
+    /// Gives all members the gate of this name. Where it differs from the one in force in nothing but its threshold of
+    /// age, the gate stays and keeps its ages; else as [`Disk::swap_gate`]. Does nothing if it is in force.
+    ///
+    /// # Errors
+    ///
+    /// If an option of the gate does not fit the engine; nothing is changed then.
+    pub fn set_gate(&self, gate: &GateSpec) -> Result<(), GateError> {
+        gate.build(&self.0.config)?;
+        for member in (0..self.0.members as u16).map(Member) {
+            self.order(Order::NamedGate(member, gate.clone()));
+        }
+        Ok(())
+    }
+
+    /// What its engines may do.
+    pub fn engine_config(&self) -> &Config {
+        &self.0.config
     }
 
     fn order_of(&self, member: Member, make: impl FnOnce() -> engine::Order + Send + 'static) {

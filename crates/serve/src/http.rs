@@ -9,12 +9,13 @@
 //! | `POST /disks/NAME/power-on` | control | the power is back |
 //! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
+//! | `POST /disks/NAME/gate` | control | changes the gate; the body is its text |
 //!
 //! Requests that change nothing are served at loopback addresses too. Requests that change
 //! something are served at a unix socket only; the permissions of its file say who may connect, by
 //! default its owner alone. An answer other than 200 has a line of text that says why: 400 for a
 //! request that is not understood, 403 for a fault where none are allowed, 404 for a disk that does
-//! not exist, 409 for what the disk cannot do now, 413 for a text that no scheduler has, 503 for a
+//! not exist, 409 for what the disk cannot do now, 413 for a text that is too long, 503 for a
 //! disk that has stopped. [`Limits`] bounds clients in number and time.
 
 pub mod client;
@@ -31,6 +32,7 @@ use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use headtime_engine::{GateError, GateSpec};
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::Shown;
 use headtime_units::Sectors;
@@ -80,7 +82,7 @@ pub struct Site {
     pub version: String,
 }
 
-/// The longest text of a scheduler, with room to spare.
+/// The longest text of a scheduler or a gate, with room to spare.
 const BODY_MAX: usize = 16 << 10;
 
 /// How long a disk has to say how it is. One that is stuck hides itself, and not the others.
@@ -262,6 +264,15 @@ async fn scheduler(
     Ok(())
 }
 
+async fn gate(State(site): Shared, Path(name): Path<String>, body: String) -> Result<(), Refusal> {
+    let watched = site.find(&name)?;
+    let refused = |error: GateError| Refusal(StatusCode::BAD_REQUEST, error.to_string());
+    let gate: GateSpec = body.trim().parse().map_err(refused)?;
+    watched.disk.set_gate(&gate).map_err(refused)?;
+    tracing::info!(disk = name, %gate, "the gate is changed");
+    Ok(())
+}
+
 fn watching() -> Router<Arc<Site>> {
     Router::new()
         .route("/metrics", get(metrics))
@@ -275,6 +286,7 @@ fn controlling() -> Router<Arc<Site>> {
         .route("/disks/{name}/fault", post(inject))
         .route("/disks/{name}/clear-failure", post(clear_failure))
         .route("/disks/{name}/scheduler", post(scheduler))
+        .route("/disks/{name}/gate", post(gate))
         .layer(DefaultBodyLimit::max(BODY_MAX))
 }
 

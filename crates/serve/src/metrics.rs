@@ -118,6 +118,8 @@ pub struct Snapshot {
     pub now: Time,
     /// The text of its scheduler.
     pub scheduler: String,
+    /// The text of its gate.
+    pub gate: String,
     /// What was measured.
     pub metrics: Metrics,
     /// What the engine did.

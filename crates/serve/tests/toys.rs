@@ -203,15 +203,8 @@ fn a_gate_that_reserves_no_tag_or_forgets_who_is_late_is_found_out() {
 #[test]
 fn rank_is_handed_on_and_gates_and_schedulers_of_lanes_swap_under_load_in_a_live_disk() {
     let swap = |disk: &Disk, gate: ToyGate| {
-        let build = || -> BuildScheduler { Box::new(|| scheduler("deadline")) };
-        let schedulers = ["deadline", "deadline"].map(|text| (text.to_owned(), build()));
-        let text = gate.text(DEPTH);
-        disk.swap_gate(
-            Member(0),
-            &text,
-            move || gate.build(DEPTH),
-            schedulers.into(),
-        );
+        disk.swap_scheduler("deadline", Box::new(|| scheduler("deadline")));
+        disk.swap_gate(Member(0), &gate.text(DEPTH), move || gate.build(DEPTH));
     };
     let ask = |disk: &Disk| {
         let mut random = Random::new(5, 0, 0);

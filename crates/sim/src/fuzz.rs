@@ -2,7 +2,8 @@
 //!
 //! Each seed draws a drive, what it is told to do and how, what goes wrong, and when; then arrivals
 //! stop, and the queue must drain: nothing lost, nothing served twice, nothing out of order, every
-//! instant of the arm accounted for. Every third seed draws at the ends of what may be set: times of
+//! instant of the arm accounted for. Half of the seeds have a gate, which changes while it runs; no command may be
+//! overtaken in the drive more often than the gate promises. Every third seed draws at the ends of what may be set: times of
 //! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. The run is made twice, and its log must come out the same byte
 //! for byte; then the log is replayed, and the engine must decide the same.
 
@@ -10,7 +11,11 @@ use crate::{Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
-use headtime_engine::{Config, Engine, Lane, Member, Order, Plug, log};
+use headtime_engine::log::{self, Decision, Record};
+use headtime_engine::{
+    Config, DelayCounts, DriveTag, Engine, Event, GateOrder, GateSpec, Gated, Lane, Member, Order,
+    Outcome, Plug,
+};
 use headtime_sched::{
     Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
 };
@@ -63,12 +68,30 @@ impl Random {
     }
 }
 
+/// What is changed while a run goes on.
+enum Change {
+    Scheduler(Spec),
+    Gate(GateSpec),
+    Order(GateOrder),
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Scheduler(spec) => spec.fmt(f),
+            Change::Gate(gate) => gate.fmt(f),
+            Change::Order(order) => write!(f, "{order:?}"),
+        }
+    }
+}
+
 /// What is drawn before the run.
 struct Plan {
     profile: Profile,
     config: Config,
     scheduler: Spec,
-    swaps: Vec<(Time, Spec)>,
+    gate: GateSpec,
+    changes: Vec<(Time, Change)>,
     requests: Vec<(Time, NewRequest)>,
     faults: Vec<(Time, Fault)>,
     timeout: Option<Nanos>,
@@ -104,10 +127,13 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
         )));
     }
     let scheduler = build(&plan.scheduler, &plan);
-    let mut engine =
-        Engine::new(plan.config, scheduler).map_err(|error| fail(error.to_string()))?;
+    let engine = Engine::behind(plan.config, scheduler, gated(&plan));
+    let mut engine = engine.map_err(|error| fail(error.to_string()))?;
     let rebuild = |text: &str| text.parse().ok().map(|spec: Spec| build(&spec, &plan));
     log::replay(&log, &mut engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
+    if let Some(problem) = overtaken_too_often(&log, &plan.gate, plan.config.depth) {
+        return Err(fail(problem));
+    }
     let accounted = report.head_time.total();
     if accounted != report.simulated {
         return Err(fail(format!(
@@ -143,6 +169,95 @@ fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
         .expect("a registered policy with default options can be built")
 }
 
+/// The gate, and the schedulers of its lanes after the first.
+fn gated(plan: &Plan) -> Option<Gated> {
+    let gate = plan.gate.build(&plan.config);
+    let gate = gate.expect("it was drawn for this depth")?;
+    let others = (1..gate.lanes()).map(|_| build(&plan.scheduler, plan));
+    let others = others.collect();
+    Some((gate, others))
+}
+
+/// What is ordered while the run goes on. A change of scheduler is one in each lane that there is then.
+fn orders(plan: &Plan) -> Vec<(Time, Order)> {
+    let member = Member::default();
+    let mut lanes = gated(plan).map_or(1, |(gate, _)| gate.lanes());
+    let mut scheduler = &plan.scheduler;
+    let mut orders = Vec::new();
+    for (at, change) in &plan.changes {
+        match change {
+            Change::Scheduler(spec) => {
+                scheduler = spec;
+                orders.extend((0..lanes as u8).map(Lane).map(|lane| {
+                    let order = Order::Swap {
+                        member,
+                        lane,
+                        text: spec.to_string(),
+                        scheduler: build(spec, plan),
+                    };
+                    (*at, order)
+                }));
+            }
+            Change::Gate(spec) => {
+                let gate = spec.build_in_flight(&plan.config);
+                let gate = gate.expect("it was drawn for this depth");
+                lanes = gate.lanes();
+                let schedulers =
+                    (0..lanes).map(|_| (scheduler.to_string(), build(scheduler, plan)));
+                let order = Order::SwapGate {
+                    member,
+                    text: spec.to_string(),
+                    schedulers: schedulers.collect(),
+                    gate,
+                };
+                orders.push((*at, order));
+            }
+            Change::Order(order) => orders.push((*at, Order::Gate(member, *order))),
+        }
+    }
+    orders
+}
+
+/// Where a log shows a command that was overtaken in the drive more than age_th + depth - 1 times, of those that went
+/// there and completed between two changes.
+fn overtaken_too_often(log: &str, gate: &GateSpec, depth: u32) -> Option<String> {
+    let mut threshold = gate.age_th();
+    let mut counts = DelayCounts::default();
+    let mut changes = 0;
+    let mut went = [0; DriveTag::DEPTH_MAX as usize];
+    for record in log::read(log) {
+        let (line, record) = record.expect("the log was written by this run");
+        match record {
+            Record::GateSwapped(_, text, _) => {
+                let gate: GateSpec = text.parse().expect("it was written from a gate");
+                threshold = gate.age_th();
+                changes += 1;
+            }
+            Record::Event(_, Event::Ordered(GateOrder::Age(age_th))) => {
+                threshold = threshold.and(Some(age_th));
+                changes += 1;
+            }
+            Record::Decision(_, Decision::Issue { tag, .. }) => {
+                counts.issued(tag);
+                went[tag.index()] = changes;
+            }
+            Record::Event(_, Event::Completed { tag, outcome }) => {
+                let count = counts.completed(tag);
+                let most = threshold.map(|age_th| age_th + u64::from(depth) - 1);
+                let bound =
+                    most.filter(|_| outcome != Outcome::TimedOut && went[tag.index()] == changes);
+                if let Some(most) = bound.filter(|most| u64::from(count) > *most) {
+                    return Some(format!(
+                        "line {line}: a command was overtaken {count} times, allowed is {most}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Service times that are like those of a drive, and not this one's: a turn, and up to another for
 /// the longest way.
 fn curve(profile: &Profile) -> ServiceCurve {
@@ -174,14 +289,8 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
     );
     setup.stations[0].faults = plan.faults.clone();
     setup.timeout = plan.timeout;
-    let swap = |spec| Order::Swap {
-        member: Member::default(),
-        lane: Lane(0),
-        text: Spec::to_string(spec),
-        scheduler: build(spec, plan),
-    };
-    let swaps = plan.swaps.iter().map(|(at, spec)| (*at, swap(spec)));
-    setup.orders = swaps.collect();
+    setup.stations[0].gate = gated(plan);
+    setup.orders = orders(plan);
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
     setup.log = Some(&mut sink);
@@ -256,13 +365,29 @@ fn draw(seed: u64) -> Plan {
     }
     let end = requests.last().map_or(Time::ZERO, |(at, _)| *at);
     let within = |random: &mut Random| Time::from_nanos(random.below(end.as_nanos() + 1));
-    let mut swaps = Vec::new();
+    let mut changes = Vec::new();
     if random.chance(25) {
         for _ in 0..=random.below(4) {
-            swaps.push((within(&mut random), spec(&mut random)));
+            let at = within(&mut random);
+            changes.push((at, Change::Scheduler(spec(&mut random))));
         }
-        swaps.sort_by_key(|(at, _)| *at);
     }
+    // Of its own, as above.
+    let mut gates = Random(Pcg64Mcg::seed_from_u64(seed.reverse_bits()));
+    let mut gate = GateSpec::default();
+    if gates.chance(50) {
+        gate = draw_gate(&mut gates, config.depth);
+        let count = *gates.pick(&[0, 0, 1, 4, 12]);
+        for _ in 0..count {
+            let change = match gates.below(10) {
+                0..5 => Change::Gate(draw_gate(&mut gates, config.depth)),
+                5..9 => Change::Order(GateOrder::Age(*gates.pick(&AGE_TH))),
+                _ => Change::Order(GateOrder::Depth(1 + gates.below(32) as u32)),
+            };
+            changes.push((within(&mut gates), change));
+        }
+    }
+    changes.sort_by_key(|(at, _)| *at);
     let mut faults = Vec::new();
     let mut timeout = None;
     if random.chance(40) {
@@ -298,7 +423,7 @@ fn draw(seed: u64) -> Plan {
         timeout = Some(*ends.pick(&[Nanos::from_secs(3600), Nanos::LONGEST, Nanos::MAX]));
     }
     let mut drawn = format!(
-        "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}",
+        "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}, gate {gate}",
         if sptf { "sptf" } else { "fifo" },
         if cache { "on" } else { "off" },
         if noise { "on" } else { "off" },
@@ -306,8 +431,8 @@ fn draw(seed: u64) -> Plan {
     if let Some(crowd) = &crowd {
         let _ = write!(drawn, ", {crowd:?}");
     }
-    for (at, spec) in &swaps {
-        let _ = write!(drawn, ", {spec} at {at}");
+    for (at, change) in &changes {
+        let _ = write!(drawn, ", {change} at {at}");
     }
     for (at, fault) in &faults {
         let _ = write!(drawn, ", {fault:?} at {at}");
@@ -335,7 +460,8 @@ fn draw(seed: u64) -> Plan {
         profile,
         config,
         scheduler,
-        swaps,
+        gate,
+        changes,
         requests,
         faults,
         timeout,
@@ -343,6 +469,28 @@ fn draw(seed: u64) -> Plan {
         drive_seed: seed,
         drawn,
     }
+}
+
+/// Thresholds of age.
+const AGE_TH: [u64; 6] = [0, 1, 5, 30, 90, 1000];
+
+/// A gate that fits an engine of this depth.
+fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
+    let age_th = *random.pick(&AGE_TH);
+    let text = match random.below(5) {
+        0 => format!("depth={}", 1 + random.below(32)),
+        1 => format!("rsd:age_th={age_th}"),
+        _ => {
+            let count = 1 + random.below(4);
+            let mut ranks: Vec<u64> = (0..count).map(|_| random.below(u64::from(depth))).collect();
+            ranks.sort_unstable();
+            let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+            let queue = random.pick(&["lanes", "single"]);
+            let ranks = ranks.join("/");
+            format!("rsd-priority:age_th={age_th}:ranks={ranks}:queue={queue}")
+        }
+    };
+    text.parse().expect("in range")
 }
 
 /// The scheduler with options at the ends of their ranges, or just inside.
@@ -627,6 +775,58 @@ mod tests {
             let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
             assert!(run.requests >= 200, "{}", run.drawn);
         }
+    }
+
+    /// Each outcome that a gate may bring about shows in the logs of the first seeds that have one.
+    #[test]
+    fn seeds_with_a_gate_that_changes_hold() {
+        let gated = (3_000..).filter(|seed| {
+            let plan = draw(*seed);
+            let changes = |change: &(Time, Change)| !matches!(change.1, Change::Scheduler(_));
+            plan.gate.age_th().is_some() && plan.changes.iter().any(changes)
+        });
+        let (mut swaps, mut orders, mut late) = (0, 0, 0);
+        for seed in gated.take(30) {
+            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let of = |start: &str| {
+                run.log
+                    .lines()
+                    .filter(|line| line.starts_with(start))
+                    .count()
+            };
+            swaps += of("G ");
+            orders += of("O ");
+            late += u64::from(
+                overtaken_too_often(&run.log, &"rsd:age_th=0".parse().unwrap(), 1).is_some(),
+            );
+        }
+        assert!(
+            swaps > 20 && orders > 20 && late > 0,
+            "{swaps} {orders} {late}"
+        );
+    }
+
+    /// The check finds what it is for.
+    #[test]
+    fn a_command_that_is_overtaken_too_often_is_found_unless_the_gate_changed_or_it_was_given_up() {
+        let log = |between: &str, end: &str| {
+            let mut text = String::new();
+            log::write_header(&mut text);
+            text += "I 0 0 R 0 8\n";
+            for later in 1..=8 {
+                let _ = write!(text, "I {later} 1 R {} 8\nC {later} 1 ok\n", later * 100);
+            }
+            text + between + "C 9 0 " + end + "\n"
+        };
+        let gate: GateSpec = "rsd:age_th=4".parse().unwrap();
+        let found =
+            |between: &str, end: &str, depth| overtaken_too_often(&log(between, end), &gate, depth);
+        let expected = "a command was overtaken 8 times, allowed is 7";
+        assert!(found("", "ok", 4).unwrap().ends_with(expected));
+        assert_eq!(found("", "ok", 5), None);
+        assert_eq!(found("", "timeout", 4), None);
+        assert_eq!(found("O 9 age 4\n", "ok", 4), None);
+        assert_eq!(found("G 9 rsd:age_th=4 noop\n", "ok", 4), None);
     }
 
     #[test]

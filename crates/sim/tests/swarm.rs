@@ -333,7 +333,7 @@ fn ran(seed: u64) -> Ran {
     let again = again.all(&log, |text| Some(build(text)));
     let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_eq!(
-        again.swaps,
+        again.swaps + again.gate_swaps,
         (world.swaps.len() * usize::from(members)) as u64
     );
     assert!(again.decisions >= REQUESTS, "seed {seed}: {again:?}");

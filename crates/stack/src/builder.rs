@@ -76,7 +76,8 @@ mod tests {
             let gated = builder("clook", gate).expect("nothing is missing").gated();
             gated.map(|(gate, others)| (gate.lanes(), others.len()))
         };
-        assert_eq!(lanes("depth=8"), None);
+        assert_eq!((lanes("depth"), lanes("depth=31")), (None, None));
+        assert_eq!(lanes("depth=8"), Some((1, 0)));
         assert_eq!(lanes("rsd:age_th=30"), Some((1, 0)));
         assert_eq!(lanes("rsd-priority:age_th=30:ranks=1/2/3"), Some((3, 2)));
     }

@@ -1,6 +1,6 @@
 //! Gates that try the engine's lanes. Not for use.
 
-use headtime_engine::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
+use headtime_engine::{Config, DriveTag, Gate, GateOrder, Lane, Lanes, Next};
 use headtime_sched::{Class, Origin, Request};
 use headtime_units::{Nanos, Time};
 
@@ -199,7 +199,7 @@ impl ToyGate {
     }
 
     /// The gate of such a text.
-    pub fn named(text: &str) -> Option<Box<dyn Gate>> {
+    pub fn named(text: &str, _: &Config) -> Option<Box<dyn Gate>> {
         let (name, numbers) = text.split_once(':')?;
         let (depth, number) = numbers.split_once(':')?;
         let number = number.parse().ok()?;

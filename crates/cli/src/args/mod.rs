@@ -12,6 +12,8 @@ mod trace;
 
 use crate::fault::EXIT_CODES;
 use clap::{Parser, Subcommand, ValueEnum};
+use headtime_config::split_list;
+use headtime_engine::{GateSpec, gates};
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
@@ -106,6 +108,20 @@ pub enum Generated {
     Examples,
 }
 
+/// One or several gates, as one text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gates(pub Vec<GateSpec>);
+
+fn gates_of(text: &str) -> Result<Gates, String> {
+    let read = split_list(text).map(str::parse);
+    let read: Result<Vec<GateSpec>, _> = read.collect();
+    match read {
+        Ok(gates) if gates.is_empty() => Err("names no gate".to_owned()),
+        Ok(gates) => Ok(Gates(gates)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// One or several schedulers, as one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedulers(pub Vec<Spec>);
@@ -114,6 +130,11 @@ fn schedulers(text: &str) -> Result<Schedulers, String> {
     Spec::parse_list(text)
         .map(Schedulers)
         .map_err(|error| error.to_string())
+}
+
+fn titles(table: impl Iterator<Item = &'static PolicyInfo>) -> String {
+    let titles: Vec<String> = table.map(|policy| policy.title().to_string()).collect();
+    titles.join(", ")
 }
 
 fn after_help() -> String {
@@ -131,36 +152,51 @@ fn after_help() -> String {
          \x20 durations  100us, 30ms, 14d (ns, us, ms, s, m, h, d); a bare number is an error\n\
          \x20 lists      by comma; options that take one can also be repeated\n\n\
          Schedulers: {}\n\
+         Gates: {}\n\
          \x20 (`headtime sim run --help` says what they do, and lists their options)\n\n\
          {EXIT_CODES}\n\n\
          Environment:\n\
          \x20 NO_COLOR   if set, no colours and no bold letters",
-        policies()
-            .map(|policy| policy.title().to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
+        titles(policies()),
+        titles(gates()),
     )
 }
 
-/// The part of the help text that lists the schedulers.
+/// The part of the help text that lists the schedulers and the gates.
 fn schedulers_help() -> String {
-    let width = policies()
+    let policies: Vec<&PolicyInfo> = policies().collect();
+    let gates: Vec<&PolicyInfo> = gates().collect();
+    let schedulers = table_help(
+        "Schedulers:",
+        "Options of a scheduler follow it, joined by colons: deadline:fifo_batch=4:read_expire=200ms",
+        &policies,
+    );
+    let gates = table_help(
+        "Gates, which say when a command may go to the drive (engine.gate of a scenario, gate of a disk):",
+        "Options of a gate follow it in the same way: rsd:age_th=30",
+        &gates,
+    );
+    format!("{schedulers}\n\n{gates}")
+}
+
+/// What is in a table, and then the options of each.
+fn table_help(title: &str, options: &str, table: &[&'static PolicyInfo]) -> String {
+    let width = (table.iter())
         .map(|policy| policy.title().to_string().len())
         .max()
         .unwrap_or(0);
-    let mut text = "Schedulers:".to_owned();
-    for policy in policies() {
+    let mut text = title.to_owned();
+    for policy in table {
         text.push_str(&format!(
             "\n  {:width$}  {}",
             policy.title().to_string(),
             policy.idea
         ));
     }
-    text.push_str(
-        "\n\nOptions of a scheduler follow it, joined by colons: deadline:fifo_batch=4:read_expire=200ms",
-    );
+    text.push_str("\n\n");
+    text.push_str(options);
     let mut before: Vec<&PolicyInfo> = Vec::new();
-    for policy in policies().filter(|policy| !policy.options.is_empty()) {
+    for policy in table.iter().filter(|policy| !policy.options.is_empty()) {
         text.push_str(&format!("\n\n  {}", policy.title()));
         // Who has all the options of another is that one with some more.
         let like = before.iter().find(|other| {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// emulated with its data in memory or in a sparse file. docs/serve.md explains the configuration.
 /// Runs until SIGTERM or SIGINT. Then it accepts no more clients, finishes the requests that it has
 /// and flushes everything; a second signal ends it at once (exit code 5). On SIGHUP it reads the
-/// configuration again and swaps schedulers and timeouts in flight.
+/// configuration again and swaps schedulers, gates and timeouts in flight.
 #[derive(Debug, Args)]
 #[command(after_long_help = serve_help())]
 pub struct Serve {
@@ -113,6 +113,10 @@ pub enum ControlVerb {
     Fault(FaultVerb),
     /// Swap the scheduler of a disk in flight
     Scheduler(Swap),
+    /// Change the gate of a disk in flight
+    ///
+    /// If only age_th changes, the gate keeps what it knows of the commands in the drive.
+    Gate(Regate),
 }
 
 /// Which disk.
@@ -129,6 +133,15 @@ pub struct Swap {
     pub disk: String,
     /// The scheduler, as in the configuration
     pub scheduler: String,
+}
+
+/// A gate for a disk.
+#[derive(Debug, Args)]
+pub struct Regate {
+    /// The disk's name
+    pub disk: String,
+    /// The gate, as in the configuration
+    pub gate: String,
 }
 
 /// What can go wrong.

@@ -1,6 +1,6 @@
 //! `headtime sim`
 
-use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
+use super::{Gates, OutputOptions, Schedulers, gates_of, schedulers, schedulers_help};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +33,9 @@ pub struct SimRun {
     /// Schedulers to compare, in place of those of the scenario
     #[arg(short, long, value_name = "LIST", value_parser = schedulers)]
     pub scheduler: Vec<Schedulers>,
+    /// Gates to compare, in place of those of the scenario
+    #[arg(long, value_name = "LIST", value_parser = gates_of)]
+    pub gate: Vec<Gates>,
     /// The seed of every random draw
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,

@@ -1,6 +1,6 @@
 //! `headtime trace`
 
-use super::{OutputOptions, Schedulers, schedulers, schedulers_help};
+use super::{Gates, OutputOptions, Schedulers, gates_of, schedulers, schedulers_help};
 use clap::{Args, Subcommand, ValueEnum};
 use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos};
@@ -169,6 +169,9 @@ pub struct ReplayArgs {
     /// Schedulers to compare
     #[arg(short, long, value_name = "LIST", value_parser = schedulers, default_value = "noop")]
     pub scheduler: Vec<Schedulers>,
+    /// Gates to compare
+    #[arg(long, value_name = "LIST", value_parser = gates_of)]
+    pub gate: Vec<Gates>,
     /// Requests in the drive at once, 1 to 256; several are compared
     #[arg(short, long, value_name = "D", value_delimiter = ',', default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -26,6 +26,10 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
             body = &swap.scheduler;
             ("POST", to(&swap.disk, "scheduler")?)
         }
+        ControlVerb::Gate(swap) => {
+            body = &swap.gate;
+            ("POST", to(&swap.disk, "gate")?)
+        }
         ControlVerb::Fault(fault) => ("POST", self::fault(fault, &to)?),
     };
     let answer = ask(&args.socket, method, &target, body)

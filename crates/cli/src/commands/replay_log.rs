@@ -132,11 +132,12 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
 
 /// What was repeated, in words.
 fn summary(name: &str, scheduler: &str, done: &Replayed) -> String {
-    let swaps = match done.swaps {
+    let of = |what: &str, swaps| match swaps {
         0 => String::new(),
-        1 => ", 1 swap of the scheduler".to_owned(),
-        swaps => format!(", {swaps} swaps of the scheduler"),
+        1 => format!(", 1 swap of the {what}"),
+        swaps => format!(", {swaps} swaps of the {what}"),
     };
+    let swaps = of("scheduler", done.swaps) + &of("gate", done.gate_swaps);
     format!(
         "{name}: {scheduler}: {} events{swaps} in {:.3} s, {} decisions",
         done.events,

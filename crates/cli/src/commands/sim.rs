@@ -2,10 +2,11 @@
 
 use super::compare::compare;
 use super::context::Context;
-use crate::args::{Fuzz, Schedulers, SimRun};
+use crate::args::{Fuzz, Gates, Schedulers, SimRun};
 use crate::fault::Fault;
 use crate::scenario::Scenario;
 use headtime_config::{Node, Place, Table, Value};
+use headtime_engine::GateSpec;
 use headtime_sim::fuzz;
 use std::fs;
 use std::path::Path;
@@ -19,6 +20,7 @@ pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> 
     if !args.scheduler.is_empty() {
         set_schedulers(&mut table, &args.scheduler);
     }
+    set_gates(&mut table, &args.gate);
     set_all(&mut table, &args.set)?;
     if let Some(seed) = args.seed {
         set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
@@ -60,6 +62,20 @@ pub(super) fn set_schedulers(table: &mut Table, schedulers: &[Schedulers]) {
         .collect();
     let value = Value::Text(texts.join(","));
     set(table, "--scheduler", "schedulers", value);
+}
+
+/// Sets gates, if any are given.
+pub(super) fn set_gates(table: &mut Table, gates: &[Gates]) {
+    let place = Place::Option("--gate".into());
+    let node = |gate: &GateSpec| Node {
+        value: Value::Text(gate.to_string()),
+        place: place.clone(),
+    };
+    let gates = gates.iter().flat_map(|Gates(specs)| specs);
+    let values: Vec<Node> = gates.map(node).collect();
+    if !values.is_empty() {
+        set(table, "--gate", "engine.gate", Value::List(values));
+    }
 }
 
 /// Applies `--set key=value`, in order.

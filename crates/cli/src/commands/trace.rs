@@ -6,7 +6,7 @@ pub(super) use record::record;
 
 use super::compare::compare;
 use super::context::Context;
-use super::sim::{set, set_all, set_schedulers};
+use super::sim::{set, set_all, set_gates, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, ReplayArgs, TextFormat, To};
 use crate::fault::Fault;
 use crate::files::Output;
@@ -396,6 +396,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     };
     set(&mut table, "TRACE", "trace.file", text(&file));
     set_schedulers(&mut table, &args.scheduler);
+    set_gates(&mut table, &args.gate);
     let seed = Value::Integer(args.seed as i64);
     set(&mut table, "--seed", "seed", seed);
     let firmware = args.firmware.iter().map(|order| text(&order.name()));

@@ -87,7 +87,10 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         depth,
         ..config.stack.engine.clone()
     };
-    // What is wrong shows before anything is opened.
+    // What is wrong shows before anything is opened. The depth may have been the device's, of which the reader of
+    // the file does not know.
+    (engine.gate.check(&engine.config(512)))
+        .map_err(|problem| config.error("gate", problem.to_string()))?;
     let _ = build(&known, &config.stack.scheduler, &engine)
         .map_err(|problem| config.error("scheduler", problem))?;
     Ok(Prepared {

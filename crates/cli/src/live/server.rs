@@ -5,6 +5,7 @@ use super::disks::{self, Running};
 use super::front::{Front, Gone};
 use super::{messages, sockets};
 use crate::fault::Fault;
+use headtime_engine::GateSpec;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::one_line;
 use headtime_serve::disk::{BuildScheduler, Disk};
@@ -293,6 +294,7 @@ struct Change {
     disk: Disk,
     config: DiskConfig,
     scheduler: Option<(String, BuildScheduler)>,
+    gate: Option<GateSpec>,
     timeout: Option<Option<Nanos>>,
 }
 
@@ -339,11 +341,16 @@ impl Reload {
         let (file, current) = (self.file.clone(), self.current.clone());
         let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
         self.under_way = Some(tokio::spawn(async move {
-            // The control socket may have swapped a scheduler since the file was read.
+            // The control socket may have swapped a scheduler or a gate since the file was read.
             let mut in_force = Vec::with_capacity(current.len());
             for (disk, config) in &current {
-                let told = snapshot(disk).await.map(|snapshot| snapshot.scheduler);
-                in_force.push(told.unwrap_or_else(|| config.stack.scheduler.to_string()));
+                let told = snapshot(disk).await;
+                let told = told.map(|snapshot| (snapshot.scheduler, snapshot.gate));
+                let read = || {
+                    let stack = &config.stack;
+                    (stack.scheduler.to_string(), stack.engine.gate.to_string())
+                };
+                in_force.push(told.unwrap_or_else(read));
             }
             let reading = move || changes(&file, &current, &in_force, &listen, &running);
             let reading = tokio::task::spawn_blocking(reading);
@@ -387,6 +394,7 @@ impl Reload {
             disk,
             config,
             scheduler,
+            gate,
             timeout,
         } = change;
         if let Some((text, build)) = scheduler {
@@ -396,6 +404,13 @@ impl Reload {
                 "the scheduler is swapped"
             );
             disk.swap_scheduler(&text, build);
+        }
+        if let Some(gate) = gate {
+            match disk.set_gate(&gate) {
+                Ok(()) => tracing::info!(disk = disk.name(), %gate, "the gate is changed"),
+                // It fitted when the file was read.
+                Err(error) => tracing::error!(disk = disk.name(), "{error}"),
+            }
         }
         if let Some(timeout) = timeout {
             let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
@@ -411,11 +426,11 @@ impl Reload {
 }
 
 /// What a configuration file changes, and what it would change after a restart. `in_force` are the
-/// texts of the disks' schedulers.
+/// texts of the disks' schedulers and gates.
 fn changes(
     file: &Path,
     current: &[(Disk, DiskConfig)],
-    in_force: &[String],
+    in_force: &[(String, String)],
     listen: &ListenConfig,
     running: &[Running],
 ) -> Result<Changes, Fault> {
@@ -432,7 +447,9 @@ fn changes(
             fixed.push(format!("disk {} is new; that takes a restart", new.name));
         }
     }
-    for (((disk, old), in_force), running) in current.iter().zip(in_force).zip(running) {
+    for (((disk, old), (scheduler_in_force, gate_in_force)), running) in
+        current.iter().zip(in_force).zip(running)
+    {
         let Some(new) = config.disk(disk.name()) else {
             fixed.push(format!(
                 "disk {} is gone; that takes a restart",
@@ -448,7 +465,7 @@ fn changes(
                 disk.name()
             ));
         }
-        let scheduler = match new.stack.scheduler.to_string() != *in_force {
+        let scheduler = match new.stack.scheduler.to_string() != *scheduler_in_force {
             false => None,
             true => {
                 let build = running
@@ -458,12 +475,17 @@ fn changes(
                 Some((new.stack.scheduler.to_string(), build))
             }
         };
+        let gate = &new.stack.engine.gate;
+        gate.check(disk.engine_config())
+            .map_err(|problem| new.error("gate", problem.to_string()))?;
+        let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
         let timeout = (old.timeout != new.timeout).then_some(new.timeout);
-        if scheduler.is_some() || timeout.is_some() {
+        if scheduler.is_some() || gate.is_some() || timeout.is_some() {
             changes.disks.push(Change {
                 disk: disk.clone(),
                 config: new.clone(),
                 scheduler,
+                gate,
                 timeout,
             });
         }

@@ -226,11 +226,12 @@ fn a_text_that_no_scheduler_has_ends_with_1() {
 
 #[test]
 fn a_disk_that_is_not_there_ends_with_1_for_every_verb_and_those_that_are_there_are_named() {
-    let verbs: [&[&str]; 7] = [
+    let verbs: [&[&str]; 8] = [
         &["power-cut", "disk2"],
         &["power-on", "disk2"],
         &["clear-failure", "disk2"],
         &["scheduler", "disk2", "noop"],
+        &["gate", "disk2", "rsd"],
         &["fault", "unreadable", "disk2", "--lba", "0"],
         &["fault", "stall", "disk2", "--for", "1ms"],
         &["fault", "lose-next", "disk2"],

@@ -2,11 +2,11 @@
 //!
 //! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
-use super::{Gate, ranked, rsd};
+use super::{FixedDepth, Gate, GateOrder, ranked, rsd};
 use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
-use headtime_sched::{Counts, OptionInfo, Options, PolicyInfo, Spec, SpecErrorKind};
+use headtime_sched::{Counts, OptionInfo, Options, PolicyInfo, Spec, SpecErrorKind, Value};
 use headtime_units::Nanos;
 
 /// A gate that can be named.
@@ -37,9 +37,16 @@ const DEPTH: Registration = Registration {
         ..PolicyInfo::PLAIN
     },
     check: |_, _| Ok(()),
-    // The configuration has the lower depth of the two.
-    build: |_, _| None,
+    build: |options, config| {
+        let depth = most(options);
+        let lower = || Box::new(FixedDepth::of(config, depth)) as Box<dyn Gate>;
+        (depth < config.depth).then(lower)
+    },
 };
+
+fn most(options: Options<'_>) -> u32 {
+    u32::try_from(options.count("depth")).expect("the option's range is smaller")
+}
 
 /// What is known of each gate, in the order of help and documentation.
 pub fn gates() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
@@ -123,11 +130,10 @@ impl GateSpec {
         entry.expect("gates are read from the same table")
     }
 
-    /// The most commands that it lets through, if it says so.
-    pub fn depth(&self) -> Option<u32> {
-        let named = self.info().option("depth")?;
-        let depth = self.0.values().count(named.key);
-        Some(u32::try_from(depth).expect("the option's range is smaller"))
+    /// How often a command in the drive may be overtaken before the gate closes, if it ever does for that.
+    pub fn age_th(&self) -> Option<u64> {
+        let option = self.info().option("age_th")?;
+        Some(self.0.values().count(option.key))
     }
 
     /// The bound in time that it is to keep, if it does not say how long a command takes.
@@ -178,6 +184,30 @@ impl GateSpec {
             return Err(refused(GateProblem::NoLongest));
         }
         Ok((self.entry().build)(self.0.values(), config))
+    }
+
+    /// The gate for an engine of this configuration that runs and may have had another one so far.
+    ///
+    /// # Errors
+    ///
+    /// If an option of the gate does not fit the engine.
+    pub fn build_in_flight(&self, config: &Config) -> Result<Box<dyn Gate>, GateError> {
+        let gate = self.build(config)?;
+        Ok(gate.unwrap_or_else(|| Box::new(FixedDepth::new(config))))
+    }
+
+    /// The order that makes this gate of another one, if they differ in nothing but the threshold of age. The gate keeps
+    /// the ages of the commands in the drive then, which a swap forgets.
+    pub fn order_from(&self, before: &GateSpec) -> Option<GateOrder> {
+        let same_gate = self.info().name == before.info().name;
+        let pairs = self.0.options().zip(before.0.options());
+        let mut differing = pairs.filter(|(one, other)| same_gate && one != other);
+        match (differing.next(), differing.next()) {
+            (Some(((option, Value::Count(threshold)), _)), None) if option.key == "age_th" => {
+                Some(GateOrder::Age(threshold))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -416,11 +416,50 @@ fn gates_are_written_as_they_are_read() {
         assert!(spec.build(&config(32)).is_ok());
     }
     let spec: GateSpec = " depth:depth=8 ".parse().unwrap();
+    assert_eq!(spec.to_string(), "depth=8");
+}
+
+/// Nobody who orders a depth gets more than the text says.
+#[test]
+fn a_gate_of_a_lower_depth_than_the_engine_has_keeps_to_it() {
+    let sent = |depth, ordered| {
+        let mut gate = FixedDepth::of(&config(depth), 8);
+        gate.told(Time::ZERO, &GateOrder::Depth(ordered));
+        let mut rig = Rig::new(gate);
+        (0..50).for_each(|_| rig.ask(Class(1)));
+        rig.drive.len()
+    };
+    assert_eq!((sent(32, 32), sent(32, 3), sent(4, 32)), (8, 3, 4));
+    let own = |text: &str| {
+        let spec: GateSpec = text.parse().unwrap();
+        spec.build(&config(8)).unwrap().is_none()
+    };
+    assert!(own("depth") && own("depth=8") && !own("depth=7"));
+}
+
+#[test]
+fn a_threshold_alone_is_an_order_and_any_other_change_is_a_swap() {
+    let order = |from: &str, to: &str| {
+        let read = |text: &str| text.parse::<GateSpec>().unwrap();
+        read(to).order_from(&read(from))
+    };
+    assert_eq!(order("rsd", "rsd:age_th=5"), Some(GateOrder::Age(5)));
+    assert_eq!(order("rsd:age_th=5", "rsd"), Some(GateOrder::Age(90)));
     assert_eq!(
-        (spec.to_string().as_str(), spec.depth()),
-        ("depth=8", Some(8))
+        order("rsd-priority:ranks=1/2", "rsd-priority:ranks=1/2:age_th=7"),
+        Some(GateOrder::Age(7))
     );
-    assert!(spec.build(&config(32)).unwrap().is_none());
+    for (from, to) in [
+        ("rsd", "rsd"),
+        ("rsd", "rsd:age_th=90"),
+        ("rsd", "rsd-priority:age_th=5"),
+        ("depth=4", "depth=5"),
+        ("depth", "rsd:age_th=5"),
+        ("rsd-priority:ranks=1/2", "rsd-priority:ranks=1/3:age_th=7"),
+        ("rsd-priority:age_th=7", "rsd-priority:queue=single"),
+    ] {
+        assert_eq!(order(from, to), None, "{from} {to}");
+    }
 }
 
 #[test]
@@ -449,6 +488,7 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
             .map_err(|error| error.problem.to_string())
     };
     assert_eq!(built("rsd-priority:ranks=1/3", 4), Ok(()));
+    assert_eq!(built("rsd-priority:ranks=1/3", 1), Ok(()));
     assert_eq!(
         built("rsd-priority:ranks=1/4", 4),
         Err("ranks is 1/4; allowed is less than the depth, which is 4".into())

@@ -1,7 +1,7 @@
 //! Replaying.
 
 use super::{Decision, LogError, Record, read, write_decision};
-use crate::{DriveTag, Engine, Event, Gate, Lane, Member, Outcome, RequestId};
+use crate::{Config, DriveTag, Engine, Event, Gate, GateSpec, Lane, Member, Outcome, RequestId};
 use headtime_sched::Scheduler;
 use headtime_units::Time;
 
@@ -12,8 +12,10 @@ pub struct Replayed {
     pub events: u64,
     /// Decisions, all as in the log.
     pub decisions: u64,
-    /// Times that a scheduler or a gate was swapped in flight.
+    /// Times that the scheduler of a lane was swapped in flight.
     pub swaps: u64,
+    /// Times that a gate was swapped in flight, and the schedulers of all lanes with it.
+    pub gate_swaps: u64,
     /// The time of the last event or swap.
     pub until: Time,
 }
@@ -113,8 +115,13 @@ pub struct Replay<'a, S> {
     gates: BuildGate,
 }
 
-/// Makes a gate from its text.
-type BuildGate = fn(&str) -> Option<Box<dyn Gate>>;
+/// Makes a gate from its text, for an engine of this configuration.
+type BuildGate = fn(&str, &Config) -> Option<Box<dyn Gate>>;
+
+fn named(text: &str, config: &Config) -> Option<Box<dyn Gate>> {
+    let spec: GateSpec = text.parse().ok()?;
+    spec.build_in_flight(config).ok()
+}
 
 impl<'a, S: Scheduler> Replay<'a, S> {
     /// A replay with an engine that is built as the logged one was, and new.
@@ -129,11 +136,11 @@ impl<'a, S: Scheduler> Replay<'a, S> {
             engines,
             done: Replayed::default(),
             in_drive: Vec::new(),
-            gates: |_| None,
+            gates: named,
         }
     }
 
-    /// With what makes the gates that are swapped in, from their text; else there are none.
+    /// With what makes the gates that are swapped in, from their text; else those that a [`GateSpec`] names.
     pub fn with_gates(self, gates: BuildGate) -> Replay<'a, S> {
         Replay { gates, ..self }
     }
@@ -213,12 +220,13 @@ impl<'a, S: Scheduler> Replay<'a, S> {
             Record::GateSwapped(time, gate, texts) => {
                 self.undecided(line, member)?;
                 let lanes = texts.len();
-                let built = (self.gates)(&gate).filter(|gate| gate.lanes() == lanes);
+                let built = (self.gates)(&gate, self.engines[index].config());
+                let built = built.filter(|gate| gate.lanes() == lanes);
                 let built = built.ok_or(ReplayError::NoGate { line, gate, lanes })?;
                 let schedulers = texts.into_iter().map(&mut build);
                 let schedulers = schedulers.collect::<Result<_, _>>()?;
                 (self.done.until, self.until[index]) = (time, time);
-                self.done.swaps += 1;
+                self.done.gate_swaps += 1;
                 self.engines[index].replace_gate(time, built, schedulers);
             }
             Record::Event(time, event) => {

@@ -3,6 +3,7 @@
 mod core;
 mod counts;
 mod crowded;
+mod docs;
 mod gates;
 mod lanes;
 mod lending;

@@ -1,15 +1,15 @@
 //! How a disk is to be run, and why it cannot be started.
 
 use headtime_disk::profile::Profile;
-use headtime_engine::{Background, ConfigError, EngineSpec, Gated, Member};
+use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
 use headtime_units::Nanos;
 use std::fmt;
 use std::io;
 
-/// Makes a scheduler, on the thread that it will live on.
-pub type BuildScheduler = Box<dyn FnOnce() -> Box<dyn Scheduler> + Send>;
+/// Makes a scheduler for each lane, on the thread that they will live on.
+pub type BuildScheduler = Box<dyn FnMut() -> Box<dyn Scheduler> + Send>;
 
 /// Makes the gate of a member and the schedulers of its lanes after the first, on the thread that they will live on.
 pub type BuildGate = Box<dyn FnMut(Member) -> Gated + Send>;
@@ -27,7 +27,7 @@ pub struct Options {
     pub engine: EngineSpec,
     /// The text of the scheduler, and how it is made.
     pub scheduler: (String, BuildScheduler),
-    /// The gate of each member. If `None` there is one lane, and a gate of fixed depth.
+    /// The gate of each member in place of the one that `engine` names.
     pub gate: Option<BuildGate>,
     /// Who asks for what goes with staged requests, for each member. A request of such a job is at most as large as a
     /// buffer ([`BUFFER_BYTES_MAX`](crate::buffer::BUFFER_BYTES_MAX)).
@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A queue of 1024 before 4096 unfinished requests, one export, a gate of fixed depth, nothing in the background,
+    /// A queue of 1024 before 4096 unfinished requests, one export, nothing in the background,
     /// no timeout, no log, no estimate.
     pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
         Options {
@@ -95,6 +95,14 @@ pub enum StartError {
         name: String,
         /// Why.
         error: ConfigError,
+    },
+    /// The gate does not fit the engine.
+    #[error("disk {name}: {error}")]
+    Gate {
+        /// The disk.
+        name: String,
+        /// Why.
+        error: GateError,
     },
     /// The engine would send more commands than the device takes.
     #[error(

@@ -1,13 +1,14 @@
 //! What the handle of a disk and its thread share.
 
 use super::cause::NotCleared;
+use super::options::BuildScheduler;
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
-use headtime_engine::{self as engine, Member};
+use headtime_engine::{self as engine, Config, Gate, GateSpec, Member};
 use headtime_linux::clock::Clock;
 use headtime_units::Sectors;
 use std::io;
@@ -20,6 +21,12 @@ use tokio::sync::{Notify, oneshot};
 pub(super) enum Order {
     /// One of the loop around the engines, which is made on the thread.
     Core(Box<dyn FnOnce() -> engine::Order + Send>),
+    /// Another scheduler for all lanes.
+    Scheduler(Member, String, BuildScheduler),
+    /// Another gate, by its text.
+    Gate(Member, String, Box<dyn FnOnce() -> Box<dyn Gate> + Send>),
+    /// Another gate, by its name, which fits the engine.
+    NamedGate(Member, GateSpec),
     Device(
         Member,
         Control,
@@ -40,6 +47,8 @@ pub(super) struct Shared {
     /// Files that were made for it.
     pub made: Vec<Made>,
     pub exports: u16,
+    /// What each engine may do.
+    pub config: Config,
     pub members: usize,
     pub queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.

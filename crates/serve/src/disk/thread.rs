@@ -82,11 +82,18 @@ impl Drop for Closing {
 struct Thread {
     core: Core<Pieces>,
     live: Live,
-    /// By member: the text of the scheduler.
-    schedulers: Vec<String>,
+    /// By member.
+    chosen: Vec<Chosen>,
     log_flushed: Time,
     steps: u32,
     spin: Nanos,
+}
+
+/// What a member has in force: the texts that name it, and how more schedulers are made.
+struct Chosen {
+    scheduler: String,
+    build: BuildScheduler,
+    gate: String,
 }
 
 /// Who asks for the flush that ends a disk: no front end.

@@ -60,6 +60,7 @@ fn disk(labelled: &Labelled) -> Value {
         "up": true,
         "backend": labelled.backend,
         "scheduler": snapshot.scheduler,
+        "gate": snapshot.gate,
         "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
         "in_flight": snapshot.in_flight,
         "waiting": snapshot.waiting,

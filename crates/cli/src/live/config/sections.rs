@@ -187,12 +187,12 @@ impl DiskConfig {
         let own = own
             .into_iter()
             .filter_map(|(key, differs)| differs.then_some(key));
-        // A scheduler can be swapped. The depth is what was given, or else the device's.
+        // A scheduler and a gate can be swapped. The depth is what was given, or else the device's.
         let (one, two) = (entries(&self.stack), entries(&other.stack));
         let both = one.iter().chain(&two);
         let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
         let keys = differing.map(|(key, _)| key.as_str());
-        let keys = keys.filter(|key| !["scheduler", "depth"].contains(key));
+        let keys = keys.filter(|key| !["scheduler", "gate", "depth"].contains(key));
         let keys: BTreeSet<&str> = keys.chain(own).collect();
         keys.into_iter().map(str::to_owned).collect()
     }

@@ -254,6 +254,27 @@ fn what_does_not_fit() {
             "disk[0].scheduler: \"clairvoyant(deadline)\": is told of requests before they come",
         ),
         (
+            "depth = 8",
+            "depth = 8\ngate = \"rdd\"",
+            "c.toml:15: disk[0].gate: \"rdd\": there is no policy \"rdd\"; did you mean \"rsd\"?",
+        ),
+        (
+            "depth = 8",
+            "depth = 8\ngate = \"rsd:age_th=2000000\"",
+            "disk[0].gate: \"rsd:age_th=2000000\": age_th is \"2000000\"; allowed is 0 to 1000000",
+        ),
+        (
+            "depth = 8",
+            "depth = 8\ngate = \"rsd-priority:ranks=1/8\"",
+            "c.toml:15: disk[0].gate: ranks is 1/8; allowed is less than the depth, which is 8",
+        ),
+        (
+            "depth = 8",
+            "depth = 8\ngate = \"rsd-priority:ranks=3/1\"",
+            "disk[0].gate: ranks is 3/1; allowed are numbers that do not fall",
+        ),
+        ("depth = 8", "gate = \"rsd-priority:ranks=1/30\"", ""),
+        (
             "timeout = \"off\"",
             "timeout = \"1ms\"",
             "disk[0].timeout: \"1ms\": allowed is 100ms to 3650d, or \"off\"",

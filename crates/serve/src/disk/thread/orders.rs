@@ -4,10 +4,10 @@ use super::super::cause::{Cause, NotCleared};
 use super::super::log::Pieces;
 use super::super::shared::{Order, lock};
 use super::live::Live;
-use super::{Thread, kept};
+use super::{Chosen, Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{self as engine, Core, Lane, Member, Stats};
+use headtime_engine::{self as engine, Config, Core, Gate, GateSpec, Lane, Member, Stats};
 use headtime_sched::{Scheduler, WaitStats};
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -21,11 +21,32 @@ impl Thread {
         for order in orders {
             match order {
                 Order::Core(make) => {
-                    let order = make();
-                    if let Some((member, text)) = scheduler_of(&order) {
-                        self.schedulers[member.index()].replace_range(.., text);
+                    kept(core.obey(live, at, make()));
+                }
+                Order::Scheduler(member, text, mut build) => {
+                    let lanes = core.engines()[member.index()].schedulers().count();
+                    for lane in (0..lanes as u8).map(Lane) {
+                        let order = engine::Order::Swap {
+                            member,
+                            lane,
+                            text: text.clone(),
+                            scheduler: build(),
+                        };
+                        kept(core.obey(live, at, order));
                     }
-                    kept(core.obey(live, at, order));
+                    let chosen = &mut self.chosen[member.index()];
+                    (chosen.scheduler, chosen.build) = (text, build);
+                }
+                Order::Gate(member, text, make) => {
+                    let chosen = &mut self.chosen[member.index()];
+                    kept(core.obey(live, at, chosen.regate(member, text, make())));
+                }
+                Order::NamedGate(member, spec) => {
+                    let config = core.engines()[member.index()].config();
+                    let chosen = &mut self.chosen[member.index()];
+                    if let Some(order) = chosen.order_for(member, &spec, config) {
+                        kept(core.obey(live, at, order));
+                    }
                 }
                 Order::Device(member, what, answer) => {
                     let result = live.stations[member.index()].device.control(at, &what);
@@ -45,7 +66,7 @@ impl Thread {
                     let _ = answer.send(live.clear_failure());
                 }
                 Order::Snapshot(answer) => {
-                    let _ = answer.send(snapshot(core, live, &self.schedulers[0], at));
+                    let _ = answer.send(snapshot(core, live, &self.chosen[0], at));
                 }
                 Order::Stop => {
                     live.shared.stopped.store(true, Ordering::SeqCst);
@@ -57,16 +78,40 @@ impl Thread {
     }
 }
 
-/// Whose first lane an order gives a scheduler, and its text.
-fn scheduler_of(order: &engine::Order) -> Option<(Member, &str)> {
-    match order {
-        engine::Order::Swap {
-            member, lane, text, ..
-        } if *lane == Lane(0) => Some((*member, text)),
+impl Chosen {
+    /// Puts a gate in force, with new schedulers for its lanes.
+    fn regate(&mut self, member: Member, text: String, gate: Box<dyn Gate>) -> engine::Order {
+        self.gate.clone_from(&text);
+        let lanes = 0..gate.lanes();
         engine::Order::SwapGate {
-            member, schedulers, ..
-        } => schedulers.first().map(|(text, _)| (*member, &text[..])),
-        _ => None,
+            member,
+            text,
+            gate,
+            schedulers: lanes
+                .map(|_| (self.scheduler.clone(), (self.build)()))
+                .collect(),
+        }
+    }
+
+    /// What makes the gate one of this name; `None` if it is that already.
+    fn order_for(
+        &mut self,
+        member: Member,
+        spec: &GateSpec,
+        config: &Config,
+    ) -> Option<engine::Order> {
+        let text = spec.to_string();
+        let before: Option<GateSpec> = self.gate.parse().ok();
+        if before.as_ref() == Some(spec) {
+            return None;
+        }
+        if let Some(order) = before.and_then(|before| spec.order_from(&before)) {
+            self.gate = text;
+            return Some(engine::Order::Gate(member, order));
+        }
+        let gate = spec.build_in_flight(config);
+        let gate = gate.expect("whoever named it has asked whether it fits");
+        Some(self.regate(member, text, gate))
     }
 }
 
@@ -106,7 +151,7 @@ fn waits(core: &Core<Pieces>) -> WaitStats {
     waits
 }
 
-fn snapshot(core: &Core<Pieces>, live: &mut Live, scheduler: &str, at: Time) -> Box<Snapshot> {
+fn snapshot(core: &Core<Pieces>, live: &mut Live, chosen: &Chosen, at: Time) -> Box<Snapshot> {
     live.check_backing();
     let mut stats = Stats::default();
     let (mut in_flight, mut waiting) = (0, 0);
@@ -125,7 +170,8 @@ fn snapshot(core: &Core<Pieces>, live: &mut Live, scheduler: &str, at: Time) -> 
     };
     Box::new(Snapshot {
         now: at,
-        scheduler: scheduler.to_owned(),
+        scheduler: chosen.scheduler.clone(),
+        gate: chosen.gate.clone(),
         metrics: live.metrics.clone(),
         engine: stats,
         waits: waits(core),

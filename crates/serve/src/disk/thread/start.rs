@@ -4,7 +4,7 @@ use super::super::log::Pieces;
 use super::super::options::{Options, StartError};
 use super::super::shared::Shared;
 use super::live::{Live, Station};
-use super::{SPIN, SPIN_REAL_TIME, Thread, VolumeOf};
+use super::{Chosen, SPIN, SPIN_REAL_TIME, Thread, VolumeOf};
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Device, Geometry};
@@ -39,8 +39,8 @@ impl Thread {
         let (queue, unfinished) = (options.queue, options.unfinished);
         let believed = options.estimate.take();
         let stack = stack(options, volume, &devices);
-        let (core, geometry, schedulers) =
-            stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
+        let (core, geometry, chosen) = stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
+        let config = *core.engines()[0].config();
         let mut spin = Nanos::ZERO;
         if devices.iter().any(|device| device.in_model_time()) {
             sys::exact_timers();
@@ -67,6 +67,7 @@ impl Thread {
             discards_to_zeroes: devices.iter().all(|device| device.discards_to_zeroes()),
             made,
             exports,
+            config,
             members: devices.len(),
             queue: ArrayQueue::new(queue.max(1)),
             room: Notify::new(),
@@ -92,7 +93,7 @@ impl Thread {
         Ok(Thread {
             core,
             live: Live::new(shared, stations, unfinished),
-            schedulers,
+            chosen,
             log_flushed: Time::ZERO,
             steps: 0,
             spin,
@@ -100,12 +101,12 @@ impl Thread {
     }
 }
 
-/// What stands before the devices, if it fits them; what they are together; the schedulers' texts.
+/// What stands before the devices, if it fits them; what they are together; what was chosen for each member.
 fn stack(
     mut options: Options,
     volume: Option<VolumeOf>,
     devices: &[Box<dyn Device>],
-) -> Result<(Core<Pieces>, Geometry, Vec<String>), StartError> {
+) -> Result<(Core<Pieces>, Geometry, Vec<Chosen>), StartError> {
     let name = options.name.clone();
     let (map, others) = match volume {
         Some((map, schedulers)) => (Some(map), schedulers),
@@ -148,18 +149,36 @@ fn stack(
         }
     }
     let (text, build) = options.scheduler;
+    let gate = options.engine.gate;
+    let mut chosen = Vec::with_capacity(1 + others.len());
+    let mut engines: Vec<Engine> = Vec::with_capacity(1 + others.len());
     let builds = std::iter::once(build).chain(others);
-    let mut gate = options.gate;
-    let engines = (0..).map(Member).zip(builds).map(|(member, build)| {
-        let gated = gate.as_mut().map(|gate| gate(member));
-        Engine::behind(config, build(), gated)
-    });
-    let mut engines = engines
-        .collect::<Result<Vec<Engine>, _>>()
-        .map_err(|error| StartError::Config {
+    for (member, mut build) in (0..).map(Member).zip(builds) {
+        let gated = match &mut options.gate {
+            Some(gate) => Some(gate(member)),
+            None => {
+                let built = gate.build(&config).map_err(|error| StartError::Gate {
+                    name: name.clone(),
+                    error,
+                })?;
+                built.map(|gate| {
+                    let others = (1..gate.lanes()).map(|_| build());
+                    let others = others.collect();
+                    (gate, others)
+                })
+            }
+        };
+        let engine = Engine::behind(config, build(), gated);
+        engines.push(engine.map_err(|error| StartError::Config {
             name: name.clone(),
             error,
-        })?;
+        })?);
+        chosen.push(Chosen {
+            scheduler: text.clone(),
+            build,
+            gate: gate.to_string(),
+        });
+    }
     let pieces = options.log.take().map(Pieces::start).transpose();
     let log = pieces
         .map_err(|error| StartError::Machine {
@@ -182,5 +201,5 @@ fn stack(
             }
         }
     }
-    Ok((core, geometry, vec![text; devices.len()]))
+    Ok((core, geometry, chosen))
 }

@@ -29,6 +29,7 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
         snapshot: Box::new(Snapshot {
             now,
             scheduler: "stream(deadline)".to_owned(),
+            gate: "rsd".to_owned(),
             metrics,
             engine: Stats::default(),
             waits: WaitStats {

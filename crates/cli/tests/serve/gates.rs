@@ -1,0 +1,230 @@
+//! Gates before served disks: in force, changed in flight, and the same in a replay.
+
+use super::common::{Server, run, wait_until};
+use super::nbd::{Ask, Client};
+use headtime_engine::log::{Decision, Record, read};
+use headtime_engine::{DelayCounts, DriveTag, Event};
+use headtime_sched::Class;
+use headtime_units::Extent;
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const CONFIG: &str = r#"
+[[disk]]
+name = "disk0"
+emulate = "wd5000aaks"
+store = "memory"
+size = "1GiB"
+firmware = "sptf"
+scheduler = "deadline"
+gate = "rsd-priority:ranks=1/4:age_th=5"
+depth = 8
+merge = false
+[[disk.export]]
+name = "vm"
+class = "real-time"
+[[disk.export]]
+name = "bulk"
+[[disk]]
+name = "disk1"
+device = "null"
+size = "1MiB"
+scheduler = "noop"
+[listen]
+nbd = "unix:nbd.sock"
+control = "unix:control.sock"
+[log]
+events = "events.log"
+"#;
+
+/// Reads at random places through so many connections to an export, until the end. No place is asked for by two.
+fn load(server: &Server, export: &str, first: u64, count: u64, end: &AtomicBool, done: &AtomicU64) {
+    std::thread::scope(|scope| {
+        for number in first..first + count {
+            scope.spawn(move || {
+                let mut client = Client::connect(&server.path("nbd.sock"), export).unwrap();
+                let mut data = [0; 4096];
+                for at in 0_u64.. {
+                    if end.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let place = (at * 7919 + number * 104_729) % 16_384 * 16 + number;
+                    assert_eq!(client.ask(Ask::Read, place * 4096, &mut data).unwrap(), 0);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+}
+
+/// Ends the load, also when an assertion fails.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a log shows of the first gate before it is changed.
+#[derive(Debug, Default)]
+struct Seen {
+    urgent: u64,
+    others: u64,
+    /// Commands of the lower class that went while one of the higher was in the drive.
+    past_the_ceiling: u64,
+    delay_count_max: u32,
+    in_drive_max: usize,
+}
+
+/// Until the first order to the gate.
+fn seen(text: &str) -> Seen {
+    let mut seen = Seen::default();
+    let mut classes: BTreeMap<Extent, Class> = BTreeMap::new();
+    let mut in_drive: BTreeMap<DriveTag, Class> = BTreeMap::new();
+    let mut counts = DelayCounts::default();
+    for record in read(text) {
+        match record.expect("a log").1 {
+            Record::Event(_, Event::Arrived(new)) => {
+                classes.insert(new.extent, new.class);
+            }
+            Record::Event(_, Event::Completed { tag, .. }) => {
+                in_drive.remove(&tag);
+                seen.delay_count_max = seen.delay_count_max.max(counts.completed(tag));
+            }
+            Record::Event(_, Event::Ordered(_)) => break,
+            Record::Decision(_, Decision::Issue { tag, extent, .. }) => {
+                let class = classes[&extent];
+                match class {
+                    Class::REAL_TIME => seen.urgent += 1,
+                    _ => {
+                        seen.others += 1;
+                        let urgent = in_drive.values().any(|class| *class == Class::REAL_TIME);
+                        seen.past_the_ceiling += u64::from(urgent);
+                    }
+                }
+                counts.issued(tag);
+                in_drive.insert(tag, class);
+                seen.in_drive_max = seen.in_drive_max.max(in_drive.len());
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_gate_ranks_the_exports_of_a_served_disk_changes_in_flight_and_replays_identically() {
+    let mut server = Server::start("gates", CONFIG, &[]);
+    let (end, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let more = |count| {
+        let target = done.load(Ordering::Relaxed) + count;
+        wait_until(
+            || done.load(Ordering::Relaxed) >= target,
+            || "no answers come".to_owned(),
+        );
+    };
+    let gate = |text: &str| {
+        wait_until(
+            || server.status()["disks"][0]["gate"] == text,
+            || format!("the gate is not {text}"),
+        );
+    };
+    let config = server.path("serve.toml");
+    std::thread::scope(|scope| {
+        let _ending = Ending(&end);
+        scope.spawn(|| load(&server, "bulk", 1, 8, &end, &done));
+        scope.spawn(|| load(&server, "vm", 9, 1, &end, &done));
+        gate("rsd-priority:age_th=5:ranks=1/4");
+        more(300);
+        // Nothing but the threshold: an order.
+        server.told(&["gate", "disk0", "rsd-priority:ranks=1/4:age_th=30"]);
+        gate("rsd-priority:age_th=30:ranks=1/4");
+        more(50);
+        for text in ["depth=1", "depth", "rsd:age_th=20"] {
+            server.told(&["gate", "disk0", text]);
+            gate(text);
+            more(50);
+        }
+        // All lanes have another scheduler.
+        server.told(&["gate", "disk0", "rsd-priority:ranks=1/2/3"]);
+        server.told(&["scheduler", "disk0", "cfq"]);
+        more(50);
+        // The file has another threshold than at first, and is not what runs.
+        let text = CONFIG.replacen("age_th=5", "age_th=40", 1);
+        fs::write(&config, text).unwrap();
+        server.signal("HUP");
+        gate("rsd-priority:age_th=40:ranks=1/4");
+        more(50);
+        let text = CONFIG.replacen("1/4:age_th=5", "1/4:age_th=50", 1);
+        fs::write(&config, text.replacen("\"deadline\"", "\"cfq\"", 1)).unwrap();
+        server.signal("HUP");
+        gate("rsd-priority:age_th=50:ranks=1/4");
+        more(50);
+        // What does not fit changes nothing.
+        fs::write(&config, CONFIG.replacen("ranks=1/4", "ranks=1/8", 1)).unwrap();
+        server.signal("HUP");
+        server.wait_for(
+            "nothing is changed: serve.toml:9: disk[0].gate: ranks is 1/8; allowed is less than the depth, which is 8",
+        );
+        gate("rsd-priority:age_th=50:ranks=1/4");
+    });
+    assert_eq!(server.terminate(), Some(0));
+    let log = fs::read_to_string(server.path("events.log.disk0")).unwrap();
+    let lines = |start: &str| log.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((lines("O "), lines("G ")), (2, 5), "orders and swaps");
+    let seen = seen(&log);
+    assert!(seen.urgent > 20 && seen.others > 100, "{seen:?}");
+    assert_eq!(seen.past_the_ceiling, 0, "{seen:?}");
+    // An urgent command may be one more than the others leave free.
+    assert!((4..=7).contains(&seen.in_drive_max), "{seen:?}");
+    assert!(seen.delay_count_max <= 5 + 8 - 1, "{seen:?}");
+
+    let output = run(
+        &server.directory,
+        &["sim", "replay-log", "events.log.disk0"],
+    );
+    let out = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{out}{error}");
+    assert!(
+        out.contains("swaps of the scheduler, 5 swaps of the gate in ")
+            && out.contains("identical"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_gate_that_cannot_be_is_refused_with_what_is_allowed() {
+    let server = Server::start("no-gate", CONFIG, &[]);
+    for (args, code, error) in [
+        (["gate", "disk0", "rdd"], 1, "did you mean \"rsd\"?"),
+        (
+            ["gate", "disk0", "rsd:age_th=x"],
+            1,
+            "gate \"rsd:age_th=x\": age_th is \"x\"; allowed is 0 to 1000000",
+        ),
+        (
+            ["gate", "disk0", "rsd-priority:ranks=1/8"],
+            1,
+            "ranks is 1/8; allowed is less than the depth, which is 8",
+        ),
+        (
+            ["gate", "disk2", "rsd"],
+            1,
+            "no disk `disk2`; there are disk0, disk1",
+        ),
+        (["gate", "", "rsd"], 2, "no disk can be called ``"),
+    ] {
+        let output = server.control(&args);
+        let found = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {found}");
+        assert!(found.contains(error), "{args:?}: {found}");
+        assert_eq!(
+            server.status()["disks"][0]["gate"],
+            "rsd-priority:age_th=5:ranks=1/4"
+        );
+    }
+    assert_eq!(server.status()["disks"][1]["gate"], "depth");
+}
