@@ -10,14 +10,16 @@
 mod ages;
 mod in_time;
 mod ranked;
+mod registration;
 mod rsd;
 mod spec;
 #[cfg(test)]
 mod tests;
 
 pub use ranked::{Queueing, RsdPriority};
+pub use registration::GateProblem;
 pub use rsd::Rsd;
-pub use spec::{GateError, GateProblem, GateSpec, gates};
+pub use spec::{GateError, GateSpec, gates};
 
 use crate::config::Config;
 use crate::names::DriveTag;
@@ -147,6 +149,11 @@ impl FixedDepth {
             taken: 0,
             commit_ahead: config.commit_ahead,
         }
+    }
+
+    /// How many commands more may go to the drive.
+    pub(crate) fn free(&self) -> u32 {
+        self.depth.saturating_sub(self.taken)
     }
 
     /// Returns true if a command may go to the drive.

@@ -38,6 +38,7 @@ mod merge;
 mod names;
 mod order;
 mod slots;
+mod spec;
 mod tags;
 mod timeouts;
 mod volume;
@@ -45,7 +46,7 @@ mod volume;
 pub use self::core::{
     Asked, Background, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest,
 };
-pub use config::{Config, ConfigError, EngineSpec, KeyError, Plug};
+pub use config::{Config, ConfigError, Plug};
 pub use delays::DelayCounts;
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
@@ -55,4 +56,5 @@ pub use gate::{
     Next, Queueing, Rsd, RsdPriority, gates,
 };
 pub use names::{DriveTag, RequestId};
+pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};

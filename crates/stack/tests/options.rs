@@ -55,8 +55,7 @@ fn an_option_of_the_engine_stands_in_the_engine_and_in_no_reader_or_writer() {
         [
             "engine/src/config.rs",
             "engine/src/gate.rs",
-            "engine/src/gate/ranked.rs",
-            "engine/src/gate/rsd.rs",
+            "engine/src/spec.rs",
             "sim/src/fuzz.rs"
         ]
     );

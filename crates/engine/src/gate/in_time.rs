@@ -1,6 +1,6 @@
 //! Keeps the drive from taking more commands than it can serve in time.
 
-use super::spec::GateProblem;
+use super::registration::GateProblem;
 use crate::names::DriveTag;
 use crate::tags::TagSet;
 use headtime_sched::{OptionInfo, Options};

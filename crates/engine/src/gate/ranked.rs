@@ -36,9 +36,9 @@
 
 use super::ages::Ages;
 use super::in_time::{self, InTime};
+use super::registration::{GateProblem, Registration};
 use super::rsd::{AGE_TH, age_th};
-use super::spec::{GateProblem, Registration};
-use super::{Gate, GateOrder, Lane, Lanes, Next};
+use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
 use headtime_sched::{Class, Counts, Op, OptionInfo, Origin, PolicyInfo, Request};
@@ -117,8 +117,7 @@ type Level = usize;
 /// Admits by age, ceiling, and free tags; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct RsdPriority {
-    depth: u32,
-    commit_ahead: bool,
+    room: FixedDepth,
     ages: Ages,
     ranks: Counts,
     queueing: Queueing,
@@ -133,8 +132,7 @@ impl RsdPriority {
     /// A gate for an engine of this configuration; `ranks` has the rank of each level.
     pub fn new(config: &Config, age_th: u64, ranks: Counts, queueing: Queueing) -> RsdPriority {
         RsdPriority {
-            depth: config.depth,
-            commit_ahead: config.commit_ahead,
+            room: FixedDepth::new(config),
             ages: Ages::new(age_th),
             ranks,
             queueing,
@@ -157,7 +155,7 @@ impl RsdPriority {
     /// Lines 2 to 5 of Algorithm 3, and the bound in time.
     fn admits(&self, now: Time, level: Level) -> bool {
         let active = self.ages.active();
-        let free = self.depth.saturating_sub(active);
+        let free = self.room.free();
         let below_ceiling = self.in_drive[..level].iter().any(|count| *count > 0);
         let reserved = u32::from(self.ranks.as_slice()[level]) >= free;
         // One that is less urgent leaves time for an urgent one that comes now.
@@ -208,12 +206,13 @@ impl Gate for RsdPriority {
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
         // In a single queue the level is known of what was chosen alone.
-        let chooses = self.commit_ahead || self.queueing == Queueing::Single;
-        let unchosen = |lane: &Lane| {
+        let single = self.queueing == Queueing::Single;
+        let chooses = |lane: &Lane| {
             let state = lanes.state(*lane);
-            state.staged == 0 && state.ready
+            let ahead = self.room.is_ahead(state.staged) || single && state.staged == 0;
+            ahead && state.ready
         };
-        self.all_lanes().filter(|_| chooses).find(unchosen)
+        self.all_lanes().find(chooses)
     }
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
@@ -221,6 +220,7 @@ impl Gate for RsdPriority {
             Queueing::Lanes => lane.index(),
             Queueing::Single => self.level(command.class),
         };
+        self.room.taken(now, command, lane);
         self.ages.assign(command.tag);
         self.levels[command.tag.index()] = level as u8;
         self.in_drive[level] += 1;
@@ -228,15 +228,16 @@ impl Gate for RsdPriority {
         self.in_time.assign(now, command.tag, is_promised);
     }
 
-    fn returned(&mut self, _: Time, tag: DriveTag) {
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        self.room.returned(now, tag);
         self.ages.free(tag);
         self.in_time.free(tag);
         self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
     }
 
-    fn told(&mut self, _: Time, order: &GateOrder) {
+    fn told(&mut self, now: Time, order: &GateOrder) {
         match order {
-            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Depth(_) => self.room.told(now, order),
             GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
             GateOrder::Window { .. } => {}
         }

@@ -28,8 +28,8 @@
 
 use super::ages::Ages;
 use super::in_time::{self, InTime};
-use super::spec::Registration;
-use super::{Gate, GateOrder, Lane, Lanes, Next};
+use super::registration::Registration;
+use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
 use headtime_sched::{Class, Op, OptionInfo, Options, Origin, PolicyInfo, Request};
@@ -70,8 +70,7 @@ pub(super) fn age_th(options: Options<'_>) -> u64 {
 /// Admits commands up to a depth while none starves; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Rsd {
-    depth: u32,
-    commit_ahead: bool,
+    room: FixedDepth,
     ages: Ages,
     in_time: InTime,
 }
@@ -80,8 +79,7 @@ impl Rsd {
     /// A gate for an engine of this configuration. A command starves when it was overtaken more than `age_th` times.
     pub fn new(config: &Config, age_th: u64) -> Rsd {
         Rsd {
-            depth: config.depth,
-            commit_ahead: config.commit_ahead,
+            room: FixedDepth::new(config),
             ages: Ages::new(age_th),
             in_time: InTime::of(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
         }
@@ -103,33 +101,33 @@ impl Gate for Rsd {
     }
 
     fn next(&mut self, now: Time, _: &dyn Lanes) -> Next {
-        let active = self.ages.active();
-        let has_room = active < self.depth && !self.ages.any_starves();
-        match has_room && (active == 0 || self.in_time.has_time(now, 1)) {
+        let has_room = self.room.has_room() && !self.ages.any_starves();
+        match has_room && (self.ages.active() == 0 || self.in_time.has_time(now, 1)) {
             true => Next::Take(Lane(0)),
             false => Next::Hold(None),
         }
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let chosen = lanes.state(Lane(0)).staged > 0;
-        (self.commit_ahead && !chosen).then_some(Lane(0))
+        self.room.ahead(lanes)
     }
 
-    fn taken(&mut self, now: Time, command: &Request<DriveTag>, _: Lane) {
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
+        self.room.taken(now, command, lane);
         self.ages.assign(command.tag);
         let is_promised = command.op != Op::Flush;
         self.in_time.assign(now, command.tag, is_promised);
     }
 
-    fn returned(&mut self, _: Time, tag: DriveTag) {
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        self.room.returned(now, tag);
         self.ages.free(tag);
         self.in_time.free(tag);
     }
 
-    fn told(&mut self, _: Time, order: &GateOrder) {
+    fn told(&mut self, now: Time, order: &GateOrder) {
         match order {
-            GateOrder::Depth(depth) => self.depth = *depth,
+            GateOrder::Depth(_) => self.room.told(now, order),
             GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
             GateOrder::Window { .. } => {}
         }

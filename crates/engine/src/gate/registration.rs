@@ -1,0 +1,53 @@
+//! How a gate is entered in the table of gates, and why one is refused.
+
+use super::Gate;
+use crate::config::Config;
+use headtime_sched::{Counts, Options, PolicyInfo, SpecErrorKind};
+use headtime_units::Nanos;
+
+/// A gate that can be named.
+pub(super) struct Registration {
+    pub info: &'static PolicyInfo,
+    /// Checks what depends on the engine.
+    pub check: fn(Options<'_>, &Config) -> Result<(), GateProblem>,
+    /// Builds the gate; `None` if it is that of an engine without one.
+    pub build: fn(Options<'_>, &Config) -> Option<Box<dyn Gate>>,
+}
+
+/// What is wrong with the text of a gate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateProblem {
+    /// It cannot be read.
+    #[error("{0}")]
+    Text(SpecErrorKind),
+    /// A level has a lower rank than the one before it.
+    #[error("ranks is {0}; allowed are numbers that do not fall, the most urgent level first")]
+    RanksFall(Counts),
+    /// A level could send a command to an empty drive alone.
+    #[error("ranks is {ranks}; allowed is less than the depth, which is {depth}")]
+    RankOfDepth {
+        /// The ranks.
+        ranks: Counts,
+        /// The depth of the engine.
+        depth: u32,
+    },
+    /// The bound in time leaves too little for the commands that must be able to go.
+    #[error(
+        "bound is {bound}; allowed is 0s, which is none, or {least} and more, which {commands} of the longest \
+         commands take"
+    )]
+    BoundShort {
+        /// The bound.
+        bound: Nanos,
+        /// The shortest one.
+        least: Nanos,
+        /// So many commands must be able to go.
+        commands: u64,
+    },
+    /// Nobody says how long a command takes.
+    #[error(
+        "longest is missing, and there is no profile of the drive that would tell; bound needs it, as in longest=60ms"
+    )]
+    NoLongest,
+}
