@@ -262,7 +262,10 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         let keys = plan.sweep.axes.iter().flat_map(|axis| &axis.keys);
         let swept = keys.into_iter().any(|own| *own == key);
         // The usual goes without saying.
-        let is_usual = ["true", "false", ""].contains(&cells[0].as_str());
+        let is_usual = match cells[0].as_str() {
+            "true" | "false" | "" => true,
+            gate => name == "gate" && gate == "depth",
+        };
         if within {
             columns.push(TableColumn::words(name, cells.into_iter()));
         } else if constant && !swept && !is_usual {

@@ -568,6 +568,18 @@ fn the_figures_of_ncq_share_one_drive_and_one_host() {
                 panic!("{name} runs no programs");
             };
             let mut host = programs.host.clone();
+            // Raw devices are read page by page, files are not.
+            let reads_device = |program: &headtime_cli::scenario::Program| {
+                program.benchmark.name() == "transactions"
+            };
+            if !programs.entries.iter().any(reads_device) {
+                assert_eq!(
+                    host.request_max,
+                    headtime_host::HostSpec::default().request_max,
+                    "{name}"
+                );
+                host.request_max = headtime_units::Bytes(4096);
+            }
             if variant.name == "no read-ahead" {
                 host.read_ahead = headtime_host::HostSpec::default().read_ahead;
             }
