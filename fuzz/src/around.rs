@@ -74,7 +74,9 @@ impl Around {
                 let in_range = |(piece, _): &(u64, u64)| (1..=1024).contains(piece);
                 self.scrub = two.filter(in_range);
             }
-            "gate" => self.gate = ToyGate::named(value).map(|_| value.to_owned()),
+            "gate" => {
+                self.gate = ToyGate::named(value, &Config::default()).map(|_| value.to_owned())
+            }
             _ => {}
         }
     }
@@ -90,7 +92,7 @@ impl Around {
     }
 
     fn gated(&self, scheduler: &Spec, build: Build<'_>) -> Option<Gated> {
-        let gate = ToyGate::named(self.gate.as_ref()?)?;
+        let gate = ToyGate::named(self.gate.as_ref()?, &Config::default())?;
         let others = (1..gate.lanes()).map(|_| build(scheduler));
         Some((gate, others.collect()))
     }
@@ -160,7 +162,7 @@ fn order(member: Member, record: &Record, gated: &mut bool, build: Build<'_>) ->
             })
         }
         Record::GateSwapped(_, text, schedulers) => {
-            let gate = ToyGate::named(text)?;
+            let gate = ToyGate::named(text, &Config::default())?;
             let specs = schedulers.iter().map(|text| text.parse::<Spec>().ok());
             let specs = specs.collect::<Option<Vec<Spec>>>()?;
             if specs.len() != gate.lanes() {

@@ -121,9 +121,10 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
             }
             Record::GateSwapped(now, gate, schedulers) => {
                 let specs = schedulers.iter().map(|text| text.parse());
-                let (Some(swapped), Ok(specs)) =
-                    (ToyGate::named(gate), specs.collect::<Result<Vec<_>, _>>())
-                else {
+                let (Some(swapped), Ok(specs)) = (
+                    ToyGate::named(gate, &Config::default()),
+                    specs.collect::<Result<Vec<_>, _>>(),
+                ) else {
                     continue;
                 };
                 if specs.len() != swapped.lanes() {

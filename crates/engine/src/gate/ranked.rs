@@ -114,7 +114,7 @@ pub enum Queueing {
 /// A level: 0 is the most urgent. The paper's priorities count the other way.
 type Level = usize;
 
-/// Admits by age, ceiling, and free tags; see the [module](self).
+/// Admits by age, ceiling, and free tags: Algorithm 3 of the NCQ paper (ACM TOS 2010, section 5.3).
 #[derive(Clone, Debug)]
 pub struct RsdPriority {
     room: FixedDepth,

@@ -67,7 +67,7 @@ pub(super) fn age_th(options: Options<'_>) -> u64 {
     options.count("age_th")
 }
 
-/// Admits commands up to a depth while none starves; see the [module](self).
+/// Admits commands up to a depth while none starves: Algorithm 2 of the NCQ paper (ACM TOS 2010, section 5.2).
 #[derive(Clone, Debug)]
 pub struct Rsd {
     room: FixedDepth,

@@ -102,7 +102,7 @@ pub enum StartError {
         /// The disk.
         name: String,
         /// Why.
-        error: GateError,
+        error: Box<GateError>,
     },
     /// The engine would send more commands than the device takes.
     #[error(

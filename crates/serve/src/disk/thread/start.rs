@@ -159,7 +159,7 @@ fn stack(
             None => {
                 let built = gate.build(&config).map_err(|error| StartError::Gate {
                     name: name.clone(),
-                    error,
+                    error: Box::new(error),
                 })?;
                 built.map(|gate| {
                     let others = (1..gate.lanes()).map(|_| build());
