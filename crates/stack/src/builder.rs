@@ -28,7 +28,7 @@ impl Builder {
         engine: &EngineSpec,
         sector_bytes: u32,
     ) -> Result<Builder, Unbuilt> {
-        let engine = known.told(engine, sector_bytes);
+        let engine = known.told(engine);
         let config = engine.config(sector_bytes);
         let knowledge = known.knowledge(scheduler, &config)?;
         scheduler.build(knowledge.clone())?;

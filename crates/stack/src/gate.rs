@@ -10,10 +10,11 @@ impl Known {
     /// drive would take, if there is one.
     ///
     /// A log has the engine so, and a replay needs no profile.
-    pub fn told<'a>(&self, engine: &'a EngineSpec, sector_bytes: u32) -> Cow<'a, EngineSpec> {
+    pub fn told<'a>(&self, engine: &'a EngineSpec) -> Cow<'a, EngineSpec> {
         let (Some(bound), Some(belief)) = (engine.gate.lacks_longest(), self.belief()) else {
             return Cow::Borrowed(engine);
         };
+        let sector_bytes = belief.geometry.sector_bytes;
         let largest = engine.config(sector_bytes).merge_sectors_max;
         let longest = Longest::of(belief, &Layout::new(belief), largest);
         let mut engine = engine.clone();
@@ -35,7 +36,7 @@ mod tests {
             ..EngineSpec::default()
         };
         let known = Known::learning(profile::by_name("wd5000aaks"));
-        let told = |gate| known.told(&engine(gate), 512).gate.to_string();
+        let told = |gate| known.told(&engine(gate)).gate.to_string();
         let text = told("rsd:bound=1s");
         assert!(text.starts_with("rsd:bound=1s:longest=121."), "{text}");
         assert_eq!(
@@ -45,6 +46,6 @@ mod tests {
         assert_eq!(told("rsd"), "rsd");
         let nothing = Known::default();
         let unknown = engine("rsd:bound=1s");
-        assert_eq!(*nothing.told(&unknown, 512), unknown);
+        assert_eq!(*nothing.told(&unknown), unknown);
     }
 }

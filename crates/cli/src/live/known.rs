@@ -3,7 +3,7 @@
 use super::config::DiskConfig;
 use crate::fault::Fault;
 use headtime_disk::profile::Profile;
-use headtime_engine::EngineSpec;
+use headtime_engine::{EngineSpec, GateSpec};
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
 use headtime_stack::{Builder, Known, StackError, Unbuilt, curve_file, drives};
@@ -40,7 +40,7 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
 ///
 /// If the scheduler needs to know the drive and does not, or if the gate does not fit the engine.
 pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builder, String> {
-    // How many sectors a merged request may have is nothing that a scheduler or a gate is told.
+    // How many sectors a merged request may have is nothing that a scheduler is told, and a gate counts those of its drive.
     Builder::new(known, spec, engine, 512).map_err(|unbuilt| {
         let missing = match &unbuilt {
             Unbuilt::Positions(_) => "belief = \"DRIVE or FILE\"",
@@ -49,6 +49,15 @@ pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builde
         };
         format!("{spec}: has to know the drive, which no profile is given of; give {missing}")
     })
+}
+
+/// A gate for an engine, told of the drive what the gate does not say itself.
+pub fn gate(known: &Known, engine: &EngineSpec, gate: &GateSpec) -> GateSpec {
+    let engine = EngineSpec {
+        gate: gate.clone(),
+        ..engine.clone()
+    };
+    known.told(&engine).gate.clone()
 }
 
 /// Builds a scheduler, on the thread that it will live on.

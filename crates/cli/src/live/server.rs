@@ -286,6 +286,7 @@ fn watched(running: &Running) -> Watched {
         exports: exports.collect(),
         faults: running.prepared.config.faults,
         parse_scheduler: running.prepared.parser(),
+        parse_gate: running.prepared.gate_parser(),
     }
 }
 
@@ -475,10 +476,10 @@ fn changes(
                 Some((new.stack.scheduler.to_string(), build))
             }
         };
-        let gate = &new.stack.engine.gate;
-        gate.check(disk.engine_config())
-            .map_err(|problem| new.error("gate", problem.to_string()))?;
-        let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
+        let gate = running.prepared.gate(&new.stack.engine.gate);
+        gate.build(disk.engine_config())
+            .map_err(|error| new.error("gate", error.problem.to_string()))?;
+        let gate = (gate.to_string() != *gate_in_force).then_some(gate);
         let timeout = (old.timeout != new.timeout).then_some(new.timeout);
         if scheduler.is_some() || gate.is_some() || timeout.is_some() {
             changes.disks.push(Change {

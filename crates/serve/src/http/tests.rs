@@ -53,6 +53,7 @@ impl Fixture {
                 backend: "null".to_owned(),
                 exports: (0..1000).map(|number| format!("export{number}")).collect(),
                 faults: false,
+                parse_gate: Arc::new(|text| text.parse()),
                 parse_scheduler: Arc::new(|text| Err(format!("`{text}`: no such scheduler"))),
             }],
             nbd: None,
