@@ -1,7 +1,7 @@
 //! Reading.
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
-use crate::names::DriveTags;
+use crate::tags::DriveTags;
 use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
 use headtime_units::{Extent, Nanos, Time};
