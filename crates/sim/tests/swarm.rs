@@ -1,6 +1,8 @@
 //! Everything that may stand before drives, drawn from seeds: gates that hold and reserve, windows, orders to them, a
 //! job in the background, and volumes of which a member fails. Under the audit, to the end, with logs that replay.
 
+mod scripted;
+
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Layout, Model};
@@ -12,6 +14,7 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
+use scripted::Scripted;
 use std::sync::{Arc, LazyLock};
 
 static DRIVE: LazyLock<Profile> =
@@ -217,36 +220,6 @@ fn requests(draw: &mut Draw, map: Striped) -> Vec<NewRequest> {
     (0..REQUESTS).map(one).collect()
 }
 
-struct Scripted<'a> {
-    requests: &'a [NewRequest],
-    next: usize,
-    /// Of each request, whether it is over.
-    done: Vec<bool>,
-}
-
-impl Source for Scripted<'_> {
-    fn next_arrival(&self) -> Option<Time> {
-        self.requests.get(self.next).map(|next| next.arrival)
-    }
-
-    fn poll(&mut self, now: Time) -> Option<NewRequest> {
-        let next = self.requests.get(self.next)?;
-        (next.arrival <= now).then(|| {
-            self.next += 1;
-            *next
-        })
-    }
-
-    fn completed(&mut self, _: Time, cookie: u64) {
-        let done = &mut self.done[cookie as usize];
-        assert!(!std::mem::replace(done, true), "{cookie} is answered twice");
-    }
-
-    fn done(&self) -> bool {
-        self.done.iter().all(|done| *done)
-    }
-}
-
 fn build(scheduler: &str) -> Box<dyn Scheduler> {
     let spec: Spec = scheduler.parse().expect("registered");
     spec.build(Some(Arc::clone(&MODEL))).expect("built")
@@ -292,11 +265,7 @@ fn ran(seed: u64) -> Ran {
             ..Station::new(drive, world.config, build(world.scheduler))
         }
     };
-    let mut source = Scripted {
-        requests: &world.requests,
-        next: 0,
-        done: vec![false; world.requests.len()],
-    };
+    let mut source = Scripted::new(&world.requests);
     let mut log = String::new();
     let mut write = |piece: &str| log.push_str(piece);
     let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), 0);

@@ -1,6 +1,8 @@
 //! A volume of three that splits requests by address, under the audit: errors reach exactly the requests that touch them, a
 //! member that does not answer does not stop the others, nothing passes a flush, and logs replay.
 
+mod scripted;
+
 use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
@@ -9,9 +11,10 @@ use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
 use headtime_sim::{Report, Setup, Station, run};
 use headtime_testkit::Striped;
 use headtime_units::{Extent, Nanos, Time};
-use headtime_workload::{NewRequest, Source};
+use headtime_workload::NewRequest;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
+use scripted::Scripted;
 use std::sync::Arc;
 
 const MEMBERS: u16 = 3;
@@ -23,35 +26,6 @@ const STRIPED: Striped = Striped {
     stripe: STRIPE,
     stripes: 1000,
 };
-
-struct Scripted<'a> {
-    requests: &'a [NewRequest],
-    next: usize,
-    /// In the order in which they ended.
-    done: Vec<u64>,
-}
-
-impl Source for Scripted<'_> {
-    fn next_arrival(&self) -> Option<Time> {
-        self.requests.get(self.next).map(|next| next.arrival)
-    }
-
-    fn poll(&mut self, now: Time) -> Option<NewRequest> {
-        let next = self.requests.get(self.next)?;
-        (next.arrival <= now).then(|| {
-            self.next += 1;
-            *next
-        })
-    }
-
-    fn completed(&mut self, _: Time, cookie: u64) {
-        self.done.push(cookie);
-    }
-
-    fn done(&self) -> bool {
-        self.done.len() == self.requests.len()
-    }
-}
 
 fn drive() -> Profile {
     profile::by_name("wd5000aaks").expect("shipped").clone()
@@ -83,11 +57,7 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
             ..Station::new(drive, config, build(scheduler))
         }
     };
-    let mut source = Scripted {
-        requests,
-        next: 0,
-        done: Vec::new(),
-    };
+    let mut source = Scripted::new(requests);
     let (mut log, mut ended) = (String::new(), vec![Vec::new(); MEMBERS.into()]);
     let mut write = |piece: &str| log.push_str(piece);
     let mut observe = |now: Time, member: Member, seen: Seen<'_>| {
@@ -113,7 +83,7 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
         .collect();
     let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
     again.unwrap_or_else(|error| panic!("{scheduler}, {config:?}: {error}"));
-    let done = source.done;
+    let done = source.ended;
     assert_eq!(report.measured.requests, requests.len() as u64);
     Ran {
         report,

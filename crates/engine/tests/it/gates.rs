@@ -1,6 +1,6 @@
 //! The gates of the drive's own queue, in an engine: swaps, orders, and schedulers that propose a depth.
 
-use crate::lanes::config;
+use crate::rig::{at, config};
 use crate::world::arrival;
 use headtime_engine::{
     Arrival, Command, Config, DriveTag, Engine, Event, GateOrder, GateSpec, Join, Lane, Outcome,
@@ -8,10 +8,6 @@ use headtime_engine::{
 };
 use headtime_sched::{Backlog, Class, NoPositioning, Op, Scheduler, Spec};
 use headtime_units::{Nanos, Time};
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Nanos::from_millis(ms)
-}
 
 /// An engine behind a gate, and the requests that it sent, by drive tag.
 struct Rig {

@@ -1,6 +1,6 @@
 //! What the lanes give a gate that asks for much: the lane of a flush that waits, and requests chosen ahead.
 
-use crate::lanes::{Rig, config};
+use crate::rig::{Rig, config};
 use crate::world::arrival;
 use headtime_engine::{
     Arrival, Config, DriveTag, Gate, Lane, Lanes, Next, Outcome, Plug, RequestId,

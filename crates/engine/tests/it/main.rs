@@ -12,5 +12,6 @@ mod names;
 mod order;
 mod pieces;
 mod plug;
+mod rig;
 mod seam;
 mod world;
