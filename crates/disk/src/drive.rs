@@ -102,6 +102,8 @@ pub struct Drive {
     /// When dirty data last went first for their age.
     aged: Time,
     going: Going,
+    /// Choices of the arm since the last that could be the oldest command's.
+    choices: u32,
     writing: Option<Writing>,
     /// When which of the commands that the arm writes for is done, but for the last: with the
     /// sector behind.
@@ -167,6 +169,7 @@ impl Drive {
             write_last: (Time::ZERO, Lba::ZERO),
             aged: Time::ZERO,
             going: Going::default(),
+            choices: 0,
             writing: None,
             parts: VecDeque::new(),
             last_was_read: true,

@@ -759,6 +759,11 @@ pub struct QueueSpec {
     /// How long the arm goes on with reads that follow each other while another command waits, where
     /// the policy looks at positions.
     pub stream_cap: Nanos,
+    /// One of so many choices of the arm is the command that came first, where the policy looks at positions; 0 for
+    /// none.
+    pub oldest_every: u32,
+    /// Not if that one has not waited for so long.
+    pub oldest_age: Nanos,
 }
 
 impl QueueSpec {
@@ -774,6 +779,8 @@ impl Default for QueueSpec {
             policy: FirmwarePolicy::Fifo,
             preseek: Preseek::Off,
             stream_cap: QueueSpec::STREAM_CAP,
+            oldest_every: 0,
+            oldest_age: Nanos::ZERO,
         }
     }
 }

@@ -394,7 +394,7 @@ impl Run<'_> {
             depth,
             policy,
             preseek,
-            stream_cap: QueueSpec::STREAM_CAP,
+            ..QueueSpec::default()
         })
     }
 }

@@ -12,9 +12,15 @@
 //! The arm also writes sequential waiting writes in one pass. The drive fetches their data while
 //! the arm works, as far as the part of the buffer for written data has room.
 //!
+//! Firmware may also bound how long a command waits by the number of choices: one of every
+//! [`QueueSpec::oldest_every`] takes the command that came first, if it has waited for
+//! [`QueueSpec::oldest_age`]. What the buffer has takes no choice.
+//!
 //! Does nothing of this while the drive has a single command.
 //!
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
+//! [`QueueSpec::oldest_every`]: crate::profile::QueueSpec::oldest_every
+//! [`QueueSpec::oldest_age`]: crate::profile::QueueSpec::oldest_age
 
 use super::Drive;
 use super::destage::What;
@@ -93,6 +99,9 @@ impl Drive {
         if let Some(place) = rated.old.or(rated.hit.filter(|_| free)) {
             return Next::serve(place);
         }
+        if let Some(place) = self.turn_of_the_oldest(now) {
+            return Next::serve(place);
+        }
         let coming = self.coming(&rated, now);
         let alone = match coming {
             Some(_) => None,
@@ -146,6 +155,28 @@ impl Drive {
                 None => Next::Nothing,
             },
         }
+    }
+
+    /// The command that came first of those that need the arm, if this is the choice that it has, and it has waited
+    /// for long enough.
+    fn turn_of_the_oldest(&self, now: Time) -> Option<usize> {
+        let queue = &self.profile.queue;
+        let is_its_turn = self.choices + 1 == queue.oldest_every;
+        if !is_its_turn || !self.is_choosing() {
+            return None;
+        }
+        let place = self.queue.iter().position(|waiting| waiting.needs_arm)?;
+        let waited = now.saturating_since(self.queue.get(place).arrived);
+        (waited >= queue.oldest_age).then_some(place)
+    }
+
+    /// Notes that the arm serves a command that it could have left for another.
+    pub(super) fn note_choice(&mut self) {
+        let every = self.profile.queue.oldest_every;
+        self.choices = match self.choices + 1 < every {
+            true => self.choices + 1,
+            false => 0,
+        };
     }
 
     /// Of the commands that have been kept waiting for too long, the next; `None` if there is none.

@@ -328,6 +328,7 @@ impl Drive {
                 return;
             }
         };
+        let choosing = self.is_choosing();
         let waiting = self.queue.take(place);
         let served = match waiting.op {
             Op::Read => self.serve_read(waiting.slot, now, Taken::Queued { through }),
@@ -335,6 +336,8 @@ impl Drive {
         };
         if !served {
             self.queue.put_back(place, waiting);
+        } else if choosing && self.slots[usize::from(waiting.slot)].hit != Hit::Full {
+            self.note_choice();
         }
     }
 

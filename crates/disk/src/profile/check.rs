@@ -689,7 +689,16 @@ fn times(spec: &Spec) -> Check {
     match spec.queue.policy {
         FirmwarePolicy::Fifo => Ok(()),
         FirmwarePolicy::Sptf { margin, .. } => {
-            time("queue.stream_cap", spec.queue.stream_cap)?;
+            let queue = &spec.queue;
+            time("queue.stream_cap", queue.stream_cap)?;
+            within("queue.oldest_every", queue.oldest_every.into(), 0, 65_535)?;
+            time("queue.oldest_age", queue.oldest_age)?;
+            if queue.oldest_every == 0 && !queue.oldest_age.is_zero() {
+                return Err(conflict(
+                    "queue.oldest_age",
+                    "is for oldest_every of 1 and more",
+                ));
+            }
             time("queue.margin", margin)
         }
     }

@@ -374,6 +374,21 @@ fn errors_say_what_is_allowed() {
             "queue.margin: means something with policy = \"sptf\" only",
         ),
         (
+            "oldest_every = 16",
+            "oldest_every = 65536",
+            "queue.oldest_every: 65536 is not allowed; allowed is 0 to 65535",
+        ),
+        (
+            "oldest_every = 16",
+            "oldest_every = 0",
+            "queue.oldest_age: is for oldest_every of 1 and more",
+        ),
+        (
+            "oldest_age = \"50ms\"",
+            "oldest_age = \"5s\"",
+            "queue.oldest_age: 5s is not allowed; allowed is 0 to 4s",
+        ),
+        (
             "\"layout.zones\" = \"assumed\"",
             "\"layout.zones\" = \"guessed\"",
             "trust.layout.zones: \"guessed\" is not allowed; allowed are \"measured\", \

@@ -486,6 +486,8 @@ struct QueueText {
     margin: Option<Nanos>,
     age_cap: Option<Nanos>,
     stream_cap: Option<Nanos>,
+    oldest_every: Option<u32>,
+    oldest_age: Option<Nanos>,
     #[serde(default = "off")]
     preseek: Preseek,
 }
@@ -506,6 +508,8 @@ impl TryFrom<QueueText> for QueueSpec {
             ("margin", text.margin.is_some()),
             ("age_cap", text.age_cap.is_some()),
             ("stream_cap", text.stream_cap.is_some()),
+            ("oldest_every", text.oldest_every.is_some()),
+            ("oldest_age", text.oldest_age.is_some()),
         ];
         let policy = match text.policy {
             PolicyWord::Sptf => FirmwarePolicy::Sptf {
@@ -522,6 +526,8 @@ impl TryFrom<QueueText> for QueueSpec {
             policy,
             preseek: text.preseek,
             stream_cap: text.stream_cap.unwrap_or(QueueSpec::STREAM_CAP),
+            oldest_every: text.oldest_every.unwrap_or(0),
+            oldest_age: text.oldest_age.unwrap_or(Nanos::ZERO),
         })
     }
 }
@@ -543,12 +549,15 @@ impl Serialize for QueueSpec {
                 (PolicyWord::Sptf, margin, age_cap, Some(self.stream_cap))
             }
         };
+        let by_position = policy == PolicyWord::Sptf;
         let text = QueueText {
             depth: self.depth,
             policy,
             margin,
             age_cap,
             stream_cap,
+            oldest_every: Some(self.oldest_every).filter(|every| by_position && *every > 0),
+            oldest_age: Some(self.oldest_age).filter(|age| by_position && !age.is_zero()),
             preseek: self.preseek,
         };
         text.serialize(to)

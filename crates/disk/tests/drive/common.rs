@@ -165,6 +165,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
     let depth = prop::sample::select(vec![1_u32, 2, 8, 32]);
     let age_cap = prop::option::of(0_u64..30_000_000);
     let kind = prop::array::uniform4(prop::bool::weighted(0.2));
+    let oldest = prop_oneof![Just((0, 0)), (1_u32..6, 0_u64..30_000_000)];
     (
         prop_oneof![profiles(), profiles().prop_map(buffering)],
         shape,
@@ -173,59 +174,65 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         kind,
         any::<bool>(),
         prop::option::of((1_u32..12, 0_u64..300)),
+        oldest,
     )
-        .prop_map(|(profile, shape, depth, cap, kind, reshape, sweep)| {
-            profile
-                .with(|spec| {
-                    let cache = &mut spec.cache;
-                    if reshape {
-                        let (segments, size, writes, combine, delay) = shape;
-                        let least = 1 + u32::from(cache.dedicated_write_segment);
-                        cache.segments = segments.max(least);
-                        cache.write_segments = writes.min(cache.segments);
-                        cache.segment_sectors = size;
-                        cache.read_ahead_max = cache.read_ahead_max.min(size);
-                        cache.read_ahead_min = cache.read_ahead_min.min(cache.read_ahead_max);
-                        cache.combine_sequential_writes = combine;
-                        cache.destage_delay = Nanos::from_nanos(delay);
-                    }
-                    let cache = &mut spec.cache;
-                    cache.destage = Destage::Segment;
-                    if let Some((runs, age)) = sweep {
-                        cache.destage = Destage::Sweep;
-                        cache.destage_runs = runs;
-                        cache.destage_age = ms(age);
-                    }
-                    spec.queue.depth = depth;
-                    spec.queue.stream_cap = cap.map_or(ms(1_000), |cap| Nanos::from_nanos(cap / 2));
-                    if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
-                        *age_cap = cap.map(Nanos::from_nanos);
-                    }
-                    let [no_cache, no_times, no_bus, no_noise] = kind;
-                    if no_cache {
-                        cache.enabled = false;
-                        cache.read_ahead = ReadAhead::Off;
-                        cache.read_ahead_min = 0;
-                        cache.read_ahead_max = 0;
-                        cache.write_back = WriteBack::Off;
-                        cache.read_free_sectors = false;
-                    }
-                    if no_times {
-                        spec.overhead = OverheadSpec::default();
-                    }
-                    if no_bus {
-                        spec.bus = BusSpec {
-                            hold_for_read: spec.bus.hold_for_read,
-                            never_disconnect: spec.bus.never_disconnect,
-                            ..BusSpec::default()
-                        };
-                    }
-                    if no_noise {
-                        spec.noise = NoiseSpec::default();
-                    }
-                })
-                .unwrap()
-        })
+        .prop_map(
+            |(profile, shape, depth, cap, kind, reshape, sweep, oldest)| {
+                profile
+                    .with(|spec| {
+                        let cache = &mut spec.cache;
+                        if reshape {
+                            let (segments, size, writes, combine, delay) = shape;
+                            let least = 1 + u32::from(cache.dedicated_write_segment);
+                            cache.segments = segments.max(least);
+                            cache.write_segments = writes.min(cache.segments);
+                            cache.segment_sectors = size;
+                            cache.read_ahead_max = cache.read_ahead_max.min(size);
+                            cache.read_ahead_min = cache.read_ahead_min.min(cache.read_ahead_max);
+                            cache.combine_sequential_writes = combine;
+                            cache.destage_delay = Nanos::from_nanos(delay);
+                        }
+                        let cache = &mut spec.cache;
+                        cache.destage = Destage::Segment;
+                        if let Some((runs, age)) = sweep {
+                            cache.destage = Destage::Sweep;
+                            cache.destage_runs = runs;
+                            cache.destage_age = ms(age);
+                        }
+                        spec.queue.depth = depth;
+                        spec.queue.stream_cap =
+                            cap.map_or(ms(1_000), |cap| Nanos::from_nanos(cap / 2));
+                        if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
+                            *age_cap = cap.map(Nanos::from_nanos);
+                            spec.queue.oldest_every = oldest.0;
+                            spec.queue.oldest_age = Nanos::from_nanos(oldest.1);
+                        }
+                        let [no_cache, no_times, no_bus, no_noise] = kind;
+                        if no_cache {
+                            cache.enabled = false;
+                            cache.read_ahead = ReadAhead::Off;
+                            cache.read_ahead_min = 0;
+                            cache.read_ahead_max = 0;
+                            cache.write_back = WriteBack::Off;
+                            cache.read_free_sectors = false;
+                        }
+                        if no_times {
+                            spec.overhead = OverheadSpec::default();
+                        }
+                        if no_bus {
+                            spec.bus = BusSpec {
+                                hold_for_read: spec.bus.hold_for_read,
+                                never_disconnect: spec.bus.never_disconnect,
+                                ..BusSpec::default()
+                            };
+                        }
+                        if no_noise {
+                            spec.noise = NoiseSpec::default();
+                        }
+                    })
+                    .unwrap()
+            },
+        )
 }
 
 /// So many cases, or as many as `PROPTEST_CASES` says if that is more.

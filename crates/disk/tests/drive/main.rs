@@ -6,4 +6,5 @@ mod common;
 mod destage;
 mod faults;
 mod partial;
+mod policies;
 mod written;
