@@ -511,11 +511,12 @@ impl<L: Sink> Core<L> {
     /// # Panics
     ///
     /// If the command is not in the device.
+    #[inline]
     pub fn completed<W: World>(&mut self, world: &mut W, done: Done) -> Result<(), W::Error> {
         let at = self.pass(done.at);
         let event = self.given_back(&done);
         self.handle(world, at, done.member, event)?;
-        self.rare_commands(world, at)
+        self.commands(world, at)
     }
 
     /// What the engine is told of a command that has no deadline any more.

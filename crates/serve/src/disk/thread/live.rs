@@ -173,12 +173,15 @@ impl Live {
         None
     }
 
+    #[inline(always)]
     fn poll(&mut self, now: Time, index: usize) -> Option<Done> {
         let station = &mut self.stations[index];
-        let done = station.device.poll(now)?;
-        if station.in_model_time {
-            let lateness = self.clock.now().saturating_since(done.at);
-            self.metrics.delivered(lateness);
+        let mut done = station.device.poll(now)?;
+        let real = self.clock.now();
+        match station.in_model_time {
+            true => self.metrics.delivered(real.saturating_since(done.at)),
+            // `now` may be an old reading of the clock.
+            false => done.at = real.max(now),
         }
         let member = Member(index as u16);
         if let Err(failure) = &done.result {
@@ -188,6 +191,7 @@ impl Live {
     }
 
     /// Takes a command and its data back.
+    #[inline(always)]
     fn back(
         &mut self,
         member: Member,
@@ -214,6 +218,7 @@ impl Live {
     }
 
     /// Keeps the data of a command's parts, and why they failed.
+    #[inline(always)]
     fn keep(&mut self, member: Member, parts: &mut Parts, failure: Option<Failure>) {
         for part in parts.drain(..) {
             if let Some((data, failed)) = self.held(member, part.id) {
@@ -224,6 +229,7 @@ impl Live {
     }
 
     /// The data of a request at an engine, unless the device has them, and why it failed.
+    #[inline(always)]
     fn held(
         &mut self,
         member: Member,
@@ -729,6 +735,7 @@ impl World for Live {
         job.finished(now, &Finished { outcome, ..*done }, read);
     }
 
+    #[inline(always)]
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog) {
         let station = &mut self.stations[member.index()];
         station.device.note_pending(now, backlog);
