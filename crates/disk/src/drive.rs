@@ -22,6 +22,7 @@ mod command;
 mod destage;
 mod event;
 mod fault;
+mod hold;
 mod media;
 mod noise;
 mod read;
@@ -39,6 +40,7 @@ use bus::{Bus, Piece};
 use fault::Faults;
 use headtime_sched::{Backlog, Op};
 use headtime_units::{Lba, Nanos, Sectors, Time, Track};
+use hold::Streams;
 use noise::Noise;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -102,6 +104,7 @@ pub struct Drive {
     /// When dirty data last went first for their age.
     aged: Time,
     going: Going,
+    streams: Streams,
     /// Choices of the arm since the last that could be the oldest command's.
     choices: u32,
     writing: Option<Writing>,
@@ -169,6 +172,7 @@ impl Drive {
             write_last: (Time::ZERO, Lba::ZERO),
             aged: Time::ZERO,
             going: Going::default(),
+            streams: Streams::new(profile.queue.stream_hold),
             choices: 0,
             writing: None,
             parts: VecDeque::new(),

@@ -22,7 +22,7 @@ const PLACES: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Longest {
     /// From the end of a command to the end of the next one: the longest movement and a turn, the sectors, overheads
-    /// and the bus, what the arm reads ahead before it leaves a stream, and what of the buffer the drive writes before.
+    /// and the bus, what the arm reads ahead or waits before it leaves a stream, and what of the buffer the drive writes before.
     pub service: Nanos,
     /// For how long dirty data may go first although commands wait, in each [`every`](Longest::every).
     pub pause: Nanos,
@@ -49,6 +49,9 @@ impl Longest {
             let ahead = drive.passing(segment.min(Sectors::new(most)));
             let ahead = ahead.max(drive.mechanics.turn());
             service += ahead.min(cap);
+        }
+        if by_position {
+            service += profile.queue.stream_hold.min(cap);
         }
         let mut pause = Nanos::ZERO;
         if spec.enabled && spec.write_back != WriteBack::Off {

@@ -759,6 +759,9 @@ pub struct QueueSpec {
     /// How long the arm goes on with reads that follow each other while another command waits, where
     /// the policy looks at positions.
     pub stream_cap: Nanos,
+    /// How long the arm waits for the next read of a stream after one has completed, if the drive reads nothing ahead
+    /// meanwhile and others wait; [`QueueSpec::stream_cap`] ends that too. Zero: not at all.
+    pub stream_hold: Nanos,
     /// One of so many choices of the arm is the command that came first, where the policy looks at positions; 0 for
     /// none.
     pub oldest_every: u32,
@@ -779,6 +782,7 @@ impl Default for QueueSpec {
             policy: FirmwarePolicy::Fifo,
             preseek: Preseek::Off,
             stream_cap: QueueSpec::STREAM_CAP,
+            stream_hold: Nanos::ZERO,
             oldest_every: 0,
             oldest_age: Nanos::ZERO,
         }

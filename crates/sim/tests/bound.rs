@@ -26,6 +26,8 @@ struct Drawn {
     margin: u64,
     age_cap: Option<u64>,
     stream_cap: u64,
+    stream_hold: u64,
+    oldest: (u32, u64),
     cache: bool,
     read_ahead: bool,
     write_back: bool,
@@ -38,6 +40,11 @@ impl Drawn {
         let changed = shipped.with(|spec| {
             spec.queue.depth = 32;
             spec.queue.stream_cap = Nanos::from_millis(self.stream_cap);
+            if !self.fifo {
+                spec.queue.stream_hold = Nanos::from_micros(self.stream_hold);
+                spec.queue.oldest_every = self.oldest.0;
+                spec.queue.oldest_age = Nanos::from_millis(self.oldest.1);
+            }
             spec.queue.policy = match self.fifo {
                 true => FirmwarePolicy::Fifo,
                 false => FirmwarePolicy::Sptf {
@@ -75,13 +82,17 @@ fn drives() -> impl Strategy<Value = Drawn> {
         0..4_000_u64,
     );
     let cache = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (0..DRIVES.len(), queue, cache).prop_map(
-        |(drive, (fifo, margin, age_cap, stream_cap), cache)| Drawn {
+    let hold = prop_oneof![Just(0_u64), 0..2_000_u64, Just(100_000)];
+    let oldest = prop_oneof![Just((0, 0)), (1..20_u32, 0..200_u64)];
+    (0..DRIVES.len(), queue, cache, hold, oldest).prop_map(
+        |(drive, (fifo, margin, age_cap, stream_cap), cache, stream_hold, oldest)| Drawn {
             drive,
             fifo,
             margin,
             age_cap,
             stream_cap,
+            stream_hold,
+            oldest,
             cache: cache.0,
             read_ahead: cache.1,
             write_back: cache.2,

@@ -61,6 +61,8 @@ pub fn world(random: &mut Random) -> World {
         Some(Nanos::from_secs(4)),
     ]);
     let stream_cap = Nanos::from_millis(*random.pick(&[0, 20, 100, 1_000]));
+    let hold = Nanos::from_micros(*random.pick(&[0, 0, 300, 5_000]));
+    let every = *random.pick(&[0, 0, 2, 16]);
     let profile = shipped
         .profile()
         .with(|spec| {
@@ -70,6 +72,10 @@ pub fn world(random: &mut Random) -> World {
                 false => FirmwarePolicy::Fifo,
             };
             spec.queue.stream_cap = stream_cap;
+            if sptf {
+                spec.queue.stream_hold = hold;
+                spec.queue.oldest_every = every;
+            }
             if other_preseek {
                 spec.queue.preseek = preseek;
             }

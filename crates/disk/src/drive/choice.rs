@@ -12,7 +12,9 @@
 //! The arm also writes sequential waiting writes in one pass. The drive fetches their data while
 //! the arm works, as far as the part of the buffer for written data has room.
 //!
-//! Firmware may also bound how long a command waits by the number of choices: one of every
+//! Firmware may hold the arm for a stream also where the drive reads nothing ahead (`hold`).
+//!
+//! It may also bound how long a command waits by the number of choices: one of every
 //! [`QueueSpec::oldest_every`] takes the command that came first, if it has waited for
 //! [`QueueSpec::oldest_age`]. What the buffer has takes no choice.
 //!
@@ -107,6 +109,11 @@ impl Drive {
             Some(_) => None,
             None => self.goes_on_alone(&rated, now),
         };
+        if (rated.hit, alone, coming.is_none()) == (None, None, true)
+            && let Some(next) = self.next_held(&rated, now)
+        {
+            return next;
+        }
         if (rated.hit.is_some() || coming.is_some() || alone.is_some())
             && let Some(place) = rated.oldest
         {
@@ -197,6 +204,44 @@ impl Drive {
             });
         }
         self.serve_waiting(oldest, now)
+    }
+
+    /// What the arm does that is held for a stream: it serves the next read, if that came in time, or waits for it.
+    /// `None` if it is not held, or has been for the cap while nobody has waited as long.
+    fn next_held(&mut self, rated: &Rated, now: Time) -> Option<Next> {
+        let cap = self.profile.queue.stream_cap;
+        let held = self.held().filter(|_| !cap.is_zero())?;
+        let oldest = rated.oldest.filter(|_| self.flushes == 0)?;
+        let next = self.queue.iter().position(|waiting| {
+            let continues = waiting.op == Op::Read && waiting.extent.start == held.next;
+            continues && waiting.needs_arm && waiting.arrived <= held.until
+        });
+        let kept = match next {
+            Some(next) if now >= held.since.saturating_add(cap) => {
+                let by = Time::ZERO + (now - Time::ZERO).saturating_sub(cap);
+                let has = |waiting: &Waiting| self.has(waiting);
+                self.queue.first_apart(&held.reach(), next, by, has)
+            }
+            Some(_) => None,
+            None if now >= held.until => return None,
+            None => {
+                let until = held.since.max(self.queue.get(oldest).arrived);
+                let until = until.saturating_add(cap);
+                if now < until {
+                    self.going.alone = true;
+                    return Some(Next::GoOn(held.until.min(until)));
+                }
+                Some(oldest)
+            }
+        };
+        match (kept, next) {
+            (Some(place), _) => {
+                self.end_hold();
+                self.serve_kept(place, now)
+            }
+            (None, Some(next)) => Some(Next::serve(next)),
+            (None, None) => None,
+        }
     }
 
     /// The first command that has waited for the cap since the arm set out for what it goes on with,

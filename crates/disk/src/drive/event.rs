@@ -195,6 +195,9 @@ impl Drive {
         if !self.queue.is_empty() || self.arm_free > now || self.bus.free() > now {
             return false;
         }
+        if self.is_held_from(&slot.command, now) {
+            return false;
+        }
         if self.ahead.is_none() {
             return true;
         }

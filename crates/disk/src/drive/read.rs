@@ -157,6 +157,7 @@ impl Drive {
             ..Breakdown::default()
         };
         self.complete(index, at);
+        self.note_stream(extent, now, at, false);
         true
     }
 
@@ -294,6 +295,7 @@ impl Drive {
             }
         };
         self.complete(index, at);
+        self.note_stream(extent, now, at, motion.is_some());
 
         // What does not fit into the segment is read when the bus has made room.
         let size = u64::from(self.cache.spec().segment_sectors);

@@ -691,6 +691,7 @@ fn times(spec: &Spec) -> Check {
         FirmwarePolicy::Sptf { margin, .. } => {
             let queue = &spec.queue;
             time("queue.stream_cap", queue.stream_cap)?;
+            time("queue.stream_hold", queue.stream_hold)?;
             within("queue.oldest_every", queue.oldest_every.into(), 0, 65_535)?;
             time("queue.oldest_age", queue.oldest_age)?;
             if queue.oldest_every == 0 && !queue.oldest_age.is_zero() {

@@ -486,6 +486,7 @@ struct QueueText {
     margin: Option<Nanos>,
     age_cap: Option<Nanos>,
     stream_cap: Option<Nanos>,
+    stream_hold: Option<Nanos>,
     oldest_every: Option<u32>,
     oldest_age: Option<Nanos>,
     #[serde(default = "off")]
@@ -508,6 +509,7 @@ impl TryFrom<QueueText> for QueueSpec {
             ("margin", text.margin.is_some()),
             ("age_cap", text.age_cap.is_some()),
             ("stream_cap", text.stream_cap.is_some()),
+            ("stream_hold", text.stream_hold.is_some()),
             ("oldest_every", text.oldest_every.is_some()),
             ("oldest_age", text.oldest_age.is_some()),
         ];
@@ -526,6 +528,7 @@ impl TryFrom<QueueText> for QueueSpec {
             policy,
             preseek: text.preseek,
             stream_cap: text.stream_cap.unwrap_or(QueueSpec::STREAM_CAP),
+            stream_hold: text.stream_hold.unwrap_or(Nanos::ZERO),
             oldest_every: text.oldest_every.unwrap_or(0),
             oldest_age: text.oldest_age.unwrap_or(Nanos::ZERO),
         })
@@ -556,6 +559,7 @@ impl Serialize for QueueSpec {
             margin,
             age_cap,
             stream_cap,
+            stream_hold: Some(self.stream_hold).filter(|hold| by_position && !hold.is_zero()),
             oldest_every: Some(self.oldest_every).filter(|every| by_position && *every > 0),
             oldest_age: Some(self.oldest_age).filter(|age| by_position && !age.is_zero()),
             preseek: self.preseek,

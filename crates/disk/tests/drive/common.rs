@@ -166,6 +166,10 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
     let age_cap = prop::option::of(0_u64..30_000_000);
     let kind = prop::array::uniform4(prop::bool::weighted(0.2));
     let oldest = prop_oneof![Just((0, 0)), (1_u32..6, 0_u64..30_000_000)];
+    let policies = (
+        oldest,
+        prop_oneof![Just(0_u64), 0_u64..2_000_000, Just(50_000_000)],
+    );
     (
         prop_oneof![profiles(), profiles().prop_map(buffering)],
         shape,
@@ -174,10 +178,10 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         kind,
         any::<bool>(),
         prop::option::of((1_u32..12, 0_u64..300)),
-        oldest,
+        policies,
     )
         .prop_map(
-            |(profile, shape, depth, cap, kind, reshape, sweep, oldest)| {
+            |(profile, shape, depth, cap, kind, reshape, sweep, (oldest, hold))| {
                 profile
                     .with(|spec| {
                         let cache = &mut spec.cache;
@@ -204,6 +208,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                             cap.map_or(ms(1_000), |cap| Nanos::from_nanos(cap / 2));
                         if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
                             *age_cap = cap.map(Nanos::from_nanos);
+                            spec.queue.stream_hold = Nanos::from_nanos(hold);
                             spec.queue.oldest_every = oldest.0;
                             spec.queue.oldest_age = Nanos::from_nanos(oldest.1);
                         }

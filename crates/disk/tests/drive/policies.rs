@@ -65,3 +65,94 @@ fn the_oldest_command_has_its_choice_only_once_it_has_waited_for_the_least_age()
         assert!(in_time, "{waited} with an age of {}", ms(age));
     }
 }
+
+/// A stream of 128 KiB reads, one at a time, whose reader thinks for so long between two, beside random reads of which so
+/// many are always in the drive. What each has done by 10 s, and the longest that a random read was there.
+fn beside(profile: &Profile, think: Nanos, others: u32) -> (u32, u32, Nanos) {
+    const STREAM: u32 = u32::MAX;
+    let mut drive = Drive::new(profile, 0);
+    let end = Time::ZERO + Nanos::from_secs(10);
+    let (mut stream, mut random, mut longest) = (0, 0, Nanos::ZERO);
+    let mut asked = 0_u64;
+    let mut submitted = Vec::new();
+    let mut ask = |drive: &mut Drive, now, tag: u32| {
+        asked = asked
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let start = (asked >> 33) % 100_000_000 * 8;
+        drive.submit(now, command(tag, Op::Read, start, 8));
+    };
+    for tag in 0..others {
+        ask(&mut drive, Time::ZERO, tag);
+        submitted.push(Time::ZERO);
+    }
+    let mut next = Some(Time::ZERO);
+    loop {
+        let event = drive.next_event();
+        if let Some(at) = next.filter(|at| event.is_none_or(|event| *at <= event)) {
+            drive.submit(at, command(STREAM, Op::Read, u64::from(stream) * 256, 256));
+            next = None;
+            continue;
+        }
+        let at = event.expect("something is under way");
+        if at > end {
+            return (stream, random, longest);
+        }
+        let Some(done) = drive.poll(at) else { continue };
+        if done.tag == STREAM {
+            stream += 1;
+            next = Some(done.at + think);
+        } else {
+            random += 1;
+            let since = &mut submitted[done.tag as usize];
+            longest = longest.max(done.at - *since);
+            *since = done.at;
+            ask(&mut drive, done.at, done.tag);
+        }
+    }
+}
+
+fn held(hold: Nanos, cap: Nanos) -> Profile {
+    nearest_first(|spec| {
+        spec.queue.stream_hold = hold;
+        spec.queue.stream_cap = cap;
+    })
+}
+
+/// Without reading ahead a stream loses the arm at once: its next read comes when the arm is on its way.
+#[test]
+fn an_arm_that_is_held_for_a_stream_serves_its_next_read_first_up_to_the_cap() {
+    let (hold, cap) = (Nanos::from_micros(300), ms(1_000));
+    let thinks = Nanos::from_micros(200);
+    for others in [1, 7, 15] {
+        let (few, all, _) = beside(&held(Nanos::ZERO, cap), thinks, others);
+        let (stream, random, longest) = beside(&held(hold, cap), thinks, others);
+        let told = format!("{others} others: {stream} for {few}, {random} for {all}, {longest}");
+        // A read of the stream takes a turn and more. The others that have waited for half the cap go when it ends, and
+        // more of them until the stream is nearest.
+        assert!(stream > 2 * few && stream > 500, "{told}");
+        assert!(random < all / 2, "{told}");
+        assert!(cap < longest && longest < cap * 2, "{told}");
+    }
+}
+
+#[test]
+fn an_arm_is_held_for_no_reader_that_thinks_for_longer() {
+    let (hold, cap) = (Nanos::from_micros(300), ms(1_000));
+    let slow = Nanos::from_micros(310);
+    let (_, random, longest) = beside(&held(hold, cap), slow, 3);
+    let (_, without, _) = beside(&held(Nanos::ZERO, cap), slow, 3);
+    // It waits in vain after each read of the stream.
+    assert!(random > without * 9 / 10, "{random} of {without}");
+    assert!(longest < cap / 2, "{longest}");
+}
+
+#[test]
+fn an_arm_is_held_for_nobody_with_a_cap_of_zero() {
+    let thinks = Nanos::from_micros(200);
+    let (hold, none) = (Nanos::from_micros(300), Nanos::ZERO);
+    assert_eq!(
+        beside(&held(hold, none), thinks, 3),
+        beside(&held(none, none), thinks, 3)
+    );
+}

@@ -1,0 +1,122 @@
+//! Waits with the arm for the next read of a stream, also when it reads nothing ahead.
+//!
+//! Reading ahead keeps the arm for a stream as far as it goes (`choice`). Firmware may in addition hold the arm for
+//! [`QueueSpec::stream_hold`] after a read that continued another one, so that a host that asks for one read at a time
+//! has the next one served before all that waits. [`QueueSpec::stream_cap`] ends it as it ends reading ahead.
+//!
+//! [`QueueSpec::stream_hold`]: crate::profile::QueueSpec::stream_hold
+//! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
+
+use super::{Command, Drive};
+use crate::queue::Reach;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+
+/// Reads in a row from which on they are a stream that the arm is held for.
+const IN_ROW: u16 = 2;
+
+/// So many ends of reads are remembered, so that streams that are served in turn are known again.
+const REMEMBERED: usize = 8;
+
+/// Where reads have ended.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    span: Nanos,
+    /// The last one first.
+    ends: Vec<End>,
+    held: Option<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    next: Lba,
+    /// Reads that have continued each other up to here, while other commands were in the drive.
+    in_row: u16,
+}
+
+/// The stream that the arm served last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// Where its next read begins.
+    pub next: Lba,
+    /// Since when the arm serves it.
+    pub since: Time,
+    /// When the drive gives up.
+    pub until: Time,
+}
+
+impl Held {
+    /// What the arm goes on with if the next read comes.
+    pub fn reach(&self) -> Reach {
+        Reach {
+            op: Op::Read,
+            start: self.next,
+            next: self.next,
+            limit: self.next + Sectors::new(1),
+            around: self.next,
+        }
+    }
+}
+
+impl Streams {
+    /// Holds the arm for so long; a span of zero remembers nothing.
+    pub fn new(span: Nanos) -> Streams {
+        let room = if span.is_zero() { 0 } else { REMEMBERED };
+        Streams {
+            span,
+            ends: Vec::with_capacity(room),
+            held: None,
+        }
+    }
+
+    /// Notes that a read of `extent` is served from `now` on and completes `at`; `moves` if the arm does it, and `counts`
+    /// if others are in the drive.
+    fn note(&mut self, extent: Extent, (now, at): (Time, Time), moves: bool, counts: bool) {
+        let known = self.ends.iter().position(|end| end.next == extent.start);
+        let before = known.map_or(0, |place| self.ends.remove(place).in_row);
+        if self.ends.len() == REMEMBERED {
+            // Single reads are many, and push out no stream.
+            let single = self.ends.iter().rposition(|end| end.in_row < IN_ROW);
+            self.ends.remove(single.unwrap_or(REMEMBERED - 1));
+        }
+        let in_row = if counts { before.saturating_add(1) } else { 0 };
+        let next = extent.end();
+        self.ends.insert(0, End { next, in_row });
+        let goes_on = self.held.filter(|held| held.next == extent.start);
+        if in_row >= IN_ROW {
+            self.held = Some(Held {
+                next,
+                since: goes_on.map_or(now, |held| held.since),
+                until: at.saturating_add(self.span),
+            });
+        } else if moves || goes_on.is_some() {
+            self.held = None;
+        }
+    }
+}
+
+impl Drive {
+    /// Notes for the next choice that a read is served.
+    pub(super) fn note_stream(&mut self, extent: Extent, now: Time, at: Time, moves: bool) {
+        if !self.streams.span.is_zero() && self.queue.is_by_position() {
+            let counts = self.is_choosing();
+            self.streams.note(extent, (now, at), moves, counts);
+        }
+    }
+
+    /// The stream that the arm is held for, or whose next read has come in time.
+    pub(super) fn held(&self) -> Option<Held> {
+        self.streams.held
+    }
+
+    /// The arm does something else.
+    pub(super) fn end_hold(&mut self) {
+        self.streams.held = None;
+    }
+
+    /// Returns true if the arm is not free for a command since it is held for another one.
+    pub(super) fn is_held_from(&self, command: &Command, now: Time) -> bool {
+        let held = self.streams.held.filter(|held| now < held.until);
+        held.is_some_and(|held| command.op != Op::Read || command.extent.start != held.next)
+    }
+}
