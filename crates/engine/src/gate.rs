@@ -9,6 +9,7 @@
 
 mod ages;
 mod in_time;
+mod iolatency;
 mod ranked;
 mod registration;
 mod rsd;
@@ -16,6 +17,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use iolatency::IoLatency;
 pub use ranked::{Queueing, RsdPriority};
 pub use registration::GateProblem;
 pub use rsd::Rsd;

@@ -52,8 +52,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use gate::{
-    FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Lane, LaneState, Lanes,
-    Next, Queueing, Rsd, RsdPriority, gates,
+    FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, IoLatency, Lane,
+    LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, gates,
 };
 pub use names::{DriveTag, RequestId};
 pub use spec::{EngineSpec, KeyError};

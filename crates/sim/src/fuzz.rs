@@ -477,7 +477,15 @@ const AGE_TH: [u64; 6] = [0, 1, 5, 30, 90, 1000];
 /// A gate that fits an engine of this depth.
 fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
-    let text = match random.below(5) {
+    let text = match random.below(6) {
+        5 => {
+            let mut target = || *random.pick(&["0s", "1ms", "20ms", "500ms"]);
+            let [best_effort, idle] = [target(), target()];
+            let requests = random.pick(&[1, 16, 64, 65_536]);
+            format!(
+                "iolatency:real_time=5ms:best_effort={best_effort}:idle={idle}:requests={requests}"
+            )
+        }
         0 => format!("depth={}", 1 + random.below(32)),
         1 => format!("rsd:age_th={age_th}"),
         _ => {

@@ -45,6 +45,11 @@ pub enum GateProblem {
         /// So many commands must be able to go.
         commands: u64,
     },
+    /// No class has a target of latency.
+    #[error(
+        "there is no target; give one of real_time, best_effort and idle, as in real_time=20ms"
+    )]
+    NoTarget,
     /// Nobody says how long a command takes.
     #[error(
         "longest is missing, and there is no profile of the drive that would tell; bound needs it, as in longest=60ms"

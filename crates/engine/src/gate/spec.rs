@@ -3,7 +3,7 @@
 //! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
 use super::registration::{GateProblem, Registration};
-use super::{FixedDepth, Gate, GateOrder, ranked, rsd};
+use super::{FixedDepth, Gate, GateOrder, iolatency, ranked, rsd};
 use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
@@ -11,7 +11,7 @@ use headtime_sched::{OptionInfo, Options, PolicyInfo, Spec, Value};
 use headtime_units::Nanos;
 
 /// The gates, in the order in which help and documentation show them. A new one is a line here.
-const ALL: &[Registration] = &[DEPTH, rsd::ENTRY, ranked::ENTRY];
+const ALL: &[Registration] = &[DEPTH, rsd::ENTRY, ranked::ENTRY, iolatency::ENTRY];
 
 const DEPTH: Registration = Registration {
     info: &PolicyInfo {

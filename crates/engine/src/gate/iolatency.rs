@@ -1,0 +1,386 @@
+//! `iolatency`: who misses a target of latency takes depth from those without one, or with a looser one.
+//!
+//! # Problem
+//!
+//! Somebody whose requests are to take no longer than so much shares a drive with somebody who fills its queue. How
+//! many commands the other may have in the drive depends on drive and load, and nobody knows it beforehand.
+//!
+//! # How it works
+//!
+//! Each class of requests is a group, with a lane of its own and perhaps a target: a mean latency, from arrival to
+//! completion. A group's samples are summed over a window of 16 targets, 100 ms to 1 s, which ends at one of the group's
+//! completions. A mean above the target scales the others down, one below it up again after five samples; at most one
+//! change is made in 500 ms. Who scales down rules until its own windows are good: only a group with a tighter target
+//! takes over.
+//!
+//! The scale is a *cookie* that all groups see. A group that finds it lower halves how many commands it may have in the
+//! drive, from `requests` to 1; one that finds it higher gets a sixteenth of `requests` more. Down the cookie goes
+//! by a fourth of `requests`, up by a sixteenth; deeper than `requests` either way by one, and never deeper than twice
+//! that. At the top nothing is limited. A group whose own target is no looser than the ruler's is left alone, and so is
+//! one with a target that had no more than 5 % of the samples. A timer, once a second, forgets a ruler of whom nothing
+//! was heard for five seconds, and then raises the cookie.
+//!
+//! A group that is told to go down at depth 1 has that taken off again before it gets more depth. The kernel delays
+//! swapping and metadata by that count, which nobody here does.
+//!
+//! # Departures from Linux
+//!
+//! The kernel counts a group's requests from their submission, before they are merged; here its commands in the drive
+//! count. Groups are classes. Lanes that may send take turns: the kernel's groups share a scheduler. A request that waits
+//! for its turn notices each change of the cookie, where the kernel looks once for each request.
+//!
+//! # Bound
+//!
+//! None. A group keeps at least one command in the drive, and a drive that prefers that one can leave others for as
+//! long as it likes.
+//!
+//! # Source
+//!
+//! `block/blk-iolatency.c` of Linux 7.1, with the rule for disks that turn; `io.latency` of cgroup v2. Its mean over
+//! several windows is always zero, so that only the last window's decides; here too.
+
+use super::registration::{GateProblem, Registration};
+use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
+use crate::config::Config;
+use crate::names::DriveTag;
+use headtime_sched::{Class, Op, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_units::{Nanos, Time};
+
+pub(super) const ENTRY: Registration = Registration {
+    info: &INFO,
+    check: |options, _| match targets(options).iter().all(|target| target.is_zero()) {
+        true => Err(GateProblem::NoTarget),
+        false => Ok(()),
+    },
+    build: |options, config| {
+        let requests = u32::try_from(options.count("requests")).expect("the range is smaller");
+        Some(Box::new(IoLatency::new(config, targets(options), requests)))
+    },
+};
+
+const INFO: PolicyInfo = PolicyInfo {
+    name: "iolatency",
+    idea: "takes depth from others while somebody misses a target of latency",
+    bound: "none",
+    source: "blk-iolatency of Linux (io.latency of cgroup v2)",
+    avoid: "one command of the others in the drive is too many",
+    options: &[
+        OptionInfo::duration(
+            CLASSES[0],
+            Nanos::from_millis(20),
+            "the mean latency that `real-time` requests are to have; lower takes more from the others. 0s is no target",
+        ),
+        OptionInfo::duration(
+            CLASSES[1],
+            Nanos::ZERO,
+            "the same for `best-effort` requests",
+        ),
+        OptionInfo::duration(CLASSES[2], Nanos::ZERO, "the same for `idle` requests"),
+        OptionInfo::count(
+            "requests",
+            64,
+            (1, 65_536),
+            "as Linux's `nr_requests`, 64 on SATA drives with a scheduler, 32 without: from how many commands a group \
+             is halved, and by how much the scale moves; higher takes longer to bite and to recover",
+        ),
+    ],
+    ..PolicyInfo::PLAIN
+};
+
+const CLASSES: [&str; GROUPS] = ["real_time", "best_effort", "idle"];
+const GROUPS: usize = 3;
+
+fn targets(options: Options<'_>) -> [Nanos; GROUPS] {
+    CLASSES.map(|key| options.duration(key))
+}
+
+/// `DEFAULT_SCALE_COOKIE`: nothing is limited.
+const FREE: u64 = 1_000_000;
+/// `BLKIOLATENCY_MIN_ADJUST_TIME`.
+const BETWEEN_CHANGES: Nanos = Nanos::from_millis(500);
+/// `BLKIOLATENCY_MIN_WIN_SIZE` and `BLKIOLATENCY_MAX_WIN_SIZE`.
+const WINDOW: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(1));
+/// `BLKIOLATENCY_MIN_GOOD_SAMPLES`.
+const GOOD_SAMPLES: u64 = 5;
+/// The period of the timer, and how often it finds nothing new of a ruler before it forgets it.
+const TIMER: Nanos = Nanos::from_secs(1);
+const SILENT: Nanos = Nanos::from_secs(5);
+
+/// A class of requests: `struct iolatency_grp`.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    /// Zero for none: `min_lat_nsec`.
+    target: Nanos,
+    window: Nanos,
+    window_start: Time,
+    /// Of the window: samples, and their sum.
+    samples: u64,
+    sum: Nanos,
+    /// Samples of the windows since the last decision: `cur_stat`.
+    gathered: u64,
+    /// What the group last added to those of all: `nr_samples`.
+    counted: u64,
+    /// The cookie as the group last saw it.
+    cookie: u64,
+    /// `None` while it is not limited: `max_depth`.
+    depth: Option<u32>,
+    /// How often it was told to go down at depth 1: `use_delay`.
+    delays: u64,
+    in_drive: u32,
+}
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    group: u8,
+    /// When its request came; none of a flush, which is no sample.
+    came: Option<Time>,
+}
+
+/// Limits each class in the drive by whether those with tighter targets of latency meet them.
+#[derive(Clone, Debug)]
+pub struct IoLatency {
+    room: FixedDepth,
+    groups: [Group; GROUPS],
+    sent: Box<[Sent]>,
+    /// `nr_requests`.
+    requests: u32,
+    /// `scale_cookie` of the parent.
+    cookie: u64,
+    /// `scale_grp` and `scale_lat`: the group that rules, and the target that one does or did it for.
+    ruler: Option<usize>,
+    ruling: Nanos,
+    /// `last_scale_event`.
+    changed: Option<Time>,
+    /// Samples that groups have counted: `nr_samples` of the parent.
+    counted: u64,
+    /// When the timer is due, if it runs.
+    timer: Option<Time>,
+    /// The lane that went last.
+    last: Lane,
+}
+
+impl IoLatency {
+    /// A gate for an engine of this configuration, with the targets of real-time, best-effort and idle requests.
+    pub fn new(config: &Config, targets: [Nanos; GROUPS], requests: u32) -> IoLatency {
+        let group = |target: Nanos| Group {
+            target,
+            window: (target * 16).clamp(WINDOW.0, WINDOW.1),
+            window_start: Time::ZERO,
+            samples: 0,
+            sum: Nanos::ZERO,
+            gathered: 0,
+            counted: 0,
+            cookie: FREE,
+            depth: None,
+            delays: 0,
+            in_drive: 0,
+        };
+        IoLatency {
+            room: FixedDepth::new(config),
+            groups: targets.map(group),
+            sent: vec![Sent::default(); DriveTag::DEPTH_MAX as usize].into_boxed_slice(),
+            requests,
+            cookie: FREE,
+            ruler: None,
+            ruling: Nanos::ZERO,
+            changed: None,
+            counted: 0,
+            timer: None,
+            last: Lane(GROUPS as u8 - 1),
+        }
+    }
+
+    /// How many commands a group may have in the drive; `None` if it is not limited.
+    #[cfg(test)]
+    fn depth_of(&self, group: usize) -> Option<u32> {
+        self.groups[group].depth
+    }
+
+    /// `blkiolatency_timer_fn`, if it is due.
+    fn run_timer(&mut self, now: Time) {
+        let Some(at) = self.timer.filter(|at| *at <= now) else {
+            return;
+        };
+        self.timer = None;
+        if self.cookie >= FREE {
+            return;
+        }
+        match (self.ruler, self.changed) {
+            (None, _) => self.change_cookie(true),
+            (Some(_), Some(changed)) if at.saturating_since(changed) >= SILENT => self.ruler = None,
+            (Some(_), _) => {}
+        }
+    }
+
+    /// `scale_cookie_change`.
+    fn change_cookie(&mut self, up: bool) {
+        let requests = u64::from(self.requests);
+        let hole = FREE.saturating_sub(self.cookie);
+        if up {
+            let step = (requests / 16).max(1);
+            self.cookie = match () {
+                () if self.cookie + step > FREE => FREE,
+                () if hole > requests => self.cookie + 1,
+                () => self.cookie + step,
+            };
+        } else if hole <= requests {
+            self.cookie -= (requests / 4).max(1);
+        } else if hole < requests * 2 {
+            self.cookie -= 1;
+        }
+    }
+
+    /// `check_scale_change`: a request of the group asks to go.
+    fn follow_cookie(&mut self, index: usize) {
+        let group = &mut self.groups[index];
+        if group.cookie == self.cookie {
+            return;
+        }
+        let up = self.cookie > group.cookie;
+        group.cookie = self.cookie;
+        if !up && !group.target.is_zero() {
+            // Its own target is as tight, or the trouble is not of its making.
+            let few = (self.counted * 5 / 100).max(1);
+            if self.ruling.is_zero() || group.target <= self.ruling || group.counted <= few {
+                return;
+            }
+        }
+        if !up && group.depth == Some(1) {
+            group.delays += 1;
+            return;
+        }
+        if self.cookie == FREE {
+            group.delays = 0;
+            group.depth = None;
+            return;
+        }
+        let old = group
+            .depth
+            .map_or(self.requests, |depth| depth.min(self.requests));
+        group.depth = Some(match up {
+            true if old == 1 && group.delays > 0 => {
+                group.delays -= 1;
+                return;
+            }
+            true => (old + (self.requests / 16).max(1)).min(self.requests),
+            false => (old / 2).max(1),
+        });
+    }
+
+    /// The group's window ends: `iolatency_check_latencies`.
+    fn decide(&mut self, index: usize, now: Time) {
+        let group = &mut self.groups[index];
+        let mean = Nanos::from_nanos(group.sum.as_nanos() / group.samples.max(1));
+        let good = mean <= group.target;
+        let samples = core::mem::take(&mut group.samples);
+        group.sum = Nanos::ZERO;
+        if good && self.cookie == FREE {
+            return;
+        }
+        group.gathered += samples;
+        self.counted = self.counted - group.counted + group.gathered;
+        group.counted = group.gathered;
+        let (gathered, target) = (group.gathered, group.target);
+        let too_soon = |at: Time| at >= now || now.saturating_since(at) < BETWEEN_CHANGES;
+        if self.changed.is_some_and(too_soon) {
+            return;
+        }
+        if good {
+            if gathered < GOOD_SAMPLES {
+                return;
+            }
+            if self.ruler == Some(index) {
+                self.changed = Some(now);
+                self.change_cookie(true);
+            }
+        } else if self.ruling.is_zero() || self.ruling >= target {
+            self.changed = Some(now);
+            if self.ruler.is_none() || self.ruling > target {
+                self.ruling = target;
+                self.ruler = Some(index);
+            }
+            self.change_cookie(false);
+        }
+        self.groups[index].gathered = 0;
+    }
+
+    fn may_send(&self, lane: Lane) -> bool {
+        let group = &self.groups[lane.index()];
+        group.depth.is_none_or(|depth| group.in_drive < depth)
+    }
+}
+
+impl Gate for IoLatency {
+    fn lanes(&self) -> usize {
+        GROUPS
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        Lane(class.0.min(GROUPS as u8 - 1))
+    }
+
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        self.run_timer(now);
+        self.timer.get_or_insert(now.saturating_add(TIMER));
+        let mut next = Next::Hold(None);
+        for step in (1..=GROUPS as u8).rev() {
+            let lane = Lane((self.last.0 + step) % GROUPS as u8);
+            if lanes.state(lane).ready {
+                self.follow_cookie(lane.index());
+                if self.room.has_room() && self.may_send(lane) {
+                    next = Next::Take(lane);
+                }
+            }
+        }
+        next
+    }
+
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        let chooses = |lane: &Lane| {
+            let state = lanes.state(*lane);
+            state.ready && self.room.is_ahead(state.staged)
+        };
+        (0..GROUPS as u8).map(Lane).find(chooses)
+    }
+
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
+        self.room.taken(now, command, lane);
+        self.last = lane;
+        self.groups[lane.index()].in_drive += 1;
+        self.sent[command.tag.index()] = Sent {
+            group: lane.0,
+            came: (command.op != Op::Flush).then_some(command.arrival),
+        };
+    }
+
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        self.run_timer(now);
+        self.room.returned(now, tag);
+        let Sent { group, came } = self.sent[tag.index()];
+        let index = usize::from(group);
+        let group = &mut self.groups[index];
+        group.in_drive -= 1;
+        let took = came.map_or(Nanos::ZERO, |came| now.saturating_since(came));
+        if group.target.is_zero() {
+            return;
+        }
+        if !took.is_zero() {
+            group.samples += 1;
+            group.sum += took;
+        }
+        if now.saturating_since(group.window_start) >= group.window {
+            group.window_start = now;
+            self.decide(index, now);
+        }
+    }
+
+    fn told(&mut self, now: Time, order: &GateOrder) {
+        if let GateOrder::Depth(_) = order {
+            self.room.told(now, order);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

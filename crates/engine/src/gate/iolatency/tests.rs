@@ -1,0 +1,341 @@
+//! The kernel's rules one by one, and what holds whatever comes.
+
+use super::*;
+use crate::gate::{GateSpec, LaneState};
+use headtime_sched::Flags;
+use headtime_units::{Extent, Lba, Sectors};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const URGENT: Class = Class::REAL_TIME;
+const USUAL: Class = Class::BEST_EFFORT;
+const IDLE: Class = Class::IDLE;
+
+fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+/// Requests that wait before the gate, by lane with the time at which they came, and the drive behind it.
+struct Rig {
+    gate: IoLatency,
+    now: Time,
+    waiting: [Vec<(Class, Time)>; GROUPS],
+    drive: BTreeMap<u32, Lane>,
+}
+
+struct View<'a>(&'a [Vec<(Class, Time)>; GROUPS]);
+
+impl Lanes for View<'_> {
+    fn state(&self, lane: Lane) -> LaneState {
+        let waiting = &self.0[lane.index()];
+        LaneState {
+            queued: waiting.len(),
+            staged: 0,
+            first: None,
+            ready: !waiting.is_empty(),
+        }
+    }
+}
+
+impl Rig {
+    /// A gate of depth 32 with these targets in ms.
+    fn new(targets: [u64; GROUPS]) -> Rig {
+        let config = Config {
+            depth: 32,
+            ..Config::default()
+        };
+        Rig {
+            gate: IoLatency::new(&config, targets.map(ms), 64),
+            now: Time::ZERO,
+            waiting: Default::default(),
+            drive: BTreeMap::new(),
+        }
+    }
+
+    fn ask(&mut self, class: Class) {
+        let lane = self.gate.lane(Origin::default(), class);
+        self.waiting[lane.index()].push((class, self.now));
+        self.send();
+    }
+
+    fn send(&mut self) {
+        while let Next::Take(lane) = self.gate.next(self.now, &View(&self.waiting)) {
+            let (class, arrival) = self.waiting[lane.index()].remove(0);
+            let tag = (0..)
+                .find(|tag| !self.drive.contains_key(tag))
+                .expect("one");
+            let command = Request {
+                tag: DriveTag(tag),
+                op: Op::Read,
+                extent: Extent::new(Lba::ZERO, Sectors::new(8)),
+                arrival,
+                origin: Origin::default(),
+                class,
+                flags: Flags::NONE,
+            };
+            self.gate.taken(self.now, &command, lane);
+            self.drive.insert(tag, lane);
+        }
+    }
+
+    fn complete(&mut self, tag: u32) {
+        self.drive.remove(&tag).expect("it is in the drive");
+        self.gate.returned(self.now, DriveTag(tag));
+        self.send();
+    }
+
+    /// A request of this class alone comes, and completes so much later.
+    fn takes(&mut self, class: Class, millis: u64) {
+        let before: Vec<u32> = self.drive.keys().copied().collect();
+        self.ask(class);
+        let tag = self.drive.keys().find(|tag| !before.contains(tag));
+        let tag = *tag.expect("nothing is in its way");
+        self.now += ms(millis);
+        self.complete(tag);
+    }
+
+    /// The depths of the groups.
+    fn depths(&self) -> [Option<u32>; GROUPS] {
+        [0, 1, 2].map(|group| self.gate.depth_of(group))
+    }
+
+    /// The depth of best effort after one of its requests has come and gone.
+    fn usual(&mut self) -> Option<u32> {
+        self.takes(USUAL, 0);
+        self.gate.depth_of(1)
+    }
+}
+
+#[test]
+fn while_a_target_is_missed_the_depth_of_others_is_halved_every_half_second_down_to_one() {
+    let mut rig = Rig::new([20, 0, 0]);
+    let mut depths = Vec::new();
+    for _ in 0..8 {
+        // A window is 320 ms, so that each of these ends one; every second is too soon for a change.
+        rig.takes(URGENT, 320);
+        rig.takes(URGENT, 320);
+        depths.push(rig.usual().unwrap_or(0));
+    }
+    // The first ends at 320 ms and is a miss; the next that may change anything is 640 ms later.
+    assert_eq!(depths, [32, 16, 8, 4, 2, 1, 1, 1]);
+    assert_eq!(
+        rig.depths(),
+        [None, Some(1), None],
+        "idle sent nothing, and did not look"
+    );
+}
+
+#[test]
+fn the_mean_of_a_window_decides_and_not_single_requests() {
+    let mut rig = Rig::new([20, 0, 0]);
+    for _ in 0..3 {
+        rig.takes(URGENT, 100);
+        (0..30).for_each(|_| rig.takes(URGENT, 10));
+    }
+    assert_eq!(rig.usual(), None);
+    // 13 ms on average until now, 25 from here.
+    for _ in 0..10 {
+        rig.takes(URGENT, 40);
+        rig.takes(URGENT, 10);
+    }
+    assert!(rig.usual().is_some());
+}
+
+#[test]
+fn depth_comes_back_by_a_sixteenth_for_every_half_second_with_five_good_samples() {
+    let mut rig = Rig::new([20, 0, 0]);
+    rig.takes(URGENT, 400);
+    assert_eq!(rig.usual(), Some(32));
+    // Down by 16 of 64, up by 4 at a time.
+    let mut depths = Vec::new();
+    while let Some(depth) = rig.usual() {
+        depths.push(depth);
+        (0..70).for_each(|_| rig.takes(URGENT, 10));
+    }
+    depths.dedup();
+    assert_eq!(depths, [32, 36, 40, 44]);
+}
+
+#[test]
+fn too_few_good_samples_change_nothing() {
+    let mut rig = Rig::new([20, 0, 0]);
+    rig.takes(URGENT, 400);
+    assert_eq!(rig.usual(), Some(32));
+    for _ in 0..4 {
+        rig.now += ms(500);
+        rig.takes(URGENT, 10);
+    }
+    assert_eq!(rig.usual(), Some(32));
+    rig.now += ms(500);
+    rig.takes(URGENT, 10);
+    assert_eq!(rig.usual(), Some(36));
+}
+
+#[test]
+fn a_ruler_of_whom_nothing_is_heard_is_forgotten_after_five_seconds_and_depth_comes_back_each_second()
+ {
+    let mut rig = Rig::new([20, 0, 0]);
+    rig.takes(URGENT, 400);
+    let start = rig.now;
+    assert_eq!(rig.usual(), Some(32));
+    let mut changes = Vec::new();
+    let mut last = Some(32);
+    while last.is_some() {
+        rig.now += ms(100);
+        let depth = rig.usual();
+        if depth != last {
+            changes.push((rig.now - start).as_nanos() / 1_000_000_000);
+            last = depth;
+        }
+    }
+    // The timer runs a second after the first request that finds it stopped.
+    assert_eq!(changes, [6, 7, 8, 9]);
+}
+
+#[test]
+fn a_hole_deeper_than_the_queue_is_dug_and_filled_by_one_and_ends_at_twice_the_queue() {
+    let mut rig = Rig::new([20, 0, 0]);
+    let hole = |rig: &Rig| FREE - rig.gate.cookie;
+    let mut holes = Vec::new();
+    for _ in 0..60 {
+        rig.takes(URGENT, 600);
+        holes.push(hole(&rig));
+    }
+    assert_eq!(holes[..7], [16, 32, 48, 64, 80, 81, 82]);
+    assert_eq!(*holes.last().expect("one"), 128);
+    (0..70).for_each(|_| rig.takes(URGENT, 10));
+    assert_eq!(hole(&rig), 127);
+}
+
+#[test]
+fn each_time_that_a_group_was_told_to_go_below_one_is_taken_off_before_it_gets_more() {
+    let mut rig = Rig::new([20, 0, 0]);
+    for _ in 0..8 {
+        rig.takes(URGENT, 600);
+        rig.usual();
+    }
+    assert_eq!((rig.depths()[1], rig.gate.groups[1].delays), (Some(1), 2));
+    let mut ups = 0;
+    while rig.usual() == Some(1) {
+        let before = rig.gate.cookie;
+        while rig.gate.cookie == before {
+            rig.takes(URGENT, 10);
+        }
+        ups += 1;
+    }
+    assert_eq!((ups, rig.usual()), (3, Some(5)));
+}
+
+#[test]
+fn a_group_with_a_target_no_looser_than_the_rulers_keeps_its_depth() {
+    let mut rig = Rig::new([20, 20, 50]);
+    for _ in 0..10 {
+        rig.takes(USUAL, 1);
+        rig.takes(IDLE, 1);
+        rig.takes(URGENT, 600);
+    }
+    rig.takes(USUAL, 1);
+    rig.takes(IDLE, 1);
+    let depths = rig.depths();
+    assert_eq!((depths[0], depths[1]), (None, None));
+    assert!(depths[2].is_some_and(|depth| depth < 32), "{depths:?}");
+}
+
+#[test]
+fn a_group_with_a_looser_target_takes_nothing_while_a_tighter_one_rules() {
+    let mut rig = Rig::new([20, 0, 50]);
+    rig.takes(URGENT, 600);
+    rig.usual();
+    let before = rig.gate.cookie;
+    // It misses its own target by far.
+    (0..3).for_each(|_| rig.takes(IDLE, 900));
+    assert_eq!(rig.gate.cookie, before);
+    assert_eq!(rig.gate.ruler, Some(0));
+}
+
+#[test]
+fn a_gate_without_a_target_is_refused_with_what_is_allowed() {
+    let spec: GateSpec = "iolatency:real_time=0s".parse().unwrap();
+    let problem = spec
+        .build(&Config::default())
+        .map(|_| ())
+        .unwrap_err()
+        .problem;
+    assert_eq!(
+        problem.to_string(),
+        "there is no target; give one of real_time, best_effort and idle, as in real_time=20ms"
+    );
+    for (text, wrong) in [
+        ("iolatency:requests=0", "1 to 65536"),
+        ("iolatency:real_time=2d", "real_time"),
+        ("iolatency:target=20ms", "real_time"),
+    ] {
+        let error = text.parse::<GateSpec>().unwrap_err().to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+/// What happens to a gate.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask(u8),
+    /// The drive completes one of its commands.
+    Complete(u8),
+    Wait(u32),
+    Depth(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..4_u8).prop_map(Step::Ask),
+        6 => any::<u8>().prop_map(Step::Complete),
+        3 => prop_oneof![0..50_000_u32, 100_000..3_000_000_u32].prop_map(Step::Wait),
+        1 => (1..33_u32).prop_map(Step::Depth),
+    ];
+    prop::collection::vec(step, 0..600)
+}
+
+proptest! {
+    /// Whatever comes: a group that is limited may have one command at least and `requests` at most, never has more
+    /// than it may when one goes, and all that wait have gone when the drive has served what it had.
+    #[test]
+    fn every_group_may_have_a_command_in_the_drive_and_all_requests_go(
+        targets in prop::array::uniform3(prop_oneof![Just(0_u64), 1..200_u64]),
+        requests in prop_oneof![1..4_u32, Just(64), Just(65_536)],
+        steps in steps(),
+    ) {
+        let mut rig = Rig::new(targets);
+        rig.gate.requests = requests;
+        for step in steps {
+            match step {
+                Step::Ask(class) => rig.ask(Class(class)),
+                Step::Complete(at) => {
+                    let count = rig.drive.len().max(1);
+                    let tag = rig.drive.keys().nth(usize::from(at) % count).copied();
+                    tag.into_iter().for_each(|tag| rig.complete(tag));
+                }
+                Step::Wait(micros) => rig.now += Nanos::from_micros(u64::from(micros)),
+                Step::Depth(depth) => {
+                    rig.gate.told(rig.now, &GateOrder::Depth(depth));
+                    rig.send();
+                }
+            }
+            let hole = FREE - rig.gate.cookie;
+            prop_assert!(hole <= 2 * u64::from(requests).max(1), "{hole}");
+            let counted: u64 = rig.gate.groups.iter().map(|group| group.counted).sum();
+            prop_assert_eq!(counted, rig.gate.counted);
+            for (group, waiting) in rig.gate.groups.iter().zip(&rig.waiting) {
+                prop_assert!(group.depth.is_none_or(|depth| (1..=requests).contains(&depth)));
+                // What waits has a reason: its own limit, or that of all.
+                let full = !rig.gate.room.has_room();
+                let limited = group.depth.is_some_and(|depth| group.in_drive >= depth);
+                prop_assert!(waiting.is_empty() || full || limited);
+            }
+        }
+        while let Some(tag) = rig.drive.keys().next().copied() {
+            rig.now += ms(1);
+            rig.complete(tag);
+        }
+        prop_assert!(rig.waiting.iter().all(Vec::is_empty));
+    }
+}
