@@ -1,57 +1,62 @@
 //! How often a command was overtaken in the drive.
 
+use crate::in_drive::InDrive;
 use crate::names::DriveTag;
-use crate::tags::TagSet;
 
 /// Counts by how many later ones each command in the drive was overtaken: its *delay count* (Yu et al., NCQ vs. I/O
 /// Scheduler, ACM TOS 6(1), 2010, sections 4.1 and 4.2).
 ///
 /// Later is what went to the drive later. A command that was given up counts as completed then.
+///
+/// The count is that of all completions so far less those of earlier commands, and these are all that had gone to the
+/// drive before, less those of them that are still there.
 #[derive(Clone, Debug)]
 pub struct DelayCounts {
     issued: u64,
-    in_drive: TagSet,
-    /// By tag: how many commands had gone to the drive before it, and the count.
-    commands: [(u64, u32); DriveTag::DEPTH_MAX as usize],
+    completed: u64,
+    in_drive: InDrive,
+    /// By tag: how many commands had gone to the drive before it.
+    before: [u64; DriveTag::DEPTH_MAX as usize],
 }
 
 impl Default for DelayCounts {
     fn default() -> DelayCounts {
         DelayCounts {
             issued: 0,
-            in_drive: TagSet::default(),
-            commands: [(0, 0); DriveTag::DEPTH_MAX as usize],
+            completed: 0,
+            in_drive: InDrive::EMPTY,
+            before: [0; DriveTag::DEPTH_MAX as usize],
         }
     }
 }
 
 impl DelayCounts {
     /// Notes that a command goes to the drive.
+    #[inline]
     pub fn issued(&mut self, tag: DriveTag) {
         self.in_drive.insert(tag);
-        self.commands[tag.index()] = (self.issued, 0);
+        self.before[tag.index()] = self.issued;
         self.issued += 1;
     }
 
     /// Notes that the drive is done with a command, and returns by how many it was overtaken. Zero for a tag that
     /// is not in the drive.
+    #[inline]
     pub fn completed(&mut self, tag: DriveTag) -> u32 {
-        if !self.in_drive.has(tag) {
+        let Some(earlier_there) = self.in_drive.remove(tag) else {
             return 0;
-        }
-        self.in_drive.remove(tag);
-        let (place, count) = self.commands[tag.index()];
-        for other in self.in_drive.iter() {
-            let (earlier, overtaken) = &mut self.commands[other.index()];
-            *overtaken += u32::from(*earlier < place);
-        }
-        count
+        };
+        let earlier_done = self.before[tag.index()] - earlier_there as u64;
+        let overtaken = self.completed - earlier_done;
+        self.completed += 1;
+        u32::try_from(overtaken).unwrap_or(u32::MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// The example of Figure 10 of the paper, by the pairs that its text names: r2 is overtaken by r2', r2'' and r3''.
     #[test]
@@ -70,5 +75,39 @@ mod tests {
         counts.issued(DriveTag(r3b));
         let mut complete = |tag| counts.completed(DriveTag(tag));
         assert_eq!([r3b, r2].map(&mut complete), [0, 3]);
+    }
+
+    #[test]
+    fn what_is_not_in_the_drive_has_a_count_of_zero_and_changes_none() {
+        let mut counts = DelayCounts::default();
+        counts.issued(DriveTag(3));
+        counts.issued(DriveTag(4));
+        assert_eq!(counts.completed(DriveTag(5)), 0);
+        assert_eq!(counts.completed(DriveTag(4)), 0);
+        assert_eq!(counts.completed(DriveTag(4)), 0);
+        assert_eq!(counts.completed(DriveTag(3)), 1);
+    }
+
+    proptest! {
+        /// Against its definition: every completion is one more for each earlier command in the drive.
+        #[test]
+        fn a_count_is_how_many_later_commands_were_completed_before(
+            steps in prop::collection::vec((any::<bool>(), 0..40_u32), 0..600),
+        ) {
+            let (mut counts, mut drive) = (DelayCounts::default(), Vec::<(u32, u32)>::new());
+            for (issue, tag) in steps {
+                let place = drive.iter().position(|(other, _)| *other == tag);
+                if issue && place.is_none() {
+                    counts.issued(DriveTag(tag));
+                    drive.push((tag, 0));
+                } else if !issue {
+                    let expected = place.map(|place| {
+                        drive[..place].iter_mut().for_each(|(_, count)| *count += 1);
+                        drive.remove(place).1
+                    });
+                    prop_assert_eq!(counts.completed(DriveTag(tag)), expected.unwrap_or(0));
+                }
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ mod tests;
 use crate::config::{Config, ConfigError};
 use crate::event::{Command, Event, Stats};
 use crate::few::Few;
-use crate::gate::{AnyGate, FixedDepth, Gate, GateOrder, Gated, Lane};
+use crate::gate::{Account, AnyGate, FixedDepth, Gate, GateOrder, Gated, Gating, Lane};
 use crate::lane::{Queue, Shared};
 use crate::names::{DriveTag, RequestId};
 use crate::order::Order;
@@ -52,6 +52,7 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     gate: AnyGate,
     /// What the gate said last, if that was to hold.
     hold: Option<Hold>,
+    account: Account,
     order: Order,
     /// A flush and what came after it, in order of arrival.
     behind_flush: VecDeque<Tag>,
@@ -147,6 +148,7 @@ impl<S: Scheduler> Engine<S> {
                 queued: 0,
             },
             hold: None,
+            account: Account::default(),
             order: Order::default(),
             behind_flush: VecDeque::new(),
             flush_lane: Lane(0),
@@ -202,7 +204,10 @@ impl<S: Scheduler> Engine<S> {
                 self.depth_ordered = depth.clamp(1, self.shared.config.depth);
                 self.propose_depth(now, None);
             }
-            GateOrder::Age(_) | GateOrder::Window { .. } => self.gate.told(now, order),
+            GateOrder::Age(_) | GateOrder::Window { .. } => {
+                self.gate.told(now, order);
+                self.account.changed();
+            }
         }
     }
 
@@ -262,6 +267,11 @@ impl<S: Scheduler> Engine<S> {
     /// What was done so far.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
+    }
+
+    /// What its gates did up to `now`.
+    pub fn gating(&self, now: Time) -> Gating {
+        self.account.read(now)
     }
 
     /// The configuration.

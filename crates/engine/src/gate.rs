@@ -7,6 +7,7 @@
 //! The gate is told of each drive tag that is taken and returned, and of orders. All of this is in the log
 //! or follows from it, so that a replay decides the same.
 
+mod account;
 mod ages;
 mod in_time;
 mod iolatency;
@@ -17,6 +18,8 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use account::Account;
+pub use account::{CLASSES, Gating, class_index};
 pub use iolatency::IoLatency;
 pub use ranked::{Queueing, RsdPriority};
 pub use registration::GateProblem;
@@ -56,6 +59,16 @@ pub struct LaneState {
 pub trait Lanes {
     /// What can be seen of a lane.
     fn state(&self, lane: Lane) -> LaneState;
+
+    /// Whether to take the lane may give a command: [`LaneState::ready`] alone, which is what most gates ask for.
+    fn is_ready(&self, lane: Lane) -> bool {
+        self.state(lane).ready
+    }
+
+    /// How many requests were chosen and wait for the gate: [`LaneState::staged`] alone.
+    fn staged(&self, lane: Lane) -> usize {
+        self.state(lane).staged
+    }
 }
 
 /// What a gate wants.
@@ -119,6 +132,12 @@ pub trait Gate: core::fmt::Debug {
     /// The drive is done with a command.
     fn returned(&mut self, now: Time, tag: DriveTag);
 
+    /// The command that starves in the drive before which so many others do; `None` if no more do. Gates without such a
+    /// measure say `None` always.
+    fn starved(&self, _nth: usize) -> Option<DriveTag> {
+        None
+    }
+
     /// Somebody gives an order. A gate ignores orders of a kind that it does not know.
     fn told(&mut self, _now: Time, _order: &GateOrder) {}
 }
@@ -169,6 +188,12 @@ impl FixedDepth {
     pub(crate) fn is_ahead(&self, staged: usize) -> bool {
         self.commit_ahead && staged == 0
     }
+
+    /// Whether requests are ever chosen ahead.
+    #[inline]
+    pub(crate) fn commits_ahead(&self) -> bool {
+        self.commit_ahead
+    }
 }
 
 impl Gate for FixedDepth {
@@ -191,8 +216,8 @@ impl Gate for FixedDepth {
 
     #[inline]
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        self.is_ahead(lanes.state(Lane(0)).staged)
-            .then_some(Lane(0))
+        let ahead = self.commit_ahead && self.is_ahead(lanes.staged(Lane(0)));
+        ahead.then_some(Lane(0))
     }
 
     #[inline]
@@ -271,6 +296,11 @@ impl Gate for AnyGate {
     #[inline]
     fn returned(&mut self, now: Time, tag: DriveTag) {
         either!(self, gate => gate.returned(now, tag));
+    }
+
+    #[inline]
+    fn starved(&self, nth: usize) -> Option<DriveTag> {
+        either!(self, gate => gate.starved(nth))
     }
 
     fn told(&mut self, now: Time, order: &GateOrder) {

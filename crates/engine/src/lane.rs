@@ -46,6 +46,8 @@ pub(crate) struct Queue<S> {
     youngest: Time,
     /// Whether the scheduler proposes a depth.
     pub proposes: bool,
+    /// Whether the gate has refused what is next, though the drive had room.
+    pub refused: bool,
 }
 
 impl<S: Scheduler> Queue<S> {
@@ -78,6 +80,7 @@ impl<S: Scheduler> Queue<S> {
             plugged_until: None,
             ask: false,
             youngest: Time::ZERO,
+            refused: false,
         }
     }
 
@@ -255,8 +258,10 @@ impl<S: Scheduler> Queue<S> {
     fn state(&self, slots: &Slots) -> LaneState {
         // What a job joined to a client's request goes with that, and by its class.
         let of_client = |tag: &&Tag| matches!(slots[**tag].id, RequestId::Client(_));
-        let first = self.staged.iter().find(of_client);
-        let first = first.or_else(|| self.staged.front());
+        let first = self.staged.front().map(|front| match of_client(&front) {
+            true => front,
+            false => self.staged.iter().find(of_client).unwrap_or(front),
+        });
         LaneState {
             queued: self.queued,
             staged: self.staged.len(),
@@ -277,7 +282,17 @@ pub(crate) struct View<'a, S> {
 impl<S: Scheduler> Lanes for View<'_, S> {
     fn state(&self, lane: Lane) -> LaneState {
         let mut state = self.lanes[lane.index()].state(self.slots);
-        state.ready |= self.flush == Some(lane);
+        state.ready = self.is_ready(lane);
         state
+    }
+
+    #[inline]
+    fn is_ready(&self, lane: Lane) -> bool {
+        self.lanes[lane.index()].is_ready() || self.flush == Some(lane)
+    }
+
+    #[inline]
+    fn staged(&self, lane: Lane) -> usize {
+        self.lanes[lane.index()].staged.len()
     }
 }

@@ -33,6 +33,7 @@ mod engine;
 mod event;
 mod few;
 mod gate;
+mod in_drive;
 mod lane;
 mod merge;
 mod names;
@@ -52,8 +53,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use gate::{
-    FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, IoLatency, Lane,
-    LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, gates,
+    CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
+    IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
 pub use names::{DriveTag, RequestId};
 pub use spec::{EngineSpec, KeyError};

@@ -40,10 +40,6 @@ impl TagSet {
         Some(DriveTag(word as u32 * u64::BITS + bit))
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0 == [0; WORDS]
-    }
-
     /// The tags in it, lowest first.
     pub fn iter(self) -> impl Iterator<Item = DriveTag> {
         (0..).zip(self.0).flat_map(|(word, mut bits)| {

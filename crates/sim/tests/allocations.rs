@@ -5,8 +5,8 @@
 use headtime_disk::Model;
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, FirmwarePolicy};
-use headtime_engine::Config;
-use headtime_sched::{Flags, Op, Spec};
+use headtime_engine::{Config, GateSpec};
+use headtime_sched::{Class, Flags, Op, Spec};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
@@ -54,8 +54,8 @@ impl Load {
     }
 }
 
-/// Allocations of a run of so many requests.
-fn allocations(scheduler: &str, depth: u32, requests: u64, load: Load) -> u64 {
+/// Allocations of a run of so many requests. Behind a gate each process has a class of its own.
+fn allocations(scheduler: &str, gate: &str, depth: u32, requests: u64, load: Load) -> u64 {
     let profile = profile::by_name("atlas10k")
         .expect("shipped")
         .with(|spec| {
@@ -75,22 +75,36 @@ fn allocations(scheduler: &str, depth: u32, requests: u64, load: Load) -> u64 {
         sequential_share: 0.3,
         ..ProcessSpec::default()
     };
-    let workload = SyntheticSpec {
+    let mut workload = SyntheticSpec {
         count: Some(requests),
         ..SyntheticSpec::alike(1, 2, &load.of(process))
     };
+    if gate != "depth" {
+        for (class, process) in (0..).zip(&mut workload.processes) {
+            process.class = Class(class);
+        }
+    }
     let spec: Spec = scheduler.parse().expect("registered");
-    let scheduler = spec
-        .build(Some(Arc::new(Model::new(&profile))))
-        .expect("built");
+    let build = || {
+        spec.build(Some(Arc::new(Model::new(&profile))))
+            .expect("built")
+    };
     let config = Config {
         depth,
         ..Config::default()
     };
+    let gate: GateSpec = gate.parse().expect("a gate");
+    let gate = gate.build(&config).expect("it fits");
+    let gate = gate.map(|gate| {
+        let others = (1..gate.lanes()).map(|_| build()).collect();
+        (gate, others)
+    });
     let drive = Drive::new(&profile, 1);
     let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
     let before = dhat::HeapStats::get().total_blocks;
-    let report = run(Setup::new(drive, config, scheduler, &mut source)).expect("runs");
+    let mut setup = Setup::new(drive, config, build(), &mut source);
+    setup.stations[0].gate = gate;
+    let report = run(setup).expect("runs");
     assert_eq!(report.measured.requests, requests);
     dhat::HeapStats::get().total_blocks - before
 }
@@ -108,12 +122,12 @@ fn a_longer_run_allocates_no_more_often() {
         "sptf-sw60",
     ] {
         for depth in [1, 32] {
-            grows_no_more(scheduler, depth, Load::Anywhere);
+            grows_no_more(scheduler, "depth", depth, Load::Anywhere);
         }
     }
     for scheduler in ["noop", "deadline", "cfq"] {
         for load in [Load::Overlapping, Load::Flushing] {
-            grows_no_more(scheduler, 8, load);
+            grows_no_more(scheduler, "depth", 8, load);
         }
     }
     for scheduler in [
@@ -124,17 +138,28 @@ fn a_longer_run_allocates_no_more_often() {
         "anticipatory",
         "cfq",
     ] {
-        grows_no_more(scheduler, 8, Load::Crowded);
+        grows_no_more(scheduler, "depth", 8, Load::Crowded);
     }
+    for gate in [
+        "depth=20",
+        "rsd:age_th=20",
+        "rsd:age_th=90:bound=1s:longest=30ms",
+        "rsd-priority:age_th=20:ranks=1/2/3",
+        "rsd-priority:age_th=20:ranks=1/2/3:queue=single",
+        "rsd-priority:ranks=1/2/3:bound=1s:longest=30ms",
+    ] {
+        grows_no_more("deadline", gate, 32, Load::Anywhere);
+    }
+    grows_no_more("noop", "rsd-priority:age_th=5", 8, Load::Flushing);
     recording_what_is_written_allocates_nothing();
 }
 
-fn grows_no_more(scheduler: &str, depth: u32, load: Load) {
-    let short = allocations(scheduler, depth, 10_000, load);
-    let long = allocations(scheduler, depth, 30_000, load);
+fn grows_no_more(scheduler: &str, gate: &str, depth: u32, load: Load) {
+    let short = allocations(scheduler, gate, depth, 10_000, load);
+    let long = allocations(scheduler, gate, depth, 30_000, load);
     assert!(
         long <= short + 10,
-        "{scheduler} at depth {depth}, {load:?}: {short} allocations for 10,000 requests, {long} for \
+        "{scheduler} behind {gate} at depth {depth}, {load:?}: {short} allocations for 10,000 requests, {long} for \
          30,000"
     );
 }

@@ -79,6 +79,10 @@ impl Gate for Watched {
         self.gate.returned(now, tag);
     }
 
+    fn starved(&self, nth: usize) -> Option<DriveTag> {
+        self.gate.starved(nth)
+    }
+
     fn told(&mut self, now: Time, order: &GateOrder) {
         self.gate.told(now, order);
     }

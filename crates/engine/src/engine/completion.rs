@@ -14,6 +14,7 @@ impl<S: Scheduler> Engine<S> {
             panic!("tag {} completed and is not in the drive", drive_tag.0)
         };
         self.gate.returned(now, drive_tag);
+        self.account.returned(now, drive_tag);
         self.in_flight -= 1;
         for lane in &mut self.lanes {
             lane.ask = true;

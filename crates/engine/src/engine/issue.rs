@@ -20,7 +20,11 @@ impl<S: Scheduler> Engine<S> {
         }
         // The usual case, without a view of the lanes: that would cost more than the rest of this function.
         let (Some(queue), AnyGate::Fixed(gate)) = (self.lanes.only(), &self.gate) else {
-            return self.next_of(now);
+            let command = self.next_of(now);
+            if command.is_none() {
+                self.settle(now);
+            }
+            return command;
         };
         let room = gate.has_room();
         let may_choose = queue.may_choose() && (room || gate.is_ahead(queue.staged.len()));
@@ -91,6 +95,9 @@ impl<S: Scheduler> Engine<S> {
                             None => continue,
                         },
                     };
+                    if core::mem::take(&mut self.lanes[from.index()].refused) {
+                        self.account.refused(self.shared.slots[tag].merged.class);
+                    }
                     return Some(self.issue(now, tag, lane));
                 }
                 next => {
@@ -107,6 +114,25 @@ impl<S: Scheduler> Engine<S> {
         // Nothing is ready, so it is not the gate that holds.
         self.hold = None;
         None
+    }
+
+    /// Keeps account of what the gate does until something happens. What a lane would give now, the gate has refused.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        let mut plugged = false;
+        if self.in_flight < self.depth {
+            for lane in &mut self.lanes {
+                let refuses = lane.is_ready() && lane.has_any();
+                lane.refused |= refuses;
+                plugged |= refuses;
+            }
+        }
+        let starved = |nth| {
+            let tag = self.gate.starved(nth)?;
+            let holder = self.tags.holder(tag)?;
+            Some((tag, self.shared.slots[holder].merged.class))
+        };
+        self.account.settle(now, plugged, starved);
     }
 
     fn hold(&mut self, now: Time, until: Option<Time>) {

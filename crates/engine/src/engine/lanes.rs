@@ -194,6 +194,7 @@ impl<S: Scheduler> Engine<S> {
             gate.taken(now, &slot.merged.tagged(tag), slot.lane);
         }
         self.gate = gate;
+        self.account.changed();
         for queue in &mut old {
             for tag in core::mem::take(&mut queue.staged) {
                 let lane = self.shared.slots[tag].lane;

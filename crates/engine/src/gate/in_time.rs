@@ -1,8 +1,8 @@
 //! Keeps the drive from taking more commands than it can serve in time.
 
 use super::registration::GateProblem;
+use crate::in_drive::InDrive;
 use crate::names::DriveTag;
-use crate::tags::TagSet;
 use headtime_sched::{OptionInfo, Options};
 use headtime_units::{Nanos, Time};
 
@@ -22,7 +22,7 @@ pub(super) struct InTime {
     /// Commands in the drive.
     active: u64,
     /// The commands that have the promise, and when they went to the drive.
-    promised: TagSet,
+    promised: InDrive,
     since: [Time; DriveTag::DEPTH_MAX as usize],
 }
 
@@ -73,19 +73,21 @@ impl InTime {
             longest,
             pause,
             active: 0,
-            promised: TagSet::EMPTY,
+            promised: InDrive::EMPTY,
             since: [Time::ZERO; DriveTag::DEPTH_MAX as usize],
         }
     }
 
-    /// Returns true if so many commands more leave time for all that have the promise, and for themselves.
+    /// Returns true if so many commands more leave time for all that have the promise, and for themselves. Of those that
+    /// have it, the one that went to the drive first has the least time left.
+    #[inline]
     pub fn has_time(&self, now: Time, more: u64) -> bool {
         if self.bound.is_zero() {
             return true;
         }
         let lasts = self.pause + self.longest * (self.active + more);
         let in_time = |tag: DriveTag| now + lasts <= self.since[tag.index()] + self.bound;
-        lasts <= self.bound && self.promised.iter().all(in_time)
+        lasts <= self.bound && self.promised.first().is_none_or(in_time)
     }
 
     /// Notes that a command goes to the drive, and whether it has the promise.

@@ -326,7 +326,7 @@ impl Gate for IoLatency {
         let mut next = Next::Hold(None);
         for step in (1..=GROUPS as u8).rev() {
             let lane = Lane((self.last.0 + step) % GROUPS as u8);
-            if lanes.state(lane).ready {
+            if lanes.is_ready(lane) {
                 self.follow_cookie(lane.index());
                 if self.room.has_room() && self.may_send(lane) {
                     next = Next::Take(lane);
@@ -337,10 +337,8 @@ impl Gate for IoLatency {
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let chooses = |lane: &Lane| {
-            let state = lanes.state(*lane);
-            state.ready && self.room.is_ahead(state.staged)
-        };
+        let chooses =
+            |lane: &Lane| self.room.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane);
         (0..GROUPS as u8).map(Lane).find(chooses)
     }
 

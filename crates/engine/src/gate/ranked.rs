@@ -152,17 +152,37 @@ impl RsdPriority {
         usize::from(class.0).min(self.ranks.as_slice().len() - 1)
     }
 
-    /// Lines 2 to 5 of Algorithm 3, and the bound in time.
+    /// Whether a command of any level may go: line 1 of Algorithm 3, and a free tag. An empty drive admits anything.
+    #[inline]
+    fn admits_any(&self) -> bool {
+        let has_room = || self.room.has_room() && !self.ages.any_starves();
+        self.ages.active() == 0 || has_room()
+    }
+
+    /// Whether one of this level may go that is not below the ceiling: the other lines of Algorithm 3, and the bound in
+    /// time, for what [`RsdPriority::admits_any`].
+    #[inline]
     fn admits(&self, now: Time, level: Level) -> bool {
-        let active = self.ages.active();
-        let free = self.room.free();
-        let below_ceiling = self.in_drive[..level].iter().any(|count| *count > 0);
-        let reserved = u32::from(self.ranks.as_slice()[level]) >= free;
+        let reserved = u32::from(self.ranks.as_slice()[level]) >= self.room.free();
         // One that is less urgent leaves time for an urgent one that comes now.
         let more = if level == 0 { 1 } else { 2 };
-        let has_time = || self.in_time.has_time(now, more);
-        let has_room = free > 0 && !self.ages.any_starves() && !below_ceiling && !reserved;
-        active == 0 || has_room && has_time()
+        self.ages.active() == 0 || !reserved && self.in_time.has_time(now, more)
+    }
+
+    /// The lane of the most urgent level that may go.
+    #[inline]
+    fn next_lane(&self, now: Time, lanes: &dyn Lanes) -> Option<Lane> {
+        for lane in self.all_lanes() {
+            let level = lane.index();
+            if lanes.is_ready(lane) && self.admits(now, level) {
+                return Some(lane);
+            }
+            // The ceiling.
+            if self.in_drive[level] > 0 {
+                return None;
+            }
+        }
+        None
     }
 
     fn all_lanes(&self) -> impl Iterator<Item = Lane> {
@@ -190,14 +210,18 @@ impl Gate for RsdPriority {
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        if !self.admits_any() {
+            return Next::Hold(None);
+        }
         let may = match self.queueing {
-            Queueing::Lanes => {
-                let may = |lane: &Lane| lanes.state(*lane).ready && self.admits(now, lane.index());
-                self.all_lanes().find(may)
-            }
+            Queueing::Lanes => self.next_lane(now, lanes),
             Queueing::Single => {
                 let first = lanes.state(Lane(0)).first;
-                let may = first.is_some_and(|class| self.admits(now, self.level(class)));
+                let may = first.is_some_and(|class| {
+                    let level = self.level(class);
+                    let mut above = self.in_drive[..level].iter();
+                    above.all(|count| *count == 0) && self.admits(now, level)
+                });
                 may.then_some(Lane(0))
             }
         };
@@ -206,12 +230,10 @@ impl Gate for RsdPriority {
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
         // In a single queue the level is known of what was chosen alone.
-        let single = self.queueing == Queueing::Single;
-        let chooses = |lane: &Lane| {
-            let state = lanes.state(*lane);
-            let ahead = self.room.is_ahead(state.staged) || single && state.staged == 0;
-            ahead && state.ready
-        };
+        if self.queueing != Queueing::Single && !self.room.commits_ahead() {
+            return None;
+        }
+        let chooses = |lane: &Lane| lanes.staged(*lane) == 0 && lanes.is_ready(*lane);
         self.all_lanes().find(chooses)
     }
 
@@ -233,6 +255,10 @@ impl Gate for RsdPriority {
         self.ages.free(tag);
         self.in_time.free(tag);
         self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
+    }
+
+    fn starved(&self, nth: usize) -> Option<DriveTag> {
+        self.ages.starved(nth)
     }
 
     fn told(&mut self, now: Time, order: &GateOrder) {

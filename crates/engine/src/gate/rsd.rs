@@ -125,6 +125,10 @@ impl Gate for Rsd {
         self.in_time.free(tag);
     }
 
+    fn starved(&self, nth: usize) -> Option<DriveTag> {
+        self.ages.starved(nth)
+    }
+
     fn told(&mut self, now: Time, order: &GateOrder) {
         match order {
             GateOrder::Depth(_) => self.room.told(now, order),

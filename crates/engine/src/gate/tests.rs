@@ -6,6 +6,7 @@ use crate::delays::DelayCounts;
 use headtime_sched::{Counts, Flags, Op, Request};
 use headtime_units::{Extent, Lba, Sectors};
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step of a drive and whoever feeds it.
 #[derive(Clone, Copy, Debug)]
@@ -178,6 +179,52 @@ fn run<G: Gate + Clone>(
     Ok(())
 }
 
+/// Algorithm 2 to the letter, with the names and lines of the paper.
+struct LiteralAges {
+    age_th: i64,
+    /// Tags that are taken, with `ageValue`.
+    tag_table: BTreeMap<DriveTag, i64>,
+    act_req_counter: i64,
+    wait_tag: BTreeSet<DriveTag>,
+}
+
+impl LiteralAges {
+    fn new(age_th: i64) -> LiteralAges {
+        LiteralAges {
+            age_th,
+            tag_table: BTreeMap::new(),
+            act_req_counter: 0,
+            wait_tag: BTreeSet::new(),
+        }
+    }
+
+    /// Lines 6 and 7.
+    fn assign(&mut self, tag: DriveTag) {
+        self.tag_table.insert(tag, -self.act_req_counter);
+        self.act_req_counter += 1;
+    }
+
+    /// Lines 9 to 22.
+    fn free(&mut self, tag: DriveTag) {
+        self.wait_tag.remove(&tag);
+        self.tag_table.remove(&tag);
+        for (other, age_value) in &mut self.tag_table {
+            *age_value += 1;
+            if *age_value > self.age_th {
+                self.wait_tag.insert(*other);
+            }
+        }
+        self.act_req_counter -= 1;
+    }
+
+    /// Not of the paper.
+    fn set_threshold(&mut self, age_th: u64) {
+        self.age_th = age_th as i64;
+        let starved = self.tag_table.iter().filter(|(_, age)| **age > self.age_th);
+        self.wait_tag = starved.map(|(tag, _)| *tag).collect();
+    }
+}
+
 proptest! {
     /// An age is the delay count less the earlier commands that are still in the drive, whatever the drive does.
     #[test]
@@ -211,9 +258,41 @@ proptest! {
                     starved.push(*tag);
                 }
             }
-            starved.sort();
-            prop_assert_eq!(ages.starved().collect::<Vec<_>>(), starved);
+            prop_assert_eq!((0..).map_while(|nth| ages.starved(nth)).collect::<Vec<_>>(), starved);
             prop_assert_eq!(ages.active() as usize, drive.len());
+        }
+    }
+
+    /// Against Algorithm 2 line by line, with thresholds that change.
+    #[test]
+    fn those_starve_that_starve_by_the_algorithm_to_the_letter(steps in with_thresholds()) {
+        let (mut ages, mut literal) = (Ages::new(3), LiteralAges::new(3));
+        for step in steps {
+            let free = (0..).map(DriveTag).find(|tag| !literal.tag_table.contains_key(tag));
+            match step {
+                Step::Ask(_) if literal.tag_table.len() < 40 => {
+                    let tag = free.expect("there are many");
+                    ages.assign(tag);
+                    literal.assign(tag);
+                }
+                Step::Complete(at, _) if !literal.tag_table.is_empty() => {
+                    let at = usize::from(at) % literal.tag_table.len();
+                    let tag = *literal.tag_table.keys().nth(at).expect("it is taken");
+                    ages.free(tag);
+                    literal.free(tag);
+                }
+                Step::Age(age) => {
+                    ages.set_threshold(age);
+                    literal.set_threshold(age);
+                }
+                _ => {}
+            }
+            let starved: BTreeSet<DriveTag> = (0..).map_while(|nth| ages.starved(nth)).collect();
+            prop_assert_eq!(&starved, &literal.wait_tag);
+            prop_assert_eq!(ages.any_starves(), !literal.wait_tag.is_empty());
+            for (tag, age) in &literal.tag_table {
+                prop_assert_eq!(ages.age(*tag), Some(*age));
+            }
         }
     }
 

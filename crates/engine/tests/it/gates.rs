@@ -3,8 +3,8 @@
 use crate::rig::{at, config};
 use crate::world::arrival;
 use headtime_engine::{
-    Arrival, Command, Config, DriveTag, Engine, Event, GateOrder, GateSpec, Join, Lane, Outcome,
-    RequestId,
+    Arrival, Command, Config, DriveTag, Engine, Event, GateOrder, GateSpec, Gating, Join, Lane,
+    Outcome, RequestId,
 };
 use headtime_sched::{Backlog, Class, NoPositioning, Op, Scheduler, Spec};
 use headtime_units::{Nanos, Time};
@@ -216,4 +216,106 @@ fn what_joins_a_request_goes_by_the_class_of_that_request() {
         Some(&1_000_001),
         "a class that is idle would wait for three"
     );
+}
+
+/// Numbers of classes: real-time, best-effort, idle.
+fn ms(times: [u64; 3]) -> [Nanos; 3] {
+    times.map(Nanos::from_millis)
+}
+
+#[test]
+fn what_a_gate_refuses_and_what_starves_is_accounted_by_time_and_class() {
+    let mut rig = Rig::new(config(3), "rsd:age_th=0", "noop");
+    let old = rig.read(Class::IDLE, 8);
+    let [middle, newest] = [(); 2].map(|()| rig.read(USUAL, 8));
+    // The drive is full, so it is not the gate that these two wait for.
+    rig.read(Class::REAL_TIME, 8);
+    rig.read(USUAL, 8);
+    rig.now = at(10);
+    assert_eq!(rig.engine.gating(rig.now), Gating::default());
+    // Overtaken once, the oldest starves.
+    rig.complete(newest);
+    rig.now = at(30);
+    let until_then = Gating {
+        plugged: Nanos::from_millis(20),
+        starved: [0, 0, 1],
+        starved_for: ms([0, 0, 20]),
+        ..Gating::default()
+    };
+    assert_eq!(rig.engine.gating(rig.now), until_then);
+    rig.complete(middle);
+    rig.now = at(60);
+    rig.complete(old);
+    assert_eq!(rig.in_drive.len(), 2);
+    rig.now = at(90);
+    // The first of those that waited was refused; the other stood behind it.
+    let in_the_end = Gating {
+        plugged: Nanos::from_millis(50),
+        refused: [1, 0, 0],
+        starved: [0, 0, 1],
+        starved_for: ms([0, 0, 50]),
+    };
+    assert_eq!(rig.engine.gating(rig.now), in_the_end);
+}
+
+#[test]
+fn a_request_that_goes_past_one_that_is_refused_is_not_refused() {
+    let mut rig = Rig::new(config(4), "rsd-priority:ranks=0/0", "noop");
+    let urgent = rig.read(Class::REAL_TIME, 8);
+    rig.read(USUAL, 8);
+    rig.now = at(5);
+    let other = rig.read(Class::REAL_TIME, 8);
+    assert_eq!(rig.sent(), [urgent, other]);
+    rig.now = at(7);
+    rig.complete(urgent);
+    rig.complete(other);
+    let expected = Gating {
+        plugged: Nanos::from_millis(7),
+        refused: [0, 1, 0],
+        ..Gating::default()
+    };
+    assert_eq!(rig.engine.gating(at(9)), expected);
+}
+
+#[test]
+fn a_command_starves_once_however_long_it_does_and_again_under_another_gate() {
+    let mut rig = Rig::new(config(3), "rsd:age_th=0", "noop");
+    let old = rig.read(USUAL, 8);
+    let second = rig.read(USUAL, 8);
+    let third = rig.read(USUAL, 8);
+    rig.complete(third);
+    rig.complete(second);
+    assert_eq!(rig.engine.gating(at(0)).starved, [0, 1, 0]);
+    rig.order(GateOrder::Age(100));
+    rig.now = at(10);
+    let young = rig.read(USUAL, 8);
+    rig.swap("rsd-priority:age_th=0:ranks=0", "noop");
+    assert_eq!(rig.engine.gating(at(20)).starved_for, ms([0, 0, 0]));
+    rig.complete(young);
+    rig.now = at(30);
+    rig.complete(old);
+    let gating = rig.engine.gating(at(50));
+    assert_eq!(
+        (gating.starved, gating.starved_for),
+        ([0, 2, 0], ms([0, 20, 0]))
+    );
+}
+
+/// The depth alone is no gate's doing, whoever lowered it.
+#[test]
+fn the_usual_gate_and_a_scheduler_that_proposes_a_depth_keep_nothing_from_the_drive() {
+    for scheduler in ["noop", "nise"] {
+        let mut rig = Rig::new(config(2), "depth", scheduler);
+        (0..5).for_each(|_| _ = rig.read(USUAL, 8));
+        rig.now = at(10);
+        let [(_, first), ..] = rig.in_drive[..] else {
+            panic!("nothing was sent")
+        };
+        rig.complete(first);
+        assert_eq!(rig.engine.gating(at(20)), Gating::default(), "{scheduler}");
+    }
+    // One that admits fewer than the engine does.
+    let mut rig = Rig::new(config(2), "depth=1", "noop");
+    (0..2).for_each(|_| _ = rig.read(USUAL, 8));
+    assert_eq!(rig.engine.gating(at(20)).plugged, Nanos::from_millis(20));
 }

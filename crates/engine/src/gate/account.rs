@@ -1,0 +1,150 @@
+//! What a gate kept from the drive, and which commands starved there.
+
+use crate::names::DriveTag;
+use crate::tags::TagSet;
+use headtime_sched::Class;
+use headtime_units::{Nanos, Time};
+
+/// Classes that are told apart where commands are counted by class; others count with the last.
+pub const CLASSES: usize = 3;
+
+/// The place of a class among those that are told apart.
+#[inline]
+pub fn class_index(class: Class) -> usize {
+    usize::from(class.0).min(CLASSES - 1)
+}
+
+/// What the gates of an engine did, as counts and times. All zero before the usual gate, the depth alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gating {
+    /// How long a request waited that nothing kept from the drive but the gate: its lane would have given it, and the
+    /// drive had room.
+    pub plugged: Nanos,
+    /// By class: commands that were refused so before they went.
+    pub refused: [u64; CLASSES],
+    /// By class: commands that came to starve in the drive, by the gate's own measure ([`Gate::starved`](super::Gate::starved)).
+    pub starved: [u64; CLASSES],
+    /// By class: how long one or more commands did.
+    pub starved_for: [Nanos; CLASSES],
+}
+
+impl core::ops::AddAssign for Gating {
+    /// Adds what the gates of another engine did.
+    fn add_assign(&mut self, other: Gating) {
+        self.plugged += other.plugged;
+        for class in 0..CLASSES {
+            self.refused[class] += other.refused[class];
+            self.starved[class] += other.starved[class];
+            self.starved_for[class] += other.starved_for[class];
+        }
+    }
+}
+
+/// Keeps account of a gate; see [`Gating`].
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    /// Up to `at`.
+    sums: Gating,
+    at: Time,
+    plugged: bool,
+    /// The tags of commands that starve, and how many those are in all and by class.
+    starving: TagSet,
+    count: usize,
+    of_class: [u32; CLASSES],
+    /// By tag, if its command starves: the place of its class.
+    classes: [u8; DriveTag::DEPTH_MAX as usize],
+    /// Whether others may starve than did, without a completion.
+    anew: bool,
+}
+
+impl Default for Account {
+    fn default() -> Account {
+        Account {
+            sums: Gating::default(),
+            at: Time::ZERO,
+            plugged: false,
+            starving: TagSet::EMPTY,
+            count: 0,
+            of_class: [0; CLASSES],
+            classes: [0; DriveTag::DEPTH_MAX as usize],
+            anew: false,
+        }
+    }
+}
+
+impl Account {
+    /// What there was up to `now`.
+    pub fn read(&self, now: Time) -> Gating {
+        let mut sums = self.sums;
+        let span = now.saturating_since(self.at);
+        if self.plugged {
+            sums.plugged += span;
+        }
+        for (time, count) in sums.starved_for.iter_mut().zip(self.of_class) {
+            if count > 0 {
+                *time += span;
+            }
+        }
+        sums
+    }
+
+    fn pass(&mut self, now: Time) {
+        self.sums = self.read(now);
+        self.at = now;
+    }
+
+    /// Counts a command that was refused before it went.
+    pub fn refused(&mut self, class: Class) {
+        self.sums.refused[class_index(class)] += 1;
+    }
+
+    /// The gate is another, or has another threshold.
+    pub fn changed(&mut self) {
+        self.anew = true;
+    }
+
+    /// The drive is done with a command.
+    #[inline]
+    pub fn returned(&mut self, now: Time, tag: DriveTag) {
+        if self.count > 0 {
+            self.starves_no_more(now, tag);
+        }
+    }
+
+    fn starves_no_more(&mut self, now: Time, tag: DriveTag) {
+        if self.starving.has(tag) {
+            self.pass(now);
+            self.starving.remove(tag);
+            self.count -= 1;
+            self.of_class[usize::from(self.classes[tag.index()])] -= 1;
+        }
+    }
+
+    /// From `now` on it is so. `starved` is the gate's: a command that starves does so until it is done, and those that
+    /// came to starve since are behind it, unless the gate has [changed](Account::changed).
+    #[inline]
+    pub fn settle(
+        &mut self,
+        now: Time,
+        plugged: bool,
+        starved: impl Fn(usize) -> Option<(DriveTag, Class)>,
+    ) {
+        if self.plugged || self.count > 0 {
+            self.pass(now);
+        }
+        (self.at, self.plugged) = (now, plugged);
+        let mut before = TagSet::EMPTY;
+        if core::mem::take(&mut self.anew) {
+            before = core::mem::take(&mut self.starving);
+            (self.count, self.of_class) = (0, [0; CLASSES]);
+        }
+        while let Some((tag, class)) = starved(self.count) {
+            let class = class_index(class);
+            self.starving.insert(tag);
+            self.count += 1;
+            self.of_class[class] += 1;
+            self.classes[tag.index()] = class as u8;
+            self.sums.starved[class] += u64::from(!before.has(tag));
+        }
+    }
+}
