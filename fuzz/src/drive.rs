@@ -37,6 +37,7 @@ fn run(profile: &Profile, draw: &mut Draw) {
                 op: [Op::Read, Op::Read, Op::Write, Op::Write, Op::Flush][draw.below(5) as usize],
                 extent: last,
                 fua: draw.below(8) == 0,
+                high: false,
             };
             drive.submit(now, command);
             waiting.insert(next, now);

@@ -26,6 +26,7 @@ fn commands() -> Vec<Command> {
             op: if next() % 3 > 0 { Op::Read } else { Op::Write },
             extent: Extent::at(next() % 17_900_000, 8 * (1 + next() % 8)),
             fua: false,
+            high: false,
         })
         .collect()
 }

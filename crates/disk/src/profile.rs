@@ -762,6 +762,8 @@ pub struct QueueSpec {
     /// How long the arm waits for the next read of a stream after one has completed, if the drive reads nothing ahead
     /// meanwhile and others wait; [`QueueSpec::stream_cap`] ends that too. Zero: not at all.
     pub stream_hold: Nanos,
+    /// Commands of high priority go before others, where the policy looks at positions: the two levels of NCQ.
+    pub ncq_prio: bool,
     /// One of so many choices of the arm is the command that came first, where the policy looks at positions; 0 for
     /// none.
     pub oldest_every: u32,
@@ -783,6 +785,7 @@ impl Default for QueueSpec {
             preseek: Preseek::Off,
             stream_cap: QueueSpec::STREAM_CAP,
             stream_hold: Nanos::ZERO,
+            ncq_prio: false,
             oldest_every: 0,
             oldest_age: Nanos::ZERO,
         }

@@ -6,6 +6,9 @@
 //! command that has waited for longer than a cap goes first. The position of a command is computed
 //! once, when it comes.
 //!
+//! Of two levels of priority the high one goes first: while a command of that waits for the arm, the others are not
+//! looked at, but for their age.
+//!
 //! Commands whose data are in the buffer, or get there by reading on, are not rated by position:
 //! the arm does not set out for them ([`Reach`]). The drive decides how long that may go on while
 //! others wait.
@@ -50,6 +53,8 @@ pub(crate) struct Waiting {
     pub extent: Extent,
     /// The medium is to be read, whatever the buffer has.
     pub fua: bool,
+    /// It goes before those that are not.
+    pub high: bool,
     /// The arm serves it; else it waits for room in the buffer, or for what is dirty.
     pub needs_arm: bool,
     /// A read whose data the buffer had when it came, or later; they may be gone since.
@@ -77,10 +82,16 @@ pub(crate) struct Reach {
 }
 
 impl Waiting {
+    /// Returns true if it keeps the arm from others by its priority.
+    fn is_high(&self) -> bool {
+        self.high && self.needs_arm
+    }
+
     /// Returns true if it begins where another ends.
     fn follows(&self, other: &Waiting) -> bool {
         self.extent.start == other.extent.end()
             && self.op == other.op
+            && self.high == other.high
             && self.needs_arm
             && other.needs_arm
     }
@@ -215,6 +226,11 @@ impl Queue {
         Some(self.take(place))
     }
 
+    /// Returns true if a command of high priority waits for the arm.
+    pub fn has_high(&self) -> bool {
+        self.waiting.iter().any(Waiting::is_high)
+    }
+
     /// Returns true if the arm's next destination depends on where it is.
     pub fn is_by_position(&self) -> bool {
         matches!(self.policy, FirmwarePolicy::Sptf { .. })
@@ -249,18 +265,24 @@ impl Queue {
             Time::ZERO
                 + (now.saturating_since(Time::ZERO) + Nanos::from_nanos(1)).saturating_sub(cap)
         });
+        let high = self.has_high();
         let mut best = (usize::MAX, Nanos::MAX);
         for (place, waiting) in self.waiting.iter().enumerate() {
             if waiting.arrived > until {
                 continue;
             }
             if !waiting.needs_arm {
-                rated.oldest.get_or_insert(place);
+                if !high {
+                    rated.oldest.get_or_insert(place);
+                }
                 continue;
             }
             if waiting.arrived < old {
                 rated.old = Some(place);
                 break;
+            }
+            if high && !waiting.high {
+                continue;
             }
             if waiting.held && has(waiting) {
                 rated.hit.get_or_insert(place);
@@ -318,6 +340,7 @@ impl Queue {
         by: Time,
         has: impl Fn(&Waiting) -> bool,
     ) -> Option<usize> {
+        let high = self.has_high();
         let start = self.waiting[coming].extent.start;
         let mut end = self.waiting[coming].extent.end();
         let along = |waiting: &Waiting, end: Lba| {
@@ -350,7 +373,7 @@ impl Queue {
                     || reach.comes_to(waiting)
                     || reach.takes_up(waiting)
             };
-            waiting.arrived <= by && !(waiting.needs_arm && comes())
+            waiting.arrived <= by && (waiting.is_high() || !high) && !(waiting.needs_arm && comes())
         })
     }
 
@@ -452,6 +475,7 @@ mod tests {
                 op: Op::Read,
                 extent: Extent::at(lba, 8),
                 fua: false,
+                high: false,
                 needs_arm: true,
                 held: false,
                 arrived: Time::ZERO + Nanos::from_millis(arrived_ms),
@@ -492,6 +516,63 @@ mod tests {
         assert_eq!(order(sptf(Some(Nanos::from_millis(149))), &commands)[0], 0);
     }
 
+    proptest::proptest! {
+        /// While a command of high priority waits for the arm, nothing else is rated, but for its age.
+        #[test]
+        fn what_has_no_priority_is_not_looked_at_while_others_have_it(
+            commands in proptest::collection::vec(
+                (0..17_000_000_u64, 0..200_u64, proptest::bool::weighted(0.2), proptest::bool::weighted(0.8)),
+                1..32,
+            ),
+            cap in proptest::option::of(1..200_u64),
+            from in 0..17_000_000_u64,
+        ) {
+            let profile = by_name("cheetah9lp").unwrap();
+            let layout = Layout::new(&profile);
+            let mechanics = Mechanics::new(&profile);
+            let target = |lba| Target::new(&layout, &mechanics, Lba::new(lba), Op::Read);
+            let age_cap = cap.map(Nanos::from_millis);
+            let mut queue = Queue::new(FirmwarePolicy::Sptf { margin: Nanos::ZERO, age_cap }, 32);
+            let mut commands = commands;
+            commands.sort_by_key(|command| command.1);
+            for (slot, (lba, arrived_ms, high, needs_arm)) in (0..).zip(commands) {
+                queue.push(Waiting {
+                    slot,
+                    op: Op::Read,
+                    extent: Extent::at(lba, 8),
+                    fua: false,
+                    high,
+                    needs_arm,
+                    held: slot % 5 == 0,
+                    arrived: Time::ZERO + Nanos::from_millis(arrived_ms),
+                    target: Some(target(lba)),
+                });
+            }
+            let arm = Arm {
+                from: target(from).track,
+                now: Time::ZERO + Nanos::from_millis(200),
+                reach: Some(Reach {
+                    op: Op::Read,
+                    start: Lba::new(from),
+                    next: Lba::new(from + 100),
+                    limit: Lba::new(from + 1_000_000),
+                    around: Lba::new(from.saturating_sub(1_000)),
+                }),
+            };
+            let rated = queue.rate(&mechanics, &arm, Time::NEVER, |_| true);
+            let other = rated.other.map(|(place, _)| place);
+            let chosen = [rated.hit, rated.coming, rated.around, other, rated.oldest];
+            let high = queue.iter().any(|waiting| waiting.high && waiting.needs_arm);
+            for place in chosen.into_iter().flatten() {
+                let waiting = queue.get(place);
+                proptest::prop_assert!(!high || waiting.high && waiting.needs_arm);
+            }
+            let any = queue.iter().any(|waiting| waiting.needs_arm);
+            let found = chosen.into_iter().chain([rated.old]).any(|place| place.is_some());
+            proptest::prop_assert!(found || !any);
+        }
+    }
+
     #[test]
     fn a_margin_lets_tight_arrivals_go() {
         let profile = by_name("cheetah9lp").unwrap();
@@ -523,6 +604,7 @@ mod tests {
                     op: Op::Read,
                     extent: Extent::at(0, 8),
                     fua: false,
+                    high: false,
                     needs_arm: true,
                     held: false,
                     arrived: now,

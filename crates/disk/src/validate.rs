@@ -232,6 +232,7 @@ pub fn validate(
                 op: request.op,
                 extent,
                 fua: false,
+                high: false,
             },
         );
         let at = loop {

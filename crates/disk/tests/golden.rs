@@ -45,6 +45,7 @@ fn timeline(profile: &Profile, depth: usize, steps: &[Step]) -> String {
                     op,
                     extent,
                     fua,
+                    high: false,
                 },
             );
             in_flight += 1;

@@ -247,6 +247,7 @@ fn predictions(profile: &Profile, think_ms: u64) -> [[Tally; 2]; 3] {
             op,
             extent,
             fua,
+            high: false,
         };
         drive.take_spans(now);
         let done = run(&mut drive, now, command);

@@ -52,6 +52,7 @@ impl Probe for Modelled {
             op: Op::Read,
             extent,
             fua: false,
+            high: false,
         };
         self.drive.submit(begin, command);
         let completion = loop {

@@ -50,7 +50,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::ledger::HeadTime;
 use headtime_disk::{Command, Completion, Drive, Profile};
 use headtime_engine::DriveTag;
-use headtime_sched::{Backlog, Flags, Op, Request};
+use headtime_sched::{Backlog, Class, Flags, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
 use pieces::Pieces;
 use std::collections::VecDeque;
@@ -378,6 +378,7 @@ impl Device for Emulated {
                 op: command.op,
                 extent: command.extent,
                 fua,
+                high: command.class == Class::REAL_TIME,
             },
         );
     }

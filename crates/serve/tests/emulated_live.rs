@@ -103,6 +103,7 @@ fn compare(log: &[u8], syncs: bool) -> u32 {
                     op,
                     extent,
                     fua: false,
+                    high: false,
                 },
             ),
             Record::Event(at, Event::Completed { tag, outcome }) => {

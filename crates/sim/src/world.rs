@@ -11,7 +11,7 @@ use headtime_engine::{
     Finished, Gated, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats, World,
     earliest,
 };
-use headtime_sched::{Backlog, Flags, Foretold, Op, Request, Scheduler, WaitStats};
+use headtime_sched::{Backlog, Class, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
@@ -580,6 +580,7 @@ impl World for Simulated<'_> {
             op: request.op,
             extent: request.extent,
             fua: request.flags.has(Flags::FUA),
+            high: request.class == Class::REAL_TIME,
         };
         let Stage {
             drive, commands, ..

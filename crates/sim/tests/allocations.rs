@@ -182,6 +182,7 @@ fn recording_what_is_written_allocates_nothing() {
                 op: Op::Write,
                 extent,
                 fua: turn % 5 == 0,
+                high: false,
             },
         );
         loop {

@@ -28,6 +28,7 @@ struct Drawn {
     stream_cap: u64,
     stream_hold: u64,
     oldest: (u32, u64),
+    ncq_prio: bool,
     cache: bool,
     read_ahead: bool,
     write_back: bool,
@@ -42,6 +43,7 @@ impl Drawn {
             spec.queue.stream_cap = Nanos::from_millis(self.stream_cap);
             if !self.fifo {
                 spec.queue.stream_hold = Nanos::from_micros(self.stream_hold);
+                spec.queue.ncq_prio = self.ncq_prio;
                 spec.queue.oldest_every = self.oldest.0;
                 spec.queue.oldest_age = Nanos::from_millis(self.oldest.1);
             }
@@ -84,19 +86,23 @@ fn drives() -> impl Strategy<Value = Drawn> {
     let cache = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let hold = prop_oneof![Just(0_u64), 0..2_000_u64, Just(100_000)];
     let oldest = prop_oneof![Just((0, 0)), (1..20_u32, 0..200_u64)];
+    let oldest = (oldest, any::<bool>());
     (0..DRIVES.len(), queue, cache, hold, oldest).prop_map(
-        |(drive, (fifo, margin, age_cap, stream_cap), cache, stream_hold, oldest)| Drawn {
-            drive,
-            fifo,
-            margin,
-            age_cap,
-            stream_cap,
-            stream_hold,
-            oldest,
-            cache: cache.0,
-            read_ahead: cache.1,
-            write_back: cache.2,
-            sweep: cache.3,
+        |(drive, (fifo, margin, age_cap, stream_cap), cache, stream_hold, (oldest, ncq_prio))| {
+            Drawn {
+                drive,
+                fifo,
+                margin,
+                age_cap,
+                stream_cap,
+                stream_hold,
+                oldest,
+                ncq_prio,
+                cache: cache.0,
+                read_ahead: cache.1,
+                write_back: cache.2,
+                sweep: cache.3,
+            }
         },
     )
 }

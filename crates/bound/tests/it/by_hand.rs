@@ -132,6 +132,7 @@ fn whole_tracks_are_read_faster_than_in_the_order_of_addresses() {
                 op: Op::Read,
                 extent: *extent,
                 fua: false,
+                high: false,
             };
             drive.submit(now, command);
         }

@@ -63,6 +63,7 @@ fn serve(drive: &mut Drive, now: Time, op: Op, extent: Extent) -> Time {
         op,
         extent,
         fua: false,
+        high: false,
     };
     drive.submit(now, command);
     loop {

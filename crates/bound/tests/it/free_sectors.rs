@@ -46,6 +46,7 @@ fn read_by_its_end(
                 op: Op::Read,
                 extent,
                 fua: false,
+                high: false,
             },
         );
         loop {

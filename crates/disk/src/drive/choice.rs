@@ -18,9 +18,13 @@
 //! [`QueueSpec::oldest_every`] takes the command that came first, if it has waited for
 //! [`QueueSpec::oldest_age`]. What the buffer has takes no choice.
 //!
+//! Where [`QueueSpec::ncq_prio`] is on, a command of high priority ends going on for others: while one waits for the arm,
+//! only such are chosen from, but for those that are too old, and for the oldest at its choice.
+//!
 //! Does nothing of this while the drive has a single command.
 //!
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
+//! [`QueueSpec::ncq_prio`]: crate::profile::QueueSpec::ncq_prio
 //! [`QueueSpec::oldest_every`]: crate::profile::QueueSpec::oldest_every
 //! [`QueueSpec::oldest_age`]: crate::profile::QueueSpec::oldest_age
 
@@ -88,7 +92,8 @@ impl Drive {
         if let Some(what) = self.destage_due(now) {
             return Next::Destage(what);
         }
-        if let Some(until) = self.going.overdue {
+        let high = self.queue.has_high();
+        if let Some(until) = self.going.overdue.filter(|_| !high) {
             let rated = self.rate(now, until);
             if let Some(next) = self.next_overdue(&rated, now) {
                 return next;
@@ -106,12 +111,11 @@ impl Drive {
         }
         let coming = self.coming(&rated, now);
         let alone = match coming {
-            Some(_) => None,
-            None => self.goes_on_alone(&rated, now),
+            None if !high => self.goes_on_alone(&rated, now),
+            _ => None,
         };
-        if (rated.hit, alone, coming.is_none()) == (None, None, true)
-            && let Some(next) = self.next_held(&rated, now)
-        {
+        let holds = !high && coming.is_none() && alone.is_none() && rated.hit.is_none();
+        if holds && let Some(next) = self.next_held(&rated, now) {
             return next;
         }
         if (rated.hit.is_some() || coming.is_some() || alone.is_some())

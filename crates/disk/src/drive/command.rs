@@ -19,6 +19,8 @@ pub struct Command {
     pub extent: Extent,
     /// Force unit access: a write completes when it is on the medium, a read comes from there.
     pub fua: bool,
+    /// Of high priority. A drive that knows no priorities ignores it.
+    pub high: bool,
 }
 
 /// How the buffer served a command.

@@ -249,8 +249,13 @@ impl Drive {
     fn wait(&mut self, index: u16, target: Option<Target>) {
         let slot = &self.slots[usize::from(index)];
         let Command {
-            op, extent, fua, ..
+            op,
+            extent,
+            fua,
+            high,
+            ..
         } = slot.command;
+        let high = high && self.profile.queue.ncq_prio;
         let needs_arm = op != Op::Flush && !self.is_buffered(slot);
         let held = op == Op::Read
             && !fua
@@ -261,6 +266,7 @@ impl Drive {
             op,
             extent,
             fua,
+            high,
             needs_arm,
             held,
             arrived: slot.arrived,

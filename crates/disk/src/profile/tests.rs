@@ -374,6 +374,11 @@ fn errors_say_what_is_allowed() {
             "queue.margin: means something with policy = \"sptf\" only",
         ),
         (
+            "ncq_prio = true",
+            "ncq_prio = \"high\"",
+            "queue.ncq_prio: is the string \"high\", but should be true or false",
+        ),
+        (
             "oldest_every = 16",
             "oldest_every = 65536",
             "queue.oldest_every: 65536 is not allowed; allowed is 0 to 65535",

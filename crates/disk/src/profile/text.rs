@@ -487,6 +487,7 @@ struct QueueText {
     age_cap: Option<Nanos>,
     stream_cap: Option<Nanos>,
     stream_hold: Option<Nanos>,
+    ncq_prio: Option<bool>,
     oldest_every: Option<u32>,
     oldest_age: Option<Nanos>,
     #[serde(default = "off")]
@@ -510,6 +511,7 @@ impl TryFrom<QueueText> for QueueSpec {
             ("age_cap", text.age_cap.is_some()),
             ("stream_cap", text.stream_cap.is_some()),
             ("stream_hold", text.stream_hold.is_some()),
+            ("ncq_prio", text.ncq_prio.is_some()),
             ("oldest_every", text.oldest_every.is_some()),
             ("oldest_age", text.oldest_age.is_some()),
         ];
@@ -529,6 +531,7 @@ impl TryFrom<QueueText> for QueueSpec {
             preseek: text.preseek,
             stream_cap: text.stream_cap.unwrap_or(QueueSpec::STREAM_CAP),
             stream_hold: text.stream_hold.unwrap_or(Nanos::ZERO),
+            ncq_prio: text.ncq_prio.unwrap_or(false),
             oldest_every: text.oldest_every.unwrap_or(0),
             oldest_age: text.oldest_age.unwrap_or(Nanos::ZERO),
         })
@@ -560,6 +563,7 @@ impl Serialize for QueueSpec {
             age_cap,
             stream_cap,
             stream_hold: Some(self.stream_hold).filter(|hold| by_position && !hold.is_zero()),
+            ncq_prio: Some(true).filter(|_| by_position && self.ncq_prio),
             oldest_every: Some(self.oldest_every).filter(|every| by_position && *every > 0),
             oldest_age: Some(self.oldest_age).filter(|age| by_position && !age.is_zero()),
             preseek: self.preseek,

@@ -16,6 +16,8 @@ pub fn command(tag: u32, op: Op, start: u64, len: u64) -> Command {
         op,
         extent: Extent::at(start, len),
         fua: false,
+        // Few drives look at it.
+        high: tag.is_multiple_of(3),
     }
 }
 
@@ -169,6 +171,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
     let policies = (
         oldest,
         prop_oneof![Just(0_u64), 0_u64..2_000_000, Just(50_000_000)],
+        prop::bool::weighted(0.3),
     );
     (
         prop_oneof![profiles(), profiles().prop_map(buffering)],
@@ -181,7 +184,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         policies,
     )
         .prop_map(
-            |(profile, shape, depth, cap, kind, reshape, sweep, (oldest, hold))| {
+            |(profile, shape, depth, cap, kind, reshape, sweep, (oldest, hold, prio))| {
                 profile
                     .with(|spec| {
                         let cache = &mut spec.cache;
@@ -209,6 +212,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                         if let FirmwarePolicy::Sptf { age_cap, .. } = &mut spec.queue.policy {
                             *age_cap = cap.map(Nanos::from_nanos);
                             spec.queue.stream_hold = Nanos::from_nanos(hold);
+                            spec.queue.ncq_prio = prio;
                             spec.queue.oldest_every = oldest.0;
                             spec.queue.oldest_age = Nanos::from_nanos(oldest.1);
                         }

@@ -2,7 +2,7 @@
 
 use crate::common::{command, ms, wait};
 use headtime_disk::profile::{FirmwarePolicy, Spec, by_name};
-use headtime_disk::{Drive, Profile};
+use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
 
@@ -67,8 +67,8 @@ fn the_oldest_command_has_its_choice_only_once_it_has_waited_for_the_least_age()
 }
 
 /// A stream of 128 KiB reads, one at a time, whose reader thinks for so long between two, beside random reads of which so
-/// many are always in the drive. What each has done by 10 s, and the longest that a random read was there.
-fn beside(profile: &Profile, think: Nanos, others: u32) -> (u32, u32, Nanos) {
+/// many are always in the drive, of high priority or not. What each has done by 10 s, and the longest that a random read was there.
+fn beside(profile: &Profile, think: Nanos, others: u32, high: bool) -> (u32, u32, Nanos) {
     const STREAM: u32 = u32::MAX;
     let mut drive = Drive::new(profile, 0);
     let end = Time::ZERO + Nanos::from_secs(10);
@@ -80,7 +80,8 @@ fn beside(profile: &Profile, think: Nanos, others: u32) -> (u32, u32, Nanos) {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let start = (asked >> 33) % 100_000_000 * 8;
-        drive.submit(now, command(tag, Op::Read, start, 8));
+        let random = command(tag, Op::Read, start, 8);
+        drive.submit(now, Command { high, ..random });
     };
     for tag in 0..others {
         ask(&mut drive, Time::ZERO, tag);
@@ -90,7 +91,9 @@ fn beside(profile: &Profile, think: Nanos, others: u32) -> (u32, u32, Nanos) {
     loop {
         let event = drive.next_event();
         if let Some(at) = next.filter(|at| event.is_none_or(|event| *at <= event)) {
-            drive.submit(at, command(STREAM, Op::Read, u64::from(stream) * 256, 256));
+            let sequential = command(STREAM, Op::Read, u64::from(stream) * 256, 256);
+            let high = false;
+            drive.submit(at, Command { high, ..sequential });
             next = None;
             continue;
         }
@@ -125,8 +128,8 @@ fn an_arm_that_is_held_for_a_stream_serves_its_next_read_first_up_to_the_cap() {
     let (hold, cap) = (Nanos::from_micros(300), ms(1_000));
     let thinks = Nanos::from_micros(200);
     for others in [1, 7, 15] {
-        let (few, all, _) = beside(&held(Nanos::ZERO, cap), thinks, others);
-        let (stream, random, longest) = beside(&held(hold, cap), thinks, others);
+        let (few, all, _) = beside(&held(Nanos::ZERO, cap), thinks, others, false);
+        let (stream, random, longest) = beside(&held(hold, cap), thinks, others, false);
         let told = format!("{others} others: {stream} for {few}, {random} for {all}, {longest}");
         // A read of the stream takes a turn and more. The others that have waited for half the cap go when it ends, and
         // more of them until the stream is nearest.
@@ -140,8 +143,8 @@ fn an_arm_that_is_held_for_a_stream_serves_its_next_read_first_up_to_the_cap() {
 fn an_arm_is_held_for_no_reader_that_thinks_for_longer() {
     let (hold, cap) = (Nanos::from_micros(300), ms(1_000));
     let slow = Nanos::from_micros(310);
-    let (_, random, longest) = beside(&held(hold, cap), slow, 3);
-    let (_, without, _) = beside(&held(Nanos::ZERO, cap), slow, 3);
+    let (_, random, longest) = beside(&held(hold, cap), slow, 3, false);
+    let (_, without, _) = beside(&held(Nanos::ZERO, cap), slow, 3, false);
     // It waits in vain after each read of the stream.
     assert!(random > without * 9 / 10, "{random} of {without}");
     assert!(longest < cap / 2, "{longest}");
@@ -152,7 +155,88 @@ fn an_arm_is_held_for_nobody_with_a_cap_of_zero() {
     let thinks = Nanos::from_micros(200);
     let (hold, none) = (Nanos::from_micros(300), Nanos::ZERO);
     assert_eq!(
-        beside(&held(hold, none), thinks, 3),
-        beside(&held(none, none), thinks, 3)
+        beside(&held(hold, none), thinks, 3, false),
+        beside(&held(none, none), thinks, 3, false)
     );
+}
+
+/// Sixteen reads of high priority are always in the drive beside another one near them: how many were served before it,
+/// and when it completed.
+fn until_the_low_one(profile: &Profile) -> Option<(u32, Time)> {
+    let mut drive = Drive::new(profile, 0);
+    let near = |tag: u32, high| Command {
+        high,
+        ..command(tag, Op::Read, u64::from(tag) * 97_711 % 900_000, 8)
+    };
+    let low = near(1_000_000, false);
+    drive.submit(Time::ZERO, near(0, true));
+    drive.submit(Time::ZERO, low);
+    (1..16).for_each(|tag| drive.submit(Time::ZERO, near(tag, true)));
+    (0..1_000).find_map(|served| {
+        let done = wait(&mut drive);
+        if done.tag == low.tag {
+            return Some((served, done.at));
+        }
+        drive.submit(done.at, near(served + 16, true));
+        None
+    })
+}
+
+#[test]
+fn a_command_without_priority_waits_for_all_that_have_it_but_for_the_cap_on_its_age() {
+    let (served, _) = until_the_low_one(&nearest_first(|_| {})).expect("it is as near as any");
+    assert!(served < 100, "{served}");
+    let strict = nearest_first(|spec| spec.queue.ncq_prio = true);
+    assert_eq!(until_the_low_one(&strict), None);
+    for cap in [100, 1_000] {
+        let capped = strict.with(|spec| {
+            spec.queue.policy = FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: Some(ms(cap)),
+            }
+        });
+        let (_, at) = until_the_low_one(&capped.unwrap()).expect("it grows old");
+        let waited = at - Time::ZERO;
+        assert!(
+            ms(cap) < waited && waited < ms(cap + 400),
+            "{waited} of {}",
+            ms(cap)
+        );
+    }
+}
+
+#[test]
+fn a_command_without_priority_has_the_choice_that_is_the_oldests() {
+    let fair = nearest_first(|spec| {
+        spec.queue.ncq_prio = true;
+        spec.queue.oldest_every = 7;
+    });
+    assert_eq!(until_the_low_one(&fair).map(|(served, _)| served), Some(7));
+}
+
+/// The drive as shipped reads ahead for a stream up to the cap; without a buffer the arm is held for it.
+#[test]
+fn a_read_of_high_priority_beside_a_stream_does_not_wait_for_the_cap() {
+    let shipped = by_name("wd5000aaks").unwrap();
+    let bare = held(Nanos::from_micros(300), ms(1_000));
+    let thinks = Nanos::from_micros(200);
+    for profile in [shipped, bare] {
+        let profile = profile
+            .with(|spec| spec.queue.stream_cap = ms(1_000))
+            .unwrap();
+        let knows = profile.with(|spec| spec.queue.ncq_prio = true).unwrap();
+        let (_, few, long) = beside(&profile, thinks, 1, true);
+        assert!(few < 30 && long > ms(1_000), "{few} reads, {long}");
+        let (stream, many, longest) = beside(&knows, thinks, 1, true);
+        // One under way ends first; then a seek and a turn.
+        assert!(longest < ms(60), "{longest}");
+        assert!(
+            many > 300 && stream > 0,
+            "{many} reads, {stream} of the stream"
+        );
+        assert_eq!(
+            beside(&knows, thinks, 1, false),
+            beside(&profile, thinks, 1, false)
+        );
+    }
 }

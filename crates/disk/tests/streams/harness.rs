@@ -174,6 +174,7 @@ pub fn run_warm(
                     op: asked.op,
                     extent,
                     fua: asked.fua,
+                    high: false,
                 },
             );
         }

@@ -59,6 +59,7 @@ fn run(
                 op,
                 extent,
                 fua: false,
+                high: false,
             };
             drive.submit(now, command);
         }

@@ -36,6 +36,7 @@ fn compare(name: &str, depth: usize, store: StoreSpec) {
                 op,
                 extent,
                 fua: false,
+                high: false,
             };
             drive.submit(host.now, command);
         }
