@@ -184,6 +184,11 @@ fn is_small(benchmark: &BenchmarkSpec) -> bool {
             spec.instances <= 4 && spec.seekers <= 8 && spec.file.0 <= BYTES && spec.chunk.0 >= 512
         }
         BenchmarkSpec::Iozone(spec) => spec.instances <= 4 && spec.file_high.0 <= BYTES / 64,
+        BenchmarkSpec::KernelCompile(spec) => {
+            let few = spec.jobs <= 8 && spec.files <= 500 && spec.directories <= 50;
+            let small = spec.median.0 <= 10_000 && spec.depends.0 <= 1 << 20;
+            few && small && spec.partition.0 <= BYTES
+        }
         _ => false,
     }
 }

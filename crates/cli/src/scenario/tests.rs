@@ -398,6 +398,9 @@ fn canonical_text_reads_back() {
         [[program]]
         benchmark = 'iozone'
         record_high = '1MiB'
+        [[program]]
+        benchmark = 'kernel-compile'
+        object_share = 0.5
     ";
     let closed = trace.replace("speed = 0.5", "replay = 'closed'\noutstanding = 32");
     for text in [DEFAULT, everything, trace, programs, &closed] {

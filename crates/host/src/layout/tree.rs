@@ -114,6 +114,8 @@ pub struct Plan {
 /// A directory of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeDirectory {
+    /// For who makes more in it.
+    pub directory: Directory,
     pub inode_block: Lba,
     /// Its blocks, in the order in which listing it reads them.
     pub blocks: Vec<Lba>,
@@ -124,8 +126,9 @@ pub struct TreeDirectory {
 /// A file of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeFile {
-    /// The directory that it is in, as an index.
+    /// The directory that it is in, as an index, and the hash of its name there.
     pub directory: u32,
+    pub hash: u32,
     pub inode_block: Lba,
     /// Where it lies.
     pub layout: FileLayout,
@@ -304,7 +307,7 @@ impl Plan {
         let mut path = vec![(0_u32, 0_usize)];
         while let Some((number, next)) = path.last_mut() {
             let directory = *number;
-            let Some(&(_, entry)) = order[directory as usize].get(*next) else {
+            let Some(&(hash, entry)) = order[directory as usize].get(*next) else {
                 path.pop();
                 continue;
             };
@@ -321,6 +324,7 @@ impl Plan {
                     let layout = fs.make_file(own, self.name_bytes, self.sizes[file as usize])?;
                     files[file as usize] = Some(TreeFile {
                         directory,
+                        hash,
                         inode_block: fs.inode_block(layout.inode),
                         layout,
                     });
@@ -336,6 +340,7 @@ impl Plan {
                     inode_block: fs.inode_block(directory.inode()),
                     blocks: fs.directory_blocks(&directory).collect(),
                     entries: entries.into_iter().map(|(_, entry)| entry).collect(),
+                    directory,
                 }
             })
             .collect();

@@ -1,6 +1,6 @@
 //! A search through a tree of files.
 
-use super::site::{BenchmarkError, Part, Site};
+use super::site::{BenchmarkError, Part, Site, of_kib};
 use crate::layout::{Ext3, Ext3Options, LayoutError, TreeSpec, Visit, Written};
 use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
 use headtime_units::{Bytes, Lba, Nanos};
@@ -169,7 +169,7 @@ impl GrepSpec {
             }
             // Of directories there are so few that they cannot be too many.
             planned = room.min(planned + jobs.len() as u64);
-            copies.push(Part::new(files, jobs));
+            copies.push(Part::new(files, [jobs]));
         }
         Ok(copies)
     }
@@ -187,7 +187,7 @@ impl GrepSpec {
         program: u32,
     ) -> Result<u32, BenchmarkError> {
         let site = Site::new("grep", builder.disk());
-        Part::add_programs(copies, site, builder, program, |jobs, ids| Search {
+        Part::add_programs(copies, site, builder, program, |jobs, ids, _| Search {
             jobs,
             ids,
             at: 0,
@@ -207,7 +207,7 @@ pub(super) enum Job {
 /// Reads one thing after the other, and works on what it read of files.
 struct Search {
     jobs: Arc<[Job]>,
-    ids: Vec<FileId>,
+    ids: Arc<[FileId]>,
     at: usize,
     file_cpu: Nanos,
     kib_cpu: Nanos,
@@ -226,8 +226,7 @@ impl Behaviour for Search {
         match *job {
             Job::Block(lba) => Step::ReadBlock(lba),
             Job::Read(file, offset, len) => {
-                let search = self.kib_cpu.as_nanos().saturating_mul(len) / 1024;
-                self.work = Nanos::from_nanos(search);
+                self.work = of_kib(self.kib_cpu, len);
                 if offset == 0 {
                     self.work = self.work.saturating_add(self.file_cpu);
                 }

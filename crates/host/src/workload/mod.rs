@@ -17,6 +17,7 @@
 //! | `sysbench` | [`SysbenchSpec`] | one |
 //! | `bonnie` | [`BonnieSpec`] | one for each instance |
 //! | `iozone` | [`IozoneSpec`] | one for each instance |
+//! | `kernel-compile` | [`KernelCompileSpec`] | one, processes together |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
@@ -25,10 +26,12 @@
 mod bonnie;
 mod grep;
 mod iozone;
+mod kernel_compile;
 mod mpi_io;
 mod multi_threads;
 mod par_read;
 mod passes;
+mod planned;
 mod postmark;
 mod site;
 mod sysbench;
@@ -38,6 +41,7 @@ mod transactions;
 pub use bonnie::BonnieSpec;
 pub use grep::GrepSpec;
 pub use iozone::IozoneSpec;
+pub use kernel_compile::KernelCompileSpec;
 pub use mpi_io::MpiIoSpec;
 pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
@@ -50,7 +54,7 @@ pub use transactions::TransactionsSpec;
 use crate::builder::PLANNED_MAX;
 use crate::{DiskSize, HostBuilder};
 use headtime_units::nearest;
-use site::{NAMES, Part};
+use site::{NAMES, Part, Site};
 use std::sync::Arc;
 
 /// A benchmark with its numbers.
@@ -85,11 +89,13 @@ pub enum BenchmarkSpec {
     Bonnie(BonnieSpec),
     /// Files of many sizes in records of many sizes.
     Iozone(IozoneSpec),
+    /// A kernel that is compiled.
+    KernelCompile(KernelCompileSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 10] = NAMES;
+    pub const NAMES: [&'static str; 11] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -108,6 +114,7 @@ impl BenchmarkSpec {
             "sysbench" => BenchmarkSpec::Sysbench(SysbenchSpec::default()),
             "bonnie" => BenchmarkSpec::Bonnie(BonnieSpec::default()),
             "iozone" => BenchmarkSpec::Iozone(IozoneSpec::default()),
+            "kernel-compile" => BenchmarkSpec::KernelCompile(KernelCompileSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -129,6 +136,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::Sysbench(_) => "sysbench",
             BenchmarkSpec::Bonnie(_) => "bonnie",
             BenchmarkSpec::Iozone(_) => "iozone",
+            BenchmarkSpec::KernelCompile(_) => "kernel-compile",
         }
     }
 
@@ -147,7 +155,12 @@ impl BenchmarkSpec {
     fn lay_within(&self, disk: DiskSize, seed: u64, room: u64) -> Result<Laid, BenchmarkError> {
         Ok(Laid(match self {
             BenchmarkSpec::Grep(spec) => Lay::Grep(spec.lay(disk, seed, room)?.into()),
-            BenchmarkSpec::PostMark(spec) => Lay::PostMark(spec.lay(disk, seed, room)?.into()),
+            BenchmarkSpec::PostMark(spec) => {
+                Lay::Planned(self.name(), spec.lay(disk, seed, room)?.into())
+            }
+            BenchmarkSpec::KernelCompile(spec) => {
+                Lay::Planned(self.name(), spec.lay(disk, seed, room)?.into())
+            }
             BenchmarkSpec::ParRead(_)
             | BenchmarkSpec::TpcH(_)
             | BenchmarkSpec::MultiThreads(_)
@@ -193,8 +206,8 @@ impl BenchmarkSpec {
         match (self, &laid.0) {
             (BenchmarkSpec::ParRead(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             (BenchmarkSpec::Grep(spec), Lay::Grep(laid)) => spec.add(laid, builder, program),
-            (BenchmarkSpec::PostMark(spec), Lay::PostMark(laid)) => {
-                spec.add(laid, builder, program)
+            (_, Lay::Planned(name, laid)) if *name == self.name() => {
+                planned::add(laid, Site::new(name, builder.disk()), builder, program)
             }
             (BenchmarkSpec::TpcH(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::MultiThreads(spec), Lay::Soon(_)) => spec.add(builder, program),
@@ -218,7 +231,8 @@ pub struct Laid(Lay);
 #[derive(Clone)]
 enum Lay {
     Grep(Arc<[Part<grep::Job>]>),
-    PostMark(Arc<[Part<postmark::Job>]>),
+    /// Of the benchmark with this name.
+    Planned(&'static str, Arc<[Part<planned::Job>]>),
     /// Nothing that takes time.
     Soon(u64),
 }

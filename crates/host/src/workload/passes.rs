@@ -1,5 +1,6 @@
 //! Passes over files, of which benchmarks of file systems are made.
 
+use super::site::of_kib;
 use crate::{BarrierId, Behaviour, FileId, Step};
 use headtime_units::Nanos;
 use headtime_workload::Random;
@@ -120,7 +121,7 @@ impl Passes {
         let file = pass.files[(piece / pass.each()) as usize];
         let offset = piece % pass.each() * pass.call;
         let len = pass.call.min(pass.size - offset);
-        self.think = Nanos::from_nanos(pass.kib_cpu.as_nanos().saturating_mul(len) / 1024);
+        self.think = of_kib(pass.kib_cpu, len);
         let write = Step::Write { file, offset, len };
         let writes = pass.writes == 1.0 || self.random.chance(pass.writes);
         if !pass.reads {

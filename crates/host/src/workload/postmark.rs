@@ -1,12 +1,12 @@
 //! A mail server's small files.
 
+use super::planned::{Job, Planner, Unplanned};
 use super::site::{BenchmarkError, Part, Site};
-use crate::layout::{Directory, Ext3, Ext3Options, FileLayout, LayoutError};
-use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
-use headtime_units::{Bytes, Lba, Nanos};
+use crate::DiskSize;
+use crate::layout::{Ext3, Ext3Options};
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// `postmark`: several instances of PostMark 1.5, each with a directory of small files.
 ///
@@ -125,38 +125,108 @@ impl PostMarkSpec {
                 .map_err(|error| site.layout(error))?;
             fs.set_writer(random.bits());
             let counts = (few(self.files), few(self.transactions));
-            let mut instance =
-                Instance::prepare(self, fs, random, counts, room.saturating_sub(planned))
-                    .map_err(|error| error.of(site))?;
+            let mut instance = self
+                .prepare(fs, random, counts, room.saturating_sub(planned))
+                .map_err(|error| error.of(site))?;
             if self.metadata_cached {
                 instance.jobs.retain(|job| !matches!(job, Job::Load(_)));
             }
             planned += instance.jobs.len() as u64;
-            let files = instance.files.into_iter().map(|file| File {
-                extents: file.layout.data,
-                size: file.before,
-            });
-            instances.push(Part::new(files.collect(), instance.jobs));
+            let jobs = std::mem::take(&mut instance.jobs);
+            instances.push(Part::new(instance.into_files(), [jobs]));
         }
         Ok(instances)
     }
 
-    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last.
-    ///
-    /// # Errors
-    ///
-    /// If the host refuses a file.
-    pub(super) fn add(
+    /// Works out one instance of so many files and transactions, where there is room for `room` steps.
+    fn prepare(
         &self,
-        instances: &[Part<Job>],
-        builder: &mut HostBuilder,
-        program: u32,
-    ) -> Result<u32, BenchmarkError> {
-        let site = Site::new("postmark", builder.disk());
-        Part::add_programs(instances, site, builder, program, |jobs, ids| {
-            Transactions { jobs, ids, at: 0 }
-        })
+        mut fs: Ext3,
+        mut random: Random,
+        (count, transactions): (u32, u32),
+        room: u64,
+    ) -> Result<Planner, Unplanned> {
+        let mut root = fs.root();
+        let directory = fs.make_directory(&mut root, 8)?;
+        let mut instance = Planner {
+            fs,
+            directories: vec![directory],
+            files: Vec::new(),
+            jobs: Vec::new(),
+            read_call: self.call.0,
+            write_call: self.call.0,
+        };
+        let (low, high) = (self.size_low.0, self.size_high.0);
+        let draw = |random: &mut Random| match high - low {
+            0 => low,
+            range => low + random.below(range),
+        };
+        // The program's table: a place for each file that there is, twice as many as at the start.
+        let mut table: Vec<Option<u32>> = vec![None; count as usize * 2];
+        for slot in table.iter_mut().take(count as usize) {
+            let size = draw(&mut random);
+            let file = instance.make(0, NAME_BYTES, size, || random.bits())?;
+            if self.whole {
+                instance.jobs.push(Job::Think(self.cpu));
+                instance.create(file);
+            } else {
+                instance.files[file as usize].before = size;
+            }
+            *slot = Some(file);
+        }
+        // The places that are free.
+        let mut free: BTreeSet<usize> = (count as usize..table.len()).collect();
+        let mut there = count;
+        let mut next_place = count as usize;
+        for _ in 0..transactions {
+            if there == 0 {
+                break;
+            }
+            if instance.jobs.len() as u64 > room {
+                return Err(Unplanned::TooLong);
+            }
+            instance.jobs.push(Job::Think(self.cpu));
+            let (_, file) = used(&table, &mut random);
+            let size = instance.files[file as usize].layout.size;
+            if random.below(10) < u64::from(self.bias_read) {
+                instance.open(file);
+                instance.read(file);
+            } else if size < high {
+                instance.append(file, random.below(high - size) + 1)?;
+            }
+            if random.below(10) < u64::from(self.bias_create) {
+                // Behind the last place taken, or else the first free one.
+                let place = match table.get(next_place) {
+                    Some(None) => Some(next_place),
+                    _ => free.first().copied(),
+                };
+                if let Some(place) = place {
+                    free.remove(&place);
+                    let size = draw(&mut random);
+                    let file = instance.make(0, NAME_BYTES, size, || random.bits())?;
+                    instance.create(file);
+                    table[place] = Some(file);
+                    next_place = place + 1;
+                    there += 1;
+                }
+            } else {
+                let (place, file) = used(&table, &mut random);
+                instance.delete(file);
+                table[place] = None;
+                free.insert(place);
+                there -= 1;
+            }
+        }
+        if self.whole {
+            for file in table.into_iter().flatten() {
+                instance.jobs.push(Job::Think(self.cpu));
+                instance.delete(file);
+            }
+        }
+        match instance.jobs.len() as u64 <= room {
+            true => Ok(instance),
+            false => Err(Unplanned::TooLong),
+        }
     }
 
     fn check(&self, site: Site) -> Result<(), BenchmarkError> {
@@ -184,274 +254,6 @@ impl PostMarkSpec {
     }
 }
 
-/// A file that is there at some time.
-struct Mail {
-    layout: FileLayout,
-    hash: u32,
-    /// Bytes before the transactions begin.
-    before: u64,
-}
-
-/// One thing to do; files by their index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Job {
-    Think(Nanos),
-    Load(Lba),
-    Change(Lba),
-    Read { file: u32, offset: u64, len: u64 },
-    Write { file: u32, offset: u64, len: u64 },
-    Delete(u32),
-}
-
-/// What an instance does, worked out before it begins: where a new file lies depends on all that was
-/// created and deleted before.
-struct Instance {
-    fs: Ext3,
-    directory: Directory,
-    files: Vec<Mail>,
-    jobs: Vec<Job>,
-    call: u64,
-}
-
-/// Why an instance cannot be worked out.
-enum Unplanned {
-    Layout(LayoutError),
-    /// It has more steps than there is room for.
-    TooLong,
-}
-
-impl Unplanned {
-    fn of(self, site: Site) -> BenchmarkError {
-        match self {
-            Unplanned::Layout(error) => site.layout(error),
-            Unplanned::TooLong => site.too_long(),
-        }
-    }
-}
-
-impl From<LayoutError> for Unplanned {
-    fn from(error: LayoutError) -> Unplanned {
-        Unplanned::Layout(error)
-    }
-}
-
-impl Instance {
-    /// Of so many files and transactions, where there is room for `room` steps.
-    fn prepare(
-        spec: &PostMarkSpec,
-        mut fs: Ext3,
-        mut random: Random,
-        (count, transactions): (u32, u32),
-        room: u64,
-    ) -> Result<Instance, Unplanned> {
-        let mut root = fs.root();
-        let directory = fs.make_directory(&mut root, 8)?;
-        let mut instance = Instance {
-            fs,
-            directory,
-            files: Vec::new(),
-            jobs: Vec::new(),
-            call: spec.call.0,
-        };
-        let (low, high) = (spec.size_low.0, spec.size_high.0);
-        let draw = |random: &mut Random| match high - low {
-            0 => low,
-            range => low + random.below(range),
-        };
-        // The program's table: a place for each file that there is, twice as many as at the start.
-        let mut table: Vec<Option<u32>> = vec![None; count as usize * 2];
-        for (place, slot) in table.iter_mut().enumerate().take(count as usize) {
-            let size = draw(&mut random);
-            instance.make(&mut random, size)?;
-            if spec.whole {
-                instance.jobs.push(Job::Think(spec.cpu));
-                instance.create(place as u32, size);
-            } else {
-                instance.files[place].before = size;
-            }
-            *slot = Some(place as u32);
-        }
-        // The places that are free.
-        let mut free: BTreeSet<usize> = (count as usize..table.len()).collect();
-        let mut there = count;
-        let mut next_place = count as usize;
-        for _ in 0..transactions {
-            if there == 0 {
-                break;
-            }
-            if instance.jobs.len() as u64 > room {
-                return Err(Unplanned::TooLong);
-            }
-            instance.jobs.push(Job::Think(spec.cpu));
-            let (_, file) = used(&table, &mut random);
-            if random.below(10) < u64::from(spec.bias_read) {
-                instance.read(file);
-            } else {
-                instance.append(&mut random, file, high)?;
-            }
-            if random.below(10) < u64::from(spec.bias_create) {
-                // Behind the last place taken, or else the first free one.
-                let place = match table.get(next_place) {
-                    Some(None) => Some(next_place),
-                    _ => free.first().copied(),
-                };
-                if let Some(place) = place {
-                    free.remove(&place);
-                    let size = draw(&mut random);
-                    let file = instance.make(&mut random, size)?;
-                    instance.create(file, size);
-                    table[place] = Some(file);
-                    next_place = place + 1;
-                    there += 1;
-                }
-            } else {
-                let (place, file) = used(&table, &mut random);
-                instance.delete(file);
-                table[place] = None;
-                free.insert(place);
-                there -= 1;
-            }
-        }
-        if spec.whole {
-            for file in table.into_iter().flatten() {
-                instance.jobs.push(Job::Think(spec.cpu));
-                instance.delete(file);
-            }
-        }
-        match instance.jobs.len() as u64 <= room {
-            true => Ok(instance),
-            false => Err(Unplanned::TooLong),
-        }
-    }
-
-    /// Lays a file down; returns its index.
-    fn make(&mut self, random: &mut Random, size: u64) -> Result<u32, LayoutError> {
-        let layout = self.fs.make_file(&mut self.directory, NAME_BYTES, size)?;
-        let hash = random.bits();
-        self.files.push(Mail {
-            layout,
-            hash,
-            before: 0,
-        });
-        Ok(self.files.len() as u32 - 1)
-    }
-
-    /// Finds its name and inode.
-    fn open(&mut self, file: u32) {
-        let mail = &self.files[file as usize];
-        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
-        let inode = self.fs.inode_block(mail.layout.inode);
-        self.jobs.push(Job::Load(first));
-        self.jobs.extend(leaf.map(Job::Load));
-        self.jobs.push(Job::Load(inode));
-    }
-
-    fn read(&mut self, file: u32) {
-        self.open(file);
-        let size = self.files[file as usize].layout.size;
-        self.load_indirect(file, 0);
-        for offset in (0..size).step_by(self.call as usize) {
-            let len = self.call.min(size - offset);
-            self.jobs.push(Job::Read { file, offset, len });
-        }
-    }
-
-    fn append(&mut self, random: &mut Random, file: u32, high: u64) -> Result<(), LayoutError> {
-        let size = self.files[file as usize].layout.size;
-        if size >= high {
-            return Ok(());
-        }
-        let more = random.below(high - size) + 1;
-        self.open(file);
-        let blocks = self.files[file as usize].layout.data.clone();
-        self.fs
-            .grow(&mut self.files[file as usize].layout, size + more)?;
-        self.load_indirect(file, size / 4096);
-        self.write(file, size, more);
-        let grown = &self.files[file as usize].layout;
-        let inode = self.fs.inode_block(grown.inode);
-        let new = grown.data.last().filter(|_| grown.data != blocks);
-        if let Some(bitmap) = new.map(|last| self.fs.block_bitmap(last.start)) {
-            self.change(bitmap);
-        }
-        self.jobs.push(Job::Change(inode));
-        Ok(())
-    }
-
-    fn create(&mut self, file: u32, size: u64) {
-        let mail = &self.files[file as usize];
-        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
-        let inode = self.fs.inode_block(mail.layout.inode);
-        let inodes = self.fs.inode_bitmap(mail.layout.inode);
-        let bitmap = mail
-            .layout
-            .data
-            .last()
-            .map(|last| self.fs.block_bitmap(last.start));
-        self.jobs.push(Job::Load(first));
-        self.jobs.extend(leaf.map(Job::Load));
-        self.change(inodes);
-        self.change(inode);
-        self.jobs.push(Job::Change(leaf.unwrap_or(first)));
-        self.write(file, 0, size);
-        if let Some(bitmap) = bitmap {
-            self.change(bitmap);
-        }
-    }
-
-    fn delete(&mut self, file: u32) {
-        self.open(file);
-        self.load_indirect(file, 0);
-        let mail = &self.files[file as usize];
-        let (first, leaf) = self.fs.lookup(&self.directory, mail.hash);
-        let inode = self.fs.inode_block(mail.layout.inode);
-        let inodes = self.fs.inode_bitmap(mail.layout.inode);
-        let bitmaps: Vec<Lba> = mail
-            .layout
-            .data
-            .iter()
-            .map(|extent| self.fs.block_bitmap(extent.start))
-            .collect();
-        self.jobs.push(Job::Change(leaf.unwrap_or(first)));
-        self.jobs.push(Job::Change(inode));
-        self.change(inodes);
-        for bitmap in bitmaps {
-            self.change(bitmap);
-        }
-        self.jobs.push(Job::Delete(file));
-        self.fs.remove(&self.files[file as usize].layout);
-    }
-
-    /// Writes to a file in calls, which end where the C library's buffer is full.
-    fn write(&mut self, file: u32, from: u64, bytes: u64) {
-        for offset in (from..from + bytes).step_by(self.call as usize) {
-            let len = self.call.min(from + bytes - offset);
-            self.jobs.push(Job::Write { file, offset, len });
-        }
-    }
-
-    /// Changes a block that has to be read before.
-    fn change(&mut self, block: Lba) {
-        self.jobs.push(Job::Load(block));
-        self.jobs.push(Job::Change(block));
-    }
-
-    /// The indirect blocks of a file that lead to a block or to what lies behind; small files have
-    /// none.
-    fn load_indirect(&mut self, file: u32, block: u64) {
-        let size = self.files[file as usize].layout.size;
-        let indirect = &self.files[file as usize].layout.indirect;
-        self.jobs.extend(
-            indirect
-                .iter()
-                .filter(|indirect| {
-                    indirect.from_block + 1024 > block && indirect.from_block * 4096 < size
-                })
-                .map(|indirect| Job::Load(indirect.lba)),
-        );
-    }
-}
-
 /// Bytes of a name: a number of four or five digits.
 const NAME_BYTES: u32 = 5;
 
@@ -461,39 +263,6 @@ fn used(table: &[Option<u32>], random: &mut Random) -> (usize, u32) {
         let place = random.below(table.len() as u64) as usize;
         if let Some(file) = table[place] {
             return (place, file);
-        }
-    }
-}
-
-/// Does one thing after the other.
-struct Transactions {
-    jobs: Arc<[Job]>,
-    ids: Vec<FileId>,
-    at: usize,
-}
-
-impl Behaviour for Transactions {
-    fn next(&mut self) -> Step {
-        let Some(&job) = self.jobs.get(self.at) else {
-            return Step::Exit;
-        };
-        self.at += 1;
-        let id = |file: u32| self.ids[file as usize];
-        match job {
-            Job::Think(span) => Step::Think(span),
-            Job::Load(block) => Step::ReadBlock(block),
-            Job::Change(block) => Step::DirtyBlock(block),
-            Job::Read { file, offset, len } => Step::Read {
-                file: id(file),
-                offset,
-                len,
-            },
-            Job::Write { file, offset, len } => Step::Write {
-                file: id(file),
-                offset,
-                len,
-            },
-            Job::Delete(file) => Step::Forget(id(file)),
         }
     }
 }

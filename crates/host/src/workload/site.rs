@@ -3,13 +3,13 @@
 use crate::builder::{PLANNED_MAX, PROCESSES_MAX};
 use crate::layout::LayoutError;
 use crate::spec::PAGE;
-use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, HostError, ProcessSpec};
-use headtime_units::{Bytes, Extent, Lba, Sectors, Time};
+use crate::{BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, ProcessSpec};
+use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 11] = [
     "par-read",
     "grep",
     "postmark",
@@ -20,6 +20,7 @@ pub(super) const NAMES: [&str; 10] = [
     "sysbench",
     "bonnie",
     "iozone",
+    "kernel-compile",
 ];
 
 /// Why a benchmark cannot be.
@@ -77,27 +78,27 @@ pub enum BenchmarkError {
     },
 }
 
-/// The files of one process, and what it does; files are named there by their index.
+/// The files of one program, and what each of its processes does; files are named there by their index.
 pub(super) struct Part<J> {
-    pub files: Vec<File>,
-    pub jobs: Arc<[J]>,
+    files: Vec<File>,
+    jobs: Vec<Arc<[J]>>,
 }
 
 impl<J> Part<J> {
-    pub fn new(files: Vec<File>, jobs: Vec<J>) -> Part<J> {
+    pub fn new(files: Vec<File>, jobs: impl IntoIterator<Item = Vec<J>>) -> Part<J> {
         Part {
             files,
-            jobs: jobs.into(),
+            jobs: jobs.into_iter().map(Vec::into).collect(),
         }
     }
 
     /// Lays the files down on a host, and counts what is planned; returns their names by their index.
-    pub fn add_files(
+    fn add_files(
         &self,
         site: Site,
         builder: &mut HostBuilder,
-    ) -> Result<Vec<FileId>, BenchmarkError> {
-        let steps = self.jobs.len() as u64;
+    ) -> Result<Arc<[FileId]>, BenchmarkError> {
+        let steps = self.jobs.iter().map(|jobs| jobs.len() as u64).sum();
         site.check_plan(builder.room_to_plan(), steps)?;
         builder.planned += steps;
         let add = |file: &File| builder.add_file(file.clone());
@@ -105,23 +106,28 @@ impl<J> Part<J> {
         ids.map_err(|error| site.host(error))
     }
 
-    /// Adds a program of one process for each part, numbered from `program` on. `behaviour` makes what
-    /// the process does from its jobs and the names of its files. Returns the number behind the last.
+    /// Adds a program for each part, numbered from `program` on. `behaviour` makes what a process does from its jobs,
+    /// the names of the files, and where it meets the others, if there are any. Returns the number behind the last.
     pub fn add_programs<B: Behaviour + 'static>(
         parts: &[Part<J>],
         site: Site,
         builder: &mut HostBuilder,
         program: u32,
-        behaviour: impl Fn(Arc<[J]>, Vec<FileId>) -> B,
+        behaviour: impl Fn(Arc<[J]>, Arc<[FileId]>, Option<BarrierId>) -> B,
     ) -> Result<u32, BenchmarkError> {
         for (number, part) in (program..).zip(parts) {
             let ids = part.add_files(site, builder)?;
-            builder.add_process(ProcessSpec {
-                program: number,
-                behaviour: Box::new(behaviour(Arc::clone(&part.jobs), ids)),
-                served_by: None,
-                start: Time::ZERO,
-            });
+            let several = part.jobs.len() > 1;
+            let barrier = several.then(|| builder.add_barrier(part.jobs.len() as u32));
+            for jobs in &part.jobs {
+                let behaviour = behaviour(Arc::clone(jobs), Arc::clone(&ids), barrier);
+                builder.add_process(ProcessSpec {
+                    program: number,
+                    behaviour: Box::new(behaviour),
+                    served_by: None,
+                    start: Time::ZERO,
+                });
+            }
         }
         Ok(program + parts.len() as u32)
     }
@@ -275,4 +281,9 @@ pub(super) fn scaled(size: Bytes, scale: f64) -> u64 {
 /// A count made smaller, at least one.
 pub(super) fn scaled_count(count: u32, scale: f64) -> u32 {
     ((f64::from(count) * scale) as u32).max(1)
+}
+
+/// What takes `each` for a KiB, for so many bytes.
+pub(super) fn of_kib(each: Nanos, bytes: u64) -> Nanos {
+    Nanos::from_nanos(each.as_nanos().saturating_mul(bytes) / 1024)
 }

@@ -597,7 +597,7 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
 }
 
 /// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 10] {
+fn small() -> [BenchmarkSpec; 11] {
     BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
@@ -611,6 +611,7 @@ fn small() -> [BenchmarkSpec; 10] {
             BenchmarkSpec::Sysbench(spec) => spec.scale = 0.01,
             BenchmarkSpec::Bonnie(spec) => spec.scale = 0.01,
             BenchmarkSpec::Iozone(spec) => spec.file_low = spec.file_high,
+            BenchmarkSpec::KernelCompile(spec) => spec.scale = 0.02,
         }
         spec
     })
@@ -629,7 +630,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("iozone"), "{error}");
+    assert!(error.ends_with("kernel-compile"), "{error}");
 }
 
 #[test]
@@ -643,7 +644,14 @@ fn the_same_seed_asks_the_same() {
         assert!(all(1) == all(1), "{}", spec.name());
         let random = matches!(
             spec.name(),
-            "grep" | "postmark" | "mpi-io-test" | "transactions" | "sysbench" | "bonnie" | "iozone"
+            "grep"
+                | "postmark"
+                | "mpi-io-test"
+                | "transactions"
+                | "sysbench"
+                | "bonnie"
+                | "iozone"
+                | "kernel-compile"
         );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }
@@ -709,7 +717,8 @@ fn what_is_laid_once_is_the_same_on_every_host() {
         let behind = spec.add_laid(&laid, &mut twice, 1).unwrap();
         spec.add_laid(&laid, &mut twice, behind).unwrap();
         assert_eq!(apart.files, whole.files, "{}", spec.name());
-        let (files, whole) = (whole.files.len() as u32, steps(&mut whole));
+        let (files, barriers) = (whole.files.len() as u32, whole.barriers.len() as u32);
+        let whole = steps(&mut whole);
         assert_eq!(steps(&mut apart), whole, "{}", spec.name());
         let twice = steps(&mut twice);
         let (one, other) = twice.split_at(whole.len());
@@ -722,9 +731,10 @@ fn what_is_laid_once_is_the_same_on_every_host() {
                 len,
             },
             Step::Forget(file) => Step::Forget(FileId(file.0 + files)),
+            Step::Barrier(barrier) => Step::Barrier(crate::BarrierId(barrier.0 + barriers)),
             other => other,
         };
-        if matches!(laid.0, Lay::Grep(_) | Lay::PostMark(_)) {
+        if matches!(laid.0, Lay::Grep(_) | Lay::Planned(..)) {
             let moved = whole.iter().map(|(_, steps)| steps.iter().map(shifted));
             let moved: Vec<Vec<Step>> = moved.map(Iterator::collect).collect();
             let other = other.iter().map(|(_, steps)| steps.clone());
@@ -743,6 +753,19 @@ fn what_is_laid_for_another_is_refused() {
     };
     let laid = BenchmarkSpec::Grep(laid).lay(DISK, 1).unwrap();
     let spec = BenchmarkSpec::ParRead(ParReadSpec::default());
+    let _ = spec.add_laid(&laid, &mut builder(), 1);
+}
+
+/// Both are steps that were planned.
+#[test]
+#[should_panic(expected = "laid for another benchmark than kernel-compile")]
+fn what_is_planned_for_another_is_refused() {
+    let laid = PostMarkSpec {
+        scale: 0.01,
+        ..PostMarkSpec::default()
+    };
+    let laid = BenchmarkSpec::PostMark(laid).lay(DISK, 1).unwrap();
+    let spec = BenchmarkSpec::KernelCompile(KernelCompileSpec::default());
     let _ = spec.add_laid(&laid, &mut builder(), 1);
 }
 
@@ -872,6 +895,16 @@ fn what_would_take_too_much_to_plan_is_refused() {
     let expected = expected.replace("grep", "postmark");
     assert_eq!(
         refused(BenchmarkSpec::PostMark(postmark), planned),
+        expected
+    );
+
+    let expected = expected.replace("postmark", "kernel-compile");
+    let compile = KernelCompileSpec {
+        scale: 0.02,
+        ..KernelCompileSpec::default()
+    };
+    assert_eq!(
+        refused(BenchmarkSpec::KernelCompile(compile), planned),
         expected
     );
 
