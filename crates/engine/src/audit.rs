@@ -24,7 +24,7 @@ use std::rc::Rc;
 pub struct Violation(String);
 
 /// Who wrote a sector last; `None` if nobody did, or if that write failed and may have done anything.
-type Writer = Option<RequestId>;
+type LastWriter = Option<RequestId>;
 
 #[derive(Clone, Debug)]
 struct Pending {
@@ -34,7 +34,7 @@ struct Pending {
     /// A flush, or a write with a flush before it, whose flush is not complete.
     flush_due: bool,
     /// What a read must find: sector and its writer in order of arrival.
-    expects: Vec<(u64, Writer)>,
+    expects: Vec<(u64, LastWriter)>,
 }
 
 /// An engine's conscience; see the module's page.
@@ -48,11 +48,11 @@ pub struct Audit {
     in_drive: BTreeMap<DriveTag, (Request<DriveTag>, Vec<RequestId>)>,
     issued: u64,
     /// The last writer of each sector in order of arrival, and on the disk.
-    wanted: BTreeMap<u64, Writer>,
-    disk: BTreeMap<u64, Writer>,
+    wanted: BTreeMap<u64, LastWriter>,
+    disk: BTreeMap<u64, LastWriter>,
     failed: BTreeSet<RequestId>,
     /// What the gate was asked and told; none if it is the usual one.
-    gate: Option<lanes::Shared>,
+    gate: Option<lanes::SharedNotes>,
 }
 
 macro_rules! ensure {
@@ -76,7 +76,7 @@ impl Audit {
     /// Looks on while the engine asks its gate, from now on. To be called again when the gate is swapped.
     pub fn watch<S: Scheduler>(&mut self, engine: &mut Engine<S>) {
         self.gate = None;
-        let account = lanes::Shared::default();
+        let account = lanes::SharedNotes::default();
         account.borrow_mut().in_drive = self.in_drive.keys().copied().collect();
         engine.wrap_gate(|gate| {
             self.gate = Some(Rc::clone(&account));

@@ -26,12 +26,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// How many requests a scheduler can have handed out that have not come back.
+    /// Returns the number of requests that a scheduler can have handed out and not got back.
     pub fn handed_out_max(&self) -> u64 {
         u64::from(self.depth) + u64::from(self.commit_ahead)
     }
 
-    /// What the scheduler sees of who asks.
+    /// Returns the origin that the scheduler sees.
     pub(crate) fn seen(&self, origin: Origin) -> Origin {
         match self.hide_origins {
             true => Origin {

@@ -42,16 +42,16 @@ pub struct Done {
     pub outcome: Outcome,
 }
 
-/// What clients do.
+/// A client's request, or its end of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Somebody asks for something.
+    /// A request arrives.
     Request(Arrival),
     /// Whoever asked for what is held back goes to sleep on it.
     Unplugged,
 }
 
-/// What a volume is told beside requests.
+/// A change of a running volume: of schedulers, gates, timeouts.
 pub enum Order {
     /// Another scheduler takes over from the old one, with everything that is queued in its lane.
     Swap {
@@ -147,7 +147,7 @@ pub trait World {
     /// Why the world ends early. An engine that breaks a promise is such a reason.
     type Error: From<Broken>;
 
-    /// When the next order is due, if that is known before; else [`Time::NEVER`].
+    /// Returns the time of the next order, if that is known before; else [`Time::NEVER`].
     #[inline]
     fn next_order(&self) -> Time {
         Time::NEVER
@@ -158,16 +158,16 @@ pub trait World {
         None
     }
 
-    /// When something next happens in a device; [`Time::NEVER`] if nothing does.
+    /// Returns the time at which something next happens in a device; [`Time::NEVER`] if nothing does.
     fn next_device(&self) -> Time;
 
     /// A command that a device is done with by `now`, if there is one: the earliest first, then by member.
     fn completed(&mut self, now: Time) -> Option<Done>;
 
-    /// When a client next asks. A time that has passed means at once.
+    /// Returns the time of a client's next request. A time that has passed means at once.
     fn next_arrival(&self) -> Option<Time>;
 
-    /// What a client asks at `now`; `None` if nobody does after all.
+    /// Returns what a client asks at `now`; `None` if none does after all.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ pub struct Due {
 }
 
 impl Due {
-    /// When the next thing is due, if anything is. May lie in the past, which means at once.
+    /// Returns the earliest of the times, if there is any. One in the past means at once.
     #[inline]
     pub fn at(&self) -> Option<Time> {
         let next = self.order.min(self.device).min(self.timeout).min(self.wake);
@@ -364,12 +364,12 @@ impl<L: Sink> Core<L> {
         self.volume.unfinished()
     }
 
-    /// Whether nothing is queued, held or in flight.
+    /// Returns true if nothing is queued, held or in flight.
     pub fn is_idle(&self) -> bool {
         self.volume.is_idle()
     }
 
-    /// How often schedulers waited that were swapped out, and what came of it.
+    /// Returns how often schedulers waited that were swapped out, and what came of it.
     pub fn waits_before(&self) -> WaitStats {
         self.waits
     }
@@ -384,7 +384,7 @@ impl<L: Sink> Core<L> {
         self.log.take()
     }
 
-    /// When things are next due.
+    /// Returns the next time of each kind of event.
     #[inline(always)]
     pub fn due<W: World>(&self, world: &W) -> Due {
         Due {
@@ -519,7 +519,7 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
-    /// What the engine is told of a command that has no deadline any more.
+    /// Ends the deadline of a command. Returns what the engine is told.
     #[inline]
     fn given_back(&mut self, done: &Done) -> Event {
         self.timeouts[done.member.index()].done(done.tag);
@@ -661,7 +661,7 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// What the job of a member asks for.
+    /// Asks the job of a member for its next request.
     fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
         let job = self.jobs.get_mut(member.index())?.as_mut()?;
         let (arrival, lane, join) = job.joins(at, &self.volume.engines()[member.index()])?;

@@ -1,4 +1,4 @@
-//! How often a command was overtaken in the drive.
+//! Delay counts: how often a command was overtaken in the drive.
 
 use crate::in_drive::InDrive;
 use crate::names::DriveTag;

@@ -1,4 +1,4 @@
-//! The state machine between those who ask and the drive.
+//! The engine: a state machine between clients and the drive.
 
 mod arrival;
 mod completion;
@@ -13,7 +13,7 @@ use crate::few::Few;
 use crate::gate::{Account, AnyGate, FixedDepth, Gate, GateOrder, Gated, Gating, Lane};
 use crate::lane::{Queue, Shared};
 use crate::names::{DriveTag, RequestId};
-use crate::order::Order;
+use crate::order::Precedence;
 use crate::slots::Slots;
 use crate::tags::DriveTags;
 use headtime_sched::{Backlog, Class, Request, Scheduler, Tag};
@@ -53,7 +53,7 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     /// What the gate said last, if that was to hold.
     hold: Option<Hold>,
     account: Account,
-    order: Order,
+    order: Precedence,
     /// A flush and what came after it, in order of arrival.
     behind_flush: VecDeque<Tag>,
     /// The lane of those that wait for a flush, and so of everything before it.
@@ -149,7 +149,7 @@ impl<S: Scheduler> Engine<S> {
             },
             hold: None,
             account: Account::default(),
-            order: Order::default(),
+            order: Precedence::default(),
             behind_flush: VecDeque::new(),
             flush_lane: Lane(0),
             live: 0,
@@ -217,7 +217,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// When to come back with [`Event::Woke`] if nothing else happens before.
+    /// Returns the time at which the engine needs [`Event::Woke`] if nothing else happens before.
     #[inline(always)]
     pub fn next_wakeup(&self) -> Option<Time> {
         match (self.lanes.only(), self.hold) {
@@ -244,7 +244,7 @@ impl<S: Scheduler> Engine<S> {
         in_lanes + self.order.held() + self.behind_flush.len()
     }
 
-    /// Why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
+    /// Returns why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
     #[inline(always)]
     pub fn backlog(&self) -> Backlog {
         let room = self.in_flight < self.depth && self.hold.is_none();
@@ -264,7 +264,7 @@ impl<S: Scheduler> Engine<S> {
         self.live == 0 && self.behind_flush.is_empty() && self.outbox.is_empty()
     }
 
-    /// What was done so far.
+    /// Returns the counts of what was done so far.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
     }

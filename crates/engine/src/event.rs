@@ -1,4 +1,4 @@
-//! What passes between the engine and what surrounds it.
+//! Events that an engine takes and commands that it gives.
 
 use crate::gate::{GateOrder, Lane};
 use crate::names::{DriveTag, RequestId};

@@ -1,4 +1,4 @@
-//! One or a few, with the first in place.
+//! A short list whose first element needs no pointer.
 
 use core::iter::Chain;
 use core::ops::{Index, IndexMut};
@@ -29,7 +29,7 @@ impl<T> Few<T> {
         self.others.is_empty().then_some(&self.first)
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     #[inline(always)]
     pub const fn count(&self) -> usize {
         1 + self.others.len()

@@ -1,4 +1,4 @@
-//! Who may go next.
+//! Gates: which lane may send the next command to the drive.
 //!
 //! The engine has a queue for each *lane*, each with a scheduler of its own. A [`Gate`] says which lane a
 //! request belongs to, and which lane may send a command now. What it refuses stays in its lane, where it
@@ -57,7 +57,7 @@ pub struct LaneState {
 
 /// The lanes as a gate sees them.
 pub trait Lanes {
-    /// What can be seen of a lane.
+    /// Returns the state of a lane.
     fn state(&self, lane: Lane) -> LaneState;
 
     /// Whether to take the lane may give a command: [`LaneState::ready`] alone, which is what most gates ask for.
@@ -71,7 +71,7 @@ pub trait Lanes {
     }
 }
 
-/// What a gate wants.
+/// The decision of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next command comes from this lane.
@@ -102,7 +102,7 @@ pub enum GateOrder {
 ///
 /// A gate is a function of what it is asked and told, as the engine is.
 pub trait Gate: core::fmt::Debug {
-    /// How many lanes there are, 1 to 256. Does not change.
+    /// Returns the number of lanes, 1 to 256. It never changes.
     fn lanes(&self) -> usize;
 
     /// The lane of a request. The origin is the true one, whatever the scheduler sees.
@@ -172,7 +172,7 @@ impl FixedDepth {
         }
     }
 
-    /// How many commands more may go to the drive.
+    /// Returns the number of commands that may still go to the drive.
     pub(crate) fn free(&self) -> u32 {
         self.depth.saturating_sub(self.taken)
     }

@@ -1,4 +1,4 @@
-//! What waits in one lane.
+//! The queue of a lane: its scheduler, its staged commands, its plug.
 
 mod merging;
 

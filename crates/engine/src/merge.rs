@@ -1,4 +1,4 @@
-//! Which queued requests touch.
+//! An index of queued requests by their ends, to find those that touch.
 
 use headtime_sched::{Class, LbaTable, Op, Request, SortedMap, Tag};
 use headtime_units::{Extent, Lba, Sectors};
@@ -145,7 +145,7 @@ impl Ends {
         self.by_lba.first_at(lba)
     }
 
-    /// Whether somebody is behind the one that came to its address first.
+    /// Returns true if another request came to the address after `first`.
     pub fn has_more(&self, lba: Lba, first: Tag) -> bool {
         self.by_lba.has_next(lba, first)
     }
@@ -206,7 +206,7 @@ impl Ends {
     }
 }
 
-/// Whether two requests that touch are alike enough to become one of at most `most` sectors.
+/// Returns true if two requests that touch may become one of at most `most` sectors.
 pub(crate) fn alike(one: &Request, other: &Request, most: Sectors) -> bool {
     one.op == other.op
         && one.flags == other.flags

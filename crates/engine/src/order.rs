@@ -1,4 +1,4 @@
-//! Which live requests must wait for which.
+//! The order of requests that overlap: which live request must wait for which.
 //!
 //! Two requests conflict when they share a sector and at least one of them changes it. Of two that
 //! conflict, the later waits until the earlier is complete.
@@ -23,7 +23,7 @@ const NIL: u32 = u32::MAX;
 
 /// Where a request is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Standing {
     /// Nowhere: it is not live.
     Gone,
     /// With the reads that nobody looked at.
@@ -35,23 +35,23 @@ enum Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct Live {
     extent: Extent,
     /// How many came before it.
     sequence: u64,
     changes: bool,
-    place: Place,
+    place: Standing,
     /// Its neighbours among the reads that nobody looked at.
     prev: u32,
     next: u32,
 }
 
-impl Member {
-    const GONE: Member = Member {
+impl Live {
+    const GONE: Live = Live {
         extent: Extent::at(0, 0),
         sequence: 0,
         changes: false,
-        place: Place::Gone,
+        place: Standing::Gone,
         prev: NIL,
         next: NIL,
     };
@@ -59,9 +59,9 @@ impl Member {
 
 /// The live requests, and which of them wait for others.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct Precedence {
     /// By tag.
-    members: Vec<Member>,
+    members: Vec<Live>,
     came: u64,
     /// How many of them change sectors.
     changing: usize,
@@ -79,9 +79,9 @@ pub(crate) struct Order {
     plain: Option<tests::Plain>,
 }
 
-impl Default for Order {
-    fn default() -> Order {
-        Order {
+impl Default for Precedence {
+    fn default() -> Precedence {
+        Precedence {
             members: Vec::new(),
             came: 0,
             changing: 0,
@@ -96,7 +96,7 @@ impl Default for Order {
     }
 }
 
-impl Order {
+impl Precedence {
     /// Adds a request with sectors that comes after all that were added, and says whether it may
     /// start.
     pub fn admit(&mut self, request: &Request) -> bool {
@@ -111,15 +111,15 @@ impl Order {
     fn add(&mut self, request: &Request) -> bool {
         let (tag, changes) = (request.tag, request.op.changes());
         if tag.index() >= self.members.len() {
-            self.members.resize(tag.index() + 1, Member::GONE);
+            self.members.resize(tag.index() + 1, Live::GONE);
         }
         let member = &mut self.members[tag.index()];
-        assert!(member.place == Place::Gone, "tag {} is live", tag.0);
-        *member = Member {
+        assert!(member.place == Standing::Gone, "tag {} is live", tag.0);
+        *member = Live {
             extent: request.extent,
             sequence: self.came,
             changes,
-            ..Member::GONE
+            ..Live::GONE
         };
         self.came += 1;
         if !changes && self.changing == 0 {
@@ -135,7 +135,7 @@ impl Order {
         self.settle(tag)
     }
 
-    /// Removes a request that is complete; [`Order::next_freed`] says who waited for nobody else.
+    /// Removes a request that is complete; [`Precedence::next_freed`] says who waited for nobody else.
     ///
     /// # Panics
     ///
@@ -143,14 +143,14 @@ impl Order {
     pub fn finish(&mut self, tag: Tag) {
         let member = self.members.get_mut(tag.index());
         let member = member.unwrap_or_else(|| panic!("request {} is not live", tag.0));
-        match core::mem::replace(&mut member.place, Place::Gone) {
-            Place::Gone => panic!("request {} is not live", tag.0),
-            Place::Read => self.remove_read(tag),
-            Place::Apart => {
+        match core::mem::replace(&mut member.place, Standing::Gone) {
+            Standing::Gone => panic!("request {} is not live", tag.0),
+            Standing::Read => self.remove_read(tag),
+            Standing::Apart => {
                 let there = self.apart.remove(&member.extent.start);
                 assert!(there == Some(tag), "request {} is not apart", tag.0);
             }
-            Place::Crowd => {
+            Standing::Crowd => {
                 self.crowd.leave(tag, &mut self.freed);
                 let sequence = |tag: &Tag| self.members[tag.index()].sequence;
                 self.freed
@@ -183,23 +183,23 @@ impl Order {
         (changes || self.changing > 0) && self.conflicting(extent, changes).next().is_some()
     }
 
-    fn conflicting(&self, extent: Extent, changes: bool) -> impl Iterator<Item = (&Member, Tag)> {
-        let conflicts = move |(other, _): &(&Member, Tag)| {
-            other.place != Place::Gone
+    fn conflicting(&self, extent: Extent, changes: bool) -> impl Iterator<Item = (&Live, Tag)> {
+        let conflicts = move |(other, _): &(&Live, Tag)| {
+            other.place != Standing::Gone
                 && (other.changes || changes)
                 && other.extent.overlaps(extent)
         };
         self.members.iter().zip((0..).map(Tag)).filter(conflicts)
     }
 
-    /// How many wait.
+    /// Returns the number of requests that wait.
     pub fn held(&self) -> usize {
         self.crowd.held()
     }
 
     /// Puts a new request where it belongs, and says whether it may start.
     fn settle(&mut self, tag: Tag) -> bool {
-        let Member {
+        let Live {
             extent, changes, ..
         } = self.members[tag.index()];
         let members = &self.members;
@@ -211,7 +211,7 @@ impl Order {
         if !self.crowd.conflicts(extent, changes)
             && self.apart.insert_between(extent.start, tag, clear)
         {
-            self.members[tag.index()].place = Place::Apart;
+            self.members[tag.index()].place = Standing::Apart;
             return true;
         }
         self.crowd_with(extent);
@@ -235,7 +235,7 @@ impl Order {
 
     fn enter_crowd(&mut self, tag: Tag, waits: bool) -> bool {
         let member = &mut self.members[tag.index()];
-        member.place = Place::Crowd;
+        member.place = Standing::Crowd;
         let request = Crowded {
             tag,
             extent: member.extent,
@@ -261,13 +261,13 @@ impl Order {
     fn add_read(&mut self, Tag(at): Tag) {
         let prev = self.last_read;
         let member = &mut self.members[at as usize];
-        (member.place, member.prev) = (Place::Read, prev);
+        (member.place, member.prev) = (Standing::Read, prev);
         self.join(prev, at);
         self.last_read = at;
     }
 
     fn remove_read(&mut self, Tag(at): Tag) {
-        let Member { prev, next, .. } = self.members[at as usize];
+        let Live { prev, next, .. } = self.members[at as usize];
         self.join(prev, next);
     }
 

@@ -1,4 +1,4 @@
-//! What the engine knows of each request, by tag.
+//! The table of live requests, by tag.
 
 use crate::{Lane, Outcome, RequestId};
 use headtime_sched::{Request, Tag};

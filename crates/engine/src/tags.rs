@@ -26,7 +26,7 @@ impl TagSet {
         self.0[word] &= !bit;
     }
 
-    /// Whether `tag`, which may be any number, is in it.
+    /// Returns true if the set has `tag`, which may be any number.
     pub fn has(&self, tag: DriveTag) -> bool {
         let (word, bit) = TagSet::place(tag);
         self.0.get(word).is_some_and(|word| word & bit != 0)
@@ -80,7 +80,7 @@ impl DriveTags {
         Some(holder)
     }
 
-    /// Who holds a tag, if it is taken.
+    /// Returns the holder of a tag, if it is taken.
     #[inline]
     pub fn holder(&self, tag: DriveTag) -> Option<Tag> {
         self.taken.has(tag).then(|| self.holders[tag.index()])

@@ -1,4 +1,4 @@
-//! When to give up on the commands of a device.
+//! Deadlines of the commands in a device.
 //!
 //! A ring in order of time. A command that is done stays in the ring until everything before it has left, or until
 //! most of the ring is done; so each command costs a constant time, however many are in the device.

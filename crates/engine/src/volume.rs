@@ -33,7 +33,7 @@ impl Member {
 
 /// Where the sectors of a volume lie.
 pub trait Map: Send {
-    /// How many members there are.
+    /// Returns the number of members.
     fn members(&self) -> u16;
 
     /// Sectors of the volume.
@@ -144,7 +144,7 @@ impl Volume {
         &mut self.engines[member.index()]
     }
 
-    /// Whether nothing is queued, held or in flight on any member.
+    /// Returns true if nothing is queued, held or in flight on any member.
     pub fn is_idle(&self) -> bool {
         self.engines.iter().all(Engine::is_idle)
             && (self.split.as_ref()).is_none_or(|split| split.behind.is_empty())
@@ -164,7 +164,7 @@ impl Volume {
             .chain(split.flat_map(|split| split.unfinished()))
     }
 
-    /// Whether there is one member, whose events and commands are the volume's.
+    /// Returns true if there is one member, whose events and commands are the volume's.
     #[inline]
     pub fn is_one(&self) -> bool {
         self.split.is_none()

@@ -50,7 +50,7 @@ impl Node {
     }
 }
 
-/// What has a place in a list.
+/// An entry of a linked list.
 pub(crate) trait Linked {
     fn node(&self) -> &Node;
     fn node_mut(&mut self) -> &mut Node;

@@ -568,7 +568,7 @@ impl Anticipatory {
         }
     }
 
-    /// What continues the sweep when a request that started at `lba` is gone.
+    /// Returns the request that continues the sweep when the one that started at `lba` is gone.
     fn successor(&self, kind: Kind, lba: Lba) -> Option<Tag> {
         let index = self.sorted.by_lba(kind.list());
         let above = index.first_at_or_after(lba).or_else(|| index.first());

@@ -512,7 +512,7 @@ impl Cfq {
         request
     }
 
-    /// How many requests that nobody waits for are handed out in one turn (cfq_prio_to_maxrq).
+    /// Returns the number of requests that nobody waits for in one turn (cfq_prio_to_maxrq).
     fn async_max(&self, level: Level) -> u64 {
         let base = self.config.slice_async_rq;
         2 * (base + base * (7 - level.priority()) as u64)
@@ -558,7 +558,7 @@ impl Cfq {
 }
 
 impl Default for Cfq {
-    /// What Linux starts with.
+    /// Returns the settings that Linux starts with.
     fn default() -> Cfq {
         Cfq::new(CfqConfig::DEFAULT)
     }

@@ -90,7 +90,7 @@ impl Hz {
         Time::from_nanos(nanos.saturating_add((rest * SECOND_NS).div_ceil(self.0)))
     }
 
-    /// When a timer fires that is set now for so many ticks; later than now unless they are 0.
+    /// Returns the time at which a timer fires that is set now for so many ticks; later than now unless they are 0.
     pub fn fires(self, now: Time, ticks: u64) -> Time {
         self.time(self.at(now) + ticks)
     }

@@ -223,7 +223,7 @@ impl MqDeadline {
 }
 
 impl Default for MqDeadline {
-    /// What Linux starts with.
+    /// Returns the settings that Linux starts with.
     fn default() -> MqDeadline {
         MqDeadline::new(DeadlineConfig::DEFAULT, AGING_DEFAULT)
     }

@@ -16,7 +16,7 @@ pub(crate) struct LookBack {
 }
 
 impl LookBack {
-    /// What going from `last` to `to` costs, or `None` if `to` is left for the next sweep.
+    /// Returns the cost of going from `last` to `to`, or `None` if `to` is left for the next sweep.
     pub fn cost(self, last: Lba, to: Lba) -> Option<u64> {
         let distance = to.distance(last);
         if to >= last {

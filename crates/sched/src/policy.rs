@@ -240,7 +240,7 @@ impl Needs {
         foresight: false,
     };
 
-    /// What either of two needs.
+    /// Returns what either of two needs.
     pub const fn with(self, other: Needs) -> Needs {
         Needs {
             positioning: self.positioning || other.positioning,

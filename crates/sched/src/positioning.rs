@@ -31,13 +31,13 @@ pub trait Positioning {
     /// A physical position, whatever the model needs of it.
     type Place: Copy;
 
-    /// Where the first sector of `extent` is.
+    /// Returns the place of the first sector of `extent`.
     ///
     /// Sectors past the end of the model's disk are taken as its last one: the model may be wrong
     /// about the capacity, and a policy cannot fail.
     fn start(&self, extent: Extent) -> Self::Place;
 
-    /// Where the head is left after `extent` was accessed.
+    /// Returns the place at which an access of `extent` leaves the head.
     fn end(&self, extent: Extent) -> Self::Place;
 
     /// From the dispatch of a command at `now`, to a drive whose head rests at `from`, until the

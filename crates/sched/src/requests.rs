@@ -75,7 +75,7 @@ impl Requests {
         }
     }
 
-    /// How many requests there are.
+    /// Returns the number of requests.
     pub const fn len(&self) -> usize {
         self.len
     }
@@ -85,7 +85,7 @@ impl Requests {
         self.len == 0
     }
 
-    /// How many requests are in a list.
+    /// Returns the number of requests in a list.
     pub fn len_of(&self, list: ListId) -> usize {
         self.lists[list.index()].len()
     }

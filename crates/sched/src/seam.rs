@@ -107,7 +107,7 @@ pub trait Elevator {
     /// gives no such bound.
     fn overtake_max(&self) -> Option<usize>;
 
-    /// How many requests are queued.
+    /// Returns the number of queued requests.
     fn queued(&self) -> usize;
 
     /// Removes all queued requests. Returns them in order of arrival: by arrival time, then by insertion.
@@ -198,7 +198,7 @@ pub trait Scheduler {
     /// As [`Elevator::overtake_max`].
     fn overtake_max(&self) -> Option<usize>;
 
-    /// How many requests are queued: inserted, and neither handed out nor withdrawn nor fused away.
+    /// Returns the number of queued requests: inserted, and neither handed out nor withdrawn nor fused away.
     fn queued(&self) -> usize;
 
     /// Like [`Elevator::drain`], so that another scheduler can take over. Ends a wait. The counts of
@@ -210,7 +210,7 @@ pub trait Scheduler {
         WaitStats::default()
     }
 
-    /// How many commands it wants in the drive at once; `None` if it leaves that to the engine, which it does
+    /// Returns the number of commands that it wants in the drive at once; `None` if it leaves that to the engine, which it does
     /// always or never. It may change with every choice, and counts for the request that was chosen. The engine's
     /// own depth is the most.
     fn depth(&self) -> Option<u32> {

@@ -161,7 +161,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
             .copied()
     }
 
-    /// Where the entry of this key is, or else where it would be.
+    /// Returns the place of this key's entry, or else the place where it would be.
     #[inline]
     pub(crate) fn find(&self, key: &K) -> Result<Cursor, Cursor> {
         let (run, entries) = match &self.chunks[..] {

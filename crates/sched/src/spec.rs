@@ -279,13 +279,13 @@ impl Spec {
             .map(move |option| (option, options.value(option.key)))
     }
 
-    /// What the policy and the elevators in it must know.
+    /// Returns what the policy and the elevators in it must know.
     pub fn needs(&self) -> Needs {
         let inner = self.inner().map_or(Needs::NOTHING, Spec::needs);
         self.info.needs.with(inner)
     }
 
-    /// How long the policy serves one stream, or one process if those are known, while others wait.
+    /// Returns the time for which the policy serves one stream, or one process if those are known, while others wait.
     pub fn slice(&self, processes_known: bool) -> Option<Nanos> {
         let key = match self.info.slices {
             Slices::ToStreams(key) => key,

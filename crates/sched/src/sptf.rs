@@ -198,7 +198,7 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// What predicts for it.
+    /// Returns the predictor.
     pub fn positioning(&self) -> &P {
         &self.positioning
     }
@@ -220,7 +220,7 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// Where the head is if it has just passed the sector before `head`.
+    /// Returns the place of a head that has just passed the sector before `head`.
     fn place_of(&self, head: Lba) -> P::Place {
         const ONE: Sectors = Sectors::new(1);
         if head == Lba::ZERO {

@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::args::{Live, Serve};
 use crate::fault::Fault;
 use crate::live::config::{Config, Socket};
-use crate::live::disks::{self, Prepared, Starting};
+use crate::live::disks::{self, PreparedDisk, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_linux::clock::Clock;
@@ -50,7 +50,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
 /// Starts the disks of a configuration; what is in front of them is for the caller.
 pub(super) fn start(
     config: &Config,
-    prepared: Vec<Prepared>,
+    prepared: Vec<PreparedDisk>,
     live: &Live,
 ) -> Result<Server, Fault> {
     let notes = sockets::look(&config.listen)?;
@@ -100,7 +100,7 @@ fn settle() {
 /// What would be served.
 fn check(
     config: &Config,
-    prepared: &[Prepared],
+    prepared: &[PreparedDisk],
     live: &Live,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {

@@ -14,7 +14,7 @@ use crate::stock::Stock;
 use crate::sweep::journal::{Journal, Kept};
 use crate::sweep::picture::Drawing;
 use crate::sweep::plan::Making;
-use crate::sweep::run::{Running, run};
+use crate::sweep::run::{RunOptions, run};
 use crate::sweep::{Plan, Results, Sweep, output};
 use headtime_config::{Error as TreeError, Place, Table, Value};
 use std::fs;
@@ -58,7 +58,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     let (mut journal, kept) = targets.open(&plan, args.restart, context)?;
     let has = kept.outcomes.len();
     let signals = signals()?;
-    let running = Running {
+    let running = RunOptions {
         jobs: args.jobs,
         with: With {
             stock: &stock,

@@ -1,4 +1,4 @@
-//! From a text to a figure.
+//! Reads a figure from its text.
 
 use super::{Figure, Judge, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
 use crate::fault::did_you_mean;

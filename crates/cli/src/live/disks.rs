@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A disk with everything read that its configuration names.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedDisk {
     /// Its configuration.
     pub config: DiskConfig,
     /// What its schedulers know of it.
@@ -41,7 +41,7 @@ pub struct Running {
     /// Under which names it is seen.
     pub exports: Vec<Export>,
     /// What it was started from.
-    pub prepared: Prepared,
+    pub prepared: PreparedDisk,
     log: Option<OpenedLog>,
 }
 
@@ -64,11 +64,11 @@ const NULL_SECTOR_BYTES: u64 = 512;
 /// # Errors
 ///
 /// If a file cannot be read, is wrong, or does not fit the others.
-pub fn prepare(config: &Config) -> Result<Vec<Prepared>, Fault> {
+pub fn prepare(config: &Config) -> Result<Vec<PreparedDisk>, Fault> {
     config.disks.iter().map(prepare_one).collect()
 }
 
-fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
+fn prepare_one(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
     let profile = match &config.backend {
         Backend::Emulated(emulated) => Some(drive(config, emulated)?),
         Backend::Device { .. } | Backend::Null { .. } => None,
@@ -94,7 +94,7 @@ fn prepare_one(config: &DiskConfig) -> Result<Prepared, Fault> {
         .map_err(|error| config.error("gate", error.problem.to_string()))?;
     let _ = build(&known, &config.stack.scheduler, &engine)
         .map_err(|problem| config.error("scheduler", problem))?;
-    Ok(Prepared {
+    Ok(PreparedDisk {
         config: config.clone(),
         known: Arc::new(known),
         profile,
@@ -129,7 +129,7 @@ fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
     Ok(profile)
 }
 
-impl Prepared {
+impl PreparedDisk {
     /// What is behind the disk, in words.
     pub fn backend(&self) -> String {
         match &self.config.backend {
@@ -295,7 +295,7 @@ impl Prepared {
 /// # Errors
 ///
 /// Of the first that cannot be started; those before it have been stopped then.
-pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fault> {
+pub fn start(prepared: Vec<PreparedDisk>, how: &Starting) -> Result<Vec<Running>, Fault> {
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
@@ -330,7 +330,7 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
 /// # Errors
 ///
 /// Of the first.
-pub fn look_at_logs(prepared: &[Prepared], log: Option<&Path>) -> Result<(), Fault> {
+pub fn look_at_logs(prepared: &[PreparedDisk], log: Option<&Path>) -> Result<(), Fault> {
     let paths = prepared
         .iter()
         .filter_map(|disk| log_path(log, &disk.config.name, prepared.len() > 1));
@@ -384,7 +384,7 @@ pub fn stop(running: &[Running]) -> Result<(), Fault> {
     }
 }
 
-impl Prepared {
+impl PreparedDisk {
     /// How another scheduler of the disk is made.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What stands before a server's disks beside its sockets.
+//! Front ends of a server beside its sockets: FUSE files and loop devices.
 
 use crate::fault::Fault;
 use std::pin::Pin;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 /// Ready when something has ended by itself.
 pub type Gone = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What stands before a server's disks beside its sockets, and has to end before they do.
+/// A front end that has to end before the server's disks do.
 pub struct Front {
-    /// That ends the server.
+    /// Ready when the front end ended by itself, which ends the server.
     pub gone: Gone,
-    /// Ends it. May wait for those who use it.
+    /// Ends the front end. May wait for its users.
     pub end: Box<dyn FnOnce() -> Result<(), Fault> + Send>,
-    /// Ends it, whoever uses it; the process is about to end. May come while `end` waits.
+    /// Ends the front end in spite of its users, since the process ends. May be called while `end` waits.
     pub abandon: Arc<dyn Fn()>,
 }
 
 impl Front {
-    /// Nothing, which never ends by itself.
+    /// Returns no front end; it never ends by itself.
     pub fn none() -> Front {
         Front {
             gone: Box::pin(std::future::pending()),

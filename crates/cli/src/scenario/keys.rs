@@ -2,7 +2,7 @@
 
 use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
-use super::spec::{ANY, DriveSpec, Group, Loads, Run, Scenario, Workload};
+use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
 use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
@@ -37,7 +37,7 @@ struct File {
     #[serde(rename = "+loads")]
     loads: Loads,
     #[serde(default)]
-    run: Run,
+    run: Runs,
 }
 
 fn one() -> u64 {

@@ -20,7 +20,7 @@ pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
 pub use runs::{Cell, alone, cells};
 pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
-    Reading, Replay, Run, Scenario, Workload,
+    Reading, Replay, Runs, Scenario, Workload,
 };
 
 /// The scenario that runs when none is given, as text.

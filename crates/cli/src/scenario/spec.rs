@@ -33,13 +33,13 @@ pub struct Scenario {
     #[serde(rename = "+workload")]
     pub workload: Workload,
     /// How long, and how often.
-    pub run: Run,
+    pub run: Runs,
 }
 
 /// How long a run takes, and how often it is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Run {
+pub struct Runs {
     /// Requests that finish before this are not measured.
     pub warm_up: Nanos,
     /// When to stop, warm-up included.
@@ -55,9 +55,9 @@ pub struct Run {
     pub timeout: Timeout,
 }
 
-impl Default for Run {
-    fn default() -> Run {
-        Run {
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs {
             warm_up: Nanos::ZERO,
             duration: None,
             requests: None,

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How the runs are made.
-pub struct Running<'a> {
+pub struct RunOptions<'a> {
     /// Runs made at a time; as many as there are processors if absent.
     pub jobs: Option<u16>,
     /// What they share, and whether to end.
@@ -30,7 +30,7 @@ pub struct Running<'a> {
 ///
 /// [`Fault::Interrupted`] if told to stop, and what is wrong with the journal. What is wrong with a
 /// combination is its outcome.
-pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
+pub fn run(plan: &Plan, running: RunOptions<'_>) -> Result<Results, Fault> {
     let with = running.with;
     run_by(plan, running, |number, repeat| {
         one(plan, number, repeat, with)
@@ -40,10 +40,10 @@ pub fn run(plan: &Plan, running: Running<'_>) -> Result<Results, Fault> {
 /// Like [`run`], with a function that makes a repeat of a combination.
 fn run_by(
     plan: &Plan,
-    running: Running<'_>,
+    running: RunOptions<'_>,
     make: impl Fn(usize, u32) -> Result<Piece, Fault> + Sync,
 ) -> Result<Results, Fault> {
-    let Running {
+    let RunOptions {
         jobs,
         with,
         kept,
@@ -289,7 +289,7 @@ mod tests {
         let made = |bug: Option<usize>| {
             let (mut journal, kept) = Journal::open(&path, &plan, false).unwrap();
             let has: Vec<usize> = kept.outcomes.keys().copied().collect();
-            let running = Running {
+            let running = RunOptions {
                 jobs: Some(2),
                 with,
                 kept: kept.outcomes,

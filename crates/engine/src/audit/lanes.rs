@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// What passed between an engine and its gate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Account {
+pub(super) struct GateNotes {
     /// The lane that the gate named last, unless a command has gone since.
     named: Option<Lane>,
     /// The command of which the gate was told last.
@@ -27,13 +27,13 @@ pub(super) struct Told {
     pub let_through: bool,
 }
 
-pub(super) type Shared = Rc<RefCell<Account>>;
+pub(super) type SharedNotes = Rc<RefCell<GateNotes>>;
 
 /// A gate that keeps an account, and is otherwise the one within.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub gate: Box<dyn Gate>,
-    pub account: Shared,
+    pub account: SharedNotes,
 }
 
 impl Gate for Watched {

@@ -118,7 +118,7 @@ impl<S: Scheduler> Engine<S> {
         slots.map(|slot| slot.lane)
     }
 
-    /// What is known of each request.
+    /// Returns the table of requests.
     pub(crate) fn slots(&self) -> &Slots {
         &self.shared.slots
     }

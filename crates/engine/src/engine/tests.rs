@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::audit::Audit;
-use crate::order::Order;
+use crate::order::Precedence;
 use crate::{Arrival, Outcome, Plug};
 use headtime_sched::{Deadline, DeadlineConfig, Flags, Noop, Op, Origin, WorkConserving};
 use headtime_units::Nanos;
@@ -89,7 +89,7 @@ struct World<S> {
 impl<S: Scheduler> World<S> {
     fn new(config: Config, scheduler: S) -> World<S> {
         let mut engine = Engine::new(config, scheduler).expect("in range");
-        engine.order = Order::against_the_plain_rule();
+        engine.order = Precedence::against_the_plain_rule();
         World {
             engine,
             audit: Audit::new(),

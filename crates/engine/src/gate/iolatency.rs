@@ -191,7 +191,7 @@ impl IoLatency {
         }
     }
 
-    /// How many commands a group may have in the drive; `None` if it is not limited.
+    /// Returns the most commands that a group may have in the drive; `None` if it is not limited.
     #[cfg(test)]
     fn depth_of(&self, group: usize) -> Option<u32> {
         self.groups[group].depth

@@ -40,7 +40,7 @@ fn most(options: Options<'_>) -> u32 {
     u32::try_from(options.count("depth")).expect("the option's range is smaller")
 }
 
-/// What is known of each gate, in the order of help and documentation.
+/// Lists the gates in the order of help and documentation.
 pub fn gates() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
     ALL.iter().map(|entry| entry.info)
 }
@@ -73,7 +73,7 @@ pub struct GateError {
 }
 
 impl GateSpec {
-    /// What is known of the gate.
+    /// Returns the gate's description.
     pub fn info(&self) -> &'static PolicyInfo {
         self.0.info()
     }
@@ -84,7 +84,7 @@ impl GateSpec {
         entry.expect("gates are read from the same table")
     }
 
-    /// How often a command in the drive may be overtaken before the gate closes, if it ever does for that.
+    /// Returns how often a command in the drive may be overtaken before the gate closes, if it ever closes for that.
     pub fn age_th(&self) -> Option<u64> {
         let option = self.info().option("age_th")?;
         Some(self.0.values().count(option.key))

@@ -1,4 +1,4 @@
-//! Reading.
+//! Reads a log line by line.
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
 use crate::tags::DriveTags;
@@ -33,7 +33,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// What the next line says; nothing if it is the header or blank.
+    /// Parses the next line. Returns `None` for the header and for a blank line.
     fn next(&mut self, line: &str) -> Result<Option<(usize, Record)>, LogError> {
         self.number += 1;
         if self.number == 1 {
@@ -118,12 +118,12 @@ impl<R: BufRead> Reader<R> {
         String::from_utf8_lossy(self.line.trim_ascii_end())
     }
 
-    /// How many lines were read so far.
+    /// Returns the number of lines that were read so far.
     pub fn number(&self) -> usize {
         self.lines.number
     }
 
-    /// Whether the last line of the log, which was left out, does not end.
+    /// Returns true if the last line has no end; it was left out.
     pub fn is_cut(&self) -> bool {
         self.cut
     }

@@ -1,4 +1,4 @@
-//! Replaying.
+//! Replays a log: feeds its events to new engines and compares what they decide.
 
 use super::{Decision, LogError, Record, read, write_decision};
 use crate::{Config, DriveTag, Engine, Event, Gate, GateSpec, Lane, Member, Outcome, RequestId};
@@ -164,12 +164,12 @@ impl<'a, S: Scheduler> Replay<'a, S> {
         self.end(last_line)
     }
 
-    /// How far it has come.
+    /// Returns how far the replay has come.
     pub fn done(&self) -> &Replayed {
         &self.done
     }
 
-    /// What a member's engine would decide now and the log does not have so far.
+    /// Fails if a member's engine would decide something now that the log does not have.
     fn undecided(&mut self, line: usize, member: Member) -> Result<(), ReplayError> {
         match self.engines[member.index()].poll(self.until[member.index()]) {
             None => Ok(()),

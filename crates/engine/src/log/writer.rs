@@ -78,7 +78,7 @@ impl<S: Sink> Writer<S> {
         write_gate_swap(&mut self.text, now, gate, schedulers);
     }
 
-    /// Whether anything but the header waits to be handed on.
+    /// Returns true if anything but the header waits to be handed on.
     pub fn has_news(&self) -> bool {
         self.text.len() > self.header
     }

@@ -28,7 +28,7 @@ impl Crowded {
 
 /// By tag.
 #[derive(Clone, Copy, Debug, Default)]
-struct Member {
+struct Waits {
     /// Of the few, how many it waits for; in the tree, how often it must be let pass.
     waits: u32,
     /// Its first piece in the tree.
@@ -38,7 +38,7 @@ struct Member {
 /// Live requests that overlap; see the module's page.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
-    members: Vec<Member>,
+    members: Vec<Waits>,
     few: Vec<Crowded>,
     /// Empty while they are few.
     tree: Tree,
@@ -51,7 +51,7 @@ impl Crowd {
     pub fn enter(&mut self, new: Crowded, waits: bool) -> bool {
         let at = new.tag.index();
         if at >= self.members.len() {
-            self.members.resize(at + 1, Member::default());
+            self.members.resize(at + 1, Waits::default());
         }
         if self.few.len() == FEW_MAX {
             self.plant();
@@ -60,7 +60,7 @@ impl Crowd {
             let blocks = |other: &&Crowded| waits && other.conflicts(new.extent, new.changes);
             let waits = self.few.iter().filter(blocks).count() as u32;
             self.few.push(new);
-            Member { waits, piece: 0 }
+            Waits { waits, piece: 0 }
         } else {
             self.enter_tree(new, waits)
         };
@@ -81,7 +81,7 @@ impl Crowd {
             tree,
             held,
         } = self;
-        let Member { waits, piece } = members[tag.index()];
+        let Waits { waits, piece } = members[tag.index()];
         assert!(waits == 0, "request {} waits for others", tag.0);
         let mut pass = |tag: Tag| {
             let member = &mut members[tag.index()];
@@ -105,13 +105,13 @@ impl Crowd {
         }
     }
 
-    /// Whether there is any request that conflicts with one of this extent.
+    /// Returns true if any request here conflicts with one of this extent.
     pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
         let conflict = |other: &Crowded| other.conflicts(extent, changes);
         self.few.iter().any(conflict) || self.tree.conflicts(extent, changes)
     }
 
-    /// How many wait.
+    /// Returns the number of requests that wait.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -130,7 +130,7 @@ impl Crowd {
         self.few = few;
     }
 
-    fn enter_tree(&mut self, new: Crowded, waits: bool) -> Member {
+    fn enter_tree(&mut self, new: Crowded, waits: bool) -> Waits {
         let Crowded {
             tag,
             extent,
@@ -138,7 +138,7 @@ impl Crowd {
             changes,
         } = new;
         let entered = self.tree.enter(tag, extent, sequence, changes, waits);
-        Member {
+        Waits {
             waits: entered.waits,
             piece: entered.piece,
         }

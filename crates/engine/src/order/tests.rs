@@ -49,19 +49,19 @@ impl Plain {
     }
 }
 
-impl Order {
+impl Precedence {
     /// One that holds every answer against the rule.
-    pub(crate) fn against_the_plain_rule() -> Order {
-        Order {
+    pub(crate) fn against_the_plain_rule() -> Precedence {
+        Precedence {
             plain: Some(Plain::default()),
-            ..Order::default()
+            ..Precedence::default()
         }
     }
 }
 
 /// An order that is held against the rule, and which tags are free.
 struct Both {
-    order: Order,
+    order: Precedence,
     free: BTreeSet<u32>,
     tags: u32,
 }
@@ -69,7 +69,7 @@ struct Both {
 impl Both {
     fn new() -> Both {
         Both {
-            order: Order::against_the_plain_rule(),
+            order: Precedence::against_the_plain_rule(),
             free: BTreeSet::new(),
             tags: 0,
         }
@@ -159,7 +159,7 @@ proptest! {
             both.finish(which);
             which = which.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         }
-        let Order { apart, crowd, changing, first_read, last_read, .. } = &both.order;
+        let Precedence { apart, crowd, changing, first_read, last_read, .. } = &both.order;
         prop_assert!(apart.is_empty() && crowd.is_empty() && *changing == 0);
         prop_assert_eq!((*first_read, *last_read), (NIL, NIL));
     }
@@ -252,7 +252,7 @@ const SHAPES: &[Shape] = &[
 
 /// Admits all, then finishes all.
 fn cost(requests: &[(Op, u64, u64)], finish: Finish) -> u64 {
-    let mut order = Order::default();
+    let mut order = Precedence::default();
     let mut started = VecDeque::new();
     let mut finished = 0;
     let steps = steps::of(|| {
@@ -315,7 +315,7 @@ fn an_extent_at_the_end_of_all_addresses_is_one_like_others() {
 #[test]
 #[should_panic(expected = "request 1 waits for others")]
 fn what_waits_cannot_be_complete() {
-    let mut order = Order::default();
+    let mut order = Precedence::default();
     assert!(order.admit(&request(0, Op::Write, 0, 8)));
     assert!(!order.admit(&request(1, Op::Write, 0, 8)));
     order.finish(Tag(1));
@@ -324,7 +324,7 @@ fn what_waits_cannot_be_complete() {
 #[test]
 #[should_panic(expected = "request 0 is not live")]
 fn what_is_complete_is_so_once() {
-    let mut order = Order::default();
+    let mut order = Precedence::default();
     order.admit(&request(0, Op::Write, 0, 8));
     order.finish(Tag(0));
     order.finish(Tag(0));

@@ -41,7 +41,7 @@ struct Run {
 
 /// Requests that wait at a node, in the order in which they came.
 #[derive(Clone, Copy, Debug)]
-struct Queue {
+struct WaitList {
     first: u32,
     last: u32,
 }
@@ -59,8 +59,8 @@ struct Node {
     /// The first of the requests here and below, of reads and of changes.
     first: [u64; 2],
     /// Who waits for what is here, and who for what is here and below, each of reads and of changes.
-    here: [Queue; 2],
-    below: [Queue; 2],
+    here: [WaitList; 2],
+    below: [WaitList; 2],
 }
 
 /// A piece of a request.
@@ -234,7 +234,7 @@ impl Tree {
         self.root == NIL
     }
 
-    /// Whether there is any request that conflicts with one of this extent.
+    /// Returns true if any request here conflicts with one of this extent.
     pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         self.conflicts_below(self.root, start, end, usize::from(changes))
@@ -273,7 +273,7 @@ impl Tree {
 
     /// Adds a node under `parent`, in place of `child` there, which becomes its own.
     fn add(&mut self, start: u64, level: u32, parent: u32, child: u32) -> u32 {
-        const NOBODY: Queue = Queue {
+        const NOBODY: WaitList = WaitList {
             first: NIL,
             last: NIL,
         };
@@ -387,8 +387,8 @@ impl Tree {
         piece
     }
 
-    /// Who waits at a node for what is here, or here and below: reads and changes.
-    fn queues(&mut self, node: u32, below: bool) -> &mut [Queue; 2] {
+    /// Returns the requests that wait at a node for what is here, or here and below: reads and changes.
+    fn queues(&mut self, node: u32, below: bool) -> &mut [WaitList; 2] {
         let node = &mut self.nodes[node];
         match below {
             true => &mut node.below,
@@ -431,7 +431,7 @@ impl Tree {
 }
 
 impl Node {
-    /// Whether this sector is one of its own.
+    /// Returns true if the node has this sector.
     fn holds(&self, sector: u64) -> bool {
         range_holds(self.start, self.level, sector)
     }
@@ -469,7 +469,7 @@ pub(super) fn level_of(start: u64, end: u64) -> u32 {
     start.trailing_zeros().min((end - start).ilog2())
 }
 
-/// Whether a sector is in the range of this level that begins at `start`.
+/// Returns true if the range of this level that begins at `start` has the sector.
 fn range_holds(start: u64, level: u32, sector: u64) -> bool {
     (start ^ sector).checked_shr(level).unwrap_or(0) == 0
 }

@@ -257,7 +257,7 @@ impl Contexts {
         ContextId(slot)
     }
 
-    /// Who makes room for another, if there are too many and one can.
+    /// Returns the process that makes room for another, if there are too many and one can.
     fn longest_quiet(&self, kept: Option<ContextId>) -> Option<u32> {
         if self.slots.len() < REMEMBERED {
             return None;

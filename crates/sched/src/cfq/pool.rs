@@ -51,7 +51,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// How many requests are queued.
+    /// Returns the number of queued requests.
     pub fn queued(&self) -> usize {
         self.queued
     }

@@ -105,7 +105,7 @@ impl Context {
         }
     }
 
-    /// How long it thinks, in ticks, if enough is known.
+    /// Returns its mean think time in ticks, if enough is known.
     pub fn think_mean(&self) -> Option<u64> {
         self.think.is_valid().then(|| self.think.mean())
     }
@@ -120,7 +120,7 @@ impl Context {
         self.seek.is_valid() && self.is_seeky()
     }
 
-    /// How far, in sectors, a request may be away to be as good as one of its own.
+    /// Returns the distance in sectors within which a request is as good as one of its own.
     pub fn close_by(&self) -> u64 {
         if self.seek.is_valid() {
             self.seek.mean()
@@ -147,7 +147,7 @@ impl Contexts {
         self.by_process.get(&process)
     }
 
-    /// How many there are.
+    /// Returns the number of processes.
     pub fn len(&self) -> usize {
         self.by_process.len()
     }

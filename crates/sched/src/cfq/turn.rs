@@ -77,7 +77,7 @@ impl Drive {
         }
     }
 
-    /// What samples say of a drive that has so many requests at once.
+    /// Returns true if samples say that a drive with so many requests at once queues.
     pub const fn seems_to_queue(peak: u64) -> bool {
         peak >= DEPTH_THAT_TELLS
     }

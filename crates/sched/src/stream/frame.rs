@@ -64,7 +64,7 @@ pub trait Foresight {
     /// Forgets everything.
     fn reset(&mut self);
 
-    /// How many streams have come to be waited for so far, and how many of them may still go on.
+    /// Returns the number of streams that were waited for so far, and of those that may still go on.
     fn streams(&self) -> (u64, u64) {
         (0, 0)
     }
@@ -155,7 +155,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         }
     }
 
-    /// When the stream that is served must let go of the disk if anything else is pending.
+    /// Returns the time at which the served stream must let go of the disk if anything else is pending.
     fn slice_end(&self) -> Time {
         match self.hz {
             Some(hz) => hz.fires(self.run.1, hz.ticks(self.slice)),
@@ -211,7 +211,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.hand_out(now, request, Stage::Gone)
     }
 
-    /// What is next. Holds the disk only if `may_hold`.
+    /// Chooses what is next. Holds the disk only if `may_hold`.
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
         let slice_end = self.slice_end();

@@ -136,12 +136,12 @@ impl Parents {
         self.place(parent);
     }
 
-    /// Where the one of this turn is.
+    /// Returns the place of this turn's parent.
     pub fn by_turn(&self, turn: u64) -> Option<usize> {
         self.all.iter().position(|parent| parent.turn == turn)
     }
 
-    /// Where the one of this tag is that is still in the drive.
+    /// Returns the place of the parent with this tag that is still in the drive.
     pub fn in_flight(&self, tag: Tag) -> Option<usize> {
         let waits = |parent: &Parent| parent.since == Time::NEVER && parent.tag == tag;
         self.all.iter().position(waits)

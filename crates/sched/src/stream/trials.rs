@@ -108,7 +108,7 @@ impl Span {
         difference * difference > CLEAR * (doubt(self) + doubt(other))
     }
 
-    /// How much of a time is lost by going on like this rather than like the other.
+    /// Returns how much of a time is lost by going on like this rather than like the other.
     fn lost(&self, time: u64, other: &Span) -> u64 {
         if !other.beats(self, 100) {
             return 0;
@@ -260,7 +260,7 @@ impl Trials {
         self.left = self.left.saturating_sub(u64::from(turn <= self.first));
     }
 
-    /// What was queued when the round began has been served.
+    /// Ends a round: what was queued when it began has been served.
     fn end_round(&mut self) {
         let round = self.round;
         match self.phase {

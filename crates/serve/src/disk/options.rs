@@ -93,7 +93,7 @@ pub enum StartError {
     Config {
         /// The disk.
         name: String,
-        /// Why.
+        /// The engine's reason.
         error: ConfigError,
     },
     /// The gate does not fit the engine.
@@ -101,7 +101,7 @@ pub enum StartError {
     Gate {
         /// The disk.
         name: String,
-        /// Why.
+        /// The gate's reason.
         error: Box<GateError>,
     },
     /// The engine would send more commands than the device takes.
@@ -121,7 +121,7 @@ pub enum StartError {
     Device {
         /// The disk.
         name: String,
-        /// Why.
+        /// The device's reason.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The devices of a volume differ in what all of them must have alike.
@@ -139,7 +139,7 @@ pub enum StartError {
     Machine {
         /// The disk.
         name: String,
-        /// Why.
+        /// The machine's reason.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! From what a disk is to be to a thread that can run.
+//! Builds a disk's thread from its options.
 
 use super::super::log::Pieces;
 use super::super::options::{Options, StartError};
