@@ -99,7 +99,7 @@ mod tests {
     const TURN: Nanos = Nanos::from_nanos(8_333_333);
 
     #[test]
-    fn quarter_turns() {
+    fn quarters_of_a_turn_add_up() {
         let quarter = Angle::of_slot(1, 4);
         assert_eq!(quarter + quarter + quarter + quarter, Angle::ZERO);
         assert_eq!(quarter.time(TURN), Nanos::from_nanos(2_083_333));

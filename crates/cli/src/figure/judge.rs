@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn transforms() {
+    fn transforms_of_a_value_are_what_they_say() {
         let pair = |of: &[&str]| {
             let others = of.iter().map(|name| run(0, name)).collect();
             vec![(run(0, "sstf"), others)]

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding() {
+    fn statistics_are_rounded_in_one_way() {
         assert_eq!(round(1.234_567_89, 6), 1.234_568);
         assert!(round(-1e-12, 6).is_sign_positive());
     }

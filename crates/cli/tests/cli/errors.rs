@@ -3,7 +3,7 @@
 use super::common::{all, data, ended, run, scratch};
 
 #[test]
-fn command_line() {
+fn a_wrong_command_line_is_an_error_that_says_what_is_allowed() {
     for (name, args) in [
         ("unknown-verb", vec!["simulate"]),
         ("unknown-option", vec!["sim", "run", "--sheduler", "noop"]),
@@ -126,7 +126,7 @@ fn command_line() {
 }
 
 #[test]
-fn inputs() {
+fn a_wrong_input_file_is_an_error_that_says_where() {
     for (name, args) in [
         (
             "scenario-unknown-key",
@@ -228,7 +228,7 @@ fn inputs() {
 }
 
 #[test]
-fn files() {
+fn a_file_that_cannot_be_read_or_written_is_an_error_that_names_it() {
     for (name, args) in [
         ("no-scenario", vec!["sim", "run", "missing.toml"]),
         (

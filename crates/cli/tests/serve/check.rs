@@ -78,7 +78,7 @@ control at unix:control.sock
 }
 
 #[test]
-fn what_is_refused() {
+fn a_wrong_configuration_is_refused_by_check() {
     for (from, to, error) in [
         (
             "tcp = true\n",

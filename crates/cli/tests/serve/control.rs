@@ -290,7 +290,7 @@ fn a_disk_that_is_not_there_is_not_found_over_http() {
 }
 
 #[test]
-fn nobody_there() {
+fn control_of_a_socket_without_a_server_is_an_error() {
     let server = Server::start("nobody", CONFIG, &[]);
     let output = super::common::run(&server.directory, &["control", "no.sock", "status"]);
     assert_eq!(output.status.code(), Some(4));

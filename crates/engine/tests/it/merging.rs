@@ -126,7 +126,7 @@ fn hidden_processes_are_one_to_the_policy_and_reported_as_they_are() {
 }
 
 #[test]
-fn a_policy_may_veto() {
+fn requests_that_the_policy_keeps_apart_do_not_merge() {
     let mut engine =
         Engine::new(Config::default(), WorkConserving::new(ToyFair::new())).expect("valid");
     for (id, start, process) in [(1, 0, 1), (2, 8, 2), (3, 16, 2), (4, 24, 1)] {

@@ -164,18 +164,18 @@ impl Spoil {
 
 proptest! {
     #[test]
-    fn noop(arrivals in arrivals(), config in config(), bad in proptest::option::of(0_u64..64)) {
+    fn an_engine_over_noop_keeps_its_promises(arrivals in arrivals(), config in config(), bad in proptest::option::of(0_u64..64)) {
         let bad: Vec<u64> = bad.into_iter().collect();
         keeps_promises(|| WorkConserving::new(Noop::new()), config, &arrivals, &bad);
     }
 
     #[test]
-    fn anticipator(arrivals in arrivals(), config in config()) {
+    fn an_engine_over_a_scheduler_that_waits_keeps_its_promises(arrivals in arrivals(), config in config()) {
         keeps_promises(|| ToyAnticipator::new(Noop::new()), config, &arrivals, &[]);
     }
 
     #[test]
-    fn fair(arrivals in arrivals(), config in config()) {
+    fn an_engine_over_a_fair_scheduler_keeps_its_promises(arrivals in arrivals(), config in config()) {
         keeps_promises(|| WorkConserving::new(ToyFair::new()), config, &arrivals, &[]);
     }
 

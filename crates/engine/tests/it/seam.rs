@@ -77,12 +77,12 @@ fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) -> Stats {
 }
 
 #[test]
-fn noop_replays() {
+fn a_run_under_a_real_clock_with_noop_replays() {
     replays(|| WorkConserving::new(Noop::new()), 1);
 }
 
 #[test]
-fn deadline_replays() {
+fn a_run_under_a_real_clock_with_deadline_replays() {
     replays(
         || WorkConserving::new(Deadline::new(DeadlineConfig::default())),
         4,
@@ -90,13 +90,13 @@ fn deadline_replays() {
 }
 
 #[test]
-fn anticipator_replays() {
+fn a_run_under_a_real_clock_with_a_scheduler_that_waits_replays() {
     let stats = replays(|| ToyAnticipator::new(Noop::new()), 1);
     assert!(stats.idled > 10, "it waits: {stats:?}");
 }
 
 #[test]
-fn fair_replays() {
+fn a_run_under_a_real_clock_with_a_fair_scheduler_replays() {
     replays(|| WorkConserving::new(ToyFair::new()), 2);
 }
 

@@ -38,7 +38,7 @@ fn file(folder: &Folder, direct: bool) -> file::File {
 }
 
 #[test]
-fn null() {
+fn the_null_device_is_a_device() {
     suite::run(Subject {
         open: &|_| Box::new(Null::new(Sectors::new(SECTORS), 16)),
         forgets: true,
@@ -46,7 +46,7 @@ fn null() {
 }
 
 #[test]
-fn emulated_in_memory() {
+fn an_emulated_drive_in_memory_is_a_device() {
     for drive in ["wd5000aaks", "atlas10k", "exos-x18"] {
         suite::run(Subject {
             open: &|_| emulate(drive, StoreSpec::Memory),
@@ -56,7 +56,7 @@ fn emulated_in_memory() {
 }
 
 #[test]
-fn emulated_in_a_file() {
+fn an_emulated_drive_in_a_file_is_a_device() {
     suite::run(Subject {
         open: &|folder| emulate("wd5000aaks", StoreSpec::File(folder.join("store"))),
         forgets: false,
@@ -64,7 +64,7 @@ fn emulated_in_a_file() {
 }
 
 #[test]
-fn file_past_the_page_cache() {
+fn a_file_past_the_page_cache_is_a_device() {
     suite::run(Subject {
         open: &|folder| Box::new(file(folder, true)),
         forgets: false,
@@ -72,7 +72,7 @@ fn file_past_the_page_cache() {
 }
 
 #[test]
-fn file_through_the_page_cache() {
+fn a_file_through_the_page_cache_is_a_device() {
     suite::run(Subject {
         open: &|folder| Box::new(file(folder, false)),
         forgets: false,
@@ -80,7 +80,7 @@ fn file_through_the_page_cache() {
 }
 
 #[test]
-fn file_that_could_go_wrong() {
+fn a_device_that_could_go_wrong_and_does_not_is_a_device() {
     suite::run(Subject {
         open: &|folder| Box::new(Faulty::new(file(folder, true), Arc::new(Switch::default()))),
         forgets: false,
