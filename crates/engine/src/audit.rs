@@ -5,15 +5,16 @@
 //! it conflicts with or that passes a flush, and a merged command whose parts do not tile it.
 //!
 //! If there are lanes, it also finds a command that the gate did not let through or is not told of, one whose parts
-//! are of several lanes, and a request that waits for one of a lower rank that did not inherit its own.
+//! are of several lanes, and a request that waits for one of a lower rank that did not inherit its own: one that it
+//! overlaps, or one before a flush that is before it ([`Audit::at_rest`]).
 //!
 //! It remembers every sector ever written, so it is for tests and fuzzing.
 
 mod lanes;
 
 use crate::slots::Stage;
-use crate::{Command, DriveTag, Engine, Event, Finished, Outcome, RequestId};
-use headtime_sched::{Flags, Op, Request, Scheduler};
+use crate::{Command, DriveTag, Engine, Event, Finished, Lane, Outcome, RequestId};
+use headtime_sched::{Class, Flags, Op, Origin, Request, Scheduler};
 use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -95,8 +96,15 @@ impl Audit {
     ///
     /// If the event cannot be, or shows that a read was served out of order.
     pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
+        if let Some(account) = &self.gate {
+            account.borrow_mut().refused = None;
+        }
         match event {
-            Event::Woke | Event::Unplugged | Event::Foretold(_) | Event::Ordered(_) => Ok(()),
+            Event::Woke
+            | Event::Unplugged
+            | Event::Foretold(_)
+            | Event::Ordered(_)
+            | Event::Behind { .. } => Ok(()),
             Event::Arrived(new) | Event::Joined { arrival: new, .. } => {
                 ensure!(
                     !self.pending.contains_key(&new.id),
@@ -284,6 +292,46 @@ impl Audit {
                     slot.id,
                     other.id
                 );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks, when there are no more commands, that the gate did not refuse what a flush waits for as of a lower rank than
+    /// what waits for the flush. Some of that may wait `outside` the engine, for a flush of a volume.
+    ///
+    /// # Errors
+    ///
+    /// If the gate did.
+    pub fn at_rest<S: Scheduler>(
+        &self,
+        engine: &Engine<S>,
+        outside: impl IntoIterator<Item = (Origin, Class)>,
+    ) -> Result<(), Violation> {
+        let account = self.gate.as_ref().map(|account| account.borrow());
+        let refused = account
+            .as_ref()
+            .and_then(|account| account.refused.as_ref());
+        let (Some(seen), Some(flush)) = (refused, self.flushes.first()) else {
+            return Ok(());
+        };
+        let after = |id| self.pending[id].sequence >= *flush;
+        let inside = engine.slots().live().filter(|slot| after(&slot.id));
+        let outside = outside.into_iter();
+        let outside = outside.map(|(origin, class)| engine.lane_of(origin, class));
+        let waiting: BTreeSet<Lane> = inside.map(|slot| slot.lane).chain(outside).collect();
+        // Whoever is of no lower rank speaks for all of those.
+        let shown = |of: Lane| {
+            let mut all = waiting.iter();
+            all.any(|lane| seen[lane.index()].ready && !engine.outranks(of, *lane))
+        };
+        for (lane, state) in (0..=u8::MAX).map(Lane).zip(seen) {
+            let refused = state.ready && state.queued + state.staged > 0;
+            let mut higher = waiting.iter().filter(|of| engine.outranks(**of, lane));
+            if let Some(of) = higher.find(|of| refused && !shown(**of)) {
+                return Err(Violation(format!(
+                    "one of {of:?} waits for a flush, and the gate refuses what that waits for as of {lane:?}"
+                )));
             }
         }
         Ok(())

@@ -643,6 +643,18 @@ impl<L: Sink> Core<L> {
         if let Some(log) = &mut self.log {
             log.flush_if_full();
         }
+        match self.audits.is_empty() {
+            true => Ok(()),
+            false => Ok(self.at_rest(at)?),
+        }
+    }
+
+    #[inline(never)]
+    fn at_rest(&self, at: Time) -> Result<(), Broken> {
+        for (audit, engine) in self.audits.iter().zip(self.volume.engines()) {
+            let seen = audit.at_rest(engine, self.volume.behind());
+            seen.map_err(|violation| Broken { at, violation })?;
+        }
         Ok(())
     }
 

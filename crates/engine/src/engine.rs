@@ -195,6 +195,7 @@ impl<S: Scheduler> Engine<S> {
                 join,
             } => self.joined(now, arrival, lane, join),
             Event::Ordered(order) => self.ordered(now, &order),
+            Event::Behind { origin, class } => self.waits_behind(origin, class),
         }
     }
 

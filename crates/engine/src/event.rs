@@ -65,6 +65,15 @@ pub enum Event {
     },
     /// Somebody gives the gate an order.
     Ordered(GateOrder),
+    /// A request waits outside the engine for the flush that waits here, as in a volume of several members, where what
+    /// comes after a flush waits until that has ended on all. What the flush waits for inherits the rank. To be told again
+    /// after a swap of gates. Does nothing if no flush waits.
+    Behind {
+        /// Who asks for it.
+        origin: Origin,
+        /// Its class.
+        class: Class,
+    },
 }
 
 /// How a request goes with one that is staged.

@@ -20,6 +20,7 @@
 //! J 9500000 b3 R 4088 8 0 0 0 0 2 0 with   joined: as arrived, then the lane, and `with` or `before`
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
 //!                                  `window LANE FROM NANOSECONDS`
+//! B 9700000 12 3 1 0               behind:  time process program export class of what waits outside for a flush
 //! ```
 //!
 //! In the log of a volume, a line of another member than the first begins with its number: `@2 W 9300000`.
@@ -30,7 +31,7 @@
 //!
 //! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
 //! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `G`, and one lane. Version 1 had no `U` and no `T`.
+//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `B`, no `G`, and one lane. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -219,6 +220,11 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
                 writeln!(out, "O {now} window {} {from} {span}", lane.0)
             }
         },
+        Event::Behind { origin, class } => writeln!(
+            out,
+            "B {now} {} {} {} {}",
+            origin.process, origin.program, origin.export, class.0
+        ),
         Event::Completed { tag, outcome } => {
             writeln!(out, "C {now} {} {}", tag.0, outcome_word(*outcome))
         }

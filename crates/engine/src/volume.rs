@@ -13,10 +13,13 @@
 //! A flush goes to every member. What arrives after a flush is held in the volume until the flush has ended
 //! everywhere; so nothing passes a flush, on whichever member. A write with [`Flags::PREFLUSH`] is a flush of
 //! every member followed by the write.
+//!
+//! The members are told of the rank of what is held ([`Event::Behind`]), so that what the flush waits for inherits it, as
+//! it does in a single engine.
 
 use crate::few::Few;
 use crate::{Arrival, Command, Engine, Event, Finished, Outcome, RequestId};
-use headtime_sched::{Flags, Foretold, Op, Request};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -91,6 +94,8 @@ struct Split {
     barrier: Option<u32>,
     /// What arrived behind it, and when.
     behind: VecDeque<(Time, Arrival)>,
+    /// Of so many of them the members know that they wait for the flush, if that changes anything.
+    told: usize,
     /// Events that members have not been told yet.
     inbox: VecDeque<(Member, Event, Option<Part>)>,
     /// Members that may have commands.
@@ -125,6 +130,7 @@ impl Volume {
             free_parts: Vec::new(),
             barrier: None,
             behind: VecDeque::new(),
+            told: 0,
             inbox: VecDeque::new(),
             to_poll: VecDeque::new(),
         };
@@ -191,9 +197,11 @@ impl Volume {
         }
     }
 
-    /// Polls a member after its scheduler was swapped.
+    /// Polls a member after its scheduler or its gate was swapped.
     pub fn swapped(&mut self, member: Member) {
         if let Some(split) = &mut self.split {
+            // Another gate has other lanes.
+            split.told = 0;
             split.to_poll.push_back(member);
         }
     }
@@ -236,7 +244,18 @@ impl Volume {
     /// The next event for one of several members. To be asked when [`Volume::poll`] has returned `None`, and that again
     /// after each.
     pub fn next_event(&mut self) -> Option<(Member, Event, Option<Part>)> {
-        self.split.as_mut()?.inbox.pop_front()
+        let split = self.split.as_mut()?;
+        if let Some(event) = split.inbox.pop_front() {
+            return Some(event);
+        }
+        let (member, event) = split.hand_on_rank(&self.engines)?;
+        Some((member, event, None))
+    }
+
+    /// Who waits in the volume for a flush.
+    pub fn behind(&self) -> impl Iterator<Item = (Origin, Class)> {
+        let behind = self.split.iter().flat_map(|split| &split.behind);
+        behind.map(|(_, arrival)| (arrival.origin, arrival.class))
     }
 
     /// Takes note of the end of a request at one of several members. Returns what its client is to be told, if it was the
@@ -299,6 +318,22 @@ impl Split {
         begun
             .map(|whole| whole.request)
             .chain(behind.map(|(arrived, arrival)| request(*arrived, arrival)))
+    }
+
+    /// Tells a member of one that waits here for the flush, and outranks all that the member knows to wait for it.
+    fn hand_on_rank(&mut self, engines: &Few<Engine>) -> Option<(Member, Event)> {
+        if self.told < self.behind.len() && !engines.iter().any(Engine::may_lend) {
+            self.told = self.behind.len();
+        }
+        while let Some((_, Arrival { origin, class, .. })) = self.behind.get(self.told) {
+            let (origin, class) = (*origin, *class);
+            let mut members = (0..).map(Member).zip(engines);
+            if let Some((member, _)) = members.find(|(_, engine)| engine.lends(origin, class)) {
+                return Some((member, Event::Behind { origin, class }));
+            }
+            self.told += 1;
+        }
+        None
     }
 
     fn arrived(&mut self, now: Time, arrival: Arrival) {
@@ -412,6 +447,7 @@ impl Split {
         }
         if self.barrier == Some(number) {
             self.barrier = None;
+            self.told = 0;
             while self.barrier.is_none()
                 && let Some((arrived, arrival)) = self.behind.pop_front()
             {

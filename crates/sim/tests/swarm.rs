@@ -319,17 +319,20 @@ fn ran(seed: u64) -> Ran {
 
 #[test]
 fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay() {
-    let mut all = Ran::default();
+    let (mut all, mut behind) = (Ran::default(), 0);
     for seed in 0..200 {
         let one = ran(seed);
         if seed % 20 < 3 {
             assert_eq!(one.log, ran(seed).log, "seed {seed}: another log");
         }
-        let ordered = one.log.lines().filter(|line| {
-            let line = line.trim_start_matches(|sign: char| "@0123456789 ".contains(sign));
-            line.starts_with("O ")
-        });
-        assert_eq!(ordered.count(), one.orders, "seed {seed}");
+        let count = |kind: &str| {
+            let lines = one.log.lines();
+            let kinds = lines
+                .map(|line| line.trim_start_matches(|sign: char| "@0123456789 ".contains(sign)));
+            kinds.filter(|line| line.starts_with(kind)).count()
+        };
+        assert_eq!(count("O "), one.orders, "seed {seed}");
+        behind += count("B ");
         all.raised += one.raised;
         all.joined += one.joined;
         all.failed += one.failed;
@@ -344,6 +347,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
     assert!(all.orders > 100, "{}", all.orders);
     assert!(all.swaps > 100, "{}", all.swaps);
     assert!(all.gives_up);
+    assert!(behind > 100, "{behind}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What an audit sees of a gate: what it was asked and answered, and what it was told.
 
-use crate::{DriveTag, Gate, GateOrder, Lane, Lanes, Next};
+use crate::{DriveTag, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 use headtime_sched::{Class, Origin, Request};
 use headtime_units::Time;
 use std::cell::RefCell;
@@ -16,6 +16,8 @@ pub(super) struct GateNotes {
     pub last: Option<Told>,
     /// Those that are in the drive, as the gate was told.
     pub in_drive: BTreeSet<DriveTag>,
+    /// What the gate saw of each lane when it refused them all, if nothing has happened since.
+    pub refused: Option<Vec<LaneState>>,
 }
 
 /// A command of which the gate was told.
@@ -51,9 +53,13 @@ impl Gate for Watched {
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         let next = self.gate.next(now, lanes);
-        self.account.borrow_mut().named = match next {
-            Next::Take(lane) => Some(lane),
-            Next::Hold(_) => None,
+        let mut account = self.account.borrow_mut();
+        (account.named, account.refused) = match next {
+            Next::Take(lane) => (Some(lane), None),
+            Next::Hold(_) => {
+                let all = (0..=u8::MAX).map(Lane).take(self.gate.lanes());
+                (None, Some(all.map(|lane| lanes.state(lane)).collect()))
+            }
         };
         next
     }

@@ -5,7 +5,7 @@ use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
 use crate::lane::Queue;
 use crate::names::DriveTag;
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Scheduler, Tag};
+use headtime_sched::{Class, Origin, Scheduler, Tag};
 use headtime_units::Time;
 
 impl<S: Scheduler> Engine<S> {
@@ -76,6 +76,26 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
+    /// Returns true if what comes after the flush that waits here, if one does, can hand on a rank: there are several
+    /// lanes, and the flush waits for something.
+    #[inline]
+    pub(crate) fn may_lend(&self) -> bool {
+        self.lanes.only().is_none() && !self.behind_flush.is_empty() && self.live > 0
+    }
+
+    /// Returns true if a request that waits for the flush here outranks all others that are known to.
+    pub(crate) fn lends(&self, origin: Origin, class: Class) -> bool {
+        let lane = self.gate.lane(origin, class);
+        self.may_lend() && lane != self.flush_lane && self.gate.outranks(lane, self.flush_lane)
+    }
+
+    /// Takes note of a request that waits outside for the flush that waits here.
+    pub(super) fn waits_behind(&mut self, origin: Origin, class: Class) {
+        if self.lends(origin, class) {
+            self.flush_lane = self.gate.lane(origin, class);
+        }
+    }
+
     /// The lane that waits for a flush, and the first of the lanes of lower rank that is ready: what the flush
     /// waits for goes by its rank. None if the flush's own lane is ready.
     #[inline]
@@ -109,6 +129,11 @@ impl<S: Scheduler> Engine<S> {
     /// Returns true if the gate says that one lane outranks another.
     pub(crate) fn outranks(&self, lane: Lane, other: Lane) -> bool {
         self.gate.outranks(lane, other)
+    }
+
+    /// The lane of a request of this origin and class.
+    pub(crate) fn lane_of(&self, origin: Origin, class: Class) -> Lane {
+        self.gate.lane(origin, class)
     }
 
     /// The lanes of the requests that a command carries.

@@ -265,6 +265,13 @@ fn read_line(line: &str) -> Result<Record, String> {
             },
         ),
         "O" => Record::Event(fields.time()?, Event::Ordered(fields.order()?)),
+        "B" => Record::Event(
+            fields.time()?,
+            Event::Behind {
+                origin: fields.origin()?,
+                class: Class(fields.small("class")?),
+            },
+        ),
         "C" => Record::Event(
             fields.time()?,
             Event::Completed {
@@ -314,7 +321,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, S, G, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, B, S, G, I, F and #"
             ));
         }
     };

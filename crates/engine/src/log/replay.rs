@@ -259,7 +259,11 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                         }
                         false
                     }
-                    Event::Arrived(_) | Event::Woke | Event::Unplugged | Event::Ordered(_) => false,
+                    Event::Arrived(_)
+                    | Event::Woke
+                    | Event::Unplugged
+                    | Event::Ordered(_)
+                    | Event::Behind { .. } => false,
                 };
                 if !between {
                     self.undecided(line, member)?;

@@ -24,7 +24,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, S, G, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, B, S, G, I, F and #",
         ),
         (
             "headtime-log1",
@@ -137,6 +137,17 @@ fn lines_round_trip() {
         ),
         Record::Event(Time::from_nanos(10), Event::Woke),
         Record::Event(Time::from_nanos(10), Event::Unplugged),
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Behind {
+                origin: Origin {
+                    process: 1,
+                    program: 2,
+                    export: 3,
+                },
+                class: Class::IDLE,
+            },
+        ),
         Record::Event(
             Time::from_nanos(10),
             Event::Foretold(Foretold {

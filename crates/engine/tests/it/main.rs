@@ -14,4 +14,5 @@ mod pieces;
 mod plug;
 mod rig;
 mod seam;
+mod volume;
 mod world;

@@ -123,6 +123,8 @@ impl<G: Gate + Clone + 'static> Rig<G> {
                 }
             }
         }
+        let kept = self.audit.at_rest(&self.engine, []);
+        kept.expect("the rank of what waits for a flush");
     }
 
     pub fn arrive(&mut self, arrival: Arrival) {

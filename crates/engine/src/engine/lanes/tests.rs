@@ -94,7 +94,13 @@ impl Rig {
         while let Some(command) = self.engine.poll(Time::ZERO) {
             self.sees(&command)?;
         }
-        Ok(())
+        self.rests([])
+    }
+
+    fn rests<const N: usize>(&self, outside: [Class; N]) -> Result<(), String> {
+        let outside = outside.map(|class| (Origin::default(), class));
+        let rests = self.audit.at_rest(&self.engine, outside);
+        rests.map_err(|violation| violation.to_string())
     }
 
     fn sees(&mut self, command: &Command) -> Result<(), String> {
@@ -108,7 +114,10 @@ impl Rig {
         self.event(Event::Arrived(Arrival {
             id,
             op,
-            extent: Extent::at(start, 8),
+            extent: match op {
+                Op::Flush => Extent::default(),
+                _ => Extent::at(start, 8),
+            },
             flags: Flags::NONE,
             origin: Origin::default(),
             class,
@@ -274,4 +283,36 @@ fn a_gate_that_takes_over_puts_the_parts_of_a_command_into_one_lane_and_hands_on
         2,
         "what the high rank waits for goes"
     );
+}
+
+#[test]
+fn what_a_flush_waits_for_and_the_gate_refuses_by_a_lower_rank_than_that_behind_it_is_found() {
+    let expected =
+        "one of Lane(0) waits for a flush, and the gate refuses what that waits for as of Lane(1)";
+    let mut rig = Rig::busy();
+    rig.arrive(Op::Flush, 0, Class::BEST_EFFORT).unwrap();
+    rig.rests([Class::IDLE]).unwrap();
+    // Outside, and the engine was not told.
+    let error = rig.rests([Class::REAL_TIME]).unwrap_err();
+    assert_eq!(error, expected);
+    let behind = Event::Behind {
+        origin: Origin::default(),
+        class: Class::REAL_TIME,
+    };
+    rig.event(behind).unwrap();
+    assert_eq!(rig.engine.in_flight(), 2);
+    rig.rests([Class::REAL_TIME]).unwrap();
+    // Inside, in an engine that forgets.
+    let mut rig = Rig::new(true);
+    for start in [1000, 0, 3000] {
+        rig.arrive(Op::Read, start, Class::BEST_EFFORT).unwrap();
+    }
+    rig.arrive(Op::Flush, 0, Class::BEST_EFFORT).unwrap();
+    let tag = rig.engine.behind_flush[0];
+    rig.engine.shared.slots[tag].lane = HIGH;
+    let error = rig.event(Event::Woke).unwrap_err();
+    assert_eq!(error, expected);
+    rig.engine.rank_flush();
+    rig.event(Event::Woke).unwrap();
+    assert_eq!(rig.engine.in_flight(), 3);
 }
