@@ -223,7 +223,11 @@ fn beside_a_scrub_a_random_reader_starves_at_depth_32_but_behind_rsd() {
     for row in &rows {
         let drive = at(row, "drive.override.queue.stream_cap").to_owned();
         let of_drive: &mut BTreeMap<_, [f64; 2]> = drives.entry(drive).or_default();
-        let what = ["scheduler", "engine.depth", "engine.gate"].map(|key| at(row, key).to_owned());
+        let prio = match at(row, "drive.override.queue.ncq_prio") {
+            "true" => "ncq_prio",
+            _ => at(row, "engine.gate"),
+        };
+        let what = [at(row, "scheduler"), at(row, "engine.depth"), prio].map(str::to_owned);
         let [reader, scrub] = of_drive.entry(what).or_default();
         match at(row, "origin") {
             "reader" => *reader = number(row, "iops"),
@@ -249,6 +253,15 @@ fn beside_a_scrub_a_random_reader_starves_at_depth_32_but_behind_rsd() {
         let [reader, scrub] = of("noop", "32", "rsd-priority:age_th=30");
         assert!(
             reader >= 0.9 * one[0] && scrub <= 1.1 * one[1],
+            "{drive}: {reader}, {scrub}"
+        );
+        // One command of the scrub in the drive is enough for it.
+        let [reader, _] = of("noop", "32", "iolatency:real_time=20ms");
+        assert!(reader < 0.7 * one[0], "{drive}: {reader}");
+        // In the drive the reader comes first, and now the scrub starves.
+        let [reader, scrub] = of("noop", "32", "ncq_prio");
+        assert!(
+            reader >= 0.9 * one[0] && scrub <= 0.6 * one[1],
             "{drive}: {reader}, {scrub}"
         );
     }
