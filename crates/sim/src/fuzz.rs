@@ -7,20 +7,22 @@
 //! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. The run is made twice, and its log must come out the same byte
 //! for byte; then the log is replayed, and the engine must decide the same.
 
+mod overtaken;
+
 use crate::{Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
 use headtime_disk::{Model, profile};
-use headtime_engine::log::{self, Decision, Record};
+use headtime_engine::log;
 use headtime_engine::{
-    Config, DelayCounts, DriveTag, Engine, Event, GateOrder, GateSpec, Gated, Lane, Member, Order,
-    Outcome, Plug,
+    Config, Engine, GateOrder, GateSpec, Gated, Lane, Member, Order, Plug, Seen,
 };
 use headtime_sched::{
     Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
 };
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
+use overtaken::Overtaken;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 use std::fmt::Write as _;
@@ -113,8 +115,12 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
         drawn: plan.drawn.clone(),
         problem,
     };
-    let (report, log) = execute(&plan).map_err(|error| fail(error.to_string()))?;
-    let (_, again) = execute(&plan).map_err(|error| fail(error.to_string()))?;
+    let mut overtaken = Overtaken::new(&plan.gate, plan.config.depth);
+    let run = execute(&plan, &mut overtaken);
+    let (report, log) = run.map_err(|error| fail(error.to_string()))?;
+    let mut again = Overtaken::new(&plan.gate, plan.config.depth);
+    let run = execute(&plan, &mut again);
+    let (_, again) = run.map_err(|error| fail(error.to_string()))?;
     if log != again {
         let line = log
             .lines()
@@ -131,7 +137,7 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
     let mut engine = engine.map_err(|error| fail(error.to_string()))?;
     let rebuild = |text: &str| text.parse().ok().map(|spec: Spec| build(&spec, &plan));
     log::replay(&log, &mut engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
-    if let Some(problem) = overtaken_too_often(&log, &plan.gate, plan.config.depth) {
+    if let Some(problem) = overtaken.found {
         return Err(fail(problem));
     }
     let accounted = report.head_time.total();
@@ -218,46 +224,6 @@ fn orders(plan: &Plan) -> Vec<(Time, Order)> {
     orders
 }
 
-/// Where a log shows a command that was overtaken in the drive more than age_th + depth - 1 times, of those that went
-/// there and completed between two changes.
-fn overtaken_too_often(log: &str, gate: &GateSpec, depth: u32) -> Option<String> {
-    let mut threshold = gate.age_th();
-    let mut counts = DelayCounts::default();
-    let mut changes = 0;
-    let mut went = [0; DriveTag::DEPTH_MAX as usize];
-    for record in log::read(log) {
-        let (line, record) = record.expect("the log was written by this run");
-        match record {
-            Record::GateSwapped(_, text, _) => {
-                let gate: GateSpec = text.parse().expect("it was written from a gate");
-                threshold = gate.age_th();
-                changes += 1;
-            }
-            Record::Event(_, Event::Ordered(GateOrder::Age(age_th))) => {
-                threshold = threshold.and(Some(age_th));
-                changes += 1;
-            }
-            Record::Decision(_, Decision::Issue { tag, .. }) => {
-                counts.issued(tag);
-                went[tag.index()] = changes;
-            }
-            Record::Event(_, Event::Completed { tag, outcome }) => {
-                let count = counts.completed(tag);
-                let most = threshold.map(|age_th| age_th + u64::from(depth) - 1);
-                let bound =
-                    most.filter(|_| outcome != Outcome::TimedOut && went[tag.index()] == changes);
-                if let Some(most) = bound.filter(|most| u64::from(count) > *most) {
-                    return Some(format!(
-                        "line {line}: a command was overtaken {count} times, allowed is {most}"
-                    ));
-                }
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Service times that are like those of a drive, and not this one's: a turn, and up to another for
 /// the longest way.
 fn curve(profile: &Profile) -> ServiceCurve {
@@ -273,7 +239,7 @@ fn curve(profile: &Profile) -> ServiceCurve {
     ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")
 }
 
-fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
+fn execute(plan: &Plan, overtaken: &mut Overtaken) -> Result<(Report, String), RunError> {
     let mut source = Scripted {
         requests: &plan.requests,
         next: 0,
@@ -294,6 +260,8 @@ fn execute(plan: &Plan) -> Result<(Report, String), RunError> {
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
     setup.log = Some(&mut sink);
+    let mut observe = |now: Time, _: Member, seen: Seen<'_>| overtaken.see(now, seen);
+    setup.observer = Some(&mut observe);
     let report = run(setup)?;
     Ok((report, text))
 }
@@ -331,13 +299,18 @@ fn draw(seed: u64) -> Plan {
             }
         })
         .expect("in range");
-    let mut config = Config {
-        depth: 1 + random.below(u64::from(drive_depth)) as u32,
+    let depth = 1 + random.below(u64::from(drive_depth)) as u32;
+    let merging = Config {
         merge: random.chance(70),
         merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
+        ..Config::default()
+    };
+    let mut config = Config {
+        depth,
         commit_ahead: random.chance(30),
         plug: random.chance(30).then_some(Plug::LINUX_2_6),
         hide_origins: random.chance(30),
+        ..merging
     };
     let names: Vec<&str> = policies().map(|policy| policy.name).collect();
     let spec = |random: &mut Random| -> Spec {
@@ -804,37 +777,14 @@ mod tests {
             };
             swaps += of("G ");
             orders += of("O ");
-            late += u64::from(
-                overtaken_too_often(&run.log, &"rsd:age_th=0".parse().unwrap(), 1).is_some(),
-            );
+            let mut strict = Overtaken::new(&"rsd:age_th=0".parse().unwrap(), 1);
+            execute(&draw(seed), &mut strict).unwrap();
+            late += u64::from(strict.found.is_some());
         }
         assert!(
             swaps > 20 && orders > 20 && late > 0,
             "{swaps} {orders} {late}"
         );
-    }
-
-    /// The check finds what it is for.
-    #[test]
-    fn a_command_that_is_overtaken_too_often_is_found_unless_the_gate_changed_or_it_was_given_up() {
-        let log = |between: &str, end: &str| {
-            let mut text = String::new();
-            log::write_header(&mut text);
-            text += "I 0 0 R 0 8\n";
-            for later in 1..=8 {
-                let _ = write!(text, "I {later} 1 R {} 8\nC {later} 1 ok\n", later * 100);
-            }
-            text + between + "C 9 0 " + end + "\n"
-        };
-        let gate: GateSpec = "rsd:age_th=4".parse().unwrap();
-        let found =
-            |between: &str, end: &str, depth| overtaken_too_often(&log(between, end), &gate, depth);
-        let expected = "a command was overtaken 8 times, allowed is 7";
-        assert!(found("", "ok", 4).unwrap().ends_with(expected));
-        assert_eq!(found("", "ok", 5), None);
-        assert_eq!(found("", "timeout", 4), None);
-        assert_eq!(found("O 9 age 4\n", "ok", 4), None);
-        assert_eq!(found("G 9 rsd:age_th=4 noop\n", "ok", 4), None);
     }
 
     #[test]

@@ -62,11 +62,13 @@ fn run_help() -> String {
     )
 }
 
-/// Try random drives, loads, schedulers and faults, and check every promise
+/// Try random drives, loads, schedulers, gates and faults, and check every promise
 ///
-/// Each seed draws a drive, a load, a scheduler and faults. Then arrivals stop, and the queue must
-/// drain: no request is lost, served twice or served out of order, every instant of the arm is
-/// accounted for, and a second run writes the same log. Prints what each seed drew. Stops at the
+/// Each seed draws a drive, a load, a scheduler and faults; half of the seeds also a gate. Schedulers
+/// and gates are swapped while the run goes on, and gates get orders (depth, age). Then arrivals stop,
+/// and the queue must drain: no request is lost, served twice or served out of order, no command is
+/// overtaken in the drive more often than its gate allows, every instant of the arm is accounted for,
+/// a second run writes the same log, and the log replays. Prints what each seed drew. Stops at the
 /// first failure, with the command that repeats it.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
