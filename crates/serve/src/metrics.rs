@@ -5,8 +5,8 @@ mod text;
 
 use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
-use headtime_engine::Stats;
-use headtime_sched::{Op, WaitStats};
+use headtime_engine::{CLASSES, Gating, Stats, class_index};
+use headtime_sched::{Class, Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
 pub use histogram::{Histogram, Times};
@@ -19,6 +19,9 @@ pub const OPS: [(Op, &str); 4] = [
     (Op::Flush, "flush"),
     (Op::Discard, "discard"),
 ];
+
+/// The classes of requests, in the order of counts by class.
+pub const CLASS_NAMES: [&str; CLASSES] = ["real-time", "best-effort", "idle"];
 
 /// Measurements of one export. Counts by kind are in the order of [`OPS`].
 #[derive(Clone, Debug, Default)]
@@ -49,6 +52,8 @@ pub struct ExportMetrics {
 pub struct Metrics {
     /// By number of the export.
     pub exports: Vec<ExportMetrics>,
+    /// By class: by how many later commands each was overtaken in the device, its delay count.
+    pub overtaken: [Histogram; CLASSES],
     /// How late completions of a device in model time were delivered.
     pub lateness: Histogram,
     /// Of those, how many came more than [`LATE`] late.
@@ -78,6 +83,12 @@ impl Metrics {
     pub fn delivered(&mut self, lateness: Nanos) {
         self.lateness.record(lateness);
         self.late += u64::from(lateness > LATE);
+    }
+
+    /// Notes a command that the device is done with, and by how many later ones it was overtaken there.
+    #[inline]
+    pub fn overtaken(&self, class: Class, count: u32) {
+        self.overtaken[class_index(class)].count(u64::from(count));
     }
 
     /// The share of completions that were late; zero if there were none.
@@ -124,6 +135,8 @@ pub struct Snapshot {
     pub metrics: Metrics,
     /// What the engine did.
     pub engine: Stats,
+    /// What its gates kept from the device, and which commands starved there.
+    pub gating: Gating,
     /// How often its schedulers waited, and what came of it.
     pub waits: WaitStats,
     /// Commands in the device.
@@ -152,6 +165,10 @@ mod tests {
     fn counts_are_in_the_order_of_kinds() {
         for (index, (op, _)) in OPS.into_iter().enumerate() {
             assert_eq!(op as usize, index);
+        }
+        for (index, name) in CLASS_NAMES.into_iter().enumerate() {
+            let class: Class = name.parse().expect("a class");
+            assert_eq!(class_index(class), index);
         }
     }
 }

@@ -273,3 +273,108 @@ fn a_gate_with_a_bound_is_told_of_the_drive_at_the_start_by_control_and_by_the_f
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// By how many later commands each was overtaken, and which starved, counted from a log by the definitions; by class.
+#[derive(Debug, Default, PartialEq)]
+struct Counted {
+    commands: [u64; 3],
+    overtaken: [u64; 3],
+    overtaken_max: [u64; 3],
+    starved: [u64; 3],
+}
+
+fn counted(log: &str, age_th: usize) -> Counted {
+    let mut counted = Counted::default();
+    let mut classes: BTreeMap<Extent, Class> = BTreeMap::new();
+    // Tag, class, delay count, and whether it starves; the oldest first.
+    let mut in_drive: Vec<(DriveTag, usize, usize, bool)> = Vec::new();
+    for record in read(log) {
+        match record.expect("a log").1 {
+            Record::Event(_, Event::Arrived(new)) => {
+                classes.insert(new.extent, new.class);
+            }
+            Record::Decision(_, Decision::Issue { tag, extent, .. }) if extent.len.get() > 0 => {
+                in_drive.push((tag, usize::from(classes[&extent].0), 0, false));
+            }
+            Record::Event(_, Event::Completed { tag, .. }) => {
+                let place = in_drive.iter().position(|(other, ..)| *other == tag);
+                // It was a flush.
+                let Some(place) = place else { continue };
+                let (_, class, overtaken, _) = in_drive.remove(place);
+                counted.commands[class] += 1;
+                counted.overtaken[class] += overtaken as u64;
+                counted.overtaken_max[class] = counted.overtaken_max[class].max(overtaken as u64);
+                in_drive[..place]
+                    .iter_mut()
+                    .for_each(|(_, _, count, _)| *count += 1);
+                for (earlier, (_, class, count, starves)) in in_drive.iter_mut().enumerate() {
+                    let is_late = *count > earlier + age_th;
+                    counted.starved[*class] += u64::from(is_late && !*starves);
+                    *starves |= is_late;
+                }
+            }
+            _ => {}
+        }
+    }
+    counted
+}
+
+#[test]
+fn a_served_disk_tells_what_its_gate_refuses_which_classes_starve_and_how_often_commands_are_overtaken()
+ {
+    let config = CONFIG.replacen("rsd-priority:ranks=1/4:age_th=5", "rsd:age_th=3", 1);
+    let mut server = Server::start("gate-metrics", &config, &[]);
+    let (end, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let _ending = Ending(&end);
+        scope.spawn(|| load(&server, "bulk", 2, 14, &end, &done));
+        scope.spawn(|| load(&server, "vm", 0, 2, &end, &done));
+        wait_until(
+            || done.load(Ordering::Relaxed) >= 400,
+            || "no answers come".to_owned(),
+        );
+    });
+    let status = server.status();
+    let disk = &status["disks"][0];
+    let metrics = server.told(&["metrics"]);
+    assert_eq!(server.terminate(), Some(0));
+    let log = fs::read_to_string(server.path("events.log.disk0")).unwrap();
+    let expected = counted(&log, 3);
+    let by_class = |of: &dyn Fn(&str) -> f64| ["real-time", "best-effort", "idle"].map(of);
+    let of = |key: &str| by_class(&|class| disk["overtaken"][class][key].as_f64().unwrap());
+    let gating = |key: &str| by_class(&|class| disk["gating"][key][class].as_f64().unwrap());
+    let counts = of("count");
+    let found = Counted {
+        commands: counts.map(|count| count as u64),
+        overtaken: [0, 1, 2].map(|class| (counts[class] * of("mean")[class]).round() as u64),
+        overtaken_max: of("max").map(|max| max as u64),
+        starved: gating("starved").map(|count| count as u64),
+    };
+    assert_eq!(found, expected);
+    assert!(
+        expected.commands[0] > 20 && expected.commands[1] > 100 && expected.starved[1] > 5,
+        "{expected:?}"
+    );
+    // The drive is full or the gate is closed all the time, and closed no longer than commands starve.
+    let plugged = disk["gating"]["plugged_s"].as_f64().unwrap();
+    let starved: f64 = gating("starved_s").iter().sum();
+    assert!(
+        plugged > 0.01 && plugged <= starved,
+        "{plugged} s of {starved} s"
+    );
+    assert!(gating("refused").iter().sum::<f64>() > 5.0, "{disk}");
+    // Nothing of the other disk, before which there is the depth alone; and the page has the same.
+    let other = &status["disks"][1]["gating"];
+    assert_eq!(other["plugged_s"], 0.0);
+    let line = |name: &str, class: &str, value: u64| {
+        let line = format!("headtime_{name}{{disk=\"disk0\",class=\"{class}\"}} {value}");
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "no {line} in:\n{metrics}"
+        );
+    };
+    line("commands_starved_total", "best-effort", expected.starved[1]);
+    line("command_overtaken_count", "real-time", expected.commands[0]);
+    line("gate_refusals_total", "idle", 0);
+    assert!(metrics.contains("scheduler=\"deadline\",gate=\"rsd:age_th=3\""));
+}

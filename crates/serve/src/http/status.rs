@@ -1,6 +1,6 @@
 //! The state of a server as JSON.
 
-use crate::metrics::{Labelled, OPS, Page, Times};
+use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
 use headtime_units::Nanos;
 use serde_json::{Map, Value, json};
 
@@ -61,6 +61,13 @@ fn disk(labelled: &Labelled) -> Value {
         "backend": labelled.backend,
         "scheduler": snapshot.scheduler,
         "gate": snapshot.gate,
+        "gating": {
+            "plugged_s": snapshot.gating.plugged.as_secs_f64(),
+            "refused": by_class(snapshot.gating.refused),
+            "starved": by_class(snapshot.gating.starved),
+            "starved_s": by_class(snapshot.gating.starved_for.map(Nanos::as_secs_f64)),
+        },
+        "overtaken": by_class(metrics.overtaken.each_ref().map(|of| counts(&of.read()))),
         "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
         "in_flight": snapshot.in_flight,
         "waiting": snapshot.waiting,
@@ -99,16 +106,34 @@ fn by_op(counts: [u64; 4]) -> Map<String, Value> {
         .collect()
 }
 
+fn by_class<T: Into<Value>>(values: [T; CLASS_NAMES.len()]) -> Map<String, Value> {
+    let classes = CLASS_NAMES.into_iter().zip(values);
+    classes
+        .map(|(class, value)| (class.to_owned(), value.into()))
+        .collect()
+}
+
+/// Times in milliseconds.
 fn times(times: &Times) -> Value {
-    let ms = |time: Nanos| json!(time.as_nanos() as f64 / 1e6);
+    distribution(times, times.mean().as_nanos() as f64 / 1e6, |time| {
+        json!(time.as_nanos() as f64 / 1e6)
+    })
+}
+
+fn counts(counts: &Times) -> Value {
+    let mean = counts.sum().as_nanos() as f64 / counts.len().max(1) as f64;
+    distribution(counts, mean, |count| json!(count.as_nanos()))
+}
+
+fn distribution(times: &Times, mean: f64, shown: fn(Nanos) -> Value) -> Value {
     json!({
         "count": times.len(),
-        "mean": ms(times.mean()),
-        "p50": ms(times.quantile(0.5)),
-        "p90": ms(times.quantile(0.9)),
-        "p95": ms(times.quantile(0.95)),
-        "p99": ms(times.quantile(0.99)),
-        "p999": ms(times.quantile(0.999)),
-        "max": ms(times.max()),
+        "mean": mean,
+        "p50": shown(times.quantile(0.5)),
+        "p90": shown(times.quantile(0.9)),
+        "p95": shown(times.quantile(0.95)),
+        "p99": shown(times.quantile(0.99)),
+        "p999": shown(times.quantile(0.999)),
+        "max": shown(times.max()),
     })
 }

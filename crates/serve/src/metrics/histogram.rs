@@ -1,4 +1,4 @@
-//! Counts of times by their length, written by one thread and read by any.
+//! Counts of times, and of other values, by their size; written by one thread and read by any.
 
 use headtime_units::Nanos;
 use std::fmt;
@@ -62,12 +62,17 @@ impl Histogram {
     /// Counts a time. Only one thread may call this: times that two threads record at once may be
     /// lost.
     pub fn record(&self, time: Nanos) {
-        let time = time.as_nanos();
+        self.count(time.as_nanos());
+    }
+
+    /// Counts a value of a histogram of other things than times, each as so many nanoseconds. Values below 128 have a
+    /// cell each.
+    pub fn count(&self, value: u64) {
         let cells = &*self.0;
-        add(&cells.counts[cell(time)], 1);
-        add(&cells.sum, time);
-        if time > cells.max.load(Ordering::Relaxed) {
-            cells.max.store(time, Ordering::Relaxed);
+        add(&cells.counts[cell(value)], 1);
+        add(&cells.sum, value);
+        if value > cells.max.load(Ordering::Relaxed) {
+            cells.max.store(value, Ordering::Relaxed);
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod writer;
 
-use super::{ExportMetrics, OPS, Snapshot, Times};
+use super::{CLASS_NAMES, ExportMetrics, OPS, Snapshot, Times};
 use crate::nbd::Counts;
 use headtime_units::Nanos;
 use prometheus_client::collector::Collector;
@@ -39,6 +39,9 @@ const BOUNDS_US: [u64; 18] = [
 const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
 ];
+
+/// Bounds for delay counts: from none to more than a threshold for gates would be.
+const OVERTAKEN_BOUNDS: [u64; 13] = [0, 1, 2, 5, 10, 20, 30, 50, 90, 120, 200, 500, 1000];
 
 /// A server's state at one time.
 #[derive(Debug)]
@@ -211,13 +214,14 @@ impl Page {
                 ("disk", disk.disk.as_str()),
                 ("backend", disk.backend.as_str()),
                 ("scheduler", disk.snapshot.scheduler.as_str()),
+                ("gate", disk.snapshot.gate.as_str()),
             ];
             (labels, 1.0)
         });
         out.gauges(
             (
                 "disk_info",
-                "What a disk is and which scheduler it has; always 1",
+                "What a disk is, and which scheduler and gate it has; always 1",
                 None,
             ),
             info,
@@ -373,6 +377,62 @@ impl Page {
         )
     }
 
+    fn by_class<'a, T: 'a>(
+        &'a self,
+        values: impl Fn(&'a Labelled) -> [T; CLASS_NAMES.len()] + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
+        self.parts("class", move |disk| {
+            CLASS_NAMES.into_iter().zip(values(disk))
+        })
+    }
+
+    fn write_gates(&self, out: &mut Writer<'_>) -> fmt::Result {
+        out.seconds(
+            (
+                "gate_plugged",
+                "How long requests waited that nothing but the gate kept from the device",
+            ),
+            self.disks(|disk| disk.snapshot.gating.plugged),
+        )?;
+        out.counters(
+            (
+                "gate_refusals",
+                "Commands that the gate refused though the device had room",
+                None,
+            ),
+            self.by_class(|disk| disk.snapshot.gating.refused),
+        )?;
+        out.counters(
+            (
+                "commands_starved",
+                "Commands that others in the device overtook more often than the gate allows",
+                None,
+            ),
+            self.by_class(|disk| disk.snapshot.gating.starved),
+        )?;
+        out.seconds(
+            (
+                "class_starved",
+                "How long commands of a class starved in the device",
+            ),
+            self.by_class(|disk| disk.snapshot.gating.starved_for),
+        )?;
+        out.counted(
+            (
+                "command_overtaken",
+                "By how many later commands each was overtaken in the device",
+            ),
+            &OVERTAKEN_BOUNDS,
+            self.by_class(|disk| {
+                disk.snapshot
+                    .metrics
+                    .overtaken
+                    .each_ref()
+                    .map(|of| of.read())
+            }),
+        )
+    }
+
     fn write_nbd(&self, out: &mut Writer<'_>, counts: &Counts) -> fmt::Result {
         out.gauges(
             ("nbd_connections", "NBD clients that are connected", None),
@@ -478,6 +538,7 @@ impl Collector for Page {
         }
         self.write_exports(&mut out)?;
         self.write_disks(&mut out)?;
+        self.write_gates(&mut out)?;
         self.write_lateness(&mut out)
     }
 }

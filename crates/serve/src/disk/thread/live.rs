@@ -8,8 +8,8 @@ use crate::estimate::HeadTimeEstimate;
 use crate::metrics::Metrics;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{
-    Arrival, Asked, Background, Broken, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
-    Outcome, Part as MemberPart, RequestId, World, earliest,
+    Arrival, Asked, Background, Broken, DelayCounts, Done, DriveTag, Engine, Finished, GaveUp,
+    Late, Member, Outcome, Part as MemberPart, RequestId, World, earliest,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Backlog, Flags, Op, Request};
@@ -67,6 +67,8 @@ pub(super) struct Station {
     pub estimate: Option<Box<HeadTimeEstimate>>,
     /// By tag: the command that the device was given last.
     given: Vec<Option<Request<DriveTag>>>,
+    /// How often commands are overtaken in the device.
+    delays: DelayCounts,
     /// In no order; few at a time.
     errands: Vec<Errand>,
     /// The file under the device has another name, or cannot be looked at; that has been said.
@@ -81,6 +83,7 @@ impl Station {
             device,
             estimate,
             given: Vec::new(),
+            delays: DelayCounts::default(),
             errands: Vec::new(),
             astray: false,
         }
@@ -187,7 +190,20 @@ impl Live {
         if let Err(failure) = &done.result {
             self.broken_promise(member, done.tag, failure);
         }
+        self.left(member, done.tag);
         Some(self.back(member, done.tag, done.at, done.result, done.parts))
+    }
+
+    /// Counts by how many others a command was overtaken that the device has no longer.
+    #[inline]
+    fn left(&mut self, member: Member, tag: DriveTag) {
+        let station = &mut self.stations[member.index()];
+        let overtaken = station.delays.completed(tag);
+        if let Some(given) = &station.given[tag.index()]
+            && given.op != Op::Flush
+        {
+            self.metrics.overtaken(given.class, overtaken);
+        }
     }
 
     /// Takes a command and its data back.
@@ -551,6 +567,7 @@ impl World for Live {
             station.given.resize(index + 1, None);
         }
         station.given[index] = Some(*request);
+        station.delays.issued(request.tag);
         if let Some(estimate) = &mut station.estimate {
             estimate.issue(now, request);
         }
@@ -587,6 +604,7 @@ impl World for Live {
                 return GaveUp::AskAgain;
             }
         }
+        self.left(late.member, late.tag);
         self.metrics.timeouts += 1;
         self.metrics.errors += 1;
         tracing::warn!(

@@ -7,7 +7,7 @@ use super::live::Live;
 use super::{Chosen, Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{self as engine, Config, Core, Gate, GateSpec, Lane, Member, Stats};
+use headtime_engine::{self as engine, Config, Core, Gate, GateSpec, Gating, Lane, Member, Stats};
 use headtime_sched::{Scheduler, WaitStats};
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -153,10 +153,11 @@ fn waits(core: &Core<Pieces>) -> WaitStats {
 
 fn snapshot(core: &Core<Pieces>, live: &mut Live, chosen: &Chosen, at: Time) -> Box<Snapshot> {
     live.check_backing();
-    let mut stats = Stats::default();
+    let (mut stats, mut gating) = (Stats::default(), Gating::default());
     let (mut in_flight, mut waiting) = (0, 0);
     for engine in core.engines() {
         stats += *engine.stats();
+        gating += engine.gating(at);
         in_flight += engine.in_flight();
         waiting += engine.waiting();
     }
@@ -174,6 +175,7 @@ fn snapshot(core: &Core<Pieces>, live: &mut Live, chosen: &Chosen, at: Time) -> 
         gate: chosen.gate.clone(),
         metrics: live.metrics.clone(),
         engine: stats,
+        gating,
         waits: waits(core),
         in_flight,
         waiting,

@@ -1,8 +1,8 @@
 use super::*;
 use crate::metrics::Metrics;
 use headtime_disk::Drive;
-use headtime_engine::Stats;
-use headtime_sched::WaitStats;
+use headtime_engine::{Gating, Stats};
+use headtime_sched::{Class, WaitStats};
 use headtime_units::{Sectors, Time};
 
 fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
@@ -18,6 +18,9 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
     for lateness in [1, 2, 700] {
         metrics.delivered(Nanos::from_micros(lateness));
     }
+    for count in [0, 0, 7, 93, 5_000] {
+        metrics.overtaken(Class::IDLE, count);
+    }
     let now = Time::from_nanos(2_000_000_000);
     let profile = headtime_disk::profile::by_name("wd5000aaks").unwrap();
     let head_time = drive.then(|| Drive::new(&profile, 1).head_time(now));
@@ -32,6 +35,12 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
             gate: "rsd".to_owned(),
             metrics,
             engine: Stats::default(),
+            gating: Gating {
+                plugged: Nanos::from_millis(250),
+                refused: [0, 12, 3],
+                starved: [1, 2, 4],
+                starved_for: [0, 1500, 2].map(Nanos::from_millis),
+            },
             waits: WaitStats {
                 streams_established: 9,
                 streams: 4,
@@ -146,6 +155,47 @@ fn a_scrape_has_every_metric_of_two_disks() {
         (
             "headtime_request_seconds_bucket{le=\"+Inf\",disk=\"null\",export=\"null\"}",
             4.0,
+        ),
+        (
+            "headtime_disk_info{disk=\"null\",backend=\"a \\\"drive\\\"\",scheduler=\"stream(deadline)\",gate=\"rsd\"}",
+            1.0,
+        ),
+        ("headtime_gate_plugged_seconds_total{disk=\"disk0\"}", 0.25),
+        (
+            "headtime_gate_refusals_total{disk=\"disk0\",class=\"best-effort\"}",
+            12.0,
+        ),
+        (
+            "headtime_commands_starved_total{disk=\"disk0\",class=\"idle\"}",
+            4.0,
+        ),
+        (
+            "headtime_class_starved_seconds_total{disk=\"disk0\",class=\"best-effort\"}",
+            1.5,
+        ),
+        (
+            "headtime_command_overtaken_bucket{le=\"0.0\",disk=\"disk0\",class=\"idle\"}",
+            2.0,
+        ),
+        (
+            "headtime_command_overtaken_bucket{le=\"90.0\",disk=\"disk0\",class=\"idle\"}",
+            3.0,
+        ),
+        (
+            "headtime_command_overtaken_bucket{le=\"120.0\",disk=\"disk0\",class=\"idle\"}",
+            4.0,
+        ),
+        (
+            "headtime_command_overtaken_bucket{le=\"+Inf\",disk=\"disk0\",class=\"idle\"}",
+            5.0,
+        ),
+        (
+            "headtime_command_overtaken_sum{disk=\"disk0\",class=\"idle\"}",
+            5100.0,
+        ),
+        (
+            "headtime_command_overtaken_count{disk=\"disk0\",class=\"real-time\"}",
+            0.0,
         ),
         ("headtime_disk_size_bytes{disk=\"disk0\"}", 1_048_576.0),
         (

@@ -71,42 +71,67 @@ impl Writer<'_> {
         self.values(what, MetricType::Gauge, values)
     }
 
-    /// Histograms, with bounds in microseconds.
+    /// Histograms of times, with bounds in microseconds.
     pub(super) fn times<'l>(
         &mut self,
         (name, help): (&str, &str),
         bounds_us: &[u64],
         values: impl IntoIterator<Item = (Labels<'l>, Times)>,
     ) -> fmt::Result {
+        let bounds: Vec<Nanos> = bounds_us.iter().map(|us| Nanos::from_micros(*us)).collect();
+        self.histograms(
+            (name, help, Some(Unit::Seconds)),
+            &bounds,
+            Nanos::as_secs_f64,
+            values,
+        )
+    }
+
+    /// Histograms of counts.
+    pub(super) fn counted<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        bounds: &[u64],
+        values: impl IntoIterator<Item = (Labels<'l>, Times)>,
+    ) -> fmt::Result {
+        let bounds: Vec<Nanos> = bounds
+            .iter()
+            .map(|count| Nanos::from_nanos(*count))
+            .collect();
+        let as_count = |count: Nanos| count.as_nanos() as f64;
+        self.histograms((name, help, None), &bounds, as_count, values)
+    }
+
+    fn histograms<'l>(
+        &mut self,
+        (name, help, unit): (&str, &str, Option<Unit>),
+        bounds: &[Nanos],
+        shown: fn(Nanos) -> f64,
+        values: impl IntoIterator<Item = (Labels<'l>, Times)>,
+    ) -> fmt::Result {
         let mut values = values.into_iter().peekable();
         if values.peek().is_none() {
             return Ok(());
         }
-        let bounds: Vec<Nanos> = bounds_us.iter().map(|us| Nanos::from_micros(*us)).collect();
         let mut encoder =
             self.0
-                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+                .encode_descriptor(name, help, unit.as_ref(), MetricType::Histogram)?;
         for (labels, times) in values {
             // The encoder adds up.
             let mut before = 0;
             let mut buckets: Vec<(f64, u64)> = bounds
                 .iter()
-                .zip(times.not_above(&bounds))
+                .zip(times.not_above(bounds))
                 .map(|(bound, count)| {
                     let more = count - before;
                     before = count;
-                    (bound.as_secs_f64(), more)
+                    (shown(*bound), more)
                 })
                 .collect();
             buckets.push((f64::INFINITY, times.len() - before));
             encoder
                 .encode_family(&labels.as_slice())?
-                .encode_histogram::<NoLabelSet>(
-                    times.sum().as_secs_f64(),
-                    times.len(),
-                    &buckets,
-                    None,
-                )?;
+                .encode_histogram::<NoLabelSet>(shown(times.sum()), times.len(), &buckets, None)?;
         }
         Ok(())
     }
