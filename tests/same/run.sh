@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Compares the decisions of two builds: reports and logs of all scenarios in this folder, the logs of random runs, and OLD's logs replayed
-# by NEW. Tags and what depends on a format (version, hash) are left out. Exit code 1 and the differences if there are any.
+# by NEW. Tags and what depends on a format (version, hash) are left out, and of a report the keys that only NEW has. Exit code 1 and the
+# differences if there are any.
 #
-#   tests/same/run.sh OLD NEW [SEEDS]        OLD and NEW are `headtime` binaries; SEEDS (300) random runs
+#   tests/same/run.sh OLD NEW [SEEDS]        OLD and NEW are `headtime` binaries; SEEDS (300) random runs, which
+#                                           must draw the same: 0 if one of the two draws gates and the other does not
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 2 ] || { sed -n '2,6s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,8s/^# \?//p' "$0" >&2; exit 2; }
 old=$(realpath "$1") new=$(realpath "$2") seeds=${3:-300}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,6 +26,15 @@ same() { # name, file of OLD, file of NEW
     fi
 }
 
+# A report's values with their places, but for those of keys that the report $2 has nowhere.
+leaves() { # report, report of OLD
+    jq -c --slurpfile old "$2" '
+        def leaves: paths(type != "object" and type != "array");
+        def key: map(strings) | join(".");
+        ([$old[0] | [leaves | key] | unique[] | {(.): true}] | add) as $had
+        | leaves as $path | select($had[$path | key]) | [$path, getpath($path)]' "$1"
+}
+
 report() { # binary, output, arguments
     local binary=$1 output=$2
     shift 2
@@ -35,7 +46,10 @@ for scenario in "$here"/*.toml; do
     for build in old new; do
         report "${!build}" "$work/$build.json" "$scenario"
     done
-    same "$name: report" "$work/old.json" "$work/new.json"
+    for build in old new; do
+        leaves "$work/$build.json" "$work/old.json" >"$work/$build.leaves"
+    done
+    same "$name: report" "$work/old.leaves" "$work/new.leaves"
     # A log is of one run: the first value of every list, and each scheduler.
     mapfile -t schedulers < <(jq -r '[.runs[].scheduler] | unique[]' "$work/old.json")
     while read -r key value; do set_first+=(--set "$key=$value"); done < <(
@@ -54,6 +68,7 @@ for scenario in "$here"/*.toml; do
     unset set_first
 done
 
+[ "$seeds" -gt 0 ] || exit $failed
 for build in old new; do
     mkdir "$work/$build"
     "${!build}" sim fuzz --seed 1 --runs "$seeds" --logs "$work/$build" | sed 's/: ok, /: /' >"$work/$build.drawn"
