@@ -25,6 +25,8 @@ mod pictures;
 mod printed;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
+#[path = "cli/requests.rs"]
+mod requests;
 #[path = "cli/results.rs"]
 mod results;
 #[path = "cli/sweep.rs"]

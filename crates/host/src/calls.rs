@@ -9,6 +9,7 @@ use crate::readahead::{Cause, Readahead, Window};
 use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_workload::Returned;
 
 /// How a process goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,7 @@ impl Host {
                     None => this.behaviour.next(),
                 };
                 this.phase = Phase::Begin;
+                this.called = clock.own;
                 let step = this.step;
                 self.begin(process, step, clock)
             }
@@ -569,9 +571,19 @@ impl Host {
             Step::Write { .. } | Step::Direct { .. } => this.bytes_written += this.bytes,
             _ => {}
         }
-        let call = !matches!(step, Step::ReadBlock(_) | Step::DirtyBlock(_));
-        this.calls += u64::from(call);
         this.phase = Phase::Fetch;
+        if !matches!(step, Step::ReadBlock(_) | Step::DirtyBlock(_)) {
+            this.calls += 1;
+            let (began, ended) = (this.called, clock.own);
+            match self.returned.back_mut() {
+                Some(last) if (last.began, last.ended) == (began, ended) => last.calls += 1,
+                _ => self.returned.push_back(Returned {
+                    began,
+                    ended,
+                    calls: 1,
+                }),
+            }
+        }
         Flow::On
     }
 }

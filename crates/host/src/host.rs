@@ -15,7 +15,7 @@ use crate::spec::{FileId, HostSpec, PAGE};
 use crate::waiters::Chain;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};
-use headtime_workload::NewRequest;
+use headtime_workload::{NewRequest, Returned};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -47,6 +47,8 @@ pub struct Host {
     pub(crate) now: Time,
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
+    /// Calls that returned in the last poll and were not told yet.
+    pub(crate) returned: VecDeque<Returned>,
     /// Room for what a process that is followed changes.
     pub(crate) changes: Changes,
 }
@@ -124,6 +126,7 @@ impl Host {
             now: Time::ZERO,
             tell_ahead: false,
             foretold: VecDeque::new(),
+            returned: VecDeque::new(),
             changes: Changes::default(),
             processes: (1u32..)
                 .zip(processes.into_iter().zip(classes))

@@ -44,6 +44,8 @@ pub(crate) struct Process {
     /// Pages dirtied since its share of writing was last looked at, and pages written for that.
     pub dirtied: u32,
     pub written: u32,
+    /// When the present call began.
+    pub called: Time,
     pub started: Time,
     pub ended: Option<Time>,
     pub bytes_read: u64,
@@ -108,6 +110,7 @@ impl Process {
             steps: 0,
             dirtied: 0,
             written: 0,
+            called: spec.start,
             started: spec.start,
             ended: None,
             bytes_read: 0,

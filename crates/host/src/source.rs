@@ -5,7 +5,7 @@ use crate::host::{FLUSHER, Host, TICK};
 use crate::io::Purpose;
 use headtime_sched::Foretold;
 use headtime_units::Time;
-use headtime_workload::{NewRequest, Source};
+use headtime_workload::{NewRequest, Returned, Source};
 use std::cmp::Reverse;
 
 impl Source for Host {
@@ -20,6 +20,7 @@ impl Source for Host {
     }
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
+        self.returned.clear();
         loop {
             if let Some(request) = self.outbox.pop_front() {
                 return Some(request);
@@ -58,6 +59,10 @@ impl Source for Host {
             self.look_ahead();
         }
         self.foretold.pop_front()
+    }
+
+    fn returned(&mut self) -> Option<Returned> {
+        self.returned.pop_front()
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {
@@ -181,6 +186,57 @@ mod tests {
         // The read is foretold for then, or not at all.
         let told = host.foretell().map(|told| told.at);
         assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
+    }
+
+    /// A process thinks, reads four pages one after the other from the disk, and reads them again from memory.
+    #[test]
+    fn a_call_returns_once_from_when_it_was_made_to_when_its_last_page_is_there() {
+        let spec = HostSpec {
+            read_ahead: headtime_units::Bytes(0),
+            copy_per_page: Nanos::ZERO,
+            ..HostSpec::default()
+        };
+        let disk = DiskSize {
+            capacity: Sectors::new(1 << 24),
+            sector_bytes: 512,
+        };
+        let mut builder = HostBuilder::new(spec, disk).expect("it is allowed");
+        let file = File {
+            extents: vec![Extent::at(0, 32)],
+            size: 16_384,
+        };
+        let file = builder.add_file(file).expect("it fits");
+        let (offset, len) = (0, 16_384);
+        let read = Step::Read { file, offset, len };
+        let mut steps = [Step::Think(Nanos::from_millis(5)), read, read, read].into_iter();
+        builder.add_process(ProcessSpec {
+            behaviour: Box::new(move || steps.next().unwrap_or(Step::Exit)),
+            ..process(Step::Exit)
+        });
+        let mut host = builder.build(1).expect("it can be built");
+        let (mut now, mut requests, mut seen) = (Time::ZERO, 0, Vec::new());
+        let note = |host: &mut crate::Host, seen: &mut Vec<(u64, u64, u32)>| {
+            while let Some(calls) = host.returned() {
+                let ms = |at: Time| at.as_nanos() / 1_000_000;
+                seen.push((ms(calls.began), ms(calls.ended), calls.calls));
+            }
+        };
+        while !host.done() {
+            now = host.next_arrival().map_or(now, |at| at.max(now));
+            while let Some(request) = host.poll(now) {
+                note(&mut host, &mut seen);
+                requests += 1;
+                now += Nanos::from_millis(10);
+                host.completed(now, request.cookie);
+            }
+            note(&mut host, &mut seen);
+            host.unplug();
+        }
+        assert_eq!(requests, 4);
+        // The first took from the end of the thinking to the fourth page; the others took no time.
+        assert_eq!(seen, [(5, 45, 1), (45, 45, 2)]);
+        let outcome = &host.outcome()[0];
+        assert_eq!(outcome.calls, 3);
     }
 
     /// Of two processes and one that a server works for; the flusher stays where it is.

@@ -1,6 +1,6 @@
 //! What is measured of the commands in a drive.
 
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, STEP};
 use headtime_engine::{DelayCounts, DriveTag};
 use headtime_sched::nise::Metric;
 use headtime_sched::{NiseConfig, Op, Request};
@@ -28,6 +28,10 @@ pub struct Commands {
     pub intervals: Distribution,
     /// From the drive's taking a command to its completion, by class of request.
     pub service: [Distribution; CLASSES],
+    /// Completion notifications, flushes' included: each is an interrupt of the host. Commands that were given up on had none.
+    pub interrupts: u64,
+    /// Tags in use, summed over every nanosecond.
+    pub in_use: u128,
     /// Time with so many tags in use as the engine has, and all the time that was measured.
     pub full: (Nanos, Nanos),
     /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, and all that there were.
@@ -44,12 +48,9 @@ const LARGE: u64 = 50;
 const WINDOW: Nanos = Nanos::from_millis(10);
 const WINDOWS: u64 = 100;
 
-/// A distribution of counts.
+/// A distribution of counts: as many smallest steps of a [`Distribution`].
 #[derive(Clone, Debug)]
 pub struct Counted(Distribution);
-
-/// The smallest step of a distribution, in nanoseconds.
-const STEP: u64 = 100;
 
 impl Counted {
     fn new() -> Counted {
@@ -57,29 +58,36 @@ impl Counted {
     }
 
     fn record(&mut self, count: u32) {
-        self.0.record(Nanos::from_nanos(u64::from(count) * STEP));
+        self.0.record(STEP.saturating_mul(u64::from(count)));
     }
 
     /// The count that `percent` of all do not exceed.
     pub fn percentile(&self, percent: f64) -> f64 {
-        self.0.percentile_ms(percent) * 1e6 / STEP as f64
+        let [value] = self.percentiles([percent]);
+        value
+    }
+
+    /// The same of several, which rise, in one go.
+    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [f64; N] {
+        let ms = self.0.percentiles_ms(percents);
+        ms.map(|ms| ms * 1e6 / STEP.as_nanos() as f64)
     }
 
     /// The mean; zero if there is none.
     pub fn mean(&self) -> f64 {
-        self.0.mean_ms() * 1e6 / STEP as f64
+        self.0.mean_ms() * 1e6 / STEP.as_nanos() as f64
     }
 
     /// The largest; zero if there is none.
     pub fn max(&self) -> u64 {
-        self.0.max().as_nanos() / STEP
+        self.0.max().as_nanos() / STEP.as_nanos()
     }
 
     /// The counts as points: a count, and the share of all that do not exceed it, 0 to 1.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let points = self.0.cumulative().into_iter();
         points
-            .map(|(ms, share)| ((ms * 1e6 / STEP as f64).round(), share))
+            .map(|(ms, share)| ((ms * 1e6 / STEP.as_nanos() as f64).round(), share))
             .collect()
     }
 
@@ -100,6 +108,8 @@ impl Commands {
             delays: Counted::new(),
             intervals: Distribution::new(3),
             service: [(); CLASSES].map(|()| Distribution::new(3)),
+            interrupts: 0,
+            in_use: 0,
             full: (Nanos::ZERO, Nanos::ZERO),
             full_windows: (0, 0),
         }
@@ -117,6 +127,8 @@ impl Commands {
         for (own, other) in self.service.iter_mut().zip(&other.service) {
             own.add(other);
         }
+        self.interrupts += other.interrupts;
+        self.in_use += other.in_use;
         self.full.0 += other.full.0;
         self.full.1 += other.full.1;
         self.full_windows.0 += other.full_windows.0;
@@ -127,6 +139,14 @@ impl Commands {
     pub fn full_windows_share(&self) -> f64 {
         let (full, all) = self.full_windows;
         f64::from(full) / f64::from(all.max(1))
+    }
+
+    /// Tags in use, in the mean over the time; zero where no time was measured.
+    pub fn tags_in_use(&self) -> f64 {
+        match self.full.1 {
+            Nanos::ZERO => 0.0,
+            all => self.in_use as f64 / all.as_nanos() as f64,
+        }
     }
 
     /// The share of the time in which no tag was free, 0 to 1; zero where no time was measured.
@@ -158,6 +178,8 @@ pub(crate) struct Watch {
     metric: Metric,
     /// When a command was last completed.
     completed: Option<Time>,
+    /// Until when tags in use were summed up.
+    summed: Time,
     /// Since when as many commands as ever are in the drive.
     full_since: Option<Time>,
     /// A bit for each window of [`WINDOW`] in which that was so.
@@ -174,9 +196,18 @@ impl Watch {
             counts: DelayCounts::default(),
             metric: Metric::default(),
             completed: None,
+            summed: Time::ZERO,
             full_since: None,
             full_windows: 0,
         }
+    }
+
+    /// Sums up the tags that were in use until now.
+    #[inline]
+    fn sum(&mut self, now: Time, from: Time, all: &mut Commands) {
+        let span = now.saturating_since(self.summed.max(from)).as_nanos();
+        all.in_use += u128::from(span) * u128::from(self.in_drive);
+        self.summed = now;
     }
 
     /// Notes that no tag was free from one time to another.
@@ -190,7 +221,13 @@ impl Watch {
     }
 
     #[inline]
-    pub fn issued(&mut self, now: Time, request: &Request<DriveTag>) {
+    pub fn issued(
+        &mut self,
+        now: Time,
+        request: &Request<DriveTag>,
+        from: Time,
+        all: &mut Commands,
+    ) {
         self.sent[request.tag.index()] = Sent {
             at: now,
             sectors: request.extent.len,
@@ -200,6 +237,9 @@ impl Watch {
         if request.op != Op::Flush {
             let sectors = request.extent.len.get();
             self.metric.update(sectors, NiseConfig::DEFAULT.alpha);
+        }
+        if self.depth > 1 {
+            self.sum(now, from, all);
         }
         self.in_drive += 1;
         if self.depth > 1 {
@@ -214,6 +254,9 @@ impl Watch {
     #[inline]
     pub fn completed(&mut self, now: Time, tag: DriveTag, from: Time, all: &mut Commands) {
         let sent = self.sent[tag.index()];
+        if self.depth > 1 {
+            self.sum(now, from, all);
+        }
         self.in_drive -= 1;
         let counts = now >= from;
         if self.depth > 1 {
@@ -250,6 +293,7 @@ impl Watch {
         if self.depth == 1 {
             return;
         }
+        self.sum(until, from, all);
         if let Some(since) = self.full_since.take() {
             self.full(since, until, from, all);
         }
@@ -284,10 +328,10 @@ mod tests {
     fn commands_are_counted_from_the_end_of_the_warm_up() {
         let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
         let from = at(10);
-        watch.issued(at(0), &request(0, 8));
+        watch.issued(at(0), &request(0, 8), from, &mut all);
         watch.completed(at(5), DriveTag(0), from, &mut all);
-        watch.issued(at(6), &request(0, 8));
-        watch.issued(at(7), &request(1, 256));
+        watch.issued(at(6), &request(0, 8), from, &mut all);
+        watch.issued(at(7), &request(1, 256), from, &mut all);
         watch.completed(at(12), DriveTag(1), from, &mut all);
         watch.completed(at(20), DriveTag(0), from, &mut all);
         watch.close(from, at(20), &mut all);
@@ -298,6 +342,8 @@ mod tests {
         assert_eq!((all.delays.max(), all.delays.mean()), (1, 0.5));
         assert_eq!(all.intervals.max(), Nanos::from_millis(8));
         assert_eq!(all.service[1].max(), Nanos::from_millis(14));
+        // Two tags were in use from 10 ms to 12 ms, and one to 20 ms.
+        assert_eq!(all.tags_in_use(), 1.2);
         // Two tags were in use from 7 ms to 12 ms, of which 2 ms count.
         assert_eq!(all.full, (Nanos::from_millis(2), Nanos::from_millis(10)));
         assert_eq!(all.full_share(), 0.2);
@@ -317,7 +363,7 @@ mod tests {
     fn the_sequentiality_of_what_was_sent_follows_the_sizes() {
         let (mut watch, mut all) = (Watch::new(1, 512), Commands::new());
         let mut send = |sectors, ms| {
-            watch.issued(at(ms), &request(0, sectors));
+            watch.issued(at(ms), &request(0, sectors), Time::ZERO, &mut all);
             watch.completed(at(ms), DriveTag(0), Time::ZERO, &mut all);
         };
         // 256 (1 - (127/128)^28) is above 50, and with 27 commands it is not.
@@ -334,8 +380,8 @@ mod tests {
     fn windows_without_a_free_tag_are_counted_in_the_first_second() {
         let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
         let mut full = |from: u64, until: u64| {
-            watch.issued(at(from), &request(0, 8));
-            watch.issued(at(from), &request(1, 8));
+            watch.issued(at(from), &request(0, 8), at(1000), &mut all);
+            watch.issued(at(from), &request(1, 8), at(1000), &mut all);
             watch.completed(at(until), DriveTag(0), at(1000), &mut all);
             watch.completed(at(until), DriveTag(1), at(1000), &mut all);
         };
@@ -356,7 +402,7 @@ mod tests {
     #[test]
     fn of_one_command_at_a_time_no_more_than_counts_are_recorded() {
         let (mut watch, mut all) = (Watch::new(1, 4096), Commands::new());
-        watch.issued(at(0), &request(0, 1));
+        watch.issued(at(0), &request(0, 1), Time::ZERO, &mut all);
         watch.completed(at(5), DriveTag(0), Time::ZERO, &mut all);
         watch.close(Time::ZERO, at(5), &mut all);
         assert_eq!((all.completed, all.one_page), (1, 1));

@@ -24,7 +24,7 @@ pub struct Distribution {
 
 /// The histogram's step: far below what a disk's response times can tell apart, and coarse enough
 /// for a compact histogram.
-const STEP: Nanos = Nanos::from_nanos(100);
+pub(crate) const STEP: Nanos = Nanos::from_nanos(100);
 
 /// The most spans of a small histogram, of which a count could be that of all; in tests so few that
 /// there are more.
@@ -177,18 +177,30 @@ impl Distribution {
 
     /// The span that `percent` of all do not exceed, in milliseconds; zero if there is none.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
-        let share = (percent / 100.0).min(1.0);
-        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+        let [value] = self.percentiles_ms([percent]);
+        value
+    }
+
+    /// The same of several, which rise, in one go.
+    pub fn percentiles_ms<const N: usize>(&self, percents: [f64; N]) -> [f64; N] {
         let range = self.recorded();
         let (begin, mut below) = (range.start, 0);
-        let reached = self.counts.iter(range).position(|count| {
-            below += count;
-            below >= wanted
-        });
-        let (first, last) = reached.map_or((0, 0), |index| self.values(begin + index));
-        let steps = if share == 0.0 { first } else { last };
-        // The end of the last step of all may lie beyond 64 bits.
-        STEP.saturating_mul(steps).min(self.most).as_millis_f64()
+        let mut counts = self.counts.iter(range).zip(begin..);
+        let mut at = None;
+        percents.map(|percent| {
+            let share = (percent / 100.0).min(1.0);
+            let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+            while below < wanted
+                && let Some((count, index)) = counts.next()
+            {
+                below += count;
+                at = Some(index);
+            }
+            let (first, last) = at.map_or((0, 0), |index| self.values(index));
+            let steps = if share == 0.0 { first } else { last };
+            // The end of the last step of all may lie beyond 64 bits.
+            STEP.saturating_mul(steps).min(self.most).as_millis_f64()
+        })
     }
 
     /// The distribution as points: a span in milliseconds, and the share of all that do not exceed
@@ -218,7 +230,9 @@ mod tests {
 
     /// What is said of a distribution.
     fn said(of: &Distribution) -> (u64, f64, Nanos, Vec<f64>, Vec<(f64, f64)>) {
-        let percentiles = PERCENTS.map(|percent| of.percentile_ms(percent)).to_vec();
+        let percentiles = of.percentiles_ms(PERCENTS).to_vec();
+        let each = PERCENTS.map(|percent| of.percentile_ms(percent));
+        assert_eq!(percentiles, each, "of all at once as of each");
         let (count, mean) = (of.count(), of.mean_ms());
         (count, mean, of.max(), percentiles, of.cumulative())
     }

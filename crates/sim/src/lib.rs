@@ -5,12 +5,14 @@
 //!
 //! What is not here: policies, the disk model, files, printing.
 
+mod coalesce;
 mod commands;
 mod distribution;
 pub mod fuzz;
 mod measure;
 mod world;
 
+pub use coalesce::Coalesce;
 pub use commands::{CLASSES, Commands, Counted};
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};

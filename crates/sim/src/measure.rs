@@ -4,6 +4,7 @@ use crate::distribution::Distribution;
 use headtime_engine::{Finished, Outcome};
 use headtime_sched::{Op, Origin, Request};
 use headtime_units::{Nanos, Time};
+use headtime_workload::Returned;
 use std::collections::BTreeMap;
 
 /// The requests of one kind that finished.
@@ -123,6 +124,9 @@ pub struct Measured {
     /// that holds several requests of an origin completes them in another order, a period may be
     /// missed or counted too long.
     pub quiet: Distribution,
+    /// Calls of processes, from when they were made to when they returned, whether they made one request, several or
+    /// none: what the NCQ paper calls transactions.
+    pub calls: Distribution,
     /// By origin: all that had requests finished or unfinished in the time measured.
     pub origins: Vec<PerOrigin>,
     /// Requests that were unfinished at the end of the measurement.
@@ -151,6 +155,7 @@ impl Measured {
             queue: Distribution::new(3),
             device: Distribution::new(3),
             quiet: Distribution::new(3),
+            calls: Distribution::new(3),
             origins: Vec::new(),
             unfinished: 0,
             oldest_unfinished: Nanos::ZERO,
@@ -202,6 +207,16 @@ impl Measured {
         origin.issued = origin.issued.max(Some(done.issued));
         if let Some(quiet) = quiet {
             self.quiet.record(quiet);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn returned(&mut self, calls: &Returned) {
+        if calls.ended < self.from {
+            return;
+        }
+        for _ in 0..calls.calls {
+            self.calls.record(calls.ended - calls.began);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to whatever comes next.
 
 use crate::Measured;
+use crate::coalesce::{Coalesce, Kept};
 use crate::commands::{self, Commands};
 use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
@@ -66,6 +67,8 @@ pub struct Station {
     pub gate: Option<Gated>,
     /// Who asks for what goes with staged requests.
     pub background: Option<Box<dyn Background>>,
+    /// When the engine is told of completions; of each at once if `None`.
+    pub coalesce: Option<Coalesce>,
     /// What goes wrong with the drive, and when; in order of time.
     pub faults: Vec<(Time, Fault)>,
 }
@@ -79,6 +82,7 @@ impl Station {
             scheduler,
             gate: None,
             background: None,
+            coalesce: None,
             faults: Vec::new(),
         }
     }
@@ -258,6 +262,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
             scheduler,
             gate,
             background,
+            coalesce,
             faults,
         } = station;
         engines.push(Engine::behind(config, scheduler, gate)?);
@@ -273,6 +278,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         members.push(Stage {
             commands: commands::Watch::new(config.depth, sector_bytes),
             drive,
+            kept: coalesce.map(|rule| Box::new(Kept::new(rule))),
             faults: faults.into(),
             warm_head_time: None,
         });
@@ -324,10 +330,40 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
 /// What a member has beside its engine.
 struct Stage {
     drive: Drive,
+    /// Completions that the engine does not know of.
+    kept: Option<Box<Kept<drive::Completion>>>,
     commands: commands::Watch,
     faults: VecDeque<(Time, Fault)>,
     /// The account of the arm at the end of the warm-up.
     warm_head_time: Option<HeadTime>,
+}
+
+impl Stage {
+    /// When something next happens in the drive, or the engine is told of what has.
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        let drive = self.drive.next_event();
+        match self.kept.as_ref().and_then(|kept| kept.due()) {
+            Some(due) => Some(drive.map_or(due, |drive| drive.min(due))),
+            None => drive,
+        }
+    }
+
+    /// The next completion that the engine is told of by `now`, and whether it comes with an interrupt of its own.
+    #[inline]
+    fn completed(&mut self, now: Time) -> Option<(drive::Completion, bool)> {
+        let Some(kept) = &mut self.kept else {
+            return Some((self.drive.poll(now)?, true));
+        };
+        // An interrupt that is due comes before what the drive does next.
+        if let Some(told) = kept.tell(now) {
+            return Some(told);
+        }
+        if let Some(done) = self.drive.poll(now) {
+            kept.push(now, done);
+        }
+        kept.tell(now)
+    }
 }
 
 struct Simulated<'a> {
@@ -518,21 +554,21 @@ impl World for Simulated<'_> {
 
     #[inline]
     fn next_device(&self) -> Time {
-        earliest(&self.members, |member| member.drive.next_event())
+        earliest(&self.members, Stage::next_event)
     }
 
     #[inline]
     fn completed(&mut self, now: Time) -> Option<Done> {
-        let due = |member: &Stage| member.drive.next_event().unwrap_or(Time::NEVER);
+        let due = |member: &Stage| member.next_event().unwrap_or(Time::NEVER);
         let index = match self.members.count() {
             1 => 0,
             count => (0..count).min_by_key(|index| due(&self.members[*index]))?,
         };
-        let Stage {
-            drive, commands, ..
-        } = &mut self.members[index];
-        let done = drive.poll(now)?;
+        let member = &mut self.members[index];
+        let (done, interrupt) = member.completed(now)?;
         let from = self.measured.from;
+        self.commands.interrupts += u64::from(interrupt && now >= from);
+        let commands = &mut member.commands;
         commands.completed(now, DriveTag(done.tag), from, &mut self.commands);
         Some(Done {
             member: Member(index as u16),
@@ -552,7 +588,11 @@ impl World for Simulated<'_> {
 
     #[inline]
     fn arrived(&mut self, now: Time) -> Result<Option<Asked>, RunError> {
-        Ok(match self.source.poll(now) {
+        let next = self.source.poll(now);
+        while let Some(returned) = self.source.returned() {
+            self.measured.returned(&returned);
+        }
+        Ok(match next {
             Some(new) => Some(Asked::Request(self.arrival(now, &new)?)),
             None => self.source.unplug().then_some(Asked::Unplugged),
         })
@@ -586,7 +626,8 @@ impl World for Simulated<'_> {
             drive, commands, ..
         } = &mut self.members[member.index()];
         drive.submit(now, command);
-        commands.issued(now, request);
+        let from = self.measured.from;
+        commands.issued(now, request, from, &mut self.commands);
         true
     }
 

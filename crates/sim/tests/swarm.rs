@@ -8,7 +8,7 @@ use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Layout, Model};
 use headtime_engine::{Config, Engine, GateOrder, Lane, Member, Order, Plug, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
-use headtime_sim::{Setup, Station, run};
+use headtime_sim::{Coalesce, Setup, Station, run};
 use headtime_testkit::{Scrub, ShownScrub, Striped, ToyGate};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
@@ -72,6 +72,8 @@ struct Drawn {
     orders: Vec<(Time, GateOrder)>,
     swaps: Vec<(Time, Swap)>,
     scrub: bool,
+    /// In every fourth.
+    coalesce: Option<Coalesce>,
     scheduler: &'static str,
     map: Striped,
     /// What goes wrong with the last member, and when.
@@ -164,6 +166,10 @@ fn drawn(seed: u64) -> Drawn {
         config,
         orders: gate.map(|_| orders).unwrap_or_default(),
         scrub: gate.is_none(),
+        coalesce: seed.is_multiple_of(4).then(|| Coalesce {
+            commands: 2 + (seed / 4 % 7) as u32,
+            timeout: Nanos::from_millis(seed % 50),
+        }),
         gate,
         scheduler,
         swaps,
@@ -232,6 +238,8 @@ struct Ran {
     raised: u64,
     joined: u64,
     failed: u64,
+    /// Completions that came with another one\'s interrupt.
+    together: u64,
     orders: usize,
     swaps: usize,
     gives_up: bool,
@@ -262,6 +270,7 @@ fn ran(seed: u64) -> Ran {
                 true => world.faults.clone(),
                 false => Vec::new(),
             },
+            coalesce: world.coalesce,
             ..Station::new(drive, world.config, build(world.scheduler))
         }
     };
@@ -313,6 +322,10 @@ fn ran(seed: u64) -> Ran {
         raised: report.engine.raised,
         joined: report.engine.joined,
         failed: report.measured.failed,
+        together: match world.coalesce {
+            Some(_) => (report.commands.completed).saturating_sub(report.commands.interrupts),
+            None => 0,
+        },
         log,
     }
 }
@@ -336,6 +349,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
         all.raised += one.raised;
         all.joined += one.joined;
         all.failed += one.failed;
+        all.together += one.together;
         all.orders += one.orders;
         all.swaps += one.swaps;
         all.gives_up |= one.gives_up;
@@ -344,6 +358,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
     assert!(all.raised > 100, "{}", all.raised);
     assert!(all.joined > 1000, "{}", all.joined);
     assert!(all.failed > 100, "{}", all.failed);
+    assert!(all.together > 100, "{}", all.together);
     assert!(all.orders > 100, "{}", all.orders);
     assert!(all.swaps > 100, "{}", all.swaps);
     assert!(all.gives_up);

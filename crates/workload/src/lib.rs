@@ -64,7 +64,7 @@ pub use replay::{
     SpeedError, Start,
 };
 pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
-pub use source::{NewRequest, Source};
+pub use source::{NewRequest, Returned, Source};
 pub use synthetic::{
     DistributionError, First, Pacing, ProcessSpec, SizeDistribution, Sizes, SpecError, Synthetic,
     SyntheticSpec, TimeDistribution,

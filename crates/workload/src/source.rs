@@ -60,6 +60,12 @@ pub trait Source {
         None
     }
 
+    /// Calls of processes that have returned, each told once; nothing of sources that only make requests. To be asked
+    /// after each poll until it returns `None`: calls return while a source is polled, and the next poll forgets them.
+    fn returned(&mut self) -> Option<Returned> {
+        None
+    }
+
     /// Notes that the request with this cookie has completed.
     ///
     /// # Panics
@@ -69,6 +75,17 @@ pub trait Source {
 
     /// Returns true if every request was made and has completed.
     fn done(&self) -> bool;
+}
+
+/// Calls that returned, whether they made requests or found all in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// When the process called.
+    pub began: Time,
+    /// When it went on.
+    pub ended: Time,
+    /// How many in a row were alike: several take no time if memory takes none.
+    pub calls: u32,
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -90,6 +107,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn foretell(&mut self) -> Option<Foretold> {
         (**self).foretell()
+    }
+
+    fn returned(&mut self) -> Option<Returned> {
+        (**self).returned()
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {

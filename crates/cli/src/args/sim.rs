@@ -42,6 +42,12 @@ pub struct SimRun {
     /// Write events and decisions to a file; the scenario must have only one run
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Write a row for each request to a file, as CSV; the scenario must have only one run
+    ///
+    /// The tag of the command that carried it, by how many later ones that was overtaken, priority, and when the
+    /// request came, went to the drive and was done.
+    #[arg(long, value_name = "FILE.csv")]
+    pub requests: Option<PathBuf>,
     /// Print the scenario in full, with every default, and run nothing
     #[arg(long)]
     pub print_scenario: bool,

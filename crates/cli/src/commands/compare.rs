@@ -20,10 +20,17 @@ use std::path::Path;
 /// Transfers that the first panels of a plot show if nothing is said.
 const TRANSFERS: usize = 150;
 
+/// The files that are written of a single run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Files<'a> {
+    pub log: Option<&'a Path>,
+    pub requests: Option<&'a Path>,
+}
+
 pub(super) fn compare(
     scenario: Scenario,
     options: &OutputOptions,
-    log: Option<&Path>,
+    files: Files<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
     if let Some(duration) = scenario.run.duration {
@@ -31,7 +38,8 @@ pub(super) fn compare(
     }
     // Files first: a long run that cannot be written at its end is a pity.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
-    let log = log.map(Output::create).transpose()?;
+    let log = files.log.map(Output::create).transpose()?;
+    let requests = files.requests.map(Output::create).transpose()?;
     let stock = Stock::default();
     let prepared = prepare(scenario, &stock)?;
     for note in &prepared.notes {
@@ -45,6 +53,7 @@ pub(super) fn compare(
         jobs: options.jobs,
         marks: marks.map(|keep| (keep, plot::DRAWN_MAX)),
         log,
+        requests,
         record: false,
     };
     let progress = Progress::new(context.progress);

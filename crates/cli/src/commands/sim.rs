@@ -1,6 +1,6 @@
 //! `headtime sim`
 
-use super::compare::compare;
+use super::compare::{Files, compare};
 use super::context::Context;
 use crate::args::{Fuzz, Gates, Schedulers, SimRun};
 use crate::fault::Fault;
@@ -29,7 +29,11 @@ pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> 
     if args.print_scenario {
         return context.print(&scenario.to_toml());
     }
-    compare(scenario, &args.output, args.log.as_deref(), context)
+    let files = Files {
+        log: args.log.as_deref(),
+        requests: args.requests.as_deref(),
+    };
+    compare(scenario, &args.output, files, context)
 }
 
 /// Reads a scenario file.

@@ -4,7 +4,7 @@ mod record;
 
 pub(super) use record::record;
 
-use super::compare::compare;
+use super::compare::{Files, compare};
 use super::context::Context;
 use super::sim::{set, set_all, set_gates, set_schedulers};
 use crate::args::{Convert, Info, ReadingOptions, ReplayArgs, TextFormat, To};
@@ -459,7 +459,11 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     if args.print_scenario {
         return context.print(&scenario.to_toml());
     }
-    compare(scenario, &args.output, args.log.as_deref(), context)
+    let files = Files {
+        log: args.log.as_deref(),
+        ..Files::default()
+    };
+    compare(scenario, &args.output, files, context)
 }
 
 /// How many requests miss the borders of sectors of 4 KiB, and what that means.

@@ -5,6 +5,7 @@ mod by_name;
 mod kept;
 mod load;
 mod repeat;
+mod requests;
 mod seed;
 mod sums;
 
@@ -29,6 +30,8 @@ pub struct Execution {
     pub marks: Option<(Keep, usize)>,
     /// Where the log of the one run goes.
     pub log: Option<Output>,
+    /// Where a row for each request of the one run goes.
+    pub requests: Option<Output>,
     /// Whether to keep when each request came, was issued and was done.
     pub record: bool,
 }
@@ -60,15 +63,17 @@ pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Resul
     let tasks: Vec<(usize, u32)> = (0..cells.len())
         .flat_map(|cell| (0..repeats as u32).map(move |repeat| (cell, repeat)))
         .collect();
-    let mut log = how.log.take();
-    if log.is_some() && tasks.len() > 1 {
-        return Err(Fault::Usage(format!(
-            "--log is for one run, and these are {}; choose one scheduler, one drive, one depth, run.repeats = 1",
-            tasks.len()
-        )));
+    let (mut log, mut requests) = (how.log.take(), how.requests.take());
+    for (option, file) in [("--log", &log), ("--requests", &requests)] {
+        if file.is_some() && tasks.len() > 1 {
+            return Err(Fault::Usage(format!(
+                "{option} is for one run, and these are {}; choose one scheduler, one drive, one depth, run.repeats = 1",
+                tasks.len()
+            )));
+        }
     }
     progress.begin(tasks.len() as u64);
-    let make = |(cell, repeat): (usize, u32), log: Option<&mut Output>| {
+    let make = |(cell, repeat): (usize, u32), [log, requests]: [Option<&mut Output>; 2]| {
         let what = Wanted {
             // Only the first repeat of what is drawn: spans of a long run take much memory.
             marks: how
@@ -77,19 +82,20 @@ pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Resul
                 .map(|(keep, _)| keep),
             record: how.record && repeat == 0,
             log,
+            requests,
         };
         make(prepared, &cells[cell], repeat, what, with)
     };
-    let made: Vec<Result<MadeRepeat, Fault>> = match &mut log {
-        Some(log) => vec![make((0, 0), Some(log))],
-        None => batch::all(how.jobs, tasks, |task| make(task, None))?,
+    let made: Vec<Result<MadeRepeat, Fault>> = match (&mut log, &mut requests) {
+        (None, None) => batch::all(how.jobs, tasks, |task| make(task, [None, None]))?,
+        (log, requests) => vec![make((0, 0), [log.as_mut(), requests.as_mut()])],
     };
     progress.end();
     let mut made = made
         .into_iter()
         .collect::<Result<Vec<MadeRepeat>, Fault>>()?;
-    if let Some(log) = log {
-        log.finish()?;
+    for file in [log, requests].into_iter().flatten() {
+        file.finish()?;
     }
     let simulated = made.iter().map(|made| made.report.engine.finished).sum();
     let longest = made.iter().map(|made| made.report.simulated).max();

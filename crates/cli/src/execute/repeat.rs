@@ -3,6 +3,7 @@
 use super::bound::{self, KnownBound};
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, disk, least, load};
+use super::requests::Requests;
 use super::seed::{self, mix};
 use crate::fault::Fault;
 use crate::files::Output;
@@ -18,8 +19,9 @@ use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
 use headtime_stack::{Builder, Firmware, LogSettings};
 use headtime_units::Time;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What all runs share, on whatever thread they are.
@@ -42,6 +44,8 @@ pub struct Wanted<'a> {
     pub record: bool,
     /// The log.
     pub log: Option<&'a mut Output>,
+    /// A row for each request.
+    pub requests: Option<&'a mut Output>,
 }
 
 /// The result of one repeat of one run.
@@ -75,6 +79,7 @@ pub fn make(
         marks: keep,
         record,
         mut log,
+        requests,
     } = what;
     let scenario = &prepared.scenario;
     let set = &prepared.drives[cell.drive];
@@ -105,8 +110,25 @@ pub fn make(
         }
     };
     let mut samples = Vec::new();
+    let wanted = requests.is_some();
+    let rows_path = requests.as_ref().map(|output| output.path().to_owned());
+    let failed =
+        |error: &io::Error| Fault::writing(rows_path.as_deref().unwrap_or(Path::new("-")), error);
+    let mut rows = requests
+        .map(Requests::new)
+        .transpose()
+        .map_err(|error| failed(&error))?;
+    let mut rows_error = None;
     let mut sample = |now, _: Member, seen: Seen<'_>| {
-        if let Seen::Command(Command::Finish(done)) = seen {
+        if let Some(rows) = &mut rows
+            && rows_error.is_none()
+            && let Err(error) = rows.seen(now, seen)
+        {
+            rows_error = Some(failed(&error));
+        }
+        if let Seen::Command(Command::Finish(done)) = seen
+            && record
+        {
             samples.push(Sample::of(now, done));
         }
     };
@@ -121,13 +143,14 @@ pub fn make(
         setup.log_settings = log_settings(prepared, cell, seed);
     }
     setup.log = logs.then_some(&mut write);
-    setup.observer = record.then_some(&mut sample);
+    setup.observer = (record || wanted).then_some(&mut sample);
+    setup.stations[0].coalesce = scenario.drives[cell.drive].coalesce();
     setup.progress = (progress.is_shown() || stop.is_some()).then_some(&mut note);
     let mut report = headtime_sim::run(setup).map_err(|error| match error {
         RunError::BrokenOff { .. } => Fault::Interrupted,
         error => Fault::Input(format!("{} on {}: {error}", cell.scheduler, profile.name)),
     })?;
-    if let Some(fault) = log_error {
+    if let Some(fault) = log_error.or(rows_error) {
         return Err(fault);
     }
     if report.measured.requests == 0 {

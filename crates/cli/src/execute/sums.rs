@@ -5,13 +5,14 @@ use super::by_name::{Names, by_name, kinds};
 use super::repeat::MadeRepeat;
 use crate::prepare::Prepared;
 use crate::report::{
-    self, CommandsRun, Confidence, EngineCounts, HeadTime, OriginRun, ProcessRun, ProgramRun, Run,
-    Spread, WaitCounts, oldest_ms, round,
+    self, CommandsRun, Confidence, EngineCounts, HeadTime, OriginRun, PERCENTS, Percentiles,
+    ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts, mean_of_repeats, metric,
+    oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
-use headtime_sim::{Distribution, Got};
+use headtime_sim::{Commands, Distribution, Got};
 use headtime_stack::Firmware;
 use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
@@ -45,13 +46,18 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         measured.iter().map(|measured| of(measured)).collect()
     };
     let response = distributions(|measured| &measured.response);
+    let device = distributions(|measured| &measured.device);
+    let calls = distributions(|measured| &measured.calls);
+    let commands: Vec<&Commands> = made.iter().map(|made| &made.report.commands).collect();
+    let of_spans =
+        |repeats: &[&Distribution]| mean_of_repeats(repeats, |one| one.percentiles_ms(PERCENTS));
     let [of_reads, of_writes] = kinds(&measured);
     let programs_of_first = made.first().map_or(&[][..], |made| &made.programs);
     let names = programs_of_first
         .iter()
         .map(|(called, _)| called.name.as_str());
     let names = Names::of(prepared, &names.collect::<Vec<&str>>());
-    Run {
+    let mut run = Run {
         scheduler: cell.scheduler.to_string(),
         drive: set.profile.name.clone(),
         header: Header::new(&cell.engine, firmware.name()),
@@ -68,7 +74,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         fairness,
         response_ms: Spread::of(&response),
         queue_ms: Spread::of(&distributions(|measured| &measured.queue)),
-        device_ms: Spread::of(&distributions(|measured| &measured.device)),
+        device_ms: Spread::of(&device),
         quiet_ms: Spread::of(&distributions(|measured| &measured.quiet)),
         head_time: HeadTime::of(|part| seconds(&|report| report.head_time.get(part))),
         ci95: (made.len() > 1).then_some(Confidence {
@@ -94,13 +100,11 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
                 .unwrap_or(0),
         },
         commands: CommandsRun::of(
-            &made
-                .iter()
-                .map(|made| &made.report.commands)
-                .collect::<Vec<_>>(),
+            &commands,
             seconds(&|report| report.measured.span()),
             set.profile.geometry.sector_bytes,
         ),
+        transactions: None,
         waits: WaitCounts {
             streams_established: sum(&|report| report.waits.streams_established),
             streams: sum(&|report| report.waits.streams),
@@ -114,13 +118,28 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         per_origin: origins(prepared, &names, &measured),
         bound: bound_of(cell, made),
         curve: response[0].cumulative(),
+        percentiles: Percentiles {
+            response: of_spans(&response),
+            device: of_spans(&device),
+            interval: mean_of_repeats(&commands, |one| one.intervals.percentiles_ms(PERCENTS)),
+            calls: of_spans(&calls),
+            delay: mean_of_repeats(&commands, |one| one.delays.percentiles(PERCENTS)),
+        },
         recorded: match &prepared.scenario.workload {
             Workload::Replay(replay) => replay.pace != Pace::ClosedPerProcess,
             Workload::Synthetic(_) | Workload::Programs(_) => false,
         },
         programs: programs(made),
         label: String::new(),
-    }
+    };
+    let returned: u64 = calls.iter().map(|one| one.count()).sum();
+    run.transactions = (returned > 0).then(|| TransactionsRun {
+        calls: returned,
+        per_s: metric::tx_per_s(&run).map(|value| round(value, 6)),
+        commands_per_call: metric::commands_per_tx(&run).map(|value| round(value, 6)),
+        response_ms: Spread::of(&calls),
+    });
+    run
 }
 
 /// The bound of all repeats. `None` if one of them has none.

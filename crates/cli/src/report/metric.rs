@@ -1,8 +1,9 @@
 //! What a point of a figure measures of a run.
 
-use crate::report::Run;
+use crate::report::{AtPercents, PERCENTS, Run, SpreadValue};
 use headtime_disk::Part;
 use headtime_units::nearest;
+use std::sync::LazyLock;
 
 /// Something measured of a run.
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +16,24 @@ pub struct Metric {
     pub more_is_better: bool,
     /// What it is, in a line.
     pub help: &'static str,
-    of: fn(&Run) -> Option<f64>,
+    of: Of,
+}
+
+/// How a metric is taken of a run.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Value(fn(&Run) -> Option<f64>),
+    /// By the place in [`PERCENTS`].
+    Percentile(fn(&Run) -> Option<&AtPercents>, usize),
 }
 
 impl Metric {
     /// Its value for a run; nothing if the run has none.
     pub fn of(&self, run: &Run) -> Option<f64> {
-        (self.of)(run)
+        match self.of {
+            Of::Value(of) => of(run),
+            Of::Percentile(of, place) => of(run).map(|values| values[place]),
+        }
     }
 
     /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole
@@ -108,23 +120,25 @@ fn rotation_share(run: &Run) -> Option<f64> {
     (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
 }
 
-/// Calls of all programs, which the NCQ paper calls transactions, over the time from the first start to the last end.
-fn tx_per_s(run: &Run) -> Option<f64> {
-    let calls = run
-        .programs
-        .iter()
-        .map(|program| program.calls)
-        .sum::<f64>();
-    time(run).map(|time| calls / time)
+/// Calls of all programs, which the NCQ paper calls transactions.
+fn calls(run: &Run) -> f64 {
+    run.programs.iter().map(|program| program.calls).sum()
 }
 
-fn commands_per_tx(run: &Run) -> Option<f64> {
-    let calls = run
-        .programs
-        .iter()
-        .map(|program| program.calls)
-        .sum::<f64>();
+/// Transactions over the time from the first start to the last end.
+pub fn tx_per_s(run: &Run) -> Option<f64> {
+    time(run).map(|time| calls(run) / time)
+}
+
+/// Commands of the drive for each transaction.
+pub fn commands_per_tx(run: &Run) -> Option<f64> {
+    let calls = calls(run);
     (calls > 0.0).then(|| run.commands.completed as f64 / f64::from(run.repeats) / calls)
+}
+
+/// A value of the responses of transactions.
+fn tx_response(run: &Run, value: SpreadValue) -> Option<f64> {
+    run.transactions.map(|calls| value(&calls.response_ms))
 }
 
 /// By how much the drive is sooner done with real-time commands than with best-effort ones, in % of the latter.
@@ -133,29 +147,89 @@ fn service_gain(run: &Run) -> Option<f64> {
     (high > 0.0 && low > 0.0).then(|| 100.0 * (1.0 - high / low))
 }
 
-/// The response that this share of all does not exceed, of the first repeat.
-fn response(run: &Run, percent: f64) -> Option<f64> {
-    let share = percent / 100.0;
-    let found = run.curve.iter().find(|(_, below)| *below >= share - 1e-9);
-    found.map(|(ms, _)| *ms)
-}
-
 macro_rules! metrics {
     ($($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
-        &[$(Metric {
+        [$(Metric {
             name: $name,
             unit: $unit,
             more_is_better: metrics!($better),
             help: $help,
-            of: $of,
+            of: Of::Value($of),
         }),+]
     };
     (more) => { true };
     (less) => { false };
 }
 
-/// All that can be measured: whether more or less is better, name, unit, what it is, and its value.
-pub const METRICS: &[Metric] = metrics! {
+/// All that can be measured. They stay as long as the program runs, and so do their names.
+pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    let percentiles = DISTRIBUTIONS.iter().flat_map(percentiles);
+    VALUES.iter().copied().chain(percentiles).collect()
+});
+
+/// A distribution of which figures measure percentiles: the beginning and the end of their names, the unit, what it is, and
+/// its values.
+type Shown = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Run) -> Option<&AtPercents>,
+);
+
+const DISTRIBUTIONS: [Shown; 5] = [
+    ("response", "_ms", "ms", "arrival to completion", |run| {
+        Some(&run.percentiles.response)
+    }),
+    ("service", "_ms", "ms", "drive to completion", |run| {
+        Some(&run.percentiles.device)
+    }),
+    (
+        "interval",
+        "_ms",
+        "ms",
+        "from one completion of the drive to the next",
+        |run| Some(&run.percentiles.interval),
+    ),
+    (
+        "tx_response",
+        "_ms",
+        "ms",
+        "from a call to its return",
+        |run| run.transactions.map(|_| &run.percentiles.calls),
+    ),
+    (
+        "delay",
+        "",
+        "commands",
+        "by how many later commands one was overtaken in the drive",
+        |run| Some(&run.percentiles.delay),
+    ),
+];
+
+/// The metrics of a distribution, one for each of [`PERCENTS`].
+fn percentiles(of: &'static Shown) -> impl Iterator<Item = Metric> {
+    let (name, end, unit, what, values) = *of;
+    PERCENTS.iter().enumerate().map(move |(place, percent)| {
+        let which = match percent {
+            1.0 => "1st percentile".to_owned(),
+            50.0 => "median".to_owned(),
+            whole if whole.fract() == 0.0 => format!("{whole}th percentile"),
+            part => format!("what {part} % do not exceed"),
+        };
+        let digits = percent.to_string().replace('.', "");
+        Metric {
+            name: format!("{name}_p{digits}{end}").leak(),
+            unit,
+            more_is_better: false,
+            help: format!("{what}, {which}").leak(),
+            of: Of::Percentile(values, place),
+        }
+    })
+}
+
+/// All others: whether more or less is better, name, unit, what it is, and its value.
+const VALUES: &[Metric] = &metrics! {
     more "throughput_mb_s", "MB/s", "bytes that the disk moved for requests, per second of the run",
         |run| Some(run.throughput_mb_s);
     more "iops", "1/s", "requests per second",
@@ -166,24 +240,16 @@ pub const METRICS: &[Metric] = metrics! {
         share_off;
     less "response_mean_ms", "ms", "arrival to completion, mean",
         |run| Some(run.response_ms.mean);
-    less "response_p99_ms", "ms", "arrival to completion, 99th percentile",
-        |run| Some(run.response_ms.p99);
-    less "response_p10_ms", "ms", "arrival to completion, 10th percentile",
-        |run| response(run, 10.0);
-    less "response_p30_ms", "ms", "arrival to completion, 30th percentile",
-        |run| response(run, 30.0);
-    less "response_p50_ms", "ms", "arrival to completion, median",
-        |run| Some(run.response_ms.p50);
-    less "response_p70_ms", "ms", "arrival to completion, 70th percentile",
-        |run| response(run, 70.0);
-    less "response_p90_ms", "ms", "arrival to completion, 90th percentile",
-        |run| Some(run.response_ms.p90);
-    less "response_p95_ms", "ms", "arrival to completion, 95th percentile",
-        |run| Some(run.response_ms.p95);
-    less "response_p999_ms", "ms", "arrival to completion, what 99.9 % do not exceed",
-        |run| Some(run.response_ms.p999);
     less "response_max_ms", "ms", "arrival to completion, longest",
         |run| Some(run.response_ms.max);
+    less "response_max_mean_ms", "ms", "arrival to completion, longest of each repeat, in the mean",
+        |run| Some(run.response_ms.max_mean);
+    less "tx_response_mean_ms", "ms", "from a call to its return, mean",
+        |run| tx_response(run, |spread| spread.mean);
+    less "tx_response_max_ms", "ms", "from a call to its return, longest",
+        |run| tx_response(run, |spread| spread.max);
+    less "tx_response_max_mean_ms", "ms", "from a call to its return, longest of each repeat, in the mean",
+        |run| tx_response(run, |spread| spread.max_mean);
     more "tx_per_s", "Tx/s", "calls of all programs, from the start of the first to the end of the last",
         tx_per_s;
     less "commands_per_tx", "", "commands that the drive completed, for each call",
@@ -200,16 +266,10 @@ pub const METRICS: &[Metric] = metrics! {
         |run| Some(run.commands.sequentiality[1]);
     less "sequentiality_p95", "sectors", "the same, what 95 % of its values do not exceed",
         |run| Some(run.commands.sequentiality[2]);
-    less "delay_p50", "commands", "by how many later commands one was overtaken in the drive, median",
-        |run| Some(run.commands.delay_count.p50);
-    less "delay_p99", "commands", "by how many later commands one was overtaken in the drive, 99th percentile",
-        |run| Some(run.commands.delay_count.p99);
     less "delay_max", "commands", "by how many later commands one was overtaken in the drive, at most",
         |run| Some(run.commands.delay_count.max);
     less "interval_mean_ms", "ms", "from one completion of the drive to the next, mean",
         |run| Some(run.commands.interval_ms.mean);
-    less "interval_p50_ms", "ms", "from one completion of the drive to the next, median",
-        |run| Some(run.commands.interval_ms.p50);
     less "service_max_s", "s", "drive to completion, longest",
         |run| Some(run.device_ms.max / 1e3);
     less "service_high_ms", "ms", "drive to completion of commands of real-time requests, mean",
@@ -218,6 +278,10 @@ pub const METRICS: &[Metric] = metrics! {
         |run| Some(run.commands.service_ms[1].mean);
     more "service_gain", "%", "by how much the mean service of real-time requests is shorter than that of best-effort ones",
         service_gain;
+    less "interrupts", "", "completion notifications of the drive",
+        |run| Some(run.commands.interrupts as f64);
+    more "tags_in_use", "", "tags of the drive in use, in the mean over the time",
+        |run| Some(run.commands.tags_in_use);
     less "full_share", "%", "time in which no tag of the drive was free",
         |run| Some(run.commands.full_share);
     less "full_windows_share", "% of windows", "of the first hundred windows of 10 ms, those in which at some time no tag of the drive was free",
@@ -333,19 +397,33 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_the_first_response_that_so_many_do_not_exceed() {
-        let run = Run {
-            curve: vec![(2.0, 0.1), (3.0, 0.3), (5.0, 0.7), (9.0, 1.0)],
-            ..Run::default()
-        };
-        let of = |name| Metric::by_name(name).unwrap().of(&run);
-        assert_eq!(of("response_p10_ms"), Some(2.0));
-        assert_eq!(of("response_p30_ms"), Some(3.0));
-        assert_eq!(of("response_p70_ms"), Some(5.0));
-        let none = Metric::by_name("response_p10_ms")
-            .unwrap()
-            .of(&Run::default());
-        assert_eq!(none, None);
+    fn percentiles_are_means_over_the_repeats_from_1_to_99_9() {
+        let fast = PERCENTS;
+        let slow = PERCENTS.map(|percent| 3.0 * percent);
+        let mut run = Run::default();
+        run.percentiles.response = crate::report::mean_of_repeats(&[fast, slow], |values| *values);
+        let of = |name: &str, run: &Run| Metric::by_name(name).unwrap().of(run);
+        for (name, percent) in [("1", 1.0), ("10", 10.0), ("50", 50.0), ("999", 99.9)] {
+            let name = format!("response_p{name}_ms");
+            assert_eq!(of(&name, &run), Some(2.0 * percent), "{name}");
+        }
+        assert_eq!(of("delay_p999", &run), Some(0.0));
+        assert_eq!(of("tx_response_p99_ms", &run), None, "there are no calls");
+        run.transactions = Some(Default::default());
+        run.percentiles.calls[12] = 7.0;
+        assert_eq!(of("tx_response_p99_ms", &run), Some(7.0));
+    }
+
+    #[test]
+    fn names_of_metrics_are_unique() {
+        for (number, metric) in METRICS.iter().enumerate() {
+            let earlier = &METRICS[..number];
+            assert!(
+                earlier.iter().all(|other| other != metric),
+                "{}",
+                metric.name
+            );
+        }
     }
 
     #[test]

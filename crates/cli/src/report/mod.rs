@@ -98,6 +98,9 @@ pub struct Run {
     pub engine: EngineCounts,
     /// The commands that the drive completed.
     pub commands: CommandsRun,
+    /// The calls of programs, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<TransactionsRun>,
     /// How often the scheduler waited, and what came of it, warm-up included.
     pub waits: WaitCounts,
     /// The least time that any scheduler needs for the same; nothing where what is
@@ -114,9 +117,12 @@ pub struct Run {
     /// What each program achieved, if there are programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRun>,
-    /// The distribution of response times, for plots.
+    /// The distribution of response times of the first repeat, for plots.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
+    /// More of the distributions, for figures.
+    #[serde(skip)]
+    pub percentiles: Percentiles,
     /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
     #[serde(skip)]
     pub recorded: bool,
@@ -147,8 +153,47 @@ pub struct Spread {
     pub p99: f64,
     /// 99.9 %.
     pub p999: f64,
-    /// The largest.
+    /// The largest of all repeats.
     pub max: f64,
+    /// The largest of each repeat, in the mean.
+    pub max_mean: f64,
+}
+
+/// The percentiles that figures can measure of a distribution.
+pub const PERCENTS: [f64; 14] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.9,
+];
+
+/// What each of [`PERCENTS`] does not exceed, the mean over the repeats.
+pub type AtPercents = [f64; PERCENTS.len()];
+
+/// Percentiles of some distributions of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// Arrival to completion, in ms.
+    pub response: AtPercents,
+    /// The drive to completion, in ms.
+    pub device: AtPercents,
+    /// From one completion of the drive to the next, in ms.
+    pub interval: AtPercents,
+    /// From a call to its return, in ms.
+    pub calls: AtPercents,
+    /// By how many later commands one was overtaken.
+    pub delay: AtPercents,
+}
+
+/// The mean over the repeats of what each has.
+pub fn mean_of_repeats<T, const N: usize>(
+    repeats: &[T],
+    values: impl Fn(&T) -> [f64; N],
+) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for repeat in repeats {
+        for (sum, value) in sums.iter_mut().zip(values(repeat)) {
+            *sum += value;
+        }
+    }
+    sums.map(|sum| round(sum / repeats.len() as f64, 6))
 }
 
 /// Takes one value out of a distribution.
@@ -172,13 +217,17 @@ impl Spread {
         let mean = |value: &dyn Fn(&Distribution) -> f64| {
             round(repeats.iter().map(|one| value(one)).sum::<f64>() / count, 6)
         };
+        let [p50, p90, p95, p99, p999] = mean_of_repeats(repeats, |one| {
+            one.percentiles_ms([50.0, 90.0, 95.0, 99.0, 99.9])
+        });
         Spread {
             mean: mean(&Distribution::mean_ms),
-            p50: mean(&|one| one.percentile_ms(50.0)),
-            p90: mean(&|one| one.percentile_ms(90.0)),
-            p95: mean(&|one| one.percentile_ms(95.0)),
-            p99: mean(&|one| one.percentile_ms(99.0)),
-            p999: mean(&|one| one.percentile_ms(99.9)),
+            p50,
+            p90,
+            p95,
+            p99,
+            p999,
+            max_mean: mean(&|one| one.max().as_millis_f64()),
             max: round(
                 repeats
                     .iter()
@@ -284,6 +333,10 @@ pub struct CommandsRun {
     pub interval_ms: Spread,
     /// From the drive's taking a command to its completion: of real-time, best-effort and idle requests.
     pub service_ms: [Spread; CLASSES],
+    /// Completion notifications, each an interrupt of the host.
+    pub interrupts: u64,
+    /// Tags in use, in the mean over the time.
+    pub tags_in_use: f64,
     /// Time in which no tag was free, in % of all.
     pub full_share: f64,
     /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, in %.
@@ -319,7 +372,9 @@ impl CommandsRun {
         };
         let completed = sum(|one| one.completed);
         let each = |amount: f64| round(amount / completed.max(1) as f64, 6);
-        let percentile = |percent: f64| mean(&|one| one.delays.percentile(percent));
+        let [p50, p90, p99, p999] = mean_of_repeats(repeats, |one| {
+            one.delays.percentiles([50.0, 90.0, 99.0, 99.9])
+        });
         let service = |class: usize| {
             let of: Vec<&Distribution> = repeats.iter().map(|one| &one.service[class]).collect();
             Spread::of(&of)
@@ -334,22 +389,38 @@ impl CommandsRun {
             mean_bytes: each(sum(|one| one.sectors) as f64 * f64::from(sector_bytes)),
             page_share: each(100.0 * sum(|one| one.one_page) as f64),
             large_share: each(100.0 * sum(|one| one.large) as f64),
-            sequentiality: [5.0, 50.0, 95.0]
-                .map(|percent| mean(&|one| one.sequentiality.percentile(percent))),
+            sequentiality: mean_of_repeats(repeats, |one| {
+                one.sequentiality.percentiles([5.0, 50.0, 95.0])
+            }),
             delay_count: DelayRun {
                 mean: mean(&|one| one.delays.mean()),
-                p50: percentile(50.0),
-                p90: percentile(90.0),
-                p99: percentile(99.0),
-                p999: percentile(99.9),
+                p50,
+                p90,
+                p99,
+                p999,
                 max: mean(&|one| one.delays.max() as f64),
             },
             interval_ms: Spread::of(&intervals),
             service_ms: std::array::from_fn(service),
+            interrupts: sum(|one| one.interrupts),
+            tags_in_use: mean(&Commands::tags_in_use),
             full_share: mean(&|one| 100.0 * one.full_share()),
             full_windows_share: mean(&|one| 100.0 * one.full_windows_share()),
         }
     }
+}
+
+/// The calls of programs, which the NCQ paper calls transactions, whether they made one request, several or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TransactionsRun {
+    /// How many returned after the warm-up, over all repeats.
+    pub calls: u64,
+    /// Calls a second from the first start of a program to the last end, warm-up included; nothing if one had not ended.
+    pub per_s: Option<f64>,
+    /// Commands that the drive completed, for each call.
+    pub commands_per_call: Option<f64>,
+    /// From a call to its return.
+    pub response_ms: Spread,
 }
 
 /// How often a scheduler held the disk for a request that had not come, over all repeats.

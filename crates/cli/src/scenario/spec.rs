@@ -7,6 +7,7 @@ use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Class, Spec};
+use headtime_sim::Coalesce;
 use headtime_stack::{Believed, Simulated, Timeout};
 use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, TimeUnit};
@@ -79,6 +80,43 @@ pub struct DriveSpec {
     /// What is changed of the profile.
     #[serde(rename = "+simulated")]
     pub simulated: Simulated,
+    /// So many completions make the adapter interrupt the host; with 1 each does.
+    #[serde(
+        default = "one",
+        deserialize_with = "whole::<_, _, 1, 256>",
+        skip_serializing_if = "is_one"
+    )]
+    pub coalesce: u32,
+    /// After so long it does with fewer.
+    #[serde(
+        default = "coalesce_timeout",
+        skip_serializing_if = "is_coalesce_timeout"
+    )]
+    pub coalesce_timeout: Nanos,
+}
+
+impl DriveSpec {
+    /// When the engine is told of completions; of each at once if `None`.
+    pub fn coalesce(&self) -> Option<Coalesce> {
+        (self.coalesce > 1).then_some(Coalesce {
+            commands: self.coalesce,
+            timeout: self.coalesce_timeout,
+        })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(commands: &u32) -> bool {
+    *commands == 1
+}
+
+fn coalesce_timeout() -> Nanos {
+    Nanos::from_millis(1)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_coalesce_timeout(timeout: &Nanos) -> bool {
+    *timeout == coalesce_timeout()
 }
 
 fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
