@@ -175,6 +175,7 @@ mod tests {
             within,
             calibrated: false,
             bound_share: None,
+            shares: None,
             stated: None,
         }
     }

@@ -3,6 +3,7 @@
 use super::{Figure, Judge, Point, RunOf, Scale, Transform, X};
 use crate::report::{Run, round};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A figure as measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,9 +60,58 @@ pub struct MeasuredPoint {
     /// What the run came to of the best that any scheduler could, in %; nothing for what has no bound,
     /// or is no single run.
     pub bound_share: Option<f64>,
+    /// Who got what in the run, if the figure says so and the point is of one run.
+    #[serde(flatten)]
+    pub shares: Option<Shares>,
     /// The paper's number even then, for people.
     #[serde(skip)]
     pub stated: Option<f64>,
+}
+
+/// Who got what in a run, in the mean of the seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shares {
+    /// Jain's index of the origins' throughputs.
+    pub fairness: f64,
+    /// The share of each origin in the sum of their throughputs, in %, by process and program.
+    pub shares: Vec<f64>,
+}
+
+impl Shares {
+    fn of(runs: &[&Run]) -> Shares {
+        let count = runs.len() as f64;
+        let mut by_origin: BTreeMap<(u32, u16), f64> = BTreeMap::new();
+        for run in runs {
+            let rates = run.per_origin.iter().map(|origin| origin.throughput_mb_s);
+            let sum: f64 = rates.sum();
+            for origin in &run.per_origin {
+                let share = if sum > 0.0 {
+                    100.0 * origin.throughput_mb_s / sum
+                } else {
+                    0.0
+                };
+                *by_origin
+                    .entry((origin.process, origin.program))
+                    .or_default() += share / count;
+            }
+        }
+        Shares {
+            fairness: round(runs.iter().map(|run| run.fairness).sum::<f64>() / count, 6),
+            shares: by_origin
+                .into_values()
+                .map(|share| round(share, 6))
+                .collect(),
+        }
+    }
+
+    /// The least and the largest share.
+    pub fn ends(&self) -> [f64; 2] {
+        let shares = self.shares.iter().copied();
+        [
+            shares.clone().fold(f64::INFINITY, f64::min),
+            shares.fold(f64::NEG_INFINITY, f64::max),
+        ]
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -221,6 +271,13 @@ pub fn measure<'a>(
             calibrated: point.calibrated,
             bound_share: shares
                 .map(|shares| round(shares.iter().sum::<f64>() / f64::from(figure.seeds), 2)),
+            shares: match (point.transform, &point.runs[..]) {
+                (Transform::Value, [(own, _)]) if figure.shares => {
+                    let runs: Vec<&Run> = (0..figure.seeds).map(|seed| run(own, seed)).collect();
+                    Some(Shares::of(&runs))
+                }
+                _ => None,
+            },
             stated: point.paper,
         };
         if let Some(note) = &point.note {
@@ -362,6 +419,7 @@ mod tests {
             seed: 1,
             seeds: 1,
             notes: Vec::new(),
+            shares: false,
             variants: Vec::new(),
             points: vec![Point {
                 series: "s".to_owned(),

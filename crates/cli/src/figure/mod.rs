@@ -31,6 +31,8 @@ pub struct Figure {
     pub seeds: u32,
     /// What is to be known about it.
     pub notes: Vec<String>,
+    /// Whether fairness and each origin's share stand beside what is measured.
+    pub shares: bool,
     /// What is simulated.
     pub variants: Vec<Variant>,
     /// What is measured, in the order of the file.

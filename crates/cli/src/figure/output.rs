@@ -1,6 +1,6 @@
 //! A measured figure as a table, as JSON, as CSV.
 
-use super::judge::{MeasuredFigure, Tally, range};
+use super::judge::{MeasuredFigure, Shares, Tally, range};
 use crate::execute::Sample;
 use crate::output::{TableColumn, Terminal, escaped, table};
 use crate::report::round;
@@ -49,6 +49,17 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
         });
         columns.insert(5, TableColumn::numbers("% of bound", shares));
     }
+    if points.iter().any(|point| point.shares.is_some()) {
+        let fairness = points.iter().map(|point| match &point.shares {
+            Some(shares) => digits(shares.fairness),
+            None => String::new(),
+        });
+        let shares = points
+            .iter()
+            .map(|point| point.shares.as_ref().map(shares_of).unwrap_or_default());
+        columns.push(TableColumn::numbers("fairness", fairness));
+        columns.push(TableColumn::words("% of each origin", shares));
+    }
     if measured.seeds > 1 {
         let column = TableColumn::words("of the seeds", points.iter().map(range_of));
         columns.insert(4, column);
@@ -64,6 +75,18 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
         }
     }
     text
+}
+
+/// The share of each origin; of more than a few, the least and the largest.
+fn shares_of(shares: &Shares) -> String {
+    const NAMED: usize = 4;
+    if shares.shares.len() <= NAMED {
+        let each = shares.shares.iter().map(|share| digits(*share));
+        return each.collect::<Vec<String>>().join(", ");
+    }
+    let [least, most] = shares.ends();
+    let count = shares.shares.len();
+    format!("{count} of {} to {}", digits(least), digits(most))
 }
 
 /// The seeds of a figure, in words.
@@ -92,13 +115,19 @@ fn digits(value: f64) -> String {
 /// Points as CSV, with a heading.
 pub fn csv(measured: &MeasuredFigure) -> String {
     let mut text =
-        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most,bound_share\n"
+        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most,bound_share"
             .to_owned();
+    let with_shares = measured.points.iter().any(|point| point.shares.is_some());
+    text.push_str(if with_shares {
+        ",fairness,share_least,share_most\n"
+    } else {
+        "\n"
+    });
     for point in &measured.points {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let [low, high] = point.accept.unwrap_or_default();
         let [least, most] = point.range.unwrap_or([point.measured; 2]);
-        let fields = [
+        let mut fields = vec![
             measured.id.clone(),
             point.series.clone(),
             point.x.to_string(),
@@ -118,6 +147,12 @@ pub fn csv(measured: &MeasuredFigure) -> String {
             most.to_string(),
             number(point.bound_share),
         ];
+        if with_shares {
+            let fairness = point.shares.as_ref().map(|shares| shares.fairness);
+            let ends = point.shares.as_ref().map(Shares::ends);
+            fields.push(number(fairness));
+            fields.extend([0, 1].map(|end| number(ends.map(|ends| ends[end]))));
+        }
         let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
         text.push_str(&fields.join(","));
         text.push('\n');

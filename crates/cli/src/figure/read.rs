@@ -33,6 +33,9 @@ struct Text {
     schedulers: BTreeMap<String, Spec>,
     #[serde(default)]
     notes: OneOrList<String>,
+    /// Whether fairness and each origin's share stand beside what is measured.
+    #[serde(default)]
+    shares: bool,
     #[serde(default)]
     common: Table,
     #[serde(default)]
@@ -228,6 +231,7 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
         seed: text.seed,
         seeds: text.seeds,
         notes: text.notes.0,
+        shares: text.shares,
         variants,
         points,
         plots,

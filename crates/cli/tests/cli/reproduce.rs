@@ -546,6 +546,40 @@ fn what_comes_with_the_program_is_whole() {
     }
 }
 
+#[test]
+fn a_figure_says_who_gets_what_if_it_is_to() {
+    let directory = scratch("figure-shares");
+    let path = changed(&directory, "seed = 7", "seed = 7\nseeds = 2\nshares = true");
+    let path = path.to_str().unwrap();
+    let text = stdout(&["reproduce", path, "--format", "json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let points = json["points"].as_array().unwrap();
+    for (point, origins) in points[..4].iter().zip([4, 16, 4, 16]) {
+        let shares = point["shares"].as_array().unwrap();
+        let sum: f64 = shares.iter().map(|share| share.as_f64().unwrap()).sum();
+        assert_eq!(shares.len(), origins);
+        assert!((sum - 100.0).abs() < 1e-3, "{sum}");
+        assert!((0.5..=1.0).contains(&point["fairness"].as_f64().unwrap()));
+    }
+    // What compares two runs is about neither.
+    assert!(points[4].get("shares").is_none());
+    let table = stdout(&["reproduce", path]);
+    assert!(
+        table.contains("fairness") && table.contains("16 of "),
+        "{table}"
+    );
+    let out = directory.join("out");
+    stdout(&["reproduce", path, "--out", out.to_str().unwrap()]);
+    let csv = fs::read_to_string(out.join("figure.csv")).unwrap();
+    let heading = csv.lines().next().unwrap();
+    assert!(
+        heading.ends_with(",fairness,share_least,share_most"),
+        "{heading}"
+    );
+    let fields = |line: &str| line.split(',').count();
+    assert!(csv.lines().all(|line| fields(line) == fields(heading)));
+}
+
 /// One drive and one host serve all figures of the NCQ paper. Read-ahead is what one of them varies.
 #[test]
 fn the_figures_of_ncq_share_one_drive_and_one_host() {
@@ -557,6 +591,7 @@ fn the_figures_of_ncq_share_one_drive_and_one_host() {
         .filter(|shipped| shipped.id.starts_with("ncq-"))
     {
         let figure = Figure::parse(shipped.id, shipped.text, Scale::Full).unwrap();
+        assert!(figure.shares, "{} does not say who gets what", figure.id);
         for variant in &figure.variants {
             let name = format!("{}: {}", figure.id, variant.name);
             let [drive] = &variant.scenario.drives[..] else {
