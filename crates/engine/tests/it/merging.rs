@@ -5,7 +5,7 @@ use headtime_engine::{
     Command, Config, ConfigError, DriveTag, Engine, Event, Lane, Outcome, RequestId,
 };
 use headtime_sched::{
-    Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, WorkConserving,
+    Cfq, Deadline, DeadlineConfig, Flags, Noop, Op, Request, Scheduler, Sstf, WorkConserving,
 };
 use headtime_testkit::ToyFair;
 use headtime_units::{Sectors, Time};
@@ -135,6 +135,21 @@ fn requests_that_the_policy_keeps_apart_do_not_merge() {
     assert_eq!(engine.stats().merged_back, 1);
     assert_eq!(issued(&mut engine, T), ["R 0+8"]);
     assert_eq!(complete(&mut engine, Outcome::Done), ["done 1", "R 8+16"]);
+}
+
+/// Of several that end at one address, all but the first are indexed by process, which CFQ keeps apart.
+#[test]
+fn requests_that_were_queued_before_a_swap_merge_by_the_new_scheduler() {
+    let noop = Box::new(WorkConserving::new(Noop::new())) as Box<dyn Scheduler>;
+    let mut engine = Engine::new(Config::default(), noop).expect("valid");
+    let read = |id, start, len, process| Event::Arrived(arrival(id, Op::Read, start, len, process));
+    engine.handle(T, read(0, 100_000, 8, 3));
+    assert_eq!(issued(&mut engine, T), ["R 100000+8"]);
+    engine.handle(T, read(1, 0, 8, 1));
+    engine.handle(T, read(2, 4, 4, 2));
+    engine.replace_scheduler(T, Lane(0), Box::new(Cfq::default()));
+    engine.handle(T, read(3, 8, 8, 2));
+    assert_eq!(engine.stats().merged_back, 1);
 }
 
 /// A read is held for 6 s behind a write of its sectors, and then joins what came 0.1 s ago: at its
