@@ -1,9 +1,9 @@
 //! Bonnie++: a large file written, rewritten, read, and read at random.
 
 use super::passes::{Pass, Passes, Way, Work};
-use super::site::{BenchmarkError, Site, scaled, scaled_count};
-use crate::{File, HostBuilder, ProcessSpec};
-use headtime_units::{Bytes, Nanos, Time};
+use super::site::{BenchmarkError, Site, add_process, beside, pair, scaled, scaled_count, share};
+use crate::HostBuilder;
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 use std::sync::Arc;
 
@@ -95,16 +95,12 @@ impl BonnieSpec {
         site.check_processes(builder, "seekers", self.instances, self.seekers + 1)?;
         let few = (1..=1 << 24).contains(&self.seeks);
         site.check(few, "seeks", self.seeks, "1 to 16777216")?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)?;
+        site.check_place(self.gap, self.start, self.scale)?;
         let size = scaled(self.file, self.scale);
         let seeks = scaled_count(self.seeks, self.scale);
-        let host = |error| site.host(error);
         for number in 0..self.instances {
-            let place = self.start.0 + u64::from(number) * (self.file.0 + self.gap.0);
-            let extents = vec![site.extent(place, size)?];
-            let file = builder.add_file(File { extents, size: 0 }).map_err(host)?;
+            let place = beside(self.start, number, self.file.0, self.gap);
+            let file = site.add_room(builder, place, size)?;
             let chunks = Pass::reading([file].into(), size, self.chunk.0);
             let chars = Pass {
                 call: STREAM,
@@ -135,12 +131,12 @@ impl BonnieSpec {
             ]
             .into();
             for process in 0..=self.seekers {
-                let own = u64::from(program + number) << 32 | u64::from(process);
+                let own = pair(program + number, process);
                 let work = match process.checked_sub(1) {
                     None => Arc::clone(&work),
                     Some(seeker) => {
-                        let opened = builder.reopen(file).map_err(host)?;
-                        let share = seeks / self.seekers + u32::from(seeker < seeks % self.seekers);
+                        let opened = site.reopen(builder, file)?;
+                        let share = share(seeks, self.seekers, seeker);
                         let seek = Pass {
                             files: [opened].into(),
                             way: Way::Random(u64::from(share)),
@@ -150,12 +146,8 @@ impl BonnieSpec {
                         [meet.clone(), Work::Pass(seek), Work::Sync(opened)].into()
                     }
                 };
-                builder.add_process(ProcessSpec {
-                    program: program + number,
-                    behaviour: Box::new(Passes::new(work, Random::keyed(seed, own, PURPOSE))),
-                    served_by: None,
-                    start: Time::ZERO,
-                });
+                let passes = Passes::new(work, Random::keyed(seed, own, PURPOSE));
+                add_process(builder, program + number, passes);
             }
         }
         Ok(program + self.instances)

@@ -1,7 +1,7 @@
 //! A search through a tree of files.
 
-use super::site::{BenchmarkError, Part, Site, of_kib};
-use crate::layout::{Ext3, Ext3Options, LayoutError, TreeSpec, Visit, Written};
+use super::site::{BenchmarkError, Part, Site, beside, of_kib};
+use crate::layout::{LayoutError, TreeSpec, Visit, Written};
 use crate::{Behaviour, DiskSize, File, FileId, HostBuilder, Step};
 use headtime_units::{Bytes, Lba, Nanos};
 use headtime_workload::Random;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// names; in truth readahead comes to it one window earlier, which concerns one file in 25.
 ///
 /// Rests on: the paper for the two instances, the tree and the gap; [`TreeSpec`] for what the tree is
-/// like; [`Ext3`] for where it lies; GNU grep 2.5 for the order and for calls of 32 KiB. Trust: high
+/// like; [`Ext3`](crate::layout::Ext3) for where it lies; GNU grep 2.5 for the order and for calls of 32 KiB. Trust: high
 /// for the pattern of a call, moderate for the tree, low for the processor's time, which is assumed. Open:
 /// how the copies were made. Unpacked from an archive, the files of a directory lie near each other and
 /// are read out of order; copied by a program that goes by the list, within a file system, they are read in
@@ -104,9 +104,7 @@ impl GrepSpec {
         site.check_count("instances", self.instances)?;
         site.check_call("read", self.read)?;
         site.check_size("partition", self.partition)?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)?;
+        site.check_place(self.gap, self.start, self.scale)?;
         let layout = |error: LayoutError| site.layout(error);
         let few = |count: u32| ((f64::from(count) * self.scale) as u32).max(1);
         let tree = TreeSpec {
@@ -120,16 +118,10 @@ impl GrepSpec {
         let mut copies = Vec::new();
         let mut planned = 0;
         for number in 0..self.instances {
-            let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
-            let partition = site.extent(place, self.partition.0)?;
+            let place = beside(self.start, number, self.partition.0, self.gap);
             let mut random = Random::keyed(seed, u64::from(number), 16);
-            let options = Ext3Options::default();
-            let own = u64::from(random.bits());
-            let mut fs =
-                Ext3::format(partition, site.sector_bytes, options, own).map_err(layout)?;
-            fs.age(self.aged, self.hole.0 as f64 / 4096.0)
-                .map_err(layout)?;
-            fs.set_writer(random.bits());
+            let state = (self.aged, self.hole);
+            let (mut fs, own) = site.ext3(place, self.partition.0, state, &mut random)?;
             let mut root = fs.root();
             let tree = plan
                 .lay(&mut fs, &mut root, self.written, own)

@@ -1,10 +1,10 @@
 //! Iozone in automatic mode: files of many sizes, in records of many sizes.
 
 use super::passes::{Pass, Passes, Way, Work};
-use super::site::{BenchmarkError, Site, scaled};
+use super::site::{BenchmarkError, Site, add_process, beside, scaled};
 use crate::spec::PAGE;
-use crate::{File, FileId, HostBuilder, ProcessSpec};
-use headtime_units::{Bytes, Time};
+use crate::{FileId, HostBuilder};
+use headtime_units::Bytes;
 use headtime_workload::Random;
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ const PURPOSE: u64 = 68;
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), Table VI: automatic mode, default
 /// parameters; section 5.1: "varying the size from 64KB to 512KB". The program's own default goes to 512 MB;
-/// what the paper says is the default here. The source of Iozone 3 for the tests and their order, sizes of records
-/// from 4 KiB to 16 MiB, and `fsync`. Trust: high for the tests, low for how far the sizes went and for where the file
-/// lies: in one piece. Open: how many instances.
+/// what the paper says is the default here. The manual of Iozone 3 for the tests and for records from 4 KiB to 16 MiB, the
+/// columns of its reports for the order; from memory of its source `fsync` and `crossover`. Trust: high for the tests, moderate for
+/// their order and `fsync`, low for how far the sizes went and for where the file lies: in one piece. Open: how many instances.
 ///
 /// Which records come at random is drawn anew each time.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,11 +106,8 @@ impl IozoneSpec {
             })
             .collect();
         for number in 0..self.instances {
-            let place = self.start.0 + u64::from(number) * (self.file_high.0 + self.gap.0);
-            let extents = vec![site.extent(place, self.file_high.0)?];
-            let file = builder
-                .add_file(File { extents, size: 0 })
-                .map_err(|error| site.host(error))?;
+            let place = beside(self.start, number, self.file_high.0, self.gap);
+            let file = site.add_room(builder, place, self.file_high.0)?;
             let each = |&(size, record): &(u64, u64)| tests(file, size, record);
             let work: Vec<Work> = sizes.iter().flat_map(each).collect();
             // A pass takes more room than a call.
@@ -118,12 +115,7 @@ impl IozoneSpec {
             site.check_plan(builder.room_to_plan(), steps)?;
             builder.planned += steps;
             let random = Random::keyed(seed, u64::from(program + number), PURPOSE);
-            builder.add_process(ProcessSpec {
-                program: program + number,
-                behaviour: Box::new(Passes::new(work.into(), random)),
-                served_by: None,
-                start: Time::ZERO,
-            });
+            add_process(builder, program + number, Passes::new(work.into(), random));
         }
         Ok(program + self.instances)
     }
@@ -139,9 +131,7 @@ impl IozoneSpec {
         site.check_call("record_high", high)?;
         let good = low.0 >= 512 && low <= high;
         site.check(good, "record_low", low, "512B to record_high")?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)
+        site.check_place(self.gap, self.start, self.scale)
     }
 }
 

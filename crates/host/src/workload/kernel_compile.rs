@@ -3,7 +3,7 @@
 use super::planned::{Entry, Job, Planner, Unplanned};
 use super::site::{BenchmarkError, Part, Site, of_kib, scaled_count};
 use crate::DiskSize;
-use crate::layout::{self, Ext3, Ext3Options, LayoutError, Tree, TreeDirectory, TreeSpec, Written};
+use crate::layout::{self, BLOCK_BYTES, Ext3, LayoutError, Tree, TreeDirectory, TreeSpec, Written};
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 
@@ -125,7 +125,9 @@ impl KernelCompileSpec {
     ) -> Result<Vec<Part<Job>>, BenchmarkError> {
         let site = Site::new("kernel-compile", disk);
         self.check(site)?;
-        let partition = site.extent(self.start.0, self.partition.0)?;
+        let mut random = Random::keyed(seed, 0, PURPOSE);
+        let fresh = (0.0, Bytes(BLOCK_BYTES));
+        let (mut fs, own) = site.ext3(self.start.0, self.partition.0, fresh, &mut random)?;
         let build = || -> Result<Part<Job>, Unplanned> {
             let tree = TreeSpec {
                 files: scaled_count(self.files, self.scale).min(self.files),
@@ -135,11 +137,6 @@ impl KernelCompileSpec {
                 ..TreeSpec::default()
             };
             let plan = tree.plan(seed)?;
-            let mut random = Random::keyed(seed, 0, PURPOSE);
-            let own = u64::from(random.bits());
-            let options = Ext3Options::default();
-            let mut fs = Ext3::format(partition, site.sector_bytes, options, own)?;
-            fs.set_writer(random.bits());
             let mut root = fs.root();
             let tree = plan.lay(&mut fs, &mut root, Written::Unpacked, own)?;
             Build::new(self, fs, &tree, random, room).run()

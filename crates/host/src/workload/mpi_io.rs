@@ -1,6 +1,6 @@
 //! Parallel programs on a striped file system, as the disk of one server sees them.
 
-use super::site::{BenchmarkError, Site};
+use super::site::{BenchmarkError, Site, beside};
 use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
 use headtime_units::{Bytes, Nanos, Time};
 use headtime_workload::Random;
@@ -116,9 +116,7 @@ impl MpiIoSpec {
             allowed,
         )?;
         site.check_size("file", self.file)?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)?;
+        site.check_place(self.gap, self.start, self.scale)?;
         let servers = u64::from(self.servers);
         let share = |blocks: u64| blocks.div_ceil(servers) * self.block.0;
         // Whole blocks, and one for this server at least.
@@ -126,10 +124,8 @@ impl MpiIoSpec {
         let blocks = ((whole as f64 * self.scale) as u64).max(1);
         let pool = builder.add_pool(self.workers);
         for number in 0..self.programs {
-            let place = self.start.0 + u64::from(number) * (share(whole) + self.gap.0);
-            let file = builder
-                .add_file(site.file(place, share(blocks))?)
-                .map_err(|error| site.host(error))?;
+            let place = beside(self.start, number, share(whole), self.gap);
+            let file = site.add_file(builder, place, share(blocks))?;
             for process in 0..u64::from(self.processes) {
                 let behaviour = Turns {
                     file,

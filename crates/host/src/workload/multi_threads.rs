@@ -1,9 +1,9 @@
 //! Threads that read in strides and keep step with each other.
 
-use super::site::{BenchmarkError, Site, scaled};
-use crate::{BarrierId, Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use super::site::{BenchmarkError, Site, add_process, scaled};
+use crate::{BarrierId, Behaviour, FileId, HostBuilder, Step};
 use headtime_sched::Op;
-use headtime_units::{Bytes, Time};
+use headtime_units::Bytes;
 
 /// `multi-threads`: processes of several threads; each thread reads the beginning of every segment of
 /// a file of its own, and the threads of a process meet after every few calls.
@@ -117,25 +117,19 @@ impl MultiThreadsSpec {
                 let place = self.start.0
                     + u64::from(number) * self.process_distance.0
                     + u64::from(thread) * self.file_distance.0;
-                let file = builder
-                    .add_file(site.file(place, size)?)
-                    .map_err(|error| site.host(error))?;
-                builder.add_process(ProcessSpec {
-                    program: program + number,
-                    behaviour: Box::new(Strided {
-                        file,
-                        size,
-                        segment: self.segment.0,
-                        read: self.read.0,
-                        direct: self.direct,
-                        barrier,
-                        together: self.together,
-                        since: 0,
-                        offset: 0,
-                    }),
-                    served_by: None,
-                    start: Time::ZERO,
-                });
+                let file = site.add_file(builder, place, size)?;
+                let behaviour = Strided {
+                    file,
+                    size,
+                    segment: self.segment.0,
+                    read: self.read.0,
+                    direct: self.direct,
+                    barrier,
+                    together: self.together,
+                    since: 0,
+                    offset: 0,
+                };
+                add_process(builder, program + number, behaviour);
             }
         }
         Ok(program + self.processes)

@@ -1,8 +1,8 @@
 //! Parallel sequential readers.
 
-use super::site::{BenchmarkError, Site, scaled};
-use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
-use headtime_units::{Bytes, Nanos, Time};
+use super::site::{BenchmarkError, Site, add_process, beside, scaled};
+use crate::{Behaviour, FileId, HostBuilder, Step};
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::{Random, TimeDistribution};
 
 /// Tells the random numbers of thinking from those of other things.
@@ -78,33 +78,24 @@ impl ParReadSpec {
         site.check_count("processes", self.processes)?;
         site.check_size("file", self.file)?;
         site.check_call("read", self.read)?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)?;
+        site.check_place(self.gap, self.start, self.scale)?;
         let size = scaled(self.file, self.scale);
         if let Some(allowed) = self.think.problem() {
             site.check(false, "think", self.think, allowed)?;
         }
         for number in 0..self.processes {
-            let place = self.start.0 + u64::from(number) * (self.file.0 + self.gap.0);
-            let file = builder
-                .add_file(site.file(place, size)?)
-                .map_err(|error| site.host(error))?;
-            builder.add_process(ProcessSpec {
-                program: program + number,
-                behaviour: Box::new(Sequential {
-                    file,
-                    size,
-                    read: self.read.0,
-                    think: self.think,
-                    slack: self.slack,
-                    random: Random::keyed(seed, u64::from(program + number), PURPOSE),
-                    offset: 0,
-                    thinks: false,
-                }),
-                served_by: None,
-                start: Time::ZERO,
-            });
+            let place = beside(self.start, number, self.file.0, self.gap);
+            let behaviour = Sequential {
+                file: site.add_file(builder, place, size)?,
+                size,
+                read: self.read.0,
+                think: self.think,
+                slack: self.slack,
+                random: Random::keyed(seed, u64::from(program + number), PURPOSE),
+                offset: 0,
+                thinks: false,
+            };
+            add_process(builder, program + number, behaviour);
         }
         Ok(program + self.processes)
     }

@@ -1,9 +1,9 @@
 //! A mail server's small files.
 
 use super::planned::{Job, Planner, Unplanned};
-use super::site::{BenchmarkError, Part, Site};
+use super::site::{BenchmarkError, Part, Site, beside};
 use crate::DiskSize;
-use crate::layout::{Ext3, Ext3Options};
+use crate::layout::Ext3;
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 use std::collections::BTreeSet;
@@ -65,6 +65,10 @@ pub struct PostMarkSpec {
     pub call: Bytes,
     /// Processor time of a transaction besides its calls; default 40 us (assumed).
     pub cpu: Nanos,
+    /// Share of the file system that was taken before, in pieces, 0 to 0.95; default 0, a fresh one.
+    pub aged: f64,
+    /// Mean length of the holes that an aged file system has; default 64 KiB.
+    pub hole: Bytes,
     /// Bytes of the partition of each instance; default 1 GiB.
     pub partition: Bytes,
     /// Bytes from the end of a partition to the beginning of the next; default 50 GB.
@@ -89,6 +93,8 @@ impl Default for PostMarkSpec {
             bias_create: 5,
             call: Bytes(4096),
             cpu: Nanos::from_micros(40),
+            aged: 0.0,
+            hole: Bytes(64 << 10),
             partition: Bytes(1 << 30),
             gap: Bytes(50_000_000_000),
             start: Bytes(0),
@@ -117,13 +123,10 @@ impl PostMarkSpec {
         let mut instances = Vec::new();
         let mut planned = 0;
         for number in 0..self.instances {
-            let place = self.start.0 + u64::from(number) * (self.partition.0 + self.gap.0);
-            let partition = site.extent(place, self.partition.0)?;
+            let place = beside(self.start, number, self.partition.0, self.gap);
             let mut random = Random::keyed(seed, u64::from(number), 32);
-            let own = u64::from(random.bits());
-            let mut fs = Ext3::format(partition, site.sector_bytes, Ext3Options::default(), own)
-                .map_err(|error| site.layout(error))?;
-            fs.set_writer(random.bits());
+            let state = (self.aged, self.hole);
+            let (fs, _) = site.ext3(place, self.partition.0, state, &mut random)?;
             let counts = (few(self.files), few(self.transactions));
             let mut instance = self
                 .prepare(fs, random, counts, room.saturating_sub(planned))
@@ -248,9 +251,7 @@ impl PostMarkSpec {
         )?;
         site.check_call("call", self.call)?;
         site.check_size("partition", self.partition)?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)
+        site.check_place(self.gap, self.start, self.scale)
     }
 }
 

@@ -1,10 +1,12 @@
 //! What all benchmarks need: their errors, where they are laid down, and what their processes do.
 
 use crate::builder::{PLANNED_MAX, PROCESSES_MAX};
-use crate::layout::LayoutError;
+use crate::layout::{BLOCK_BYTES, Ext3, Ext3Options, LayoutError};
 use crate::spec::PAGE;
 use crate::{BarrierId, Behaviour, DiskSize, File, FileId, HostBuilder, HostError, ProcessSpec};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
+use headtime_workload::Random;
+use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -44,7 +46,7 @@ pub enum BenchmarkError {
         benchmark: &'static str,
         key: &'static str,
         found: String,
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
     },
     /// It does more than can be planned ahead.
     #[error(
@@ -121,12 +123,7 @@ impl<J> Part<J> {
             let barrier = several.then(|| builder.add_barrier(part.jobs.len() as u32));
             for jobs in &part.jobs {
                 let behaviour = behaviour(Arc::clone(jobs), Arc::clone(&ids), barrier);
-                builder.add_process(ProcessSpec {
-                    program: number,
-                    behaviour: Box::new(behaviour),
-                    served_by: None,
-                    start: Time::ZERO,
-                });
+                add_process(builder, number, behaviour);
             }
         }
         Ok(program + parts.len() as u32)
@@ -169,13 +166,13 @@ impl Site {
         self,
         key: &'static str,
         found: impl ToString,
-        allowed: &'static str,
+        allowed: impl Into<Cow<'static, str>>,
     ) -> BenchmarkError {
         BenchmarkError::Range {
             benchmark: self.benchmark,
             key,
             found: found.to_string(),
-            allowed,
+            allowed: allowed.into(),
         }
     }
 
@@ -200,6 +197,13 @@ impl Site {
     /// For one call.
     pub fn check_call(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
         self.check((1..=1 << 30).contains(&size.0), key, size, "1B to 1GiB")
+    }
+
+    /// For what lies at `start`, comes again after each `gap`, and is made smaller.
+    pub fn check_place(self, gap: Bytes, start: Bytes, scale: f64) -> Result<(), BenchmarkError> {
+        self.check_distance("gap", gap)?;
+        self.check_distance("start", start)?;
+        self.check_scale(scale)
     }
 
     /// For so many processes more.
@@ -259,14 +263,92 @@ impl Site {
         Ok(Extent::new(Lba::new(first), Sectors::new(len)))
     }
 
-    /// A file in one piece from a byte of the disk on. That ext3 puts an indirect block of 4 KiB
-    /// between every 4 MiB of data, and tables of 2 MiB between every 128 MiB, is left out.
-    pub fn file(self, start: u64, size: u64) -> Result<File, BenchmarkError> {
-        Ok(File {
-            extents: vec![self.extent(start, size)?],
-            size,
-        })
+    /// Adds a file in one piece from a byte of the disk on. That ext3 puts an indirect block of 4 KiB between every 4 MiB of
+    /// data, and tables of 2 MiB between every 128 MiB, is left out.
+    pub fn add_file(
+        self,
+        builder: &mut HostBuilder,
+        start: u64,
+        size: u64,
+    ) -> Result<FileId, BenchmarkError> {
+        self.add_file_with(builder, start, size, size)
     }
+
+    /// Adds a file that is empty, with room for so many bytes.
+    pub fn add_room(
+        self,
+        builder: &mut HostBuilder,
+        start: u64,
+        bytes: u64,
+    ) -> Result<FileId, BenchmarkError> {
+        self.add_file_with(builder, start, bytes, 0)
+    }
+
+    fn add_file_with(
+        self,
+        builder: &mut HostBuilder,
+        start: u64,
+        bytes: u64,
+        size: u64,
+    ) -> Result<FileId, BenchmarkError> {
+        let extents = vec![self.extent(start, bytes)?];
+        let added = builder.add_file(File { extents, size });
+        added.map_err(|error| self.host(error))
+    }
+
+    /// Another name of a file.
+    pub fn reopen(self, builder: &mut HostBuilder, file: FileId) -> Result<FileId, BenchmarkError> {
+        builder.reopen(file).map_err(|error| self.host(error))
+    }
+
+    /// An ext3 of so many bytes from a byte of the disk on, and the number that fixes what is random about it. This share
+    /// of it was taken before, and left holes of this size.
+    pub fn ext3(
+        self,
+        start: u64,
+        bytes: u64,
+        (aged, hole): (f64, Bytes),
+        random: &mut Random,
+    ) -> Result<(Ext3, u64), BenchmarkError> {
+        let own = u64::from(random.bits());
+        let partition = self.extent(start, bytes)?;
+        let layout = |error| self.layout(error);
+        let options = Ext3Options::default();
+        let mut fs = Ext3::format(partition, self.sector_bytes, options, own).map_err(layout)?;
+        fs.age(aged, hole.0 as f64 / BLOCK_BYTES as f64)
+            .map_err(layout)?;
+        fs.set_writer(random.bits());
+        Ok((fs, own))
+    }
+}
+
+/// Adds a process of a program that begins at once.
+pub(super) fn add_process(
+    builder: &mut HostBuilder,
+    program: u32,
+    behaviour: impl Behaviour + 'static,
+) {
+    builder.add_process(ProcessSpec {
+        program,
+        behaviour: Box::new(behaviour),
+        served_by: None,
+        start: Time::ZERO,
+    });
+}
+
+/// Where a thing of this number begins, of those that are so large and lie one behind the other.
+pub(super) fn beside(start: Bytes, number: u32, size: u64, gap: Bytes) -> u64 {
+    start.0 + u64::from(number) * (size + gap.0)
+}
+
+/// A number for a process of a program.
+pub(super) fn pair(program: u32, process: u32) -> u64 {
+    u64::from(program) << 32 | u64::from(process)
+}
+
+/// How many of `all` calls a process makes of so many that share them; the first make one more.
+pub(super) fn share(all: u32, processes: u32, process: u32) -> u32 {
+    all / processes + u32::from(process < all % processes)
 }
 
 /// A size made smaller: whole pages, at least one, and never larger than it was.

@@ -1,10 +1,10 @@
 //! The file test of SysBench.
 
 use super::passes::{Pass, Passes, Way, Work};
-use super::site::{BenchmarkError, Site, scaled, scaled_count};
+use super::site::{BenchmarkError, Site, add_process, beside, pair, scaled, scaled_count, share};
 use crate::spec::PAGE;
-use crate::{FileId, HostBuilder, ProcessSpec};
-use headtime_units::{Bytes, Time};
+use crate::{FileId, HostBuilder};
+use headtime_units::Bytes;
 use headtime_workload::Random;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const PURPOSE: u64 = 66;
 /// `sysbench`: threads that read many files of one size, in calls at random or one after the other.
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 6.1, which has "random
-/// read/sequential read" of sysbench and no numbers; the source of SysBench 0.4 (`fileio`) for what it does
+/// read/sequential read" of sysbench and no numbers; the manual of SysBench 0.4 (test `fileio`) for what it does
 /// without options: one thread, 128 files of 2 GiB in all, calls of 16 KiB through the page cache, 10,000
 /// of them at random, each equally likely; as many as the files have, one file after the other, where they are
 /// sequential. Trust: high for the pattern and the defaults, low for how the files lie: side by side, each in one piece.
@@ -104,13 +104,13 @@ impl SysbenchSpec {
         let size = scaled(Bytes(each), self.scale);
         let mut files: Vec<FileId> = Vec::new();
         for number in 0..self.files {
-            let file = site.file(self.start.0 + u64::from(number) * each, size)?;
-            files.push(builder.add_file(file).map_err(|error| site.host(error))?);
+            let place = beside(self.start, number, each, Bytes(0));
+            files.push(site.add_file(builder, place, size)?);
         }
         let files: Arc<[FileId]> = files.into();
         let requests = scaled_count(self.requests, self.scale);
         for thread in 0..self.threads {
-            let share = requests / self.threads + u32::from(thread < requests % self.threads);
+            let share = share(requests, self.threads, thread);
             let pass = Pass {
                 way: match self.access {
                     Access::Random => Way::Random(u64::from(share)),
@@ -121,14 +121,12 @@ impl SysbenchSpec {
                 },
                 ..Pass::reading(Arc::clone(&files), size, self.block.0)
             };
-            let own = u64::from(program) << 32 | u64::from(thread);
-            let random = Random::keyed(seed, own, PURPOSE);
-            builder.add_process(ProcessSpec {
+            let random = Random::keyed(seed, pair(program, thread), PURPOSE);
+            add_process(
+                builder,
                 program,
-                behaviour: Box::new(Passes::new([Work::Pass(pass)].into(), random)),
-                served_by: None,
-                start: Time::ZERO,
-            });
+                Passes::new([Work::Pass(pass)].into(), random),
+            );
         }
         Ok(program + 1)
     }

@@ -470,6 +470,29 @@ fn a_whole_run_of_postmark_begins_and_ends_without_files() {
 }
 
 #[test]
+fn postmark_on_a_worn_file_system_writes_files_into_its_holes() {
+    let neighbours = |aged| {
+        let spec = PostMarkSpec {
+            instances: 1,
+            files: 300,
+            transactions: 1,
+            aged,
+            hole: Bytes(16 << 10),
+            ..PostMarkSpec::default()
+        };
+        let files = built(&BenchmarkSpec::PostMark(spec), 3).files;
+        let ends = files.iter().map(|file| file.extents.last().unwrap());
+        let starts = files[1..].iter().map(|file| file.extents[0]);
+        ends.zip(starts)
+            .filter(|(end, start)| end.is_followed_by(*start))
+            .count()
+    };
+    assert!(neighbours(0.0) > 280, "{}", neighbours(0.0));
+    // 300 files of 1.8 blocks have 130 edges of holes of 4 blocks, of which three in five lie between two files.
+    assert!((190..260).contains(&neighbours(0.5)), "{}", neighbours(0.5));
+}
+
+#[test]
 fn postmark_stops_when_it_is_out_of_files() {
     let spec = PostMarkSpec {
         instances: 1,

@@ -1,8 +1,8 @@
 //! A query of a decision-support benchmark.
 
-use super::site::{BenchmarkError, Site, scaled};
-use crate::{Behaviour, FileId, HostBuilder, HostError, ProcessSpec, Step};
-use headtime_units::{Bytes, Nanos, Time};
+use super::site::{BenchmarkError, Site, add_process, beside, scaled};
+use crate::{Behaviour, FileId, HostBuilder, Step};
+use headtime_units::{Bytes, Nanos};
 
 /// Bytes of the files that PostgreSQL divides a table into.
 const SEGMENT: u64 = 1 << 30;
@@ -86,12 +86,10 @@ impl TpcHSpec {
         site.check_size("lineitem", self.lineitem)?;
         site.check_distance("between", self.between)?;
         site.check_call("page", self.page)?;
-        site.check_distance("gap", self.gap)?;
-        site.check_distance("start", self.start)?;
-        site.check_scale(self.scale)?;
+        site.check_place(self.gap, self.start, self.scale)?;
         let whole = self.part.0 + self.between.0 + self.lineitem.0;
         for number in 0..self.instances {
-            let part = self.start.0 + u64::from(number) * (whole + self.gap.0);
+            let part = beside(self.start, number, whole, self.gap);
             let lineitem = part + self.part.0 + self.between.0;
             let mut scans = Vec::new();
             for (place, size, cpu) in [
@@ -101,18 +99,12 @@ impl TpcHSpec {
                 let size = scaled(size, self.scale).div_ceil(self.page.0) * self.page.0;
                 for offset in (0..size).step_by(SEGMENT as usize) {
                     let size = (size - offset).min(SEGMENT);
-                    let file = builder
-                        .add_file(site.file(place + offset, size)?)
-                        .map_err(|error: HostError| site.host(error))?;
+                    let file = site.add_file(builder, place + offset, size)?;
                     scans.push((file, size, cpu));
                 }
             }
-            builder.add_process(ProcessSpec {
-                program: program + number,
-                behaviour: Box::new(TableScans::new(scans, self.page.0)),
-                served_by: None,
-                start: Time::ZERO,
-            });
+            let scans = TableScans::new(scans, self.page.0);
+            add_process(builder, program + number, scans);
         }
         Ok(program + self.instances)
     }

@@ -1,10 +1,10 @@
 //! Calls of one kind at random places of the whole device.
 
-use super::site::{BenchmarkError, Site, scaled_count};
+use super::site::{BenchmarkError, Site, add_process, pair, scaled_count};
 use crate::spec::PAGE;
-use crate::{Behaviour, FileId, HostBuilder, ProcessSpec, Step};
+use crate::{Behaviour, FileId, HostBuilder, Step};
 use headtime_sched::Class;
-use headtime_units::{Bytes, Nanos, Time};
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::{Random, SizeDistribution, Sizes, TimeDistribution};
 
 /// Tells the random numbers of this benchmark from those of other things.
@@ -97,38 +97,28 @@ impl TransactionsSpec {
             Ok(sizes) => sizes,
             Err(allowed) => return Err(site.refused("size", self.size, allowed)),
         };
-        let add = |error| site.host(error);
-        let file = builder.add_file(site.file(0, device)?).map_err(add)?;
+        let file = site.add_file(builder, 0, device)?;
         for number in 0..self.processes {
             let opened = match self.shared || number == 0 {
                 true => file,
-                false => builder.reopen(file).map_err(add)?,
+                false => site.reopen(builder, file)?,
             };
-            builder.add_process(ProcessSpec {
-                program,
-                behaviour: Box::new(Calls {
-                    file: opened,
-                    pages: device / PAGE,
-                    sizes,
-                    read_share: self.read_share,
-                    high_share: self.high_share,
-                    think: self.think,
-                    random: Random::keyed(seed, pair(program, number), PURPOSE),
-                    left: scaled_count(self.transactions, self.scale),
-                    thinks: false,
-                    ranked: self.high_share == 0.0,
-                }),
-                served_by: None,
-                start: Time::ZERO,
-            });
+            let behaviour = Calls {
+                file: opened,
+                pages: device / PAGE,
+                sizes,
+                read_share: self.read_share,
+                high_share: self.high_share,
+                think: self.think,
+                random: Random::keyed(seed, pair(program, number), PURPOSE),
+                left: scaled_count(self.transactions, self.scale),
+                thinks: false,
+                ranked: self.high_share == 0.0,
+            };
+            add_process(builder, program, behaviour);
         }
         Ok(program + 1)
     }
-}
-
-/// A number for a process of a program.
-fn pair(program: u32, process: u32) -> u64 {
-    u64::from(program) << 32 | u64::from(process)
 }
 
 /// Calls at random pages.
@@ -182,7 +172,7 @@ impl Behaviour for Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DiskSize, HostSpec};
+    use crate::{DiskSize, HostSpec, ProcessSpec};
     use headtime_units::Sectors;
 
     /// A little more than 1,000 pages.
@@ -309,8 +299,7 @@ mod tests {
             refused(|spec| spec.high_share = 1.5),
             "transactions: high_share is 1.5; allowed is 0 to 1"
         );
-        let sizes =
-            "allowed is 1B to 1GiB, no more than there is; multiples of 4KiB where it varies";
+        let sizes = "allowed is 1B to 4000KiB; multiples of 4KiB, the first not the larger, where it varies";
         assert_eq!(
             refused(|spec| spec.size = SizeDistribution::Constant(Bytes(5_000_000))),
             format!("transactions: size is 5MB; {sizes}")

@@ -114,7 +114,7 @@ impl SizeDistribution {
     /// # Errors
     ///
     /// What is allowed in place of this.
-    pub fn sizes(self, step: Bytes, most: Bytes) -> Result<Sizes, &'static str> {
+    pub fn sizes(self, step: Bytes, most: Bytes) -> Result<Sizes, String> {
         let good = |size: Bytes| size.0 > 0 && size <= most;
         Ok(Sizes(match self {
             SizeDistribution::Constant(size) if good(size) => Draw::Constant(size.0),
@@ -131,7 +131,9 @@ impl SizeDistribution {
                 Draw::geometric(step.0, mean.0 as f64 / step.0 as f64, most.0 / step.0)
             }
             _ => {
-                return Err("1B to 1GiB, no more than there is; multiples of 4KiB where it varies");
+                return Err(format!(
+                    "1B to {most}; multiples of {step}, the first not the larger, where it varies"
+                ));
             }
         }))
     }
