@@ -319,3 +319,41 @@ fn the_usual_gate_and_a_scheduler_that_proposes_a_depth_keep_nothing_from_the_dr
     (0..2).for_each(|_| _ = rig.read(USUAL, 8));
     assert_eq!(rig.engine.gating(at(20)).plugged, Nanos::from_millis(20));
 }
+
+/// The classes other than the one with a target come down to one command each; what waits goes as that completes, and all
+/// of it at once when nothing is limited any more.
+#[test]
+fn behind_iolatency_others_come_down_to_one_command_while_a_target_is_missed_and_then_are_free() {
+    let mut rig = Rig::new(config(32), "iolatency:real_time=20ms:requests=8", "noop");
+    let serve = |rig: &mut Rig, millis: u64| {
+        let id = rig.read(Class::REAL_TIME, 8);
+        rig.now += Nanos::from_millis(millis);
+        rig.complete(id);
+    };
+    let idle = |rig: &mut Rig| rig.read(Class::IDLE, 8);
+    let all: Vec<u64> = (0..16).map(|_| idle(&mut rig)).collect();
+    assert_eq!(rig.sent(), all, "nothing is limited yet");
+    for _ in 0..8 {
+        serve(&mut rig, 600);
+        idle(&mut rig);
+    }
+    assert_eq!(rig.sent(), all, "all that wait are over the limit");
+    for id in all {
+        rig.complete(id);
+    }
+    assert_eq!(rig.sent(), [17], "the first that waits");
+    rig.complete(17);
+    assert_eq!(rig.sent().len(), 1);
+    // Good windows of 320 ms free them in the end, one step after the other.
+    for _ in 0..100 {
+        for _ in 0..7 {
+            serve(&mut rig, 10);
+        }
+        rig.now += Nanos::from_millis(600);
+    }
+    let one = rig.sent()[0];
+    rig.complete(one);
+    assert_eq!(rig.sent().len(), 6);
+    (0..20).for_each(|_| _ = idle(&mut rig));
+    assert_eq!(rig.sent().len(), 26);
+}
