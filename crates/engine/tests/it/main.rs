@@ -14,5 +14,6 @@ mod pieces;
 mod plug;
 mod rig;
 mod seam;
+mod split;
 mod volume;
 mod world;
