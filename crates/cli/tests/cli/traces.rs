@@ -170,3 +170,47 @@ fn writes_that_miss_the_sectors_of_a_drive_are_counted_and_have_their_cost() {
     let text = stdout(&["trace", "info", aligned.to_str().unwrap()]);
     assert!(text.contains("off 4 KiB    none: all"), "{text}");
 }
+
+#[test]
+fn the_page_of_gates_and_tails_has_what_a_replay_gives() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/replays");
+    let page = std::fs::read_to_string(folder.join("gates.md")).unwrap();
+    let mut replayed = 0;
+    for section in page.split("\n## ").skip(1) {
+        let (title, text) = section.split_once('\n').unwrap();
+        let command = text.split('`').nth(1).unwrap();
+        let mut words: Vec<&str> = command.split(' ').skip(1).collect();
+        // Those of the shared data are read by `gates.sh` alone, but for a short one.
+        let file = match words[2] {
+            "tpcc-small.trace" => headtime_testkit::data("traces").map(|dir| dir.join(words[2])),
+            own if own.ends_with(".csv.gz") => Some(folder.join("live").join(own)),
+            _ => None,
+        };
+        let Some(file) = file else {
+            continue;
+        };
+        words[2] = file.to_str().unwrap();
+        words.extend(["--format", "json"]);
+        let report = json(&words);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+        let runs = report["runs"].as_array().unwrap();
+        assert_eq!(rows.len(), 1 + runs.len(), "{title}");
+        for (row, run) in rows[1..].iter().zip(runs) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let tails = ["p50", "p99", "p999", "max"].map(|tail| number(&run["response_ms"][tail]));
+            let [p50, p99, p999, max] = tails.map(|ms| format!("{ms:.1}"));
+            let found = [format!("{:.1}", number(&run["iops"])), p50, p99, p999, max];
+            let written = [cells[3], cells[5], cells[6], cells[7], cells[8]];
+            assert_eq!(
+                written,
+                found.each_ref().map(String::as_str),
+                "{title}: docs/replays/gates.sh writes it anew"
+            );
+        }
+        replayed += 1;
+    }
+    assert!(
+        replayed >= 6,
+        "the recorded ones of the project: {replayed}"
+    );
+}

@@ -29,6 +29,8 @@ emptied the drive for them.
 
 A gate can be changed in flight, see [serve](serve.md#signals). With nothing but another `age_th` it keeps what it knows of the commands in the
 drive. Else a new gate begins, which takes them as sent at that moment, and each lane gets a new scheduler. Bounds hold from then on.
+
+What gates cost and what becomes of the tail, on recorded traces: [replays](replays/README.md#gates-and-tails).
 ";
 
 #[test]
