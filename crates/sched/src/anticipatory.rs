@@ -576,15 +576,6 @@ impl Anticipatory {
         self.cheaper(kind, above, below).map(|entry| entry.tag)
     }
 
-    /// Hands out the oldest request, whatever it is waiting for.
-    pub(crate) fn dispatch_oldest(&mut self) -> Option<Request> {
-        let requests = self.sorted.requests();
-        let oldest = [Kind::Sync, Kind::Async].into_iter();
-        let oldest = oldest.filter_map(|kind| requests.oldest(kind.list()));
-        let tag = oldest.min_by_key(|oldest| requests.age(oldest.tag))?.tag;
-        Some(self.hand_out(tag))
-    }
-
     fn hand_out(&mut self, tag: Tag) -> Request {
         let request = self.sorted.remove(tag);
         let kind = Kind::of(&request);
@@ -726,6 +717,11 @@ impl Scheduler for Anticipatory {
             self.next[kind] = self.successor(kind, request.extent.start);
         }
         request
+    }
+
+    /// Whatever it is waiting for.
+    fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
+        self.hand_out(tag)
     }
 
     fn overtake_max(&self) -> Option<usize> {

@@ -722,6 +722,24 @@ impl Scheduler for Cfq {
         request
     }
 
+    /// Processes go on being known by what they do. Turns stand still.
+    fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
+        let owner = self.pool.owner(tag);
+        let queue = &mut self.queues[owner.queue];
+        queue.in_drive += 1;
+        self.drive.holds += 1;
+        self.drive.sync += u64::from(queue.sync);
+        let request = self.pool.hand_out(&mut queue.fifo, tag);
+        self.left(owner.queue, &request, true);
+        self.last = request.extent.end();
+        if let Some(slice) = &mut self.slice
+            && self.queues[slice.queue].is_empty()
+        {
+            slice.must_dispatch = false;
+        }
+        request
+    }
+
     fn overtake_max(&self) -> Option<usize> {
         None
     }

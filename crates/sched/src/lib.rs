@@ -86,11 +86,11 @@ pub use jiffies::{Hz, Jiffies};
 pub use lba_index::{Downward, Entry, LbaIndex, Outward, Upward};
 pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
-pub use nise::{Nise, NiseConfig};
+pub use nise::{Nise, NiseBy, NiseConfig};
 pub use noop::Noop;
 pub use policy::{
-    Built, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts, PolicyInfo, Slices,
-    Value,
+    Among, Built, CheckAmong, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts,
+    PolicyInfo, Slices, Value,
 };
 pub use positioning::{Positioning, Predicted};
 pub use registry::{NoPositioning, policies};

@@ -24,17 +24,34 @@
 //! the metric is compared with `th1`; the algorithm says `th2`. A change of the mode does not end a wait by itself:
 //! in random mode the oldest request goes, which ends it.
 //!
+//! # Any set of schedulers
+//!
+//! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with a depth of its own or that of
+//! the engine, in the order of how sequential the load is. Between each two stands a threshold. All of them have all
+//! requests; what one hands out, the others take as handed out, so that what they know of processes goes on. Requests merge
+//! if all agree. With `hysteresis` the metric must fall below a threshold by so much before that counts. Here:
+//!
+//! - Any set, thresholds and hysteresis are not the paper's. Without a set, and with `hysteresis=0`, it does what the paper says.
+//! - `by=trial` does not look at sizes. It measures what each serves; see `nise/trials.rs` for how, and the design note
+//!   (`docs/design/2026-11-22-ncq.md`) for why.
+//!
 //! # Bound
 //!
-//! In random mode none is overtaken here; in sequential mode that of `anticipatory`.
+//! In random mode none is overtaken here; in sequential mode that of `anticipatory`. Among others, that of the one that has the
+//! say, for as long as it has.
 //!
 //! # Tunables
 //!
 //! - `th1` (duration; default 6s): how long a mode lasts at least. Longer than the period of the file system's
 //!   write-back, which sends many small requests at once.
-//! - `th2` (sectors; default 50): the mean size from which on the load counts as sequential.
+//! - `th2` (sectors; default 50): the mean size from which on the load counts as sequential. Of more than two schedulers, one
+//!   for each after the first.
 //! - `alpha` (a shift; default 7, 1/128): the weight of each request in the mean. Larger shifts smooth more.
-//! - those of `anticipatory`.
+//! - `hysteresis` (percent; default 0): how far below a threshold counts.
+//! - `by` (size or trial; default size): what decides.
+//! - `turn` (duration; default 500ms), `cost` (a share of the time; default 0.01): of trials, how long each is, and what they may
+//!   cost.
+//! - those of `anticipatory`, if no schedulers are named.
 //!
 //! # Source
 //!
@@ -45,11 +62,21 @@
 //!
 //! If streams and random requests come at the same time, or if requests do not say which process they are of.
 
+mod members;
+mod trials;
+
 use crate::anticipatory::{Anticipatory, AnticipatoryConfig};
-use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
-use crate::{Dispatch, Op, Request, Scheduler, Tag, WaitStats};
+use crate::policy::{Among, Built, Counts, OptionInfo, Options, Parts, PolicyInfo};
+use crate::{
+    Dispatch, Foretold, Noop, Op, Partners, Request, Scheduler, Tag, WaitStats, WorkConserving,
+};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use headtime_units::{Nanos, Time};
+use headtime_units::{Millionths, Nanos, Time};
+use members::{Member, Members};
+use trials::Trials;
 
 const AS: &[OptionInfo] = AnticipatoryConfig::OPTIONS;
 
@@ -67,18 +94,43 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
             "how long a mode lasts at least; lower follows a change of load sooner, and bursts of small writes too; \
              0 decides at every request",
         ),
-        OptionInfo::count(
+        OptionInfo::counts(
             "th2",
             NiseConfig::DEFAULT.th2,
             (0, 65_535),
             "mean size of requests, in sectors, from which on the scheduler orders and not the drive; 0 is always \
-             anticipatory at depth 1 once th1 has passed",
+             anticipatory at depth 1 once th1 has passed. Among several schedulers one number, higher than those \
+             before, for each after the first",
         ),
         OptionInfo::count(
             "alpha",
             NiseConfig::DEFAULT.alpha as u64,
             (0, 16),
             "weight of a request in the mean: 1 divided by 2 to this power; higher smooths more",
+        ),
+        OptionInfo::count(
+            "hysteresis",
+            NiseConfig::DEFAULT.hysteresis,
+            (0, 99),
+            "by how many percent the mean must be below th2 before that counts; higher changes less often",
+        ),
+        OptionInfo::choice(
+            "by",
+            &["size", "trial"],
+            "size: by the mean size of requests, as in the paper. trial: by what each serves, in turns; th1, th2, alpha \
+             and hysteresis say nothing then",
+        ),
+        OptionInfo::duration(
+            "turn",
+            NiseConfig::DEFAULT.turn,
+            "with by=trial: how long each is measured, at least; lower costs less, and chance decides more",
+        ),
+        OptionInfo::weight(
+            "cost",
+            NiseConfig::DEFAULT.cost,
+            Millionths(500_000),
+            "with by=trial: what share of the time trials may cost once each was tried; higher follows the load sooner; \
+             0 tries what loses as rarely as possible",
         ),
         AS[0],
         AS[1],
@@ -87,12 +139,58 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
         AS[4],
         AS[5],
     ],
+    among: Some(Among {
+        unless_named: "noop,anticipatory@1",
+        check: fits,
+    }),
     waits: true,
     ..PolicyInfo::PLAIN
 };
 
+/// Between each two schedulers there is a threshold, and they rise.
+fn fits(options: &Options<'_>, count: usize) -> Result<(), (&'static str, String)> {
+    if NiseBy::from_options(options) == NiseBy::Trial || count == 1 {
+        return Ok(());
+    }
+    let th2 = options.counts("th2");
+    let rises = th2.as_slice().is_sorted_by(|low, high| low < high);
+    match rises && th2.as_slice().len() == count - 1 {
+        true => Ok(()),
+        false if count == 2 => Err(("th2", "for two schedulers it is one number".to_string())),
+        false => Err((
+            "th2",
+            format!(
+                "for {count} schedulers it is {} numbers, each higher than the one before",
+                count - 1
+            ),
+        )),
+    }
+}
+
 pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
-    Built::scheduler(Nise::new(NiseConfig::from_options(&parts.options)))
+    let config = NiseConfig::from_options(&parts.options);
+    Built::scheduler(match parts.choices.is_empty() {
+        true => Nise::new(config),
+        false => Nise::among(parts.choices, config),
+    })
+}
+
+/// By what it chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NiseBy {
+    /// The mean size of requests.
+    Size,
+    /// What each scheduler serves.
+    Trial,
+}
+
+impl NiseBy {
+    fn from_options(options: &Options<'_>) -> NiseBy {
+        match options.choice("by") {
+            "size" => NiseBy::Size,
+            _ => NiseBy::Trial,
+        }
+    }
 }
 
 /// Tunables of [`Nise`]; the [module](self) explains them.
@@ -100,11 +198,19 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
 pub struct NiseConfig {
     /// The shortest time from one decision to the next.
     pub th1: Nanos,
-    /// The metric, in sectors, from which on the load is sequential.
-    pub th2: u64,
+    /// The metric, in sectors, from which on the load is of the next scheduler; one less than there are schedulers.
+    pub th2: Counts,
     /// A request weighs 1 / 2^alpha in the metric; 0 to 16.
     pub alpha: u32,
-    /// Of the scheduler for sequential loads.
+    /// By how many percent the metric must fall below a threshold; 0 to 99.
+    pub hysteresis: u64,
+    /// By what it chooses.
+    pub by: NiseBy,
+    /// How long each scheduler is measured in a trial, at least.
+    pub turn: Nanos,
+    /// What share of the time trials may cost.
+    pub cost: Millionths,
+    /// Of the scheduler for sequential loads, if none are named.
     pub anticipatory: AnticipatoryConfig,
 }
 
@@ -112,16 +218,24 @@ impl NiseConfig {
     /// The paper's values.
     pub const DEFAULT: NiseConfig = NiseConfig {
         th1: Nanos::from_secs(6),
-        th2: 50,
+        th2: Counts::new(&[50]),
         alpha: 7,
+        hysteresis: 0,
+        by: NiseBy::Size,
+        turn: Nanos::from_millis(500),
+        cost: Millionths(10_000),
         anticipatory: AnticipatoryConfig::DEFAULT,
     };
 
     fn from_options(options: &Options<'_>) -> NiseConfig {
         NiseConfig {
             th1: options.duration("th1"),
-            th2: options.count("th2"),
+            th2: options.counts("th2"),
             alpha: u32::try_from(options.count("alpha")).expect("the option's range is smaller"),
+            hysteresis: options.count("hysteresis"),
+            by: NiseBy::from_options(options),
+            turn: options.duration("turn"),
+            cost: options.weight("cost"),
             anticipatory: AnticipatoryConfig::from_options(options),
         }
     }
@@ -153,33 +267,53 @@ impl Metric {
     }
 }
 
-/// Who orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Random,
-    Sequential,
-}
-
-/// Switches between the scheduler's order and the drive's; see the [module](self).
-#[derive(Clone, Debug)]
+/// Switches between schedulers, and so between their order and the drive's; see the [module](self).
 pub struct Nise {
     config: NiseConfig,
-    inner: Anticipatory,
+    members: Members,
     metric: Metric,
-    mode: Mode,
-    /// When it last decided.
+    /// Who has the say.
+    active: usize,
+    /// When it last decided by size.
     decided: Time,
+    /// There if it chooses by trial.
+    trials: Option<Trials>,
 }
 
 impl Nise {
-    /// Without requests, in random mode.
+    /// The paper's: first come, first served as deep as the engine allows, or anticipatory at depth 1. Without
+    /// requests, in random mode.
     pub fn new(config: NiseConfig) -> Nise {
+        let fifo = WorkConserving::new(Noop::beside_another());
+        let anticipatory = Anticipatory::new(config.anticipatory);
+        Nise::among(
+            alloc::vec![(Box::new(fifo), None), (Box::new(anticipatory), Some(1))],
+            config,
+        )
+    }
+
+    /// Among these, each with its depth if that is not the engine's, from the one for random loads to the one for
+    /// sequential ones. None of them has requests.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn among(choices: Vec<(Box<dyn Scheduler>, Option<u32>)>, config: NiseConfig) -> Nise {
+        // One part of so many; 0 is never.
+        let cost = 1_000_000_u64.checked_div(config.cost.0).unwrap_or(u64::MAX);
+        let trials = || Trials::new(choices.len(), config.turn, cost);
+        let trials = (config.by == NiseBy::Trial).then(trials);
+        let member = |(scheduler, depth): (_, Option<u32>)| Member {
+            scheduler,
+            depth: depth.unwrap_or(u32::MAX),
+        };
         Nise {
             config,
-            inner: Anticipatory::new(config.anticipatory),
+            members: Members::new(choices.into_iter().map(member).collect()),
             metric: Metric::default(),
-            mode: Mode::Random,
+            active: 0,
             decided: Time::ZERO,
+            trials,
         }
     }
 
@@ -188,43 +322,55 @@ impl Nise {
         self.metric.sectors()
     }
 
-    /// Lines 1 to 10 of Algorithm 1.
+    /// Lines 1 to 10 of Algorithm 1, with any number of thresholds.
     fn decide(&mut self, now: Time) {
+        if let Some(trials) = &mut self.trials {
+            self.active = trials.choose(now);
+            return;
+        }
         if now.saturating_since(self.decided) < self.config.th1 {
             return;
         }
         self.decided = now;
-        self.mode = match self.metric.sectors() >= self.config.th2 {
-            true => Mode::Sequential,
-            false => Mode::Random,
+        let metric = self.metric.sectors();
+        let band = |factor: u64| {
+            let reached = |th2: &&u16| metric * 100 >= u64::from(**th2) * factor;
+            let th2 = self.config.th2.as_slice().iter();
+            th2.take(self.members.count() - 1).filter(reached).count()
         };
+        // Up at once; down only as far as it is below by the hysteresis.
+        let (least, most) = (band(100), band(100 - self.config.hysteresis));
+        self.active = self.active.clamp(least, most);
+    }
+
+    fn next(&mut self, now: Time, forced: bool) -> Dispatch {
+        self.decide(now);
+        let answer = self.members.dispatch(now, self.active, forced);
+        if let (Some(trials), Dispatch::Request(request)) = (&mut self.trials, answer) {
+            trials.handed_out(request.tag);
+        }
+        answer
     }
 }
 
 impl Scheduler for Nise {
     fn insert(&mut self, now: Time, request: Request) {
-        self.inner.insert(now, request);
+        if let Some(trials) = &mut self.trials {
+            trials.arrived(now, &request);
+        }
+        self.members.insert(now, request);
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
-        self.decide(now);
-        if self.mode == Mode::Random
-            && let Some(request) = self.inner.dispatch_oldest()
-        {
-            return Dispatch::Request(request);
-        }
-        self.inner.dispatch(now)
+        self.next(now, false)
     }
 
     fn dispatch_forced(&mut self, now: Time) -> Dispatch {
-        self.dispatch(now)
+        self.next(now, true)
     }
 
     fn depth(&self) -> Option<u32> {
-        match self.mode {
-            Mode::Random => Some(u32::MAX),
-            Mode::Sequential => Some(1),
-        }
+        Some(self.members.depth(self.active))
     }
 
     fn dispatched(&mut self, now: Time, request: &Request) {
@@ -233,27 +379,51 @@ impl Scheduler for Nise {
             self.metric
                 .update(request.extent.len.get(), self.config.alpha);
         }
-        self.inner.dispatched(now, request);
+        self.members.dispatched(now, request);
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
-        self.inner.completed(now, request);
+        if let Some(trials) = &mut self.trials {
+            trials.completed(now, request);
+        }
+        self.members.completed(now, request);
+    }
+
+    fn foretold(&mut self, now: Time, request: &Foretold) {
+        self.members.foretold(now, request);
     }
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        self.inner.may_merge(queued, new)
+        self.members.may_merge(queued, new)
+    }
+
+    fn merge_key(&self, request: &Request) -> u64 {
+        self.members.merge_key(request)
+    }
+
+    fn partners(&self, request: &Request, front: bool) -> Partners {
+        self.members.partners(request, front)
     }
 
     fn merged(&mut self, grown: &Request) {
-        self.inner.merged(grown);
+        if let Some(trials) = &mut self.trials {
+            trials.grown(grown);
+        }
+        self.members.merged(grown);
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {
-        self.inner.withdraw(tag)
+        if let Some(trials) = &mut self.trials {
+            trials.withdrawn(tag);
+        }
+        self.members.withdraw(tag)
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        self.inner.fused(kept, gone);
+        if let Some(trials) = &mut self.trials {
+            trials.fused(gone);
+        }
+        self.members.fused(kept, gone);
     }
 
     fn overtake_max(&self) -> Option<usize> {
@@ -261,16 +431,19 @@ impl Scheduler for Nise {
     }
 
     fn queued(&self) -> usize {
-        self.inner.queued()
+        self.members.queued()
     }
 
-    /// The metric and the mode stay.
+    /// The metric, who has the say, and what trials have shown stay.
     fn drain(&mut self) -> Vec<Request> {
-        self.inner.drain()
+        if let Some(trials) = &mut self.trials {
+            trials.cleared();
+        }
+        self.members.drain()
     }
 
     fn waits(&self) -> WaitStats {
-        self.inner.waits()
+        self.members.waits()
     }
 }
 
@@ -365,5 +538,92 @@ mod tests {
         assert_eq!((nise.metric() < 50, nise.depth()), (true, Some(1)));
         feed(&mut nise, 8, 12_000..12_010);
         assert_eq!(nise.depth(), Some(u32::MAX));
+    }
+
+    fn built(text: &str) -> Box<dyn Scheduler> {
+        let spec: crate::Spec = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        spec.build(None::<crate::NoPositioning>)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What goes after requests of this size brought the metric there.
+    fn moved(nise: &mut dyn Scheduler, sectors: u64, ms: u64) -> Option<u32> {
+        let one = request(900, 1, 0, sectors, ms);
+        (0..200).for_each(|_| nise.dispatched(at(ms), &one));
+        // A decision also counts when nothing is queued.
+        assert_eq!(nise.dispatch(at(ms)), Dispatch::Empty);
+        nise.depth()
+    }
+
+    #[test]
+    fn each_band_of_the_metric_has_a_scheduler_and_a_depth_of_its_own() {
+        let text = "nise(noop,deadline@8,as@1):th1=0ns:th2=20/80:alpha=3";
+        let mut nise = built(text);
+        assert_eq!(nise.depth(), Some(u32::MAX));
+        assert_eq!(moved(&mut nise, 40, 1), Some(8));
+        assert_eq!(moved(&mut nise, 200, 2), Some(1));
+        assert_eq!(moved(&mut nise, 79, 3), Some(8));
+        assert_eq!(moved(&mut nise, 8, 4), Some(u32::MAX));
+    }
+
+    #[test]
+    fn with_hysteresis_the_metric_must_fall_so_far_below_a_threshold() {
+        let text = "nise(noop,deadline@8,as@1):th1=0ns:th2=20/80:alpha=0:hysteresis=25";
+        let mut nise = built(text);
+        assert_eq!(moved(&mut nise, 80, 1), Some(1));
+        assert_eq!(moved(&mut nise, 60, 2), Some(1), "three quarters of 80");
+        assert_eq!(moved(&mut nise, 59, 3), Some(8));
+        assert_eq!(moved(&mut nise, 79, 4), Some(8), "not yet up again");
+        assert_eq!(moved(&mut nise, 15, 5), Some(8), "three quarters of 20");
+        assert_eq!(moved(&mut nise, 14, 6), Some(u32::MAX));
+    }
+
+    #[test]
+    fn who_has_the_say_orders_and_the_others_go_on_from_there() {
+        let mut nise = built("nise(noop,clook@1):th1=0ns:alpha=0");
+        for (tag, lba) in [(0, 900), (1, 300), (2, 500), (3, 100), (4, 700)] {
+            nise.insert(at(0), request(tag, tag, lba * 1000, 8, u64::from(tag)));
+        }
+        let mut sent = |ms| match nise.dispatch(at(ms)) {
+            Dispatch::Request(request) => {
+                // Large enough that the next one is of the other band, and the other way round.
+                let sectors = if ms % 2 == 1 { 200 } else { 8 };
+                let size = Extent::at(0, sectors);
+                nise.dispatched(
+                    at(ms),
+                    &Request {
+                        extent: size,
+                        ..request
+                    },
+                );
+                request.tag.0
+            }
+            other => panic!("{other:?}"),
+        };
+        // noop: 900; clook from there on: 100; noop: the oldest, 300; clook from there on: 500.
+        assert_eq!([1, 2, 3, 4].map(&mut sent), [0, 3, 1, 2]);
+        assert_eq!(nise.queued(), 1);
+    }
+
+    #[test]
+    fn two_requests_merge_if_all_agree() {
+        let lenient = built("nise");
+        let strict = built("nise(noop,as@1)");
+        for (mut nise, agree) in [(lenient, true), (strict, false)] {
+            for (tag, lba) in [(0, 100), (1, 5_000), (2, 108)] {
+                nise.insert(at(0), request(tag, 1, lba, 8, u64::from(tag)));
+            }
+            let last = request(2, 1, 108, 8, 2);
+            assert_eq!(
+                nise.may_merge(Tag(0), &last),
+                agree,
+                "noop knows neighbours alone"
+            );
+            assert_eq!(nise.partners(&last, false).include(Tag(0)), agree);
+            assert!(nise.may_merge(Tag(1), &last));
+        }
+        let of_processes = built("nise(noop,cfq,as@1):by=trial");
+        let keys = [1, 1, 2].map(|process| of_processes.merge_key(&request(0, process, 0, 8, 0)));
+        assert!(keys[0] == keys[1] && keys[0] != keys[2], "{keys:?}");
     }
 }

@@ -50,6 +50,8 @@ const ALL: ListId = ListId(0);
 #[derive(Clone, Debug)]
 pub struct Noop {
     requests: Requests,
+    /// Any two queued requests may fuse.
+    fuses_any: bool,
 }
 
 impl Noop {
@@ -57,6 +59,15 @@ impl Noop {
     pub fn new() -> Noop {
         Noop {
             requests: Requests::new(1),
+            fuses_any: false,
+        }
+    }
+
+    /// Beside a scheduler that decides what fuses.
+    pub(crate) fn beside_another() -> Noop {
+        Noop {
+            fuses_any: true,
+            ..Noop::new()
         }
     }
 }
@@ -94,7 +105,7 @@ impl Elevator for Noop {
     }
 
     fn partners(&self, request: &Request, _: bool) -> Partners {
-        if !self.requests.contains(request.tag) {
+        if self.fuses_any || !self.requests.contains(request.tag) {
             return Partners::Any;
         }
         let (before, after) = self.requests.neighbours(request.tag);

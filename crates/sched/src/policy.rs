@@ -6,7 +6,9 @@
 
 use crate::{Elevator, Scheduler, ServiceCurve};
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use headtime_units::{Millionths, Nanos};
 
@@ -262,6 +264,33 @@ pub enum Slices {
     ToProcesses(&'static str),
 }
 
+/// Of a policy that chooses among schedulers: says what is wrong with its options for so many of them, as the key
+/// and what is allowed.
+pub type CheckAmong = fn(&Options<'_>, usize) -> Result<(), (&'static str, String)>;
+
+/// That a policy chooses among schedulers.
+#[derive(Clone, Copy)]
+pub struct Among {
+    /// Those among which it chooses when none are named, as text.
+    pub unless_named: &'static str,
+    /// Whether its options fit so many.
+    pub check: CheckAmong,
+}
+
+impl fmt::Debug for Among {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.unless_named)
+    }
+}
+
+impl PartialEq for Among {
+    fn eq(&self, other: &Among) -> bool {
+        self.unless_named == other.unless_named
+    }
+}
+
+impl Eq for Among {}
+
 /// The record of a policy, there before one is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
@@ -285,6 +314,8 @@ pub struct PolicyInfo {
     pub needs: Needs,
     /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
     pub inner: Option<&'static str>,
+    /// Of a policy that chooses among schedulers of the same requests, how they are checked; `None` if it does not.
+    pub among: Option<Among>,
     /// True if it may wait although requests are queued, and so cannot be wrapped itself.
     pub waits: bool,
     /// To whom it gives slices of the disk's time.
@@ -305,6 +336,7 @@ impl PolicyInfo {
         options: &[],
         needs: Needs::NOTHING,
         inner: None,
+        among: None,
         waits: false,
         slices: Slices::None,
     };
@@ -495,6 +527,8 @@ pub struct Parts<'a, P> {
     pub handed_out_max: Option<u64>,
     /// The elevator to wrap; there if the policy wraps one.
     pub inner: Option<Box<dyn Elevator>>,
+    /// The schedulers to choose among, each with its depth if that is not the engine's; none if none were named.
+    pub choices: Vec<(Box<dyn Scheduler>, Option<u32>)>,
 }
 
 /// What a builder gives.

@@ -192,6 +192,17 @@ pub trait Scheduler {
     /// If no request of this tag is queued.
     fn withdraw(&mut self, tag: Tag) -> Request;
 
+    /// Another scheduler that has the same requests chose this one. Removes it and returns it, as [`Scheduler::withdraw`]
+    /// does, but of this one the scheduler is told that it is dispatched and completed. One that learns from what it
+    /// hands out does so here too.
+    ///
+    /// # Panics
+    ///
+    /// If no request of this tag is queued.
+    fn taken_by_another(&mut self, _now: Time, tag: Tag) -> Request {
+        self.withdraw(tag)
+    }
+
     /// As [`Elevator::fused`].
     fn fused(&mut self, kept: Tag, gone: Tag);
 
@@ -291,6 +302,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
         (**self).foretold(now, request);
     }
 
+    fn taken_by_another(&mut self, now: Time, tag: Tag) -> Request {
+        (**self).taken_by_another(now, tag)
+    }
+
     fn waits(&self) -> WaitStats {
         (**self).waits()
     }
@@ -347,6 +362,12 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
 
     fn withdraw(&mut self, tag: Tag) -> Request {
         self.elevator.withdraw(tag)
+    }
+
+    fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
+        let request = self.elevator.withdraw(tag);
+        self.head = HeadState::behind(&request);
+        request
     }
 
     fn completed(&mut self, now: Time, request: &Request) {

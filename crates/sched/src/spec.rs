@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! list    = spec *( "," spec )
-//! spec    = name [ "(" spec ")" ] *( ":" key "=" value )
+//! spec    = name [ "(" inside ")" ] *( ":" key "=" value )
+//! inside  = spec                                  of a policy that wraps an elevator
+//!         | spec [ "@" depth ] *( "," .. )        of one that chooses among schedulers
 //! ```
 //!
 //! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
@@ -24,6 +26,12 @@ use headtime_units::{Nanos, ParseUnitError, nearest};
 
 /// How deep policies may wrap each other, so that no text can exhaust the stack.
 const NESTING_MAX: usize = 4;
+
+/// Among how many schedulers a policy can choose.
+const CHOICES_MAX: usize = 8;
+
+/// The deepest that a scheduler can ask a drive to queue.
+const DEPTH_MAX: u32 = 256;
 
 /// A scheduler as somebody asked for it: a policy, what it wraps, and its options.
 ///
@@ -49,6 +57,8 @@ pub struct Spec {
     info: &'static PolicyInfo,
     number: Option<u64>,
     inner: Option<Box<Spec>>,
+    /// As named, with the depth of each if it has one.
+    choices: Vec<(Spec, Option<u32>)>,
     /// In the order of the policy's options.
     given: Vec<(&'static str, Value)>,
 }
@@ -127,6 +137,18 @@ pub enum SpecErrorKind {
     },
     /// The policy wraps nothing, and something stands in parentheses behind its name.
     WrapsNothing {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// What a policy is to choose among cannot be.
+    Choices {
+        /// The policy.
+        policy: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A policy that chooses among schedulers cannot be one of them.
+    ChoosesItself {
         /// The policy.
         policy: &'static str,
     },
@@ -210,6 +232,15 @@ impl fmt::Display for SpecErrorKind {
                 "\"{found}\" follows a closing parenthesis; only options can, as in \":key=value\""
             ),
             WrapsNothing { policy } => write!(f, "{policy} wraps no other policy"),
+            Choices { policy, problem } => write!(
+                f,
+                "{problem}; {policy} chooses among 1 to {CHOICES_MAX} schedulers, with the depth of each if that is \
+                 not the engine's, as in \"{policy}(noop,anticipatory@1)\""
+            ),
+            ChoosesItself { policy } => write!(
+                f,
+                "{policy} chooses among schedulers, and cannot be one of them"
+            ),
             InnerWaits { inner } => write!(
                 f,
                 "{inner} may wait, and only a policy that never waits can be wrapped"
@@ -270,6 +301,11 @@ impl Spec {
         self.inner.as_deref()
     }
 
+    /// Returns the schedulers among which it chooses, each with its depth if that is not the engine's; none if none were named.
+    pub fn choices(&self) -> &[(Spec, Option<u32>)] {
+        &self.choices
+    }
+
     /// All options of the policy with their values, given or default; not those of the inner one.
     pub fn options(&self) -> impl Iterator<Item = (&'static OptionInfo, Value)> + '_ {
         let options = self.values();
@@ -279,10 +315,16 @@ impl Spec {
             .map(move |option| (option, options.value(option.key)))
     }
 
-    /// Returns what the policy and the elevators in it must know.
+    /// Returns what it wraps or chooses among.
+    fn inside(&self) -> impl Iterator<Item = &Spec> {
+        let choices = self.choices.iter().map(|(spec, _)| spec);
+        self.inner().into_iter().chain(choices)
+    }
+
+    /// Returns what the policy and those in it must know.
     pub fn needs(&self) -> Needs {
-        let inner = self.inner().map_or(Needs::NOTHING, Spec::needs);
-        self.info.needs.with(inner)
+        let needs = self.inside().map(Spec::needs);
+        needs.fold(self.info.needs, Needs::with)
     }
 
     /// Returns the time for which the policy serves one stream, or one process if those are known, while others wait.
@@ -295,13 +337,13 @@ impl Spec {
         Some(self.values().duration(key))
     }
 
-    /// The longest duration among its options and those of the elevator in it.
+    /// The longest duration among its options and those of what is in it.
     pub fn longest_option(&self) -> Nanos {
         let own = self.options().map(|(_, value)| match value {
             Value::Duration(span) => span,
             _ => Nanos::ZERO,
         });
-        let inner = self.inner().map(Spec::longest_option);
+        let inner = self.inside().map(Spec::longest_option);
         own.chain(inner).max().unwrap_or_default()
     }
 
@@ -364,6 +406,11 @@ impl Spec {
             Some(inner) => Some(inner.build_elevator(knowledge.clone())?),
             None => None,
         };
+        let choices = self.choices.iter().map(|(spec, depth)| {
+            let scheduler = spec.build(knowledge.clone())?;
+            Ok((scheduler, *depth))
+        });
+        let choices = choices.collect::<Result<_, SpecError>>()?;
         let entry = Registry::<P>::ALL
             .iter()
             .find(|entry| entry.info.name == self.info.name)
@@ -374,6 +421,7 @@ impl Spec {
             curve: knowledge.curve.clone(),
             handed_out_max: knowledge.handed_out_max,
             inner,
+            choices,
         }))
     }
 
@@ -403,6 +451,13 @@ impl fmt::Display for Spec {
         if let Some(inner) = &self.inner {
             write!(f, "({inner})")?;
         }
+        for (at, (choice, depth)) in self.choices.iter().enumerate() {
+            write!(f, "{}{choice}", if at == 0 { "(" } else { "," })?;
+            if let Some(depth) = depth {
+                write!(f, "@{depth}")?;
+            }
+        }
+        f.write_str(if self.choices.is_empty() { "" } else { ")" })?;
         let is_own = |key: &str| key == self.info.name;
         if let Some((_, own)) = self.given.iter().find(|(key, _)| is_own(key)) {
             write!(f, "={own}")?;
@@ -415,7 +470,7 @@ impl fmt::Display for Spec {
 }
 
 fn parse(text: &str, table: &[&'static PolicyInfo]) -> Result<Spec, SpecError> {
-    parse_level(text, table, 0).map_err(|kind| SpecError {
+    parse_level(text, table, 0, false).map_err(|kind| SpecError {
         text: text.trim().to_string(),
         kind,
     })
@@ -425,6 +480,7 @@ fn parse_level(
     text: &str,
     table: &[&'static PolicyInfo],
     depth: usize,
+    chosen: bool,
 ) -> Result<Spec, SpecErrorKind> {
     let (head, mut rest) = split_top(text, ':');
     let (name, inside) = split_inner(head)?;
@@ -438,18 +494,27 @@ fn parse_level(
         _ => (name, None),
     };
     let (info, number) = find(name, table)?;
+    if chosen && info.among.is_some() {
+        // Before what is in it is read, so that no text can exhaust the stack.
+        return Err(SpecErrorKind::ChoosesItself { policy: info.name });
+    }
     if depth > 0 && info.waits {
         return Err(SpecErrorKind::InnerWaits { inner: info.name });
     }
     if depth > NESTING_MAX {
         return Err(SpecErrorKind::Nesting);
     }
+    let mut choices = Vec::new();
     let inner = match (info.inner, inside) {
         (None, None) => None,
+        (None, Some(inside)) if info.among.is_some() => {
+            choices = parse_choices(inside, table, info)?;
+            None
+        }
         (None, Some(_)) => return Err(SpecErrorKind::WrapsNothing { policy: info.name }),
         (Some(default), inside) => {
             let inside = inside.unwrap_or(default);
-            Some(Box::new(parse_level(inside, table, depth + 1)?))
+            Some(Box::new(parse_level(inside, table, depth + 1, false)?))
         }
     };
     let mut given: Vec<(&'static str, Value)> = Vec::new();
@@ -467,12 +532,58 @@ fn parse_level(
     }
     let place = |key: &str| info.options.iter().position(|option| option.key == key);
     given.sort_by_key(|(key, _)| place(key));
-    Ok(Spec {
+    let spec = Spec {
         info,
         number,
         inner,
+        choices,
         given,
-    })
+    };
+    if let Some(among) = info.among {
+        let count = match spec.choices.len() {
+            0 => among.unless_named.split(',').count(),
+            named => named,
+        };
+        (among.check)(&spec.values(), count).map_err(|(key, expected)| SpecErrorKind::Value {
+            key,
+            found: spec.values().value(key).to_string(),
+            expected,
+        })?;
+    }
+    Ok(spec)
+}
+
+/// Reads what a policy is to choose among.
+fn parse_choices(
+    text: &str,
+    table: &[&'static PolicyInfo],
+    info: &'static PolicyInfo,
+) -> Result<Vec<(Spec, Option<u32>)>, SpecErrorKind> {
+    let refused = |problem: String| SpecErrorKind::Choices {
+        policy: info.name,
+        problem,
+    };
+    let mut choices = Vec::new();
+    let mut rest = Some(text);
+    while let Some(left) = rest {
+        let (choice, after) = split_top(left, ',');
+        rest = after;
+        if choices.len() == CHOICES_MAX {
+            return Err(refused(format!("more than {CHOICES_MAX} are named")));
+        }
+        let (spec, own) = match split_top(choice, '@') {
+            (spec, None) => (spec, None),
+            (spec, Some(own)) => {
+                let own = own.trim();
+                let read = own.parse().ok();
+                let read = read.filter(|depth| (1..=DEPTH_MAX).contains(depth));
+                let expected = || refused(format!("depth \"{own}\" is not 1 to {DEPTH_MAX}"));
+                (spec, Some(read.ok_or_else(expected)?))
+            }
+        };
+        choices.push((parse_level(spec, table, 0, true)?, own));
+    }
+    Ok(choices)
 }
 
 /// Splits a text at the first `separator` outside parentheses.

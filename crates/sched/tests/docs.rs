@@ -14,6 +14,7 @@ A scheduler is named the same way in a flag, a scenario, a configuration and a r
 ```text
 NAME[:OPTION=VALUE]...          deadline:read_expire=250ms:fifo_batch=8
 NAME(INNER)[:OPTION=VALUE]...   of a policy that wraps another
+nise(ONE@DEPTH,..)[:OPTION=..]  among schedulers, each with its depth if that is not the engine's
 ```
 
 Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`),

@@ -335,6 +335,7 @@ fn the_counts_agree_with_what_is_seen_from_outside() {
         "stream(noop):threshold=1",
         "stream(noop):threshold=2:slice=20ms",
         "anticipatory:hz=1000",
+        "nise(noop,anticipatory@1):by=trial:turn=1ms:cost=0.5",
         "cfq:hz=1000",
     ]);
     for text in texts {

@@ -319,6 +319,11 @@ fn draw(seed: u64) -> Plan {
         text.parse().expect("a registered name")
     };
     let mut scheduler = spec(&mut random);
+    if scheduler.info().among.is_some() {
+        // Of its own, as above.
+        let mut own = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(17)));
+        scheduler = among(&mut own, scheduler, &names);
+    }
     let capacity = profile.geometry.capacity.get();
     let mut requests = requests(&mut random, capacity);
     if let Some(ends) = &mut ends {
@@ -472,6 +477,24 @@ fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
         }
     };
     text.parse().expect("in range")
+}
+
+/// A policy that chooses among schedulers: those that it has by itself, or two drawn ones.
+fn among(random: &mut Random, policy: Spec, names: &[&str]) -> Spec {
+    if random.chance(50) {
+        return policy;
+    }
+    let mut one = || {
+        let others = names.iter().filter(|name| **name != policy.info().name);
+        let others: Vec<&&str> = others.collect();
+        let number = |name: &str| if name == "sptf-sw" { "60" } else { "" };
+        let name = *random.pick(&others);
+        let depth = *random.pick(&["", "", "@1", "@2", "@31"]);
+        format!("{name}{}{depth}", number(name))
+    };
+    let (first, second) = (one(), one());
+    let text = format!("{policy}({first},{second})");
+    text.parse().expect("registered names")
 }
 
 /// The scheduler with options at the ends of their ranges, or just inside.

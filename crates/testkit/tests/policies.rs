@@ -127,6 +127,11 @@ keep_the_promises! {
     stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
     stream_that_learns: "stream:threshold=2:learn";
     stream_that_learns_of_clook: "stream(clook):threshold=1:slice=10s:learn";
+    nise_of_three: "nise(noop,deadline:read_expire=2ms@4,as:hz=1000@1):th1=3ms:th2=9/30:hysteresis=20:alpha=1";
+    nise_that_tries: "nise:by=trial:turn=2ms:cost=0.5";
+    nise_that_tries_all_the_time: "nise(clook@2,as:antic_expire=50ms,mq-deadline):by=trial:turn=0ns:cost=0.5";
+    nise_that_tries_what_waits: "nise(cfq,stream(sstf):threshold=1@3,as):by=trial:turn=1ms:cost=0.5";
+    nise_that_tries_queues_of_processes: "nise(cfq:hz=1000@2,cfq:slice_sync=1ns):by=trial:turn=3ms:cost=0.5";
     clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
 }
 

@@ -48,6 +48,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ncq-fig20",
     "ncq-fig21",
     "ncq-fig22",
+    "nise-any",
 ];
 
 /// What is known of their results.

@@ -212,6 +212,76 @@ fn lists_are_split_at_the_top_level_only() {
     }
 }
 
+#[test]
+fn what_a_policy_chooses_among_is_read_written_and_needed() {
+    for (text, written) in [
+        ("nise", "nise"),
+        ("nise(noop)", "nise(noop)"),
+        (
+            "nise( noop , as : hz=1000 @ 1 ) : hysteresis=5",
+            "nise(noop,anticipatory:hz=1000@1):hysteresis=5",
+        ),
+        (
+            "nise(stream(sstf)@3,noop,sptf-sw60@256):th2=1/2",
+            "nise(stream(sstf)@3,noop,sptf-sw60@256):th2=1/2",
+        ),
+        (
+            "nise(noop,sstf,clook):by=trial",
+            "nise(noop,sstf,clook):by=trial",
+        ),
+    ] {
+        let read = spec(text);
+        assert_eq!(read.to_string(), written);
+        assert_eq!(spec(written), read);
+    }
+    let needs = spec("nise(stream(sstf)@3,noop,sptf-sw60):by=trial").needs();
+    assert!(needs.positioning && needs.curve);
+    let longest = spec("nise(noop,as:antic_expire=1h):by=trial").longest_option();
+    assert_eq!(longest, Nanos::from_secs(3600));
+    let list = Spec::parse_list("noop,nise(noop,as@1),sstf").unwrap();
+    assert_eq!(list, ["noop", "nise(noop,as@1)", "sstf"].map(spec));
+}
+
+#[test]
+fn what_cannot_be_chosen_among_is_an_error_that_says_why() {
+    let error = |text: &str| text.parse::<Spec>().unwrap_err().kind.to_string();
+    let form = "; nise chooses among 1 to 8 schedulers, with the depth of each if that is not the engine's, as in \
+                \"nise(noop,anticipatory@1)\"";
+    for depth in ["0", "257", "x", "", "1@2"] {
+        assert_eq!(
+            error(&format!("nise(noop,as@{depth})")),
+            format!("depth \"{depth}\" is not 1 to 256{form}")
+        );
+    }
+    let nine = ["noop"; 9].join(",");
+    assert_eq!(
+        error(&format!("nise({nine}):by=trial")),
+        format!("more than 8 are named{form}")
+    );
+    let itself = "nise chooses among schedulers, and cannot be one of them";
+    assert_eq!(error("nise(noop,nise@1)"), itself);
+    let deep = format!("{}noop{}", "nise(".repeat(100_000), ")".repeat(100_000));
+    assert_eq!(error(&deep), itself);
+    assert_eq!(
+        error("stream(nise)"),
+        "nise may wait, and only a policy that never waits can be wrapped"
+    );
+    for text in ["nise()", "nise(noop,)", "nise(,noop)", "nise(@1)"] {
+        assert_eq!(error(text), SpecErrorKind::Empty.to_string(), "{text}");
+    }
+    assert_eq!(
+        error("nise:th2=20/80"),
+        "th2 is \"20/80\"; for two schedulers it is one number"
+    );
+    let three = "for 3 schedulers it is 2 numbers, each higher than the one before";
+    for th2 in ["50", "80/20", "20/20", "1/2/3"] {
+        assert_eq!(
+            error(&format!("nise(noop,sstf,as@1):th2={th2}")),
+            format!("th2 is \"{th2}\"; {three}")
+        );
+    }
+}
+
 /// Policies that wrap, for the parser: there is none yet to build.
 mod wrapping {
     use super::*;
