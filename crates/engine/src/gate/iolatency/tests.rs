@@ -21,6 +21,7 @@ struct Rig {
     now: Time,
     waiting: [Vec<(Class, Time)>; GROUPS],
     drive: BTreeMap<u32, Lane>,
+    taken: u32,
 }
 
 struct View<'a>(&'a [Vec<(Class, Time)>; GROUPS]);
@@ -49,6 +50,7 @@ impl Rig {
             now: Time::ZERO,
             waiting: Default::default(),
             drive: BTreeMap::new(),
+            taken: 0,
         }
     }
 
@@ -86,6 +88,8 @@ impl Rig {
 
     /// A request of this class alone comes, and completes so much later.
     fn takes(&mut self, class: Class, millis: u64) {
+        self.taken += 1;
+        assert!(self.taken < 10_000, "what is waited for does not come");
         let before: Vec<u32> = self.drive.keys().copied().collect();
         self.ask(class);
         let tag = self.drive.keys().find(|tag| !before.contains(tag));
