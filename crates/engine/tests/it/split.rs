@@ -3,48 +3,72 @@
 use crate::world::arrival;
 use headtime_engine::log::Writer;
 use headtime_engine::{
-    Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member, Plug,
-    World,
+    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
+    Outcome, Plug, World,
 };
-use headtime_sched::{Backlog, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving};
+use headtime_sched::{
+    Backlog, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
+};
 use headtime_testkit::Striped;
 use headtime_units::{Extent, Time};
+use std::collections::VecDeque;
 
 const STRIPE: u64 = 8;
 
-/// One client that asks once, or only says that it will; devices that take commands and keep them.
+/// A client that asks a few times at once, or only says that it will; devices that take commands, and keep them or complete
+/// them one by one.
 #[derive(Default)]
-struct Once {
-    asks: Option<Asked>,
+struct Few {
+    asks: VecDeque<Asked>,
     foretold: Option<Foretold>,
-    sent: Vec<(Time, Member)>,
+    answers: bool,
+    in_device: VecDeque<(Member, DriveTag)>,
+    sent: Vec<(Time, Member, Request<DriveTag>)>,
+    finished: Vec<u64>,
 }
 
-impl World for Once {
+impl World for Few {
     type Error = Broken;
 
     fn next_device(&self) -> Time {
-        Time::NEVER
+        match self.answers && !self.in_device.is_empty() {
+            true => Time::from_nanos(10),
+            false => Time::NEVER,
+        }
     }
 
-    fn completed(&mut self, _: Time) -> Option<Done> {
-        None
+    fn completed(&mut self, at: Time) -> Option<Done> {
+        let (member, tag) = self.in_device.pop_front()?;
+        let outcome = Outcome::Done;
+        Some(Done {
+            member,
+            tag,
+            at,
+            outcome,
+        })
     }
 
     fn next_arrival(&self) -> Option<Time> {
-        self.asks.map(|_| Time::ZERO)
+        self.asks.front().map(|_| Time::ZERO)
     }
 
     fn arrived(&mut self, _: Time) -> Result<Option<Asked>, Broken> {
-        Ok(self.asks.take())
+        Ok(self.asks.pop_front())
     }
 
     fn foretell(&mut self) -> Option<Foretold> {
         self.foretold.take()
     }
 
-    fn submit(&mut self, now: Time, member: Member, _: &Request<DriveTag>, _: &Engine) -> bool {
-        self.sent.push((now, member));
+    fn submit(
+        &mut self,
+        now: Time,
+        member: Member,
+        request: &Request<DriveTag>,
+        _: &Engine,
+    ) -> bool {
+        self.in_device.push_back((member, request.tag));
+        self.sent.push((now, member, *request));
         true
     }
 
@@ -53,14 +77,16 @@ impl World for Once {
     }
 
     fn finished(&mut self, _: Time, done: &Finished) -> Result<(), Broken> {
-        unreachable!("{done:?}: the devices complete nothing")
+        self.finished.push(done.id);
+        Ok(())
     }
 
     fn backlog(&mut self, _: Time, _: Member, _: Backlog) {}
 }
 
-/// Runs three members with `config` until nothing is due, at most a few steps.
-fn run(world: &mut Once, config: Config) -> String {
+/// Runs three members with `config` under the audit until nothing is due, at most a few steps. Returns the log, and which
+/// requests are not finished.
+fn run(world: &mut Few, config: Config) -> (String, Vec<String>) {
     let noop = || Box::new(WorkConserving::new(Noop::new())) as Box<dyn Scheduler>;
     let engines = (0..3).map(|_| Engine::new(config, noop()).expect("valid"));
     let map = Striped {
@@ -73,21 +99,31 @@ fn run(world: &mut Once, config: Config) -> String {
     let write: &mut dyn FnMut(&str) = &mut write;
     let writer = Some(Writer::new(&[], write));
     let mut core = Core::of_volume(engines.collect(), Box::new(map), writer);
-    for _ in 0..10 {
+    core.audit();
+    for _ in 0..30 {
         let due = core.due(world);
         let Some(next) = due.at() else { break };
         core.step(world, &due, next).expect("promises are kept");
     }
     assert_eq!(core.due(world).at(), None, "nothing is due any more");
+    let unfinished = core.unfinished();
+    let mut unfinished: Vec<String> = unfinished
+        .map(|request| format!("{:?} {}", request.op, request.extent))
+        .collect();
+    unfinished.sort_unstable();
     core.take_log().expect("there is one").finish();
-    log
+    (log, unfinished)
+}
+
+fn asks<const N: usize>(arrivals: [Arrival; N]) -> VecDeque<Asked> {
+    arrivals.into_iter().map(Asked::Request).collect()
 }
 
 #[test]
 fn a_plug_on_a_later_member_opens_when_its_time_has_come() {
-    let mut world = Once {
-        asks: Some(Asked::Request(arrival(1, Op::Read, 2 * STRIPE, STRIPE, 0))),
-        ..Once::default()
+    let mut world = Few {
+        asks: asks([arrival(1, Op::Read, 2 * STRIPE, STRIPE, 0)]),
+        ..Few::default()
     };
     let config = Config {
         plug: Some(Plug::LINUX_2_6),
@@ -95,25 +131,25 @@ fn a_plug_on_a_later_member_opens_when_its_time_has_come() {
     };
     run(&mut world, config);
     assert_eq!(world.sent.len(), 1);
-    let (at, member) = world.sent[0];
+    let (at, member, _) = world.sent[0];
     assert_eq!(member, Member(2));
     assert_eq!(at, Time::ZERO + Plug::LINUX_2_6.timeout);
 }
 
 #[test]
 fn each_member_is_foretold_its_own_sectors() {
-    let mut world = Once {
+    let mut world = Few {
         // What is foretold is asked for after an event.
-        asks: Some(Asked::Unplugged),
+        asks: [Asked::Unplugged].into(),
         foretold: Some(Foretold {
             at: Time::from_nanos(77),
             op: Op::Read,
             extent: Extent::at(4, 14),
             origin: Origin::default(),
         }),
-        ..Once::default()
+        ..Few::default()
     };
-    let log = run(&mut world, Config::default());
+    let (log, _) = run(&mut world, Config::default());
     let foretold: Vec<&str> = log
         .lines()
         .filter(|line| line.contains("T 0 77 R"))
@@ -124,4 +160,57 @@ fn each_member_is_foretold_its_own_sectors() {
         "@2 T 0 77 R 0 2 0 0 0",
     ];
     assert_eq!(foretold, expected);
+}
+
+#[test]
+fn a_write_that_flushes_first_flushes_every_member_and_then_writes_without() {
+    let forced = Arrival {
+        flags: Flags::PREFLUSH.with(Flags::FUA),
+        ..arrival(1, Op::Write, STRIPE, STRIPE, 0)
+    };
+    let mut world = Few {
+        asks: asks([forced]),
+        answers: true,
+        ..Few::default()
+    };
+    let (_, unfinished) = run(&mut world, Config::default());
+    let sent: Vec<_> = world
+        .sent
+        .iter()
+        .map(|(_, member, request)| (member.0, request.op))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            (0, Op::Flush),
+            (1, Op::Flush),
+            (2, Op::Flush),
+            (1, Op::Write)
+        ]
+    );
+    for (_, member, request) in &world.sent {
+        assert_eq!(request.flags, Flags::FUA, "at {member:?}");
+    }
+    assert_eq!(world.finished, [1]);
+    assert_eq!(unfinished, Vec::<String>::new());
+}
+
+#[test]
+fn what_is_unfinished_is_what_clients_asked_for_also_behind_a_flush() {
+    let mut world = Few {
+        // Over two members; on all; held back by the volume.
+        asks: asks([
+            arrival(1, Op::Write, 4, STRIPE, 0),
+            arrival(2, Op::Flush, 0, 0, 0),
+            arrival(3, Op::Read, 500, 1, 0),
+        ]),
+        ..Few::default()
+    };
+    let (_, unfinished) = run(&mut world, Config::default());
+    assert_eq!(
+        world.sent.len(),
+        3,
+        "both parts, and the flush of an idle member"
+    );
+    assert_eq!(unfinished, ["Flush 0+0", "Read 500+1", "Write 4+8"]);
 }
