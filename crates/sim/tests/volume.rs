@@ -9,7 +9,7 @@ use headtime_disk::profile::{self, Profile};
 use headtime_engine::{Config, Engine, Event, Member, Outcome, Seen, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
 use headtime_sim::{Report, Setup, Station, run};
-use headtime_testkit::Striped;
+use headtime_testkit::{FlushLook, Striped};
 use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::NewRequest;
 use rand_pcg::Pcg64Mcg;
@@ -60,7 +60,9 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
     let mut source = Scripted::new(requests);
     let (mut log, mut ended) = (String::new(), vec![Vec::new(); MEMBERS.into()]);
     let mut write = |piece: &str| log.push_str(piece);
+    let mut look = FlushLook::new(MEMBERS);
     let mut observe = |now: Time, member: Member, seen: Seen<'_>| {
+        look.see(member, seen).expect("nothing passes a flush");
         if let Seen::Event(Event::Completed { outcome, .. }) = seen {
             ended[member.index()].push((now, *outcome));
         }

@@ -2,11 +2,11 @@
 
 use headtime_engine::log::{self, Replay, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, Gate, GaveUp, Late,
-    Map, Member, Order, Outcome, RequestId, World, earliest,
+    Arrival, Asked, Broken, Command, Config, Core, Done, DriveTag, Engine, Event, Finished, Gate,
+    GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, World, earliest,
 };
 use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
-use headtime_testkit::{Striped, ToyGate};
+use headtime_testkit::{FlushLook, Striped, ToyGate};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::VecDeque;
 
@@ -55,6 +55,8 @@ struct Waiting {
     next_end: u64,
     sent: Vec<(Time, Member, Op, Class)>,
     finished: u64,
+    /// Of a volume of several members; one holds back itself what comes after a flush.
+    look: Option<FlushLook>,
 }
 
 impl World for Waiting {
@@ -135,6 +137,12 @@ impl World for Waiting {
     }
 
     fn backlog(&mut self, _: Time, _: Member, _: Backlog) {}
+
+    fn seen(&mut self, _: Time, member: Member, seen: Seen<'_>) {
+        if let Some(look) = &mut self.look {
+            look.see(member, seen).expect("nothing passes a flush");
+        }
+    }
 }
 
 /// Runs a volume under the audit until all has ended. Its log must replay.
@@ -152,6 +160,7 @@ fn run(
         next_end: FROM,
         sent: Vec::new(),
         finished: 0,
+        look: (members > 1).then(|| FlushLook::new(members)),
     };
     let mut log = String::new();
     let mut write = |piece: &str| log.push_str(piece);
@@ -301,4 +310,63 @@ fn a_member_is_told_only_of_a_rank_that_is_new_to_its_flush() {
     assert_eq!(told(1, &twice), 0, "a volume of one holds nothing back");
     let alone = [(0, Op::Flush, LOW), (1, Op::Read, HIGH)];
     assert_eq!(told(3, &alone), 0, "the flush waits for nothing");
+}
+
+/// A volume that breaks its promise: each member keeps its flushes for itself.
+struct Torn {
+    engines: Vec<Engine>,
+    look: FlushLook,
+}
+
+impl Torn {
+    /// What a member does after an event; the tags of what goes to its drive.
+    fn event(&mut self, member: u16, event: Event) -> Result<Vec<DriveTag>, String> {
+        let engine = &mut self.engines[usize::from(member)];
+        let member = Member(member);
+        self.look.see(member, Seen::Event(&event))?;
+        engine.handle(at(0), event);
+        let mut sent = Vec::new();
+        while let Some(command) = engine.poll(at(0)) {
+            self.look.see(member, Seen::Command(&command))?;
+            if let Command::Issue(request) = command {
+                sent.push(request.tag);
+            }
+        }
+        Ok(sent)
+    }
+
+    fn arrive(&mut self, member: u16, id: u64, op: Op) -> Result<Vec<DriveTag>, String> {
+        let extent = match op {
+            Op::Flush => Extent::default(),
+            _ => Extent::at(id * STRIPE, STRIPE),
+        };
+        let arrival = Arrival {
+            id: RequestId::Client(id),
+            op,
+            extent,
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class: HIGH,
+        };
+        self.event(member, Event::Arrived(arrival))
+    }
+}
+
+#[test]
+fn a_part_that_passes_a_flush_on_one_member_is_found() {
+    let mut torn = Torn {
+        engines: engines(2),
+        look: FlushLook::new(2),
+    };
+    assert_eq!(torn.arrive(0, 1, Op::Read).unwrap().len(), 1);
+    assert_eq!(torn.arrive(0, 2, Op::Flush).unwrap(), [], "it waits");
+    let sent = torn.arrive(1, 3, Op::Flush).unwrap();
+    let done = Event::Completed {
+        tag: sent[0],
+        outcome: Outcome::Done,
+    };
+    torn.event(1, done).unwrap();
+    let error = torn.arrive(1, 4, Op::Read).unwrap_err();
+    let expected = "part 4 reaches member 1 after flush 1, which has not ended on member 0";
+    assert_eq!(error, expected);
 }

@@ -1,0 +1,50 @@
+//! What looks at the flushes of a volume.
+
+use headtime_engine::{Command, Event, Member, Seen};
+use headtime_sched::Op;
+
+/// Finds a part that passes a flush: one that reaches a member after a flush did, while that has not ended on every
+/// member of the volume. Each flush has a part on every member.
+#[derive(Clone, Debug)]
+pub struct FlushLook {
+    /// By member: how many flushes reached it.
+    came: Vec<u64>,
+    /// By member: how many ended.
+    ended: Vec<u64>,
+}
+
+impl FlushLook {
+    /// Looks at a volume that is new.
+    pub fn new(members: u16) -> FlushLook {
+        FlushLook {
+            came: vec![0; members.into()],
+            ended: vec![0; members.into()],
+        }
+    }
+
+    /// Takes note of what passes through a member's engine.
+    ///
+    /// # Errors
+    ///
+    /// If a part passes a flush.
+    pub fn see(&mut self, member: Member, seen: Seen<'_>) -> Result<(), String> {
+        match seen {
+            Seen::Event(Event::Arrived(arrival)) => {
+                let came = self.came[member.index()];
+                if let Some(other) = self.ended.iter().position(|ended| *ended < came) {
+                    let id = arrival.id;
+                    return Err(format!(
+                        "part {id} reaches member {} after flush {came}, which has not ended on member {other}",
+                        member.0
+                    ));
+                }
+                self.came[member.index()] += u64::from(arrival.op == Op::Flush);
+            }
+            Seen::Command(Command::Finish(done)) => {
+                self.ended[member.index()] += u64::from(done.request.op == Op::Flush);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
