@@ -6,7 +6,7 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_stack::{Firmware, Known, changed, curve_file, with_firmware};
+use headtime_stack::{Firmware, Known, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
@@ -109,35 +109,21 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         }
         let text = profile.to_toml();
         hash.text(&text);
+        let open = |name: &str| Ok(stock.profile(name)?.0);
+        let beliefs = drive.believed.read(Some(&profile), open);
+        let beliefs = beliefs.map_err(|(_, fault): (_, Fault)| fault)?;
+        // A result depends on them only if a scheduler asks for them.
         let needs = scenario.needs();
-        let believed = match &drive.believed.belief {
-            Some(name) if needs.positioning || needs.curve => {
-                let (believed, _) = stock.profile(name)?;
-                let text = believed.to_toml();
-                hash.text(&text);
-                sources.push((name.clone(), hash_of(&text)));
-                Some((believed, text))
-            }
-            _ => None,
-        };
-        let (believed, believed_text) = believed
-            .as_ref()
-            .map_or((&profile, &text), |(believed, text)| (believed, text));
-        let mut known = Known::learning(Some(believed.clone()));
-        if needs.positioning {
-            known = known.with_model(stock.belief(believed, believed_text));
+        let believed = beliefs.drive.as_ref().map(Profile::to_toml);
+        let believed = drive.believed.belief.as_ref().zip(believed);
+        let curve = beliefs.curve.as_ref().map(|(_, text)| text.clone());
+        let curve = drive.believed.curve.as_ref().zip(curve);
+        let believed = believed.filter(|_| needs.positioning || needs.curve);
+        for (name, text) in believed.into_iter().chain(curve.filter(|_| needs.curve)) {
+            hash.text(&text);
+            sources.push((name.clone(), hash_of(&text)));
         }
-        if needs.curve {
-            known = known.with_curve(match &drive.believed.curve {
-                Some(file) => {
-                    let (curve, text) = curve_file(file, Some(&profile))?;
-                    hash.text(&text);
-                    sources.push((file.clone(), hash_of(&text)));
-                    Arc::new(curve)
-                }
-                None => stock.curve(believed, believed_text),
-            });
-        }
+        let known = stock.known(beliefs);
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
@@ -151,7 +137,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             layout: stock.layout(&profile, &text),
             unordered: profile.clone(),
             profile,
-            known: Arc::new(known),
+            known,
             script,
         };
         set.push(unordered.ordered(simulated.firmware)?);

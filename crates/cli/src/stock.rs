@@ -1,5 +1,5 @@
-//! What scenarios share, made once however many of them need it and on whatever thread: drives,
-//! learned curves, traces, files on disks.
+//! What scenarios share, made once however many of them need it and on whatever thread: drives, what
+//! schedulers know of them, traces, files on disks.
 //!
 //! Files are read once. Everything else is found by what it is made of, never by who asked for it, so
 //! that a result does not depend on what was there before.
@@ -8,14 +8,12 @@ use crate::fault::Fault;
 use crate::hash::Hash;
 use crate::scenario::Replay;
 use headtime_bound::Bound;
+use headtime_disk::Layout;
 use headtime_disk::profile::Profile;
-use headtime_disk::{Layout, Model};
 use headtime_host::DiskSize;
 use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
-use headtime_probe::curve_of;
-use headtime_sched::ServiceCurve;
-use headtime_stack::PROBE_SEED;
 use headtime_stack::drives::{self, Findings};
+use headtime_stack::{Beliefs, Known};
 use headtime_workload::{Script, Trace};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,9 +66,8 @@ impl<T: Clone> Memo<T> {
 /// What scenarios share. Small things are kept for good, large ones only if they were used lately.
 pub struct Stock {
     profiles: Memo<Result<(Profile, Findings), Fault>>,
-    curves: Memo<Arc<ServiceCurve>>,
     layouts: Memo<Arc<Layout>>,
-    beliefs: Memo<Arc<Model>>,
+    known: Memo<Arc<Known>>,
     traces: Memo<Result<(Arc<Trace>, String), Fault>>,
     scripts: Memo<Result<Arc<Script>, Fault>>,
     laid: Memo<Result<Laid, BenchmarkError>>,
@@ -83,7 +80,7 @@ impl fmt::Debug for Stock {
     }
 }
 
-/// Profiles, learned curves: some kilobytes each.
+/// Profiles: some kilobytes each.
 const SMALL: usize = 4096;
 /// Tables of a drive's seeks, file systems full of files: some megabytes each.
 const LARGE: usize = 64;
@@ -94,9 +91,8 @@ impl Default for Stock {
     fn default() -> Stock {
         Stock {
             profiles: Memo::new(SMALL),
-            curves: Memo::new(SMALL),
             layouts: Memo::new(SMALL),
-            beliefs: Memo::new(LARGE),
+            known: Memo::new(LARGE),
             traces: Memo::new(HUGE),
             scripts: Memo::new(HUGE),
             laid: Memo::new(LARGE),
@@ -116,22 +112,22 @@ impl Stock {
         self.profiles.get(name.to_owned(), open)
     }
 
-    /// The curve that is learned of a drive; `text` is its profile as text.
-    pub fn curve(&self, profile: &Profile, text: &str) -> Arc<ServiceCurve> {
-        let learn = || Arc::new(curve_of(profile, PROBE_SEED));
-        self.curves.get(text.to_owned(), learn)
-    }
-
     /// Where the sectors of a drive are; `text` is its profile as text.
     pub fn layout(&self, profile: &Profile, text: &str) -> Arc<Layout> {
         let lay = || Arc::new(Layout::new(profile));
         self.layouts.get(text.to_owned(), lay)
     }
 
-    /// What position-aware schedulers believe of a drive; `text` is its profile as text.
-    pub fn belief(&self, profile: &Profile, text: &str) -> Arc<Model> {
-        let model = || Arc::new(Model::new(profile));
-        self.beliefs.get(text.to_owned(), model)
+    /// What schedulers know of a drive. What is made of it when it is needed, a model and a curve, is shared.
+    pub fn known(&self, beliefs: Beliefs) -> Arc<Known> {
+        let mut key = beliefs
+            .drive
+            .as_ref()
+            .map_or_else(String::new, Profile::to_toml);
+        if let Some((_, text)) = &beliefs.curve {
+            key += text;
+        }
+        self.known.get(key, || Arc::new(beliefs.into()))
     }
 
     /// The trace that a scenario replays, and the hash of its requests.
@@ -250,7 +246,13 @@ mod tests {
         let slower = drive
             .with(|spec| spec.overhead.per_command += headtime_units::Nanos::from_micros(500))
             .unwrap();
-        let curve = |profile: &Profile| stock.curve(profile, &profile.to_toml());
+        let curve = |drive: &Profile| {
+            let known = stock.known(Beliefs {
+                drive: Some(drive.clone()),
+                curve: None,
+            });
+            known.curve().expect("it is learned")
+        };
         assert!(Arc::ptr_eq(&curve(&drive), &curve(&drive)));
         assert_ne!(curve(&drive), curve(&slower));
         let fault = stock.profile("atlas10").unwrap_err();

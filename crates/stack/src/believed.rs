@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Where a believed drive is probed for its curve: what is learned of it has nothing to do with what
 /// is run.
-pub const PROBE_SEED: u64 = 1;
+const PROBE_SEED: u64 = 1;
 
 /// What schedulers are to believe of the drive, where they are not to believe what is so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,53 @@ pub struct Believed {
     /// The file of the service-time curve that they are given if they need one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,
+}
+
+/// What [`Believed`] names, read.
+#[derive(Clone, Debug)]
+pub struct Beliefs {
+    /// The drive that is believed, if any is known.
+    pub drive: Option<Profile>,
+    /// The curve that is given, and its text for a hash.
+    pub curve: Option<(Arc<ServiceCurve>, String)>,
+}
+
+impl Believed {
+    /// Reads what is named, whether or not a scheduler asks for it. Without a belief, `drive` is believed. The curve must be of
+    /// the drive that is believed. `open` opens a drive by name or file.
+    ///
+    /// # Errors
+    ///
+    /// If what a key names cannot be read, or the curve is of a drive of another size; with the key.
+    pub fn read<E: From<StackError>>(
+        &self,
+        drive: Option<&Profile>,
+        open: impl FnOnce(&str) -> Result<Profile, E>,
+    ) -> Result<Beliefs, (&'static str, E)> {
+        let drive = match &self.belief {
+            Some(name) => Some(open(name).map_err(|error| ("belief", error))?),
+            None => drive.cloned(),
+        };
+        let curve = match &self.curve {
+            Some(file) => {
+                let read = curve_file(file, drive.as_ref());
+                let (curve, text) = read.map_err(|error| ("curve", error.into()))?;
+                Some((Arc::new(curve), text))
+            }
+            None => None,
+        };
+        Ok(Beliefs { drive, curve })
+    }
+}
+
+impl From<Beliefs> for Known {
+    fn from(beliefs: Beliefs) -> Known {
+        let known = Known::learning(beliefs.drive);
+        match beliefs.curve {
+            Some((curve, _)) => known.with_curve(curve),
+            None => known,
+        }
+    }
 }
 
 /// What schedulers know of the drive that they order requests for: a belief of their own, never the
@@ -39,7 +86,7 @@ pub struct Known {
 
 impl Known {
     /// A drive is believed, or none, and a curve of it is learned when it is needed.
-    pub fn learning(belief: Option<Profile>) -> Known {
+    pub(crate) fn learning(belief: Option<Profile>) -> Known {
         Known {
             belief: belief.map(Ok),
             learns: true,
@@ -67,18 +114,9 @@ impl Known {
 
     /// With a curve that is there.
     #[must_use]
-    pub fn with_curve(self, curve: Arc<ServiceCurve>) -> Known {
+    fn with_curve(self, curve: Arc<ServiceCurve>) -> Known {
         Known {
             curve: curve.into(),
-            ..self
-        }
-    }
-
-    /// With a model of the believed drive that is there.
-    #[must_use]
-    pub fn with_model(self, model: Arc<Model>) -> Known {
-        Known {
-            model: model.into(),
             ..self
         }
     }
@@ -138,10 +176,7 @@ impl Known {
 /// # Errors
 ///
 /// If the file cannot be read, holds no curve, or one of a drive of another size.
-pub fn curve_file(
-    file: &str,
-    profile: Option<&Profile>,
-) -> Result<(ServiceCurve, String), StackError> {
+fn curve_file(file: &str, profile: Option<&Profile>) -> Result<(ServiceCurve, String), StackError> {
     let path = Path::new(file);
     let text = fs::read_to_string(path).map_err(|error| StackError::reading(path, &error))?;
     let learned = Learned::from_toml(file, &text).map_err(StackError::input)?;
@@ -163,4 +198,68 @@ pub fn curve_file(
         }
     }
     Ok((learned.curve(), learned.to_toml()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::profile::by_name;
+    use headtime_probe::{CurveOptions, Modelled, learn};
+
+    fn drive(name: &str) -> Profile {
+        by_name(name).expect("shipped").clone()
+    }
+
+    /// What comes of these names on an atlas10k, whose `curve` is in a file if it is one of a drive.
+    fn read(
+        belief: Option<&str>,
+        curve_of: Option<&str>,
+    ) -> Result<Beliefs, (&'static str, String)> {
+        let folder = headtime_testkit::Folder::new();
+        let file = folder.join("curve.toml");
+        if let Some(name) = curve_of {
+            let options = CurveOptions {
+                samples: 200,
+                ..CurveOptions::default()
+            };
+            let learned = learn(&mut Modelled::new(&drive(name), 1), &options);
+            fs::write(&file, learned.expect("a curve").to_toml()).expect("writable");
+        }
+        let believed = Believed {
+            belief: belief.map(str::to_owned),
+            curve: curve_of.map(|_| file.to_string_lossy().into_owned()),
+        };
+        let beliefs = believed.read(Some(&drive("atlas10k")), crate::drives::open);
+        beliefs.map_err(|(key, error): (_, StackError)| (key, error.to_string()))
+    }
+
+    #[test]
+    fn a_curve_is_of_the_drive_that_is_believed_and_not_of_another() {
+        let believed =
+            |beliefs: Beliefs| (beliefs.drive.unwrap().name.clone(), beliefs.curve.is_some());
+        let other = "wd5000aaks";
+        assert_eq!(
+            believed(read(None, None).unwrap()),
+            ("atlas10k".into(), false)
+        );
+        assert_eq!(
+            believed(read(None, Some("atlas10k")).unwrap()),
+            ("atlas10k".into(), true)
+        );
+        assert_eq!(
+            believed(read(Some(other), Some(other)).unwrap()),
+            (other.into(), true)
+        );
+        for (belief, curve) in [(None, other), (Some(other), "atlas10k")] {
+            let (key, problem) = read(belief, Some(curve)).unwrap_err();
+            assert_eq!(key, "curve");
+            assert!(
+                problem.contains(&format!("learned from {curve}")),
+                "{problem}"
+            );
+        }
+        let (key, problem) = read(Some("atlas10"), None).unwrap_err();
+        assert_eq!(key, "belief");
+        assert!(problem.contains("did you mean `atlas10k`"), "{problem}");
+    }
 }

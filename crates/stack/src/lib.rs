@@ -18,7 +18,7 @@ mod log;
 mod simulated;
 mod timeout;
 
-pub use believed::{Believed, Known, PROBE_SEED, curve_file};
+pub use believed::{Beliefs, Believed, Known};
 pub use builder::Builder;
 pub use describe::{Stack, entries};
 pub use error::{StackError, Unbuilt};

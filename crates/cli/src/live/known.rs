@@ -6,8 +6,7 @@ use headtime_disk::profile::Profile;
 use headtime_engine::{EngineSpec, GateSpec};
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
-use headtime_stack::{Builder, Known, StackError, Unbuilt, curve_file, drives};
-use std::sync::Arc;
+use headtime_stack::{Builder, Known, StackError, Unbuilt, drives};
 
 /// What the configuration of a disk says is believed, or else `drive`: the profile of an emulated
 /// drive, without its noise.
@@ -16,22 +15,9 @@ use std::sync::Arc;
 ///
 /// If a file cannot be read, or a curve is not of such a drive.
 pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Fault> {
-    let belief = match &config.stack.believed.belief {
-        Some(name) => Some(drives::open(name).map_err(|error| error_at(config, "belief", error))?),
-        None => drive.cloned(),
-    };
-    let curve = match &config.stack.believed.curve {
-        Some(file) => {
-            let read = curve_file(file, belief.as_ref());
-            Some(read.map_err(|error| error_at(config, "curve", error))?.0)
-        }
-        None => None,
-    };
-    let known = Known::learning(belief);
-    Ok(match curve {
-        Some(curve) => known.with_curve(Arc::new(curve)),
-        None => known,
-    })
+    let beliefs = config.stack.believed.read(drive, drives::open);
+    let beliefs = beliefs.map_err(|(key, error)| error_at(config, key, error))?;
+    Ok(beliefs.into())
 }
 
 /// Builds the schedulers and the gate of a disk, on whatever thread.

@@ -378,6 +378,14 @@ fn a_curve_comes_from_a_file_or_is_learned() {
     std::fs::write(&file, other).unwrap();
     let args = ["sim", "run", "programs.toml", "-s", "stream", "--set", &set];
     assert_eq!(ended(&args).0, 3, "the curve of another disk");
+    let nobody_asks = ["sim", "run", "programs.toml", "-s", "noop", "--set", &set];
+    let (code, error) = ended(&nobody_asks);
+    assert!(
+        code == 3 && error.contains("which has 1000000 sectors"),
+        "{error}"
+    );
+    let (_, error) = ended(&[&nobody_asks[..5], &["--set", "drive.belief=atlas10"]].concat());
+    assert!(error.contains("did you mean `atlas10k`"), "{error}");
     std::fs::write(&file, "not = 'a curve'").unwrap();
     let (code, error) = ended(&args);
     assert_eq!(code, 3);

@@ -165,6 +165,20 @@ fn a_wrong_configuration_is_refused_by_check() {
         assert_eq!((code, &*out), (Some(3), ""), "{err}");
         assert!(err.contains(error), "{err}");
     }
+    // Whether or not the scheduler asks for it.
+    let folder = scratch("other-curve");
+    let learn = ["drive", "curve", "atlas10k", "--out", "curve.toml"];
+    assert!(run(&folder, &learn).status.success());
+    let curve = folder.join("curve.toml");
+    let believed = format!("belief = \"wd5000aaks\"\ncurve = {curve:?}");
+    let changed = CONFIG.replacen("timeout = \"off\"", &believed, 1);
+    let (code, _, err) = check("refused", &changed, &[]);
+    let expected = "disk[1].curve: ";
+    assert_eq!(code, Some(3), "{err}");
+    assert!(
+        err.contains(expected) && err.contains("learned from atlas10k"),
+        "{err}"
+    );
     // Of several disks each has its log.
     let log = format!("{CONFIG}[log]\nevents = \"/dev/headtime-sdz\"\n");
     let (code, _, err) = check("log", &log, &[]);
