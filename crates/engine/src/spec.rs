@@ -1,8 +1,8 @@
 //! The options of an engine as people write them: [`EngineSpec`].
 //!
-//! An option stands here, in [`Config`], where the engine acts on it, and in `docs/scenario.md`; nowhere else.
-//! Scenarios, the server's configuration, logs and reports all read and write [`EngineSpec`] by its
-//! derived `serde` implementations.
+//! An option stands here, in [`Config`], where the engine acts on it, and in `docs/scenario.md`: four files. Scenarios, the
+//! server's configuration, logs and reports all read and write [`EngineSpec`] by its derived `serde` implementations, and
+//! whoever makes one names the options that matter to him and `..` for the others.
 
 use crate::config::{Config, Plug};
 use crate::gate::GateSpec;

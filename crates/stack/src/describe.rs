@@ -58,19 +58,26 @@ mod tests {
 
     #[test]
     fn entries_are_in_the_order_of_the_fields() {
-        let engine = EngineSpec::linux_2_6().complete().unwrap();
-        let expected = [
-            "depth",
-            "gate",
-            "merge",
-            "merge_max",
-            "commit_ahead",
-            "plug",
-            "plug_requests",
-            "plug_timeout",
-            "hide_processes",
-        ];
-        assert_eq!(keys(&engine), expected);
+        #[derive(Serialize)]
+        struct Keys {
+            second: u32,
+            first: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            none: Option<u32>,
+            last: &'static str,
+        }
+        let written = Keys {
+            second: 2,
+            first: true,
+            none: None,
+            last: "a = [b]",
+        };
+        assert_eq!(keys(&written), ["second", "first", "last"]);
+        let of_engine = keys(&EngineSpec::default());
+        assert!(
+            of_engine.len() > 4 && of_engine[0] == "depth",
+            "{of_engine:?}"
+        );
         let overrides = "rotation.rpm = 1\ncache.enabled = false";
         let simulated = Simulated {
             overrides: Table::parse("s", overrides).unwrap(),

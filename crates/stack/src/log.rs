@@ -242,7 +242,10 @@ mod tests {
                 plug: true,
                 plug_requests: Some(3),
                 plug_timeout: Some(Nanos::from_nanos(4_000_001)),
-                hide_processes: true,
+                ..EngineSpec {
+                    hide_processes: true,
+                    ..EngineSpec::default()
+                }
             },
             scheduler: "stream(deadline:fifo_batch=8):slice=20ms".to_owned(),
             sector_bytes: 4096,
@@ -267,8 +270,7 @@ mod tests {
             merge: true,
             merge_sectors_max: Sectors::new(128),
             commit_ahead: true,
-            plug: None,
-            hide_origins: false,
+            ..Config::default()
         };
         assert_eq!(with("off"), Ok(off));
         let plug = Some(Plug {

@@ -110,7 +110,10 @@ pub fn world(random: &mut Random) -> World {
         merge_sectors_max: Sectors::new(*random.pick(&[1, 8, 64, 256, 1024])),
         commit_ahead: random.chance(30),
         plug: random.chance(30).then_some(Plug::LINUX_2_6),
-        hide_origins: random.chance(30),
+        ..Config {
+            hide_origins: random.chance(30),
+            ..Config::default()
+        }
     };
     let names: Vec<&str> = policies().map(|policy| policy.name).collect();
     let name = *random.pick(&names);

@@ -17,7 +17,7 @@ fn a_wrong_command_line_is_an_error_that_says_what_is_allowed() {
         ),
         (
             "set-unknown-key",
-            vec!["sim", "run", "--set", "engine.deph=4"],
+            vec!["sim", "run", "--set", "drive.profle=atlas10k"],
         ),
         ("set-no-value", vec!["sim", "run", "--set", "engine.depth"]),
         (

@@ -1,6 +1,8 @@
 //! Logs of runs, and repeating them.
 
 use super::common::{json, run, scratch, stdout};
+use headtime_engine::EngineSpec;
+use headtime_units::Bytes;
 
 #[test]
 fn a_log_says_what_it_is_a_log_of() {
@@ -28,7 +30,14 @@ fn a_log_says_what_it_is_a_log_of() {
     assert_eq!(lines.next(), Some("headtime-log 3"));
     let settings: Vec<&str> = lines.take_while(|line| line.starts_with("# ")).collect();
     let text = |key: &str| report[key].as_str().unwrap();
-    let expected = [
+    let engine = EngineSpec {
+        depth: 2,
+        merge_max: Bytes(64 << 10),
+        ..EngineSpec::default()
+    };
+    let engine = headtime_stack::entries(&engine).into_iter();
+    let engine = engine.map(|(key, value)| format!("# {key} {}", value.text()));
+    let mut expected = vec![
         format!("# version {}", text("version")),
         format!("# scenario_hash {}", text("scenario_hash")),
         "# seed 7".to_owned(),
@@ -36,15 +45,9 @@ fn a_log_says_what_it_is_a_log_of() {
         "# firmware fifo".to_owned(),
         "# noise true".to_owned(),
         "# scheduler deadline:fifo_batch=4".to_owned(),
-        "# depth 2".to_owned(),
-        "# gate depth".to_owned(),
-        "# merge true".to_owned(),
-        "# merge_max 64KiB".to_owned(),
-        "# commit_ahead false".to_owned(),
-        "# plug false".to_owned(),
-        "# hide_processes false".to_owned(),
-        "# sector_bytes 512".to_owned(),
     ];
+    expected.extend(engine);
+    expected.push("# sector_bytes 512".to_owned());
     assert_eq!(settings, expected);
     let records = headtime_engine::log::read(&log).collect::<Result<Vec<_>, _>>();
     let records = records.unwrap_or_else(|error| panic!("{error}"));

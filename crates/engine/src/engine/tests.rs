@@ -73,7 +73,7 @@ fn config() -> impl Strategy<Value = Config> {
             merge_sectors_max: Sectors::new(most),
             commit_ahead,
             plug,
-            hide_origins: false,
+            ..Config::default()
         },
     )
 }

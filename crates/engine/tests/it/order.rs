@@ -64,7 +64,10 @@ fn config() -> impl Strategy<Value = Config> {
                 merge_sectors_max: Sectors::new(most),
                 commit_ahead,
                 plug,
-                hide_origins,
+                ..Config {
+                    hide_origins,
+                    ..Config::default()
+                }
             },
         )
 }
