@@ -74,6 +74,14 @@ struct Coming {
 }
 
 impl Drive {
+    /// Notes for the next choice that a read is served.
+    pub(super) fn note_stream(&mut self, extent: Extent, now: Time, at: Time, moves: bool) {
+        if self.streams.holds() && self.queue.is_by_position() {
+            let counts = self.is_choosing();
+            self.streams.note(extent, (now, at), moves, counts);
+        }
+    }
+
     /// Returns true if the drive has a choice: several commands are in it, and it looks at where
     /// they are.
     pub(super) fn is_choosing(&self) -> bool {
@@ -214,7 +222,7 @@ impl Drive {
     /// `None` if it is not held, or has been for the cap while nobody has waited as long.
     fn next_held(&mut self, rated: &Rated, now: Time) -> Option<Next> {
         let cap = self.profile.queue.stream_cap;
-        let held = self.held().filter(|_| !cap.is_zero())?;
+        let held = self.streams.held().filter(|_| !cap.is_zero())?;
         let oldest = rated.oldest.filter(|_| self.flushes == 0)?;
         let next = self.queue.iter().position(|waiting| {
             let continues = waiting.op == Op::Read && waiting.extent.start == held.next;
@@ -240,7 +248,7 @@ impl Drive {
         };
         match (kept, next) {
             (Some(place), _) => {
-                self.end_hold();
+                self.streams.end_hold();
                 self.serve_kept(place, now)
             }
             (None, Some(next)) => Some(Next::serve(next)),

@@ -195,7 +195,7 @@ impl Drive {
         if !self.queue.is_empty() || self.arm_free > now || self.bus.free() > now {
             return false;
         }
-        if self.is_held_from(&slot.command, now) {
+        if self.streams.keep_from(&slot.command, now) {
             return false;
         }
         if self.ahead.is_none() {

@@ -7,7 +7,7 @@
 //! [`QueueSpec::stream_hold`]: crate::profile::QueueSpec::stream_hold
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
 
-use super::{Command, Drive};
+use super::command::Command;
 use crate::queue::Reach;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -71,7 +71,7 @@ impl Streams {
 
     /// Notes that a read of `extent` is served from `now` on and completes `at`; `moves` if the arm does it, and `counts`
     /// if others are in the drive.
-    fn note(&mut self, extent: Extent, (now, at): (Time, Time), moves: bool, counts: bool) {
+    pub fn note(&mut self, extent: Extent, (now, at): (Time, Time), moves: bool, counts: bool) {
         let known = self.ends.iter().position(|end| end.next == extent.start);
         let before = known.map_or(0, |place| self.ends.remove(place).in_row);
         if self.ends.len() == REMEMBERED {
@@ -93,30 +93,25 @@ impl Streams {
             self.held = None;
         }
     }
-}
 
-impl Drive {
-    /// Notes for the next choice that a read is served.
-    pub(super) fn note_stream(&mut self, extent: Extent, now: Time, at: Time, moves: bool) {
-        if !self.streams.span.is_zero() && self.queue.is_by_position() {
-            let counts = self.is_choosing();
-            self.streams.note(extent, (now, at), moves, counts);
-        }
+    /// Returns true if the arm is ever held.
+    pub fn holds(&self) -> bool {
+        !self.span.is_zero()
     }
 
     /// The stream that the arm is held for, or whose next read has come in time.
-    pub(super) fn held(&self) -> Option<Held> {
-        self.streams.held
+    pub fn held(&self) -> Option<Held> {
+        self.held
     }
 
     /// The arm does something else.
-    pub(super) fn end_hold(&mut self) {
-        self.streams.held = None;
+    pub fn end_hold(&mut self) {
+        self.held = None;
     }
 
     /// Returns true if the arm is not free for a command since it is held for another one.
-    pub(super) fn is_held_from(&self, command: &Command, now: Time) -> bool {
-        let held = self.streams.held.filter(|held| now < held.until);
+    pub fn keep_from(&self, command: &Command, now: Time) -> bool {
+        let held = self.held.filter(|held| now < held.until);
         held.is_some_and(|held| command.op != Op::Read || command.extent.start != held.next)
     }
 }
