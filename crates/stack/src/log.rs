@@ -328,30 +328,33 @@ mod tests {
             (
                 "depth 1",
                 "depth 257",
-                "x:3: depth: 257 is out of range; allowed is 1 to 256",
+                "depth: 257 is out of range; allowed is 1 to 256",
             ),
             (
                 "merge true",
                 "merge yes",
-                "x:5: merge: is the string \"yes\", but should be true or false",
+                "merge: is the string \"yes\", but should be true or false",
             ),
             (
                 "merge_max 512KiB",
                 "merge_max 0B",
-                "x:6: merge_max: allowed is a multiple of 512B, up to 1GiB",
+                "merge_max: allowed is a multiple of 512B, up to 1GiB",
             ),
             (
                 "sector_bytes 512",
                 "sector_bytes 100",
-                "x:10: sector_bytes: allowed is a power of two, from 512 on",
+                "sector_bytes: allowed is a power of two, from 512 on",
             ),
             (
                 "plug false",
                 "plug false\n# plug_requests 4",
-                "x:9: plug_requests: is for plug = true",
+                "plug_requests: is for plug = true",
             ),
         ] {
-            assert_eq!(error(from, to), expected);
+            // After the header, and the one that is wrong is the last that is put there.
+            let before = good.lines().position(|line| line == format!("# {from}"));
+            let line = before.expect("it is there") + 1 + to.lines().count();
+            assert_eq!(error(from, to), format!("x:{line}: {expected}"));
         }
         for curve in [
             "learned",
