@@ -99,6 +99,16 @@ struct Chosen {
     gate: String,
 }
 
+/// What came of looking for the next thing that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Done,
+    /// It is due after the reading of the clock.
+    Later,
+    /// Nothing is due at any time that is known.
+    Nothing,
+}
+
 /// Who asks for the flush that ends a disk: no front end.
 #[derive(Debug)]
 struct Nobody;
@@ -114,13 +124,16 @@ impl Thread {
             self.steps = self.steps.wrapping_add(1);
             // Whoever keeps the thread busy must not keep it from being told to stop.
             let looks = !self.steps.is_multiple_of(ORDERS_EVERY);
-            let mut due = looks && events < CLOCK_EVERY && self.step(real);
+            let mut step = match looks && events < CLOCK_EVERY {
+                true => self.step(real),
+                false => Step::Later,
+            };
             events += 1;
-            if !due {
+            if step == Step::Later && looks {
                 (real, events) = (self.live.clock.now(), 0);
-                due = looks && self.step(real);
+                step = self.step(real);
             }
-            if due {
+            if step == Step::Done {
                 if self.live.completions >= ROUND {
                     self.live.wake_front_ends();
                 }
@@ -130,11 +143,12 @@ impl Thread {
                 station.device.kick();
             }
             self.live.wake_front_ends();
+            (real, events) = (self.live.clock.now(), 0);
             if self.live.shared.ordered.swap(false, Ordering::SeqCst) {
                 self.obey(real);
                 continue;
             }
-            if self.step(real) {
+            if self.step(real) == Step::Done {
                 continue;
             }
             if self.live.stopping && self.core.is_idle() && self.live.next.is_none() {
@@ -151,21 +165,24 @@ impl Thread {
         }
     }
 
-    /// Handles the next thing that is due by `real`. Returns false if nothing is.
-    fn step(&mut self, real: Time) -> bool {
+    /// Handles the next thing that is due by `real`.
+    fn step(&mut self, real: Time) -> Step {
         let Thread { core, live, .. } = self;
         live.fetch();
         if let Some(done) = live.poll_real_time(real.max(core.now())) {
             kept(core.completed(live, done));
-            return true;
+            return Step::Done;
         }
         let due = core.due(live);
-        let Some(at) = due.at().filter(|at| *at <= real) else {
-            return false;
+        let Some(at) = due.at() else {
+            return Step::Nothing;
         };
+        if at > real {
+            return Step::Later;
+        }
         let at = at.max(core.now());
         kept(core.step(live, &due, at));
-        true
+        Step::Done
     }
 
     fn flush_at_the_end(&mut self, real: Time) {
