@@ -101,11 +101,22 @@ pub(crate) const CHUNK: u64 = 512;
 /// Pages tried for room before memory is exceeded: those at the old end may be dirty or in flight.
 const TRIES: u32 = 64;
 
+/// Numbers of pages up to so many are written at once: 64 MiB.
+const WRITTEN_AT_ONCE: usize = 4 << 20;
+
+/// Memory that is read before it is written costs two faults a page, and the second one stops all threads of a process.
+fn zeroed(pages: usize) -> Vec<Numbers> {
+    match pages <= WRITTEN_AT_ONCE {
+        true => std::iter::repeat_n([0; 4], pages).collect(),
+        false => vec![[0; 4]; pages],
+    }
+}
+
 impl Cache {
     /// For so many pages of files, of which `capacity` fit into memory.
     pub fn new(pages: u64, capacity: u64) -> Cache {
         Cache {
-            pages: vec![[0; 4]; pages as usize + 1],
+            pages: zeroed(pages as usize + 1),
             chunks: BTreeMap::new(),
             capacity,
             cached: 0,
