@@ -574,12 +574,12 @@ impl Host {
         this.phase = Phase::Fetch;
         if !matches!(step, Step::ReadBlock(_) | Step::DirtyBlock(_)) {
             this.calls += 1;
-            let (began, ended) = (this.called, clock.own);
+            let (began, span) = (this.called, clock.own - this.called);
             match self.returned.back_mut() {
-                Some(last) if (last.began, last.ended) == (began, ended) => last.calls += 1,
+                Some(last) if last.span == span && last.ended() == began => last.calls += 1,
                 _ => self.returned.push_back(Returned {
                     began,
-                    ended,
+                    span,
                     calls: 1,
                 }),
             }

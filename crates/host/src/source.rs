@@ -218,7 +218,7 @@ mod tests {
         let note = |host: &mut crate::Host, seen: &mut Vec<(u64, u64, u32)>| {
             while let Some(calls) = host.returned() {
                 let ms = |at: Time| at.as_nanos() / 1_000_000;
-                seen.push((ms(calls.began), ms(calls.ended), calls.calls));
+                seen.push((ms(calls.began), ms(calls.ended()), calls.calls));
             }
         };
         while !host.done() {

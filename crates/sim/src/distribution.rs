@@ -87,7 +87,16 @@ impl Distribution {
 
     #[inline]
     pub(crate) fn record(&mut self, span: Nanos) {
-        if self.count == SMALL_MAX {
+        self.record_many(span, 1);
+    }
+
+    /// Records a span that `times` requests took.
+    #[inline]
+    pub(crate) fn record_many(&mut self, span: Nanos, times: u64) {
+        if times == 0 {
+            return;
+        }
+        if self.count <= SMALL_MAX && self.count + times > SMALL_MAX {
             self.counts.widen();
         }
         let index = self.index(span.as_nanos() / STEP.as_nanos());
@@ -97,11 +106,12 @@ impl Distribution {
                 .grow(((index >> self.half_bits) + 1) << self.half_bits);
         }
         match &mut self.counts {
-            Counts::Small(counts) => counts[index] += 1,
-            Counts::Large(counts) => counts[index] += 1,
+            // Together they are few enough.
+            Counts::Small(counts) => counts[index] += times as u32,
+            Counts::Large(counts) => counts[index] += times,
         }
-        self.count += 1;
-        self.sum += u128::from(span.as_nanos());
+        self.count += times;
+        self.sum += u128::from(span.as_nanos()) * u128::from(times);
         self.least = self.least.min(span);
         self.most = self.most.max(span);
     }

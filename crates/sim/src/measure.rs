@@ -212,12 +212,8 @@ impl Measured {
 
     #[inline]
     pub(crate) fn returned(&mut self, calls: &Returned) {
-        if calls.ended < self.from {
-            return;
-        }
-        for _ in 0..calls.calls {
-            self.calls.record(calls.ended - calls.began);
-        }
+        let count = calls.since(self.from);
+        self.calls.record_many(calls.span, u64::from(count));
     }
 
     fn origin(&mut self, origin: Origin, arrived: Time) -> &mut PerOrigin {

@@ -1,7 +1,7 @@
 //! The seam between a simulation and whatever makes its requests.
 
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Nanos, Time};
 
 /// A request that a [`Source`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,31 @@ pub trait Source {
 /// Calls that returned, whether they made requests or found all in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// When the process called.
+    /// When a process made the first of them.
     pub began: Time,
-    /// When it went on.
-    pub ended: Time,
-    /// How many in a row were alike: several take no time if memory takes none.
+    /// How long each took. The next one was made when the one before returned.
+    pub span: Nanos,
+    /// How many there are, 1 or more.
     pub calls: u32,
+}
+
+impl Returned {
+    /// When the last of them returned.
+    pub fn ended(&self) -> Time {
+        self.began + self.span * u64::from(self.calls)
+    }
+
+    /// How many of them returned at `from` or later.
+    pub fn since(&self, from: Time) -> u32 {
+        if self.ended() < from {
+            return 0;
+        }
+        // At least one returned in time, so that fewer than all did before.
+        let before = (from.saturating_since(self.began).as_nanos())
+            .saturating_sub(1)
+            .checked_div(self.span.as_nanos());
+        self.calls - before.unwrap_or(0) as u32
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -119,5 +138,30 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn done(&self) -> bool {
         (**self).done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_calls_in_a_row_those_count_that_returned_at_a_time_or_later() {
+        for span in 0..4 {
+            for count in 1..5_u32 {
+                let calls = Returned {
+                    began: Time::from_nanos(10),
+                    span: Nanos::from_nanos(span),
+                    calls: count,
+                };
+                let ends = (1..=u64::from(count)).map(|nth| 10 + span * nth);
+                for from in 5..30 {
+                    let since = ends.clone().filter(|end| *end >= from).count();
+                    let found = calls.since(Time::from_nanos(from));
+                    assert_eq!(found as usize, since, "{calls:?} since {from}");
+                }
+                assert_eq!(Some(calls.ended().as_nanos()), ends.max());
+            }
+        }
     }
 }
