@@ -43,10 +43,9 @@ mod spec;
 mod tags;
 mod timeouts;
 mod volume;
+mod world;
 
-pub use self::core::{
-    Asked, Background, Broken, Core, Done, Due, GaveUp, Late, Order, Seen, World, earliest,
-};
+pub use self::core::{Core, Due, earliest};
 pub use config::{Config, ConfigError, Plug};
 pub use delays::DelayCounts;
 pub use engine::Engine;
@@ -59,3 +58,4 @@ pub use gate::{
 pub use names::{DriveTag, RequestId};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
+pub use world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};

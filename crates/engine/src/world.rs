@@ -1,0 +1,222 @@
+//! What surrounds the loop: the devices, the clients and the time of a [`World`], orders, jobs in the background, observers.
+
+use crate::audit::Violation;
+use crate::volume::Part;
+use crate::{
+    Arrival, Command, DriveTag, Engine, Event, Finished, Gate, GateOrder, Join, Lane, Member,
+    Outcome,
+};
+use headtime_sched::{Backlog, Foretold, Request, Scheduler};
+use headtime_units::{Nanos, Time};
+
+/// A command that a device is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Whose device.
+    pub member: Member,
+    /// The command's tag.
+    pub tag: DriveTag,
+    /// When it completed.
+    pub at: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A client's request, or its end of a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A request arrives.
+    Request(Arrival),
+    /// Whoever asked for what is held back goes to sleep on it.
+    Unplugged,
+}
+
+/// A change of a running volume: of schedulers, gates, timeouts.
+pub enum Order {
+    /// Another scheduler takes over from the old one, with everything that is queued in its lane.
+    Swap {
+        /// Whose.
+        member: Member,
+        /// Which lane's.
+        lane: Lane,
+        /// Its text, for the log; one word.
+        text: String,
+        /// The scheduler, empty.
+        scheduler: Box<dyn Scheduler>,
+    },
+    /// Commands are given up on after another time. Those in the device keep their deadline unless the new one is
+    /// earlier, or they had none.
+    Timeout(Option<Nanos>),
+    /// The gate of an engine is told something.
+    Gate(Member, GateOrder),
+    /// Another gate takes over from the old one, with everything that waits.
+    SwapGate {
+        /// Whose.
+        member: Member,
+        /// Its text, for the log; one word.
+        text: String,
+        /// The gate.
+        gate: Box<dyn Gate>,
+        /// The schedulers of its lanes, empty, each with its text.
+        schedulers: Vec<(String, Box<dyn Scheduler>)>,
+    },
+}
+
+/// What a device says when it is told to give up on a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The device has the command no longer; the request ends as [`Outcome::TimedOut`] or is tried again in parts.
+    Yes,
+    /// The device completes the command now; do not ask again.
+    Completes,
+    /// The device completes the command soon; ask again after another timeout.
+    AskAgain,
+}
+
+/// A command that was not answered in time.
+#[derive(Clone, Copy)]
+pub struct Late<'a> {
+    /// Whose device has the command.
+    pub member: Member,
+    /// The command's tag.
+    pub tag: DriveTag,
+    /// How often the device has answered [`GaveUp::AskAgain`].
+    pub promises: u32,
+    /// The timeout as it is now.
+    pub timeout: Option<Nanos>,
+    /// The engine, which knows the command's parts.
+    pub engine: &'a Engine,
+}
+
+/// What passes through an engine, as observers see it: typed values in the order of the log.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// An event, before the engine takes it.
+    Event(&'a Event),
+    /// A command, before anybody acts on it.
+    Command(&'a Command),
+    /// The scheduler of a lane was swapped for the one of this text.
+    Swapped(Lane, &'a str),
+    /// The gate was swapped for the one of this text, with schedulers of these texts.
+    GateSwapped(&'a str, &'a [String]),
+}
+
+/// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
+/// no client is.
+pub trait Background {
+    /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
+    /// there are no more commands, until there is none.
+    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)>;
+
+    /// Writes into `data`, which holds anything before, what one of its requests is to write. Asked in a live server,
+    /// when a write has joined; in simulation there are no data.
+    ///
+    /// # Panics
+    ///
+    /// If it is a job that does not write.
+    fn fill(&mut self, id: u64, data: &mut [u8]) {
+        panic!("b{id} writes {} bytes, and nobody says what", data.len());
+    }
+
+    /// One of its requests is over. `data` is what was read by one that succeeded in a live server.
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>);
+}
+
+/// What surrounds the engines: devices, clients and time.
+pub trait World {
+    /// Why the world ends early. An engine that breaks a promise is such a reason.
+    type Error: From<Broken>;
+
+    /// Returns the time of the next order, if that is known before; else [`Time::NEVER`].
+    #[inline]
+    fn next_order(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The order that is due, unless it was one for a device, which has been obeyed then.
+    fn order(&mut self, _now: Time) -> Option<Order> {
+        None
+    }
+
+    /// Returns the time at which something next happens in a device; [`Time::NEVER`] if nothing does.
+    fn next_device(&self) -> Time;
+
+    /// A command that a device is done with by `now`, if there is one: the earliest first, then by member.
+    fn completed(&mut self, now: Time) -> Option<Done>;
+
+    /// Returns the time of a client's next request. A time that has passed means at once.
+    fn next_arrival(&self) -> Option<Time>;
+
+    /// Returns what a client asks at `now`; `None` if none does after all.
+    ///
+    /// # Errors
+    ///
+    /// If the request cannot be.
+    fn arrived(&mut self, now: Time) -> Result<Option<Asked>, Self::Error>;
+
+    /// The next request that has become certain to come, each told once. Asked after every event and completion.
+    #[inline]
+    fn foretell(&mut self) -> Option<Foretold> {
+        None
+    }
+
+    /// Sends a command to a device; `engine` knows its parts. Returns false if the command never reaches the device,
+    /// and has no deadline for that reason; [`World::completed`] returns it.
+    fn submit(
+        &mut self,
+        now: Time,
+        member: Member,
+        request: &Request<DriveTag>,
+        engine: &Engine,
+    ) -> bool;
+
+    /// Tells a device to give up on a command that it has had for the whole of the timeout.
+    fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp;
+
+    /// Tells whoever asked that a request is over.
+    ///
+    /// # Errors
+    ///
+    /// If the world must end.
+    fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Self::Error>;
+
+    /// A request of a job in the background joins: what it needs beside the engine is to be found. `job` says what it
+    /// writes.
+    fn joined(&mut self, _member: Member, _arrival: &Arrival, _job: &mut dyn Background) {}
+
+    /// Tells a job in the background that one of its requests is over.
+    fn background(
+        &mut self,
+        now: Time,
+        _member: Member,
+        done: &Finished,
+        job: &mut dyn Background,
+    ) {
+        job.finished(now, done, None);
+    }
+
+    /// Tells the account of a device why requests wait. Called when there are no more commands.
+    fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
+
+    /// Tells of a part that a client's request has on a member of a volume of several; before the part arrives there.
+    #[inline]
+    fn part(&mut self, _member: Member, _part: &Part) {}
+
+    /// Tells that a part has ended; before [`World::finished`] tells that of its client's request.
+    #[inline]
+    fn part_finished(&mut self, _now: Time, _done: &Finished) {}
+
+    /// Tells observers what passes through an engine.
+    #[inline]
+    fn seen(&mut self, _now: Time, _member: Member, _seen: Seen<'_>) {}
+}
+
+/// An engine broke a promise: a bug.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at {at}: {violation}")]
+pub struct Broken {
+    /// When.
+    pub at: Time,
+    /// Which promise.
+    pub violation: Violation,
+}
