@@ -286,6 +286,8 @@ impl Drive {
     /// The arm, free at `now`, sets out to write dirty data.
     pub(super) fn destage(&mut self, what: What, now: Time) {
         debug_assert!(self.writing.is_none());
+        // It no longer waits for a stream's next read.
+        self.going.alone = false;
         self.replan(now);
         let depart = self
             .end_ahead(now, now)
