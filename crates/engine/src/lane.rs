@@ -46,6 +46,8 @@ pub(crate) struct Queue<S> {
     youngest: Time,
     /// Whether the scheduler proposes a depth.
     pub proposes: bool,
+    /// Whether it may wait, and so has to be asked also while it has no request.
+    waits: bool,
     /// Whether the gate has refused what is next, though the drive had room.
     pub refused: bool,
 }
@@ -71,6 +73,7 @@ impl<S: Scheduler> Queue<S> {
         Queue {
             lane,
             proposes: scheduler.depth().is_some(),
+            waits: !scheduler.never_waits(),
             scheduler,
             queued: 0,
             touching: Touching::default(),
@@ -84,10 +87,10 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Returns true if the scheduler may be asked for a request.
+    /// Returns true if the scheduler may be asked for a request, and may have an answer.
     #[inline]
     pub fn may_choose(&self) -> bool {
-        self.ask && self.plugged_until.is_none()
+        self.ask && self.plugged_until.is_none() && (self.queued > 0 || self.waits)
     }
 
     /// Returns true if the lane may give a command.
@@ -212,6 +215,7 @@ impl<S: Scheduler> Queue<S> {
             }
             Dispatch::IdleUntil(until) => {
                 assert!(until > now, "a scheduler may not wait for the past");
+                assert!(self.waits, "a scheduler that never waits has waited");
                 of.stats.idled += u64::from(self.idle_until.is_none());
                 self.idle_until = Some(until);
                 self.ask = false;
@@ -242,6 +246,7 @@ impl<S: Scheduler> Queue<S> {
     pub fn replace_scheduler(&mut self, now: Time, scheduler: S, of: &Shared) -> S {
         assert!(scheduler.queued() == 0, "the new scheduler must be empty");
         self.proposes = scheduler.depth().is_some();
+        self.waits = !scheduler.never_waits();
         let mut old = core::mem::replace(&mut self.scheduler, scheduler);
         for request in old.drain() {
             self.scheduler.insert(now, request);

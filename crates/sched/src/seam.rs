@@ -216,6 +216,13 @@ pub trait Scheduler {
     /// [`Scheduler::waits`] stay.
     fn drain(&mut self) -> Vec<Request>;
 
+    /// Returns true if it never waits: it says [`Dispatch::IdleUntil`] never and [`Dispatch::Empty`] only if nothing is
+    /// queued, and to be asked then changes nothing in it. So it need not be asked while nothing is queued. It says the
+    /// same always.
+    fn never_waits(&self) -> bool {
+        false
+    }
+
     /// Returns how often it has waited so far, and what came of it. All zero if it never waits.
     fn waits(&self) -> WaitStats {
         WaitStats::default()
@@ -306,6 +313,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
         (**self).taken_by_another(now, tag)
     }
 
+    fn never_waits(&self) -> bool {
+        (**self).never_waits()
+    }
+
     fn waits(&self) -> WaitStats {
         (**self).waits()
     }
@@ -356,8 +367,11 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
     }
 
     fn dispatch_forced(&mut self, now: Time) -> Dispatch {
-        // It never waits.
         self.dispatch(now)
+    }
+
+    fn never_waits(&self) -> bool {
+        true
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {

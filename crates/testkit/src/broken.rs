@@ -23,6 +23,8 @@ pub enum Fault {
     ClaimsTime,
     /// A look moves the head, as it seems to the elevator.
     PeekRemembers,
+    /// To be asked while nothing is queued moves the head, as it seems to the elevator.
+    AskedInVain,
     /// It shows the oldest request and takes the nearest.
     PeekDisagrees,
     /// It does not hear that a request became part of another.
@@ -77,8 +79,19 @@ impl Broken {
         }
     }
 
+    /// The head as it seems after so many looks.
+    fn moved(&self, head: &HeadState) -> HeadState {
+        match self.looks.get() {
+            0 => *head,
+            looks => HeadState::at(Lba::new(head.lba.get() + looks * 997)),
+        }
+    }
+
     fn remove(&mut self, now: Time, head: &HeadState) -> Option<Request> {
-        let request = self.right.take(now, head)?;
+        let request = match self.fault {
+            Fault::AskedInVain => self.right.take(now, &self.moved(head)),
+            _ => self.right.take(now, head),
+        }?;
         self.queue.retain(|queued| queued.tag != request.tag);
         Some(request)
     }
@@ -94,9 +107,9 @@ impl Elevator for Broken {
         match self.fault {
             Fault::PeekRemembers => {
                 self.looks.set(self.looks.get() + 1);
-                let lba = Lba::new(head.lba.get() + self.looks.get() * 997);
-                self.right.peek(now, &HeadState::at(lba))
+                self.right.peek(now, &self.moved(head))
             }
+            Fault::AskedInVain => self.right.peek(now, &self.moved(head)),
             Fault::PeekDisagrees => {
                 let request = *self.queue.first()?;
                 Some(Candidate {
@@ -140,6 +153,7 @@ impl Elevator for Broken {
                 self.lost += usize::from(self.remove(now, head).is_some());
             }
             Fault::Shy if third => return None,
+            Fault::AskedInVain if self.queue.is_empty() => self.looks.set(self.looks.get() + 1),
             _ => {}
         }
         let request = self.remove(now, head);

@@ -4,11 +4,13 @@ use headtime_sched::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, Wait
 use headtime_units::Time;
 use std::cell::Cell;
 
-/// A scheduler as it is, with a count of how often it was asked whether two requests may be merged.
+/// A scheduler as it is, with a count of how often it was asked whether two requests may be merged, and how often
+/// what is next.
 #[derive(Debug)]
 pub struct Counted<S> {
     scheduler: S,
     asked: Cell<u64>,
+    dispatches: u64,
 }
 
 impl<S> Counted<S> {
@@ -17,12 +19,18 @@ impl<S> Counted<S> {
         Counted {
             scheduler,
             asked: Cell::new(0),
+            dispatches: 0,
         }
     }
 
     /// The calls of [`Scheduler::may_merge`] so far.
     pub fn asked(&self) -> u64 {
         self.asked.get()
+    }
+
+    /// The calls of [`Scheduler::dispatch`] and [`Scheduler::dispatch_forced`] so far.
+    pub fn dispatches(&self) -> u64 {
+        self.dispatches
     }
 }
 
@@ -32,10 +40,12 @@ impl<S: Scheduler> Scheduler for Counted<S> {
     }
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
+        self.dispatches += 1;
         self.scheduler.dispatch(now)
     }
 
     fn dispatch_forced(&mut self, now: Time) -> Dispatch {
+        self.dispatches += 1;
         self.scheduler.dispatch_forced(now)
     }
 
@@ -86,6 +96,10 @@ impl<S: Scheduler> Scheduler for Counted<S> {
 
     fn drain(&mut self) -> Vec<Request> {
         self.scheduler.drain()
+    }
+
+    fn never_waits(&self) -> bool {
+        self.scheduler.never_waits()
     }
 
     fn waits(&self) -> WaitStats {

@@ -64,6 +64,7 @@ fn every_fault_of_an_elevator_is_found() {
         (Fault::Duplicates, &[Rule::Peek, Rule::Once]),
         (Fault::ClaimsBound, &[Rule::Bounded]),
         (Fault::PeekRemembers, &[Rule::Peek]),
+        (Fault::AskedInVain, &[Rule::Peek]),
         (Fault::PeekDisagrees, &[Rule::Peek]),
         (Fault::IgnoresFused, &[Rule::Conserved]),
         (Fault::IgnoresMerged, &[Rule::Once]),

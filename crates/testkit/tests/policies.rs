@@ -74,6 +74,15 @@ fn check_table(texts: fn(&PolicyInfo) -> Vec<String>) {
 }
 
 #[test]
+fn a_scheduler_says_that_it_never_waits_if_its_policy_does() {
+    for policy in policies() {
+        for text in plain_texts(policy) {
+            assert_eq!(scheduler(&text).never_waits(), !policy.waits, "{text}");
+        }
+    }
+}
+
+#[test]
 fn every_policy_at_its_defaults_keeps_the_promises() {
     check_table(plain_texts);
 }
