@@ -8,6 +8,7 @@
 //! # scrub 8 100                 a job at each: pieces of 8 sectors, 100 requests
 //! O 5000000 depth 3             orders and swaps, at a time
 //! @1 G 6000000 windows:4:3000000 cfq noop
+//! D 7000000 1 0
 //! ```
 
 use headtime_engine::log::{self, Record, Replay};
@@ -46,7 +47,7 @@ impl Around {
             };
             match record {
                 Record::Setting { key, value } => around.set(&key, &value),
-                Record::Event(at, Event::Ordered(_))
+                Record::Event(at, Event::Ordered(_) | Event::Drained { .. })
                 | Record::Swapped(at, ..)
                 | Record::GateSwapped(at, ..)
                     if around.orders.len() < ORDERS =>
@@ -149,12 +150,18 @@ impl Around {
 
 /// The order that a line of a log stands for, if a member that has a second lane, if it is `gated`, can obey it.
 fn order(member: Member, record: &Record, gated: &mut bool, build: Build<'_>) -> Option<Order> {
+    let second = *gated;
+    let has = |lane: Lane| lane == Lane(0) || lane == Lane(1) && second;
     match record {
         Record::Event(_, Event::Ordered(order)) => Some(Order::Gate(member, *order)),
+        Record::Event(_, Event::Drained { from, to }) => {
+            let (from, to) = (*from, *to);
+            let there = has(from) && has(to);
+            there.then_some(Order::Drain { member, from, to })
+        }
         Record::Swapped(_, lane, text) => {
             let spec: Spec = text.parse().ok()?;
-            let there = *lane == Lane(0) || *lane == Lane(1) && *gated;
-            there.then(|| Order::Swap {
+            has(*lane).then(|| Order::Swap {
                 member,
                 lane: *lane,
                 text: spec.to_string(),

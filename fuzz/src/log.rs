@@ -167,6 +167,11 @@ fn record(records: &[&Record], crowd: u64, engine: &mut Engine<Box<dyn Scheduler
         {
             continue;
         }
+        if let Event::Drained { from, to } = event
+            && from.index().max(to.index()) >= engine.schedulers().count()
+        {
+            continue;
+        }
         last = *now;
         let times = match event {
             Event::Arrived(_) => crowd,

@@ -38,6 +38,15 @@ struct Pending {
     expects: Vec<(u64, LastWriter)>,
 }
 
+impl Pending {
+    /// Returns true if this one waits for the other until that is finished, since they overlap.
+    fn waits_for(&self, earlier: &Pending) -> bool {
+        earlier.sequence < self.sequence
+            && (earlier.op.changes() || self.op.changes())
+            && earlier.extent.overlaps(self.extent)
+    }
+}
+
 /// An engine's conscience; see the module's page.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
@@ -54,6 +63,8 @@ pub struct Audit {
     failed: BTreeSet<RequestId>,
     /// What the gate was asked and told; none if it is the usual one.
     gate: Option<lanes::SharedNotes>,
+    /// The lane that was drained, if nothing has happened since.
+    drained: Option<Lane>,
 }
 
 macro_rules! ensure {
@@ -76,7 +87,7 @@ impl Audit {
 
     /// Looks on while the engine asks its gate, from now on. To be called again when the gate is swapped.
     pub fn watch<S: Scheduler>(&mut self, engine: &mut Engine<S>) {
-        self.gate = None;
+        (self.gate, self.drained) = (None, None);
         let account = lanes::SharedNotes::default();
         account.borrow_mut().in_drive = self.in_drive.keys().copied().collect();
         engine.wrap_gate(|gate| {
@@ -99,7 +110,12 @@ impl Audit {
         if let Some(account) = &self.gate {
             account.borrow_mut().refused = None;
         }
+        self.drained = None;
         match event {
+            Event::Drained { from, to } => {
+                self.drained = Some(*from).filter(|from| from != to);
+                Ok(())
+            }
             Event::Woke
             | Event::Unplugged
             | Event::Foretold(_)
@@ -283,11 +299,8 @@ impl Audit {
                 continue;
             }
             for (other, rank, earlier) in &live {
-                let waits = earlier.sequence < later.sequence
-                    && (earlier.op.changes() || later.op.changes())
-                    && earlier.extent.overlaps(later.extent);
                 ensure!(
-                    !waits || !engine.outranks(*lane, *rank),
+                    !later.waits_for(earlier) || !engine.outranks(*lane, *rank),
                     "{} of {lane:?} waits for {}, which is still of {rank:?}",
                     slot.id,
                     other.id
@@ -297,17 +310,45 @@ impl Audit {
         Ok(())
     }
 
-    /// Checks, when there are no more commands, that the gate did not refuse what a flush waits for as of a lower rank than
-    /// what waits for the flush. Some of that may wait `outside` the engine, for a flush of a volume.
+    /// Nothing that could go is left in a lane that was drained, but what its own requests wait for by order.
+    fn is_drained<S: Scheduler>(&self, engine: &Engine<S>) -> Result<(), Violation> {
+        let Some(lane) = self.drained else {
+            return Ok(());
+        };
+        let flush = self.flushes.first().copied().unwrap_or(u64::MAX);
+        let slots = engine.slots();
+        let in_lane = || slots.live().filter(|slot| slot.lane == lane);
+        let waiting = in_lane().filter(|slot| slot.stage == Stage::Held);
+        let waiting = waiting.map(|slot| &self.pending[&slot.id]);
+        let waiting: Vec<_> = waiting.filter(|held| held.sequence < flush).collect();
+        for left in in_lane().filter(|slot| matches!(slot.stage, Stage::Queued | Stage::Staged)) {
+            let mut parts = slots.chain(left.own.tag);
+            let is_waited_for = parts.any(|part| {
+                let part = &self.pending[&part.id];
+                waiting.iter().any(|later| later.waits_for(part))
+            });
+            ensure!(
+                is_waited_for,
+                "{} is left in {lane:?}, which was drained",
+                left.id
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks, when there are no more commands, that a lane that was just drained is empty, and that the gate did not
+    /// refuse what a flush waits for as of a lower rank than what waits for the flush. Some of that may wait `outside`
+    /// the engine, for a flush of a volume.
     ///
     /// # Errors
     ///
-    /// If the gate did.
+    /// If the lane is not, or if the gate did.
     pub fn at_rest<S: Scheduler>(
         &self,
         engine: &Engine<S>,
         outside: impl IntoIterator<Item = (Origin, Class)>,
     ) -> Result<(), Violation> {
+        self.is_drained(engine)?;
         let account = self.gate.as_ref().map(|account| account.borrow());
         let refused = account
             .as_ref()

@@ -228,6 +228,10 @@ impl<L: Sink> Core<L> {
     /// # Errors
     ///
     /// If the world ends.
+    ///
+    /// # Panics
+    ///
+    /// If the order names a member or a lane that there is not.
     pub fn obey<W: World>(
         &mut self,
         world: &mut W,
@@ -246,6 +250,10 @@ impl<L: Sink> Core<L> {
             }
             Order::Gate(member, order) => {
                 self.handle(world, at, member, Event::Ordered(order))?;
+                self.rare_commands(world, at)
+            }
+            Order::Drain { member, from, to } => {
+                self.handle(world, at, member, Event::Drained { from, to })?;
                 self.rare_commands(world, at)
             }
             Order::Swap {

@@ -168,8 +168,8 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// # Panics
     ///
-    /// If time goes backwards, if a tag completes that is not in the drive, if a request joins that may not,
-    /// or if a request without sectors is not a flush (or the reverse).
+    /// If time goes backwards, if a tag completes that is not in the drive, if a request joins that may not, if there is
+    /// no lane that is named, or if a request without sectors is not a flush (or the reverse).
     pub fn handle(&mut self, now: Time, event: Event) {
         assert!(
             now >= self.now,
@@ -196,6 +196,7 @@ impl<S: Scheduler> Engine<S> {
             } => self.joined(now, arrival, lane, join),
             Event::Ordered(order) => self.ordered(now, &order),
             Event::Behind { origin, class } => self.waits_behind(origin, class),
+            Event::Drained { from, to } => self.drain_lane(now, from, to),
         }
     }
 

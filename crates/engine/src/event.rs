@@ -74,6 +74,13 @@ pub enum Event {
         /// Its class.
         class: Class,
     },
+    /// What is queued and staged in a lane moves to another one, but for that for which somebody of a higher rank waits.
+    Drained {
+        /// The lane that is emptied.
+        from: Lane,
+        /// The lane that takes it; nothing happens if it is the same.
+        to: Lane,
+    },
 }
 
 /// How a request goes with one that is staged.

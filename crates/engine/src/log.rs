@@ -21,6 +21,7 @@
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
 //!                                  `window LANE FROM NANOSECONDS`
 //! B 9700000 12 3 1 0               behind:  time process program export class of what waits outside for a flush
+//! D 9800000 1 0                    drained: time, the lane that is emptied, and the one that takes what was in it
 //! ```
 //!
 //! In the log of a volume, a line of another member than the first begins with its number: `@2 W 9300000`.
@@ -31,7 +32,7 @@
 //!
 //! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
 //! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `B`, no `G`, and one lane. Version 1 had no `U` and no `T`.
+//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `B`, no `D`, no `G`, and one lane. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -225,6 +226,7 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
             "B {now} {} {} {} {}",
             origin.process, origin.program, origin.export, class.0
         ),
+        Event::Drained { from, to } => writeln!(out, "D {now} {} {}", from.0, to.0),
         Event::Completed { tag, outcome } => {
             writeln!(out, "C {now} {} {}", tag.0, outcome_word(*outcome))
         }

@@ -31,7 +31,7 @@ pub enum Asked {
     Unplugged,
 }
 
-/// A change of a running volume: of schedulers, gates, timeouts.
+/// A change of a running volume: of schedulers, gates, lanes, timeouts.
 pub enum Order {
     /// Another scheduler takes over from the old one, with everything that is queued in its lane.
     Swap {
@@ -43,6 +43,15 @@ pub enum Order {
         text: String,
         /// The scheduler, empty.
         scheduler: Box<dyn Scheduler>,
+    },
+    /// What is queued and staged in a lane moves to another one ([`Event::Drained`]).
+    Drain {
+        /// Whose.
+        member: Member,
+        /// The lane that is emptied.
+        from: Lane,
+        /// The lane that takes it.
+        to: Lane,
     },
     /// Commands are given up on after another time. Those in the device keep their deadline unless the new one is
     /// earlier, or they had none.

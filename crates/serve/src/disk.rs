@@ -11,7 +11,9 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::Submission;
-use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Map, Member};
+use headtime_engine::{
+    self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Map, Member,
+};
 use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
@@ -265,6 +267,17 @@ impl Disk {
     /// If there is no such member.
     pub fn order_gate(&self, member: Member, order: GateOrder) {
         self.order_of(member, move || engine::Order::Gate(member, order));
+    }
+
+    /// Moves what is queued and staged in a lane of a member to another one. Does nothing if the gate that is then in
+    /// force has no such lanes.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn drain_lane(&self, member: Member, from: Lane, to: Lane) {
+        self.check_member(member);
+        self.order(Order::Drain(member, from, to));
     }
 
     /// Swaps the gate of a member in flight. Each of its lanes gets a new scheduler of the kind that is in force.

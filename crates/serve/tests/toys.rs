@@ -199,9 +199,11 @@ fn a_gate_that_reserves_no_tag_or_forgets_who_is_late_is_found_out() {
     );
 }
 
-/// The audit looks on as requests of one rank wait for others by order, while gates and schedulers of lanes are swapped.
+/// The audit looks on as requests of one rank wait for others by order, while lanes are drained, and gates and schedulers of lanes
+/// are swapped.
 #[test]
-fn rank_is_handed_on_and_gates_and_schedulers_of_lanes_swap_under_load_in_a_live_disk() {
+fn rank_is_handed_on_while_lanes_are_drained_and_gates_and_schedulers_swap_under_load_in_a_live_disk()
+ {
     let swap = |disk: &Disk, gate: ToyGate| {
         disk.swap_scheduler("deadline", Box::new(|| scheduler("deadline")));
         disk.swap_gate(Member(0), &gate.text(DEPTH), move || gate.build(DEPTH));
@@ -226,8 +228,12 @@ fn rank_is_handed_on_and_gates_and_schedulers_of_lanes_swap_under_load_in_a_live
         for done in 0..300 {
             assert_eq!(inbox.wait().result, Ok(()));
             match done {
+                20 => disk.drain_lane(Member(0), AgedRanks::LOW, AgedRanks::HIGH),
                 50 => swap(disk, ToyGate::Windows(Nanos::from_millis(3))),
+                70 => disk.drain_lane(Member(0), Lane(0), Lane(1)),
+                80 => disk.drain_lane(Member(0), Lane(0), Lane(2)),
                 90 => swap(disk, ToyGate::Ranks(3)),
+                100 => disk.drain_lane(Member(0), AgedRanks::HIGH, AgedRanks::LOW),
                 _ => {}
             }
         }
@@ -239,6 +245,9 @@ fn rank_is_handed_on_and_gates_and_schedulers_of_lanes_swap_under_load_in_a_live
     let (snapshot, text) = run(merging, Some((ToyGate::Ranks(6), DEPTH)), None, ask);
     assert!(snapshot.engine.raised > 10, "{:?}", snapshot.engine);
     assert_eq!(snapshot.scheduler, "deadline");
+    let drains = text.lines().filter(|line| line.starts_with("D "));
+    let drains: Vec<&str> = drains.map(|line| &line[line.len() - 3..]).collect();
+    assert_eq!(drains, ["1 0", "0 1", "0 1"], "there is no lane 2");
     let swaps: Vec<&str> = text.lines().filter(|line| line.starts_with("G ")).collect();
     assert!(
         swaps[0].ends_with(" windows:4:3000000 deadline deadline"),

@@ -75,6 +75,8 @@ enum Change {
     Scheduler(Spec),
     Gate(GateSpec),
     Order(GateOrder),
+    /// One lane into another, of those that there are then.
+    Drain(Lane, Lane),
 }
 
 impl std::fmt::Display for Change {
@@ -83,6 +85,7 @@ impl std::fmt::Display for Change {
             Change::Scheduler(spec) => spec.fmt(f),
             Change::Gate(gate) => gate.fmt(f),
             Change::Order(order) => write!(f, "{order:?}"),
+            Change::Drain(from, to) => write!(f, "drain {} {}", from.0, to.0),
         }
     }
 }
@@ -219,6 +222,12 @@ fn orders(plan: &Plan) -> Vec<(Time, Order)> {
                 orders.push((*at, order));
             }
             Change::Order(order) => orders.push((*at, Order::Gate(member, *order))),
+            Change::Drain(from, to) => {
+                if from.index().max(to.index()) < lanes {
+                    let (from, to) = (*from, *to);
+                    orders.push((*at, Order::Drain { member, from, to }));
+                }
+            }
         }
     }
     orders
@@ -364,6 +373,14 @@ fn draw(seed: u64) -> Plan {
             };
             changes.push((within(&mut gates), change));
         }
+    }
+    // Of its own, as above.
+    let mut drains = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(31)));
+    let gated = gate != GateSpec::default();
+    for _ in 0..*drains.pick(&[0, 0, 1, 10]) * u64::from(gated) {
+        let mut lane = || Lane(drains.below(4) as u8);
+        let drain = Change::Drain(lane(), lane());
+        changes.push((within(&mut drains), drain));
     }
     changes.sort_by_key(|(at, _)| *at);
     let mut faults = Vec::new();
@@ -808,6 +825,20 @@ mod tests {
             swaps > 20 && orders > 20 && late > 0,
             "{swaps} {orders} {late}"
         );
+    }
+
+    #[test]
+    fn runs_whose_gate_has_several_lanes_drain_them() {
+        let mut drained = 0;
+        for seed in (0..200).filter(|seed| draw(*seed).drawn.contains("drain ")) {
+            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            drained += run
+                .log
+                .lines()
+                .filter(|line| line.starts_with("D "))
+                .count();
+        }
+        assert!(drained > 20, "{drained}");
     }
 
     #[test]

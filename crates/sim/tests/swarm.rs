@@ -1,12 +1,12 @@
 //! Everything that may stand before drives, drawn from seeds: gates that hold and reserve, windows, orders to them, a
-//! job in the background, and volumes of which a member fails. Under the audit, to the end, with logs that replay.
+//! job in the background, lanes that are drained, and volumes of which a member fails. Under the audit, to the end, with logs that replay.
 
 mod scripted;
 
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::{Layout, Model};
-use headtime_engine::{Config, Engine, GateOrder, Lane, Member, Order, Plug, log};
+use headtime_engine::{Config, Engine, GateOrder, Gated, Lane, Member, Order, Plug, log};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler, Spec};
 use headtime_sim::{Coalesce, Setup, Station, run};
 use headtime_testkit::{Scrub, ShownScrub, Striped, ToyGate};
@@ -39,6 +39,8 @@ impl Draw {
 /// What takes over in flight, of each member.
 #[derive(Clone, Copy)]
 enum Swap {
+    /// A lane, what is in another one.
+    Drain(Lane, Lane),
     Scheduler(Lane, &'static str),
     Gate(ToyGate, &'static str),
 }
@@ -47,6 +49,7 @@ impl Swap {
     fn order(self, member: u16, config: &Config) -> Order {
         let member = Member(member);
         match self {
+            Swap::Drain(from, to) => Order::Drain { member, from, to },
             Swap::Scheduler(lane, text) => Order::Swap {
                 member,
                 lane,
@@ -146,18 +149,23 @@ fn drawn(seed: u64) -> Drawn {
     let mut swaps = Vec::new();
     let mut now = Time::ZERO;
     // A gate of two ranks needs two tags.
-    for _ in 0..draw.below(4) * u64::from(config.depth > 1) {
+    for _ in 0..draw.below(6) * u64::from(config.depth > 1) {
         now += Nanos::from_micros(draw.below(200_000));
         let text = SCHEDULERS[draw.below(8) as usize];
         let gated = swaps.iter().any(|(_, swap)| matches!(swap, Swap::Gate(..)));
-        let swap = match draw.below(4) {
+        let has_lanes = gate.is_some() || gated;
+        let swap = match draw.below(5) {
             0 => Swap::Gate(ToyGate::Ranks(draw.below(12)), text),
             1 => Swap::Gate(
                 ToyGate::Windows(Nanos::from_millis(1 + draw.below(40))),
                 text,
             ),
             // Where there is one.
-            2 if gate.is_some() || gated => Swap::Scheduler(Lane(1), text),
+            2 if has_lanes => Swap::Scheduler(Lane(1), text),
+            3 if has_lanes => match draw.one_in(2) {
+                true => Swap::Drain(Lane(0), Lane(1)),
+                false => Swap::Drain(Lane(1), Lane(0)),
+            },
             _ => Swap::Scheduler(Lane(0), text),
         };
         swaps.push((now, swap));
@@ -231,6 +239,25 @@ fn build(scheduler: &str) -> Box<dyn Scheduler> {
     spec.build(Some(Arc::clone(&MODEL))).expect("built")
 }
 
+/// Gates of toys have two lanes.
+fn gated(world: &Drawn) -> Option<Gated> {
+    world.gate.map(|gate| {
+        let others = (1..ToyGate::LANES).map(|_| build(world.scheduler));
+        (gate.build(world.config.depth), others.collect())
+    })
+}
+
+/// Replays a log with engines as those of the world.
+fn replayed(world: &Drawn, log: &str) -> Result<log::Replayed, log::ReplayError> {
+    let engine = |_| {
+        let engine = Engine::behind(world.config, build(world.scheduler), gated(world));
+        engine.expect("in range")
+    };
+    let mut engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
+    let again = log::Replay::of_volume(&mut engines).with_gates(ToyGate::named);
+    again.all(log, |text| Some(build(text)))
+}
+
 /// What came of a world: its log, and what it tried.
 #[derive(Default)]
 struct Ran {
@@ -247,13 +274,6 @@ struct Ran {
 
 fn ran(seed: u64) -> Ran {
     let world = drawn(seed);
-    let others = || match world.gate {
-        Some(_) => (1..ToyGate::LANES)
-            .map(|_| build(world.scheduler))
-            .collect(),
-        None => Vec::new(),
-    };
-    let gate = || world.gate.map(|gate| gate.build(world.config.depth));
     let members = world.map.members;
     let size = Sectors::new(world.map.stripe * world.map.stripes);
     let scrubs: Vec<ShownScrub> = (0..members)
@@ -264,7 +284,7 @@ fn ran(seed: u64) -> Ran {
         let scrub = &scrubs[usize::from(number)];
         let is_last = number + 1 == members;
         Station {
-            gate: gate().map(|gate| (gate, others())),
+            gate: gated(&world),
             background: world.scrub.then(|| Box::new(scrub.clone()) as _),
             faults: match is_last {
                 true => world.faults.clone(),
@@ -302,16 +322,10 @@ fn ran(seed: u64) -> Ran {
     }
     assert_eq!(finished, report.engine.joined);
 
-    let engine = |_| {
-        let gated = gate().map(|gate| (gate, others()));
-        Engine::behind(world.config, build(world.scheduler), gated).expect("in range")
-    };
-    let mut engines: Vec<Engine> = (0..members).map(engine).collect();
-    let again = log::Replay::of_volume(&mut engines).with_gates(ToyGate::named);
-    let again = again.all(&log, |text| Some(build(text)));
+    let again = replayed(&world, &log);
     let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_eq!(
-        again.swaps + again.gate_swaps,
+        again.swaps + again.gate_swaps + again.drains,
         (world.swaps.len() * usize::from(members)) as u64
     );
     assert!(again.decisions >= REQUESTS, "seed {seed}: {again:?}");
@@ -332,7 +346,7 @@ fn ran(seed: u64) -> Ran {
 
 #[test]
 fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay() {
-    let (mut all, mut behind) = (Ran::default(), 0);
+    let (mut all, mut behind, mut drains) = (Ran::default(), 0, 0);
     for seed in 0..200 {
         let one = ran(seed);
         if seed % 20 < 3 {
@@ -345,6 +359,7 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
             kinds.filter(|line| line.starts_with(kind)).count()
         };
         assert_eq!(count("O "), one.orders, "seed {seed}");
+        drains += count("D ");
         behind += count("B ");
         all.raised += one.raised;
         all.joined += one.joined;
@@ -363,6 +378,25 @@ fn whatever_stands_before_drives_keeps_the_engines_promises_and_its_logs_replay(
     assert!(all.swaps > 100, "{}", all.swaps);
     assert!(all.gives_up);
     assert!(behind > 100, "{behind}");
+    assert!(drains > 100, "{drains}");
+}
+
+#[test]
+fn a_log_does_not_replay_without_what_was_drained() {
+    let mut differ = 0;
+    for seed in 0..40 {
+        let world = drawn(seed);
+        let log = ran(seed).log;
+        let drains = |line: &&str| line.split(' ').any(|word| word == "D");
+        let without: Vec<&str> = log.lines().filter(|line| !drains(line)).collect();
+        if without.len() == log.lines().count() {
+            continue;
+        }
+        let again = replayed(&world, &(without.join("\n") + "\n"));
+        differ += u64::from(again.is_err());
+    }
+    // Some lanes are empty.
+    assert!(differ > 5, "{differ}");
 }
 
 #[test]

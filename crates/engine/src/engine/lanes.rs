@@ -161,17 +161,21 @@ impl<S: Scheduler> Engine<S> {
         old
     }
 
-    /// Moves what is queued and staged in a lane to another one, in flight, but for that for which somebody of a
-    /// higher rank waits. [`Engine::poll`] is to be called afterwards.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such lane.
-    pub fn drain_lane(&mut self, now: Time, from: Lane, to: Lane) {
-        assert!(to.index() < self.lanes.count(), "there is no {to:?}");
-        if from == to {
-            return;
+    /// Moves what is queued and staged in a lane to another one, but for that for which somebody of a higher rank
+    /// waits.
+    #[cold]
+    pub(super) fn drain_lane(&mut self, now: Time, from: Lane, to: Lane) {
+        for lane in [from, to] {
+            assert!(lane.index() < self.lanes.count(), "there is no {lane:?}");
         }
+        if from != to {
+            self.move_all(now, from, to);
+            self.raise_all(now);
+        }
+    }
+
+    /// Moves what is queued and staged in a lane to another one, whoever waits for it.
+    fn move_all(&mut self, now: Time, from: Lane, to: Lane) {
         let staged = core::mem::take(&mut self.lanes[from.index()].staged);
         for tag in &staged {
             self.shared.slots.set_lane(*tag, to);
@@ -181,7 +185,6 @@ impl<S: Scheduler> Engine<S> {
             self.shared.slots.set_lane(tag, to);
             self.lanes[to.index()].insert(now, tag, &mut self.shared);
         }
-        self.raise_all(now);
     }
 
     /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says, a

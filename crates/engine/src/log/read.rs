@@ -272,6 +272,13 @@ fn read_line(line: &str) -> Result<Record, String> {
                 class: Class(fields.small("class")?),
             },
         ),
+        "D" => Record::Event(
+            fields.time()?,
+            Event::Drained {
+                from: fields.lane()?,
+                to: fields.lane()?,
+            },
+        ),
         "C" => Record::Event(
             fields.time()?,
             Event::Completed {
@@ -321,7 +328,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, B, S, G, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, B, D, S, G, I, F and #"
             ));
         }
     };

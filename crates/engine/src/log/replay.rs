@@ -16,6 +16,8 @@ pub struct Replayed {
     pub swaps: u64,
     /// Times that a gate was swapped in flight, and the schedulers of all lanes with it.
     pub gate_swaps: u64,
+    /// Those of the events by which a lane was drained into another.
+    pub drains: u64,
     /// The time of the last event or swap.
     pub until: Time,
 }
@@ -181,6 +183,14 @@ impl<'a, S: Scheduler> Replay<'a, S> {
         }
     }
 
+    /// Fails if the engine at this index has no such lane.
+    fn has_lane(&self, line: usize, index: usize, lane: Lane) -> Result<(), ReplayError> {
+        match lane.index() < self.engines[index].schedulers().count() {
+            true => Ok(()),
+            false => Err(ReplayError::NoLane { line, lane }),
+        }
+    }
+
     /// Takes the record of a line. `build` makes the schedulers that are swapped in, from their
     /// text.
     ///
@@ -210,9 +220,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
             Record::Swapped(time, lane, text) => {
                 self.undecided(line, member)?;
                 let scheduler = build(text)?;
-                if lane.index() >= self.engines[index].schedulers().count() {
-                    return Err(ReplayError::NoLane { line, lane });
-                }
+                self.has_lane(line, index, lane)?;
                 (self.done.until, self.until[index]) = (time, time);
                 self.done.swaps += 1;
                 self.engines[index].replace_scheduler(time, lane, scheduler);
@@ -264,6 +272,12 @@ impl<'a, S: Scheduler> Replay<'a, S> {
                     | Event::Unplugged
                     | Event::Ordered(_)
                     | Event::Behind { .. } => false,
+                    Event::Drained { from, to } => {
+                        self.has_lane(line, index, from)?;
+                        self.has_lane(line, index, to)?;
+                        self.done.drains += 1;
+                        false
+                    }
                 };
                 if !between {
                     self.undecided(line, member)?;

@@ -24,7 +24,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, B, S, G, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, B, D, S, G, I, F and #",
         ),
         (
             "headtime-log1",
@@ -70,6 +70,11 @@ fn bad_lines_are_named() {
         (
             "headtime-log 3\nF 3 c1 ok",
             "line 2: the id is \"c1\"; it must be a whole number, with `b` before it for the background",
+        ),
+        ("headtime-log 3\nD 3 1", "line 2: the lane is missing"),
+        (
+            "headtime-log 3\nD 3 1 256",
+            "line 2: the lane is 256, which is too large",
         ),
         (
             "headtime-log 2\nI 3 9 R 0 1\nI 3 9 R 0 1",
@@ -160,6 +165,13 @@ fn lines_round_trip() {
                     export: 7,
                 },
             }),
+        ),
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Drained {
+                from: Lane(3),
+                to: Lane(255),
+            },
         ),
         Record::Swapped(Time::from_nanos(11), Lane(0), "sptf-sw60".into()),
         Record::Swapped(Time::from_nanos(11), Lane(7), "noop".into()),

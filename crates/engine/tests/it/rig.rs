@@ -38,7 +38,8 @@ pub struct Rig<G> {
     config: Config,
     gate: G,
     pub audit: Audit,
-    text: String,
+    /// The log.
+    pub text: String,
     pub now: Time,
     pub in_drive: Vec<Sent>,
     pub sent: Vec<Sent>,

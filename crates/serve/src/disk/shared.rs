@@ -8,7 +8,7 @@ use crate::device::{Allocation, Control, ControlError, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
-use headtime_engine::{self as engine, Config, Gate, GateSpec, Member};
+use headtime_engine::{self as engine, Config, Gate, GateSpec, Lane, Member};
 use headtime_linux::clock::Clock;
 use headtime_units::Sectors;
 use std::io;
@@ -27,6 +27,8 @@ pub(super) enum Order {
     Gate(Member, String, Box<dyn FnOnce() -> Box<dyn Gate> + Send>),
     /// Another gate, by its name, which fits the engine.
     NamedGate(Member, GateSpec),
+    /// What is in a lane into another one, if there are these lanes.
+    Drain(Member, Lane, Lane),
     Device(
         Member,
         Control,

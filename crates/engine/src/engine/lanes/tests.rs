@@ -58,8 +58,10 @@ impl Gate for Ranks {
     }
 }
 
+type Fifo = WorkConserving<Noop>;
+
 struct Rig {
-    engine: Engine<WorkConserving<Noop>>,
+    engine: Engine<Fifo>,
     audit: Audit,
     ids: u64,
 }
@@ -275,14 +277,79 @@ fn a_gate_that_takes_over_puts_the_parts_of_a_command_into_one_lane_and_hands_on
     rig.audit.watch(&mut rig.engine);
     assert_eq!(rig.engine.stats().raised, 1);
     // Nor does it lose the rank with its lane.
-    rig.engine.drain_lane(Time::ZERO, HIGH, LOW);
+    rig.event(Event::Drained {
+        from: HIGH,
+        to: LOW,
+    })
+    .unwrap();
     assert_eq!(rig.engine.stats().raised, 2);
-    rig.event(Event::Woke).unwrap();
     assert_eq!(
         rig.engine.in_flight(),
         2,
         "what the high rank waits for goes"
     );
+}
+
+/// Tells the audit that a lane is drained, and has `drain` do it.
+fn drained(rig: &mut Rig, from: Lane, to: Lane, drain: impl FnOnce(&mut Engine<Fifo>)) {
+    rig.audit.event(&Event::Drained { from, to }).unwrap();
+    drain(&mut rig.engine);
+}
+
+#[test]
+fn a_lane_that_is_not_empty_after_it_was_drained_is_found() {
+    let mut rig = Rig::busy();
+    drained(&mut rig, LOW, HIGH, |_| {});
+    let error = rig.rests([]).unwrap_err();
+    assert_eq!(error, "1 is left in Lane(1), which was drained");
+    // It was about that moment alone.
+    rig.event(Event::Unplugged).unwrap();
+    // What is staged is left as well.
+    let mut rig = Rig::busy();
+    let queue = &mut rig.engine.lanes[LOW.index()];
+    let tag = queue.choose(Time::ZERO, false, &mut rig.engine.shared);
+    queue.staged.extend(tag);
+    drained(&mut rig, LOW, HIGH, |_| {});
+    assert!(rig.rests([]).is_err());
+    drained(&mut rig, LOW, HIGH, |engine| {
+        engine.drain_lane(Time::ZERO, LOW, HIGH)
+    });
+    rig.rests([]).unwrap();
+    // Nobody says that a lane is empty which was drained into itself.
+    let mut rig = Rig::busy();
+    rig.event(Event::Drained { from: LOW, to: LOW }).unwrap();
+    assert_eq!(rig.engine.waiting(), 1);
+}
+
+#[test]
+fn a_rank_that_is_lost_when_a_lane_is_drained_is_found() {
+    let waits_in_the_high_lane = || {
+        let mut rig = Rig::new(true);
+        for (op, start, class) in [
+            (Op::Read, 1000, Class::BEST_EFFORT),
+            (Op::Read, 0, Class::BEST_EFFORT),
+            (Op::Write, 4, Class::BEST_EFFORT),
+        ] {
+            rig.arrive(op, start, class).unwrap();
+        }
+        // The write waits for the read, and both are of the low rank until the write gets the high one.
+        let slots = &mut rig.engine.shared.slots;
+        let held = slots.live().find(|slot| slot.stage == Stage::Held);
+        let held = held.expect("it overlaps").own.tag;
+        slots.set_lane(held, HIGH);
+        rig
+    };
+    let mut rig = waits_in_the_high_lane();
+    drained(&mut rig, HIGH, LOW, |engine| {
+        engine.move_all(Time::ZERO, HIGH, LOW);
+    });
+    let error = rig.arrive(Op::Read, 3000, Class::REAL_TIME).unwrap_err();
+    assert_eq!(error, "2 of Lane(0) waits for 1, which is still of Lane(1)");
+    let mut rig = waits_in_the_high_lane();
+    drained(&mut rig, HIGH, LOW, |engine| {
+        engine.drain_lane(Time::ZERO, HIGH, LOW);
+    });
+    rig.arrive(Op::Read, 3000, Class::REAL_TIME).unwrap();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::rig::{Rig, config, schedulers};
 use crate::world::arrival;
+use headtime_engine::log::{self, ReplayError};
 use headtime_engine::{Arrival, Command, Config, DriveTag, Engine, Event, Gate, Lane, Outcome};
 use headtime_sched::{Class, Op, Origin, Sstf, WorkConserving};
 use headtime_testkit::{AgedRanks, Windows};
@@ -66,8 +67,7 @@ proptest! {
                 }
                 Move::Drain(down) => {
                     let (from, to) = if down { (Lane(0), Lane(1)) } else { (Lane(1), Lane(0)) };
-                    rig.engine.drain_lane(rig.now, from, to);
-                    rig.commands();
+                    rig.event(Event::Drained { from, to });
                 }
                 Move::Gate(ranks) => {
                     let gate: Box<dyn Gate> = match ranks {
@@ -127,6 +127,10 @@ fn busy() -> (Engine, Vec<DriveTag>) {
     (engine, in_drive)
 }
 
+fn drain(engine: &mut Engine, from: Lane, to: Lane) {
+    engine.handle(LATER, Event::Drained { from, to });
+}
+
 /// Completes everything, and says where what goes then begins.
 fn rest(mut engine: Engine, mut in_drive: Vec<DriveTag>) -> Vec<u64> {
     let mut all = starts(&mut engine, LATER, &mut in_drive);
@@ -149,10 +153,46 @@ fn without_a_change_the_ranks_go_in_their_order() {
 #[test]
 fn a_lane_is_drained_into_another() {
     let (mut engine, in_drive) = busy();
-    engine.drain_lane(LATER, AgedRanks::LOW, AgedRanks::LOW);
-    engine.drain_lane(LATER, AgedRanks::HIGH, AgedRanks::LOW);
+    drain(&mut engine, AgedRanks::LOW, AgedRanks::LOW);
+    drain(&mut engine, AgedRanks::HIGH, AgedRanks::LOW);
     assert_eq!(engine.waiting(), 3);
     assert_eq!(rest(engine, in_drive), [300, 400, 100]);
+}
+
+#[test]
+fn a_drained_lane_is_in_the_log_which_does_not_replay_without_it() {
+    let mut rig = Rig::new(config(2), AgedRanks::new(2, 100));
+    for new in [low(0, 5000), low(1, 300), high(2, 4000), high(3, 400)] {
+        rig.arrive(new);
+    }
+    rig.event(Event::Drained {
+        from: AgedRanks::HIGH,
+        to: AgedRanks::LOW,
+    });
+    while !rig.in_drive.is_empty() {
+        rig.complete(0, Outcome::Done);
+    }
+    let starts = rig.sent.iter().map(|sent| sent.request.extent.start.get());
+    assert_eq!(starts.collect::<Vec<_>>(), [5000, 4000, 300, 400]);
+    let replayed = |text: &str| {
+        let gate = Box::new(AgedRanks::new(2, 100));
+        let mut again = Engine::with_gate(config(2), gate, schedulers(2)).unwrap();
+        log::replay(text, &mut again, |_| Some(schedulers(1).remove(0)))
+    };
+    assert_eq!(replayed(&rig.text).unwrap().drains, 1);
+    let without = rig.text.replace("D 0 0 1\n", "");
+    let error = replayed(&without).unwrap_err();
+    assert!(matches!(error, ReplayError::Differs { .. }), "{error}");
+    for (line, lane) in [
+        ("D 0 2 0", 2),
+        ("D 0 0 2", 2),
+        ("D 0 255 255", 255),
+        ("S 0 noop 2", 2),
+    ] {
+        let error = replayed(&format!("headtime-log 3\n{line}\n")).unwrap_err();
+        let lane = Lane(lane);
+        assert_eq!(error, ReplayError::NoLane { line: 2, lane });
+    }
 }
 
 #[test]
@@ -192,7 +232,13 @@ fn what_is_staged_moves_with_its_lane() {
     assert_eq!(engine.staged(Lane(0)).count(), 1);
     engine.replace_gate(Time::ZERO, Box::new(AgedRanks::new(2, 100)), schedulers(2));
     assert_eq!(engine.staged(AgedRanks::LOW).count(), 1);
-    engine.drain_lane(Time::ZERO, AgedRanks::LOW, AgedRanks::HIGH);
+    engine.handle(
+        Time::ZERO,
+        Event::Drained {
+            from: AgedRanks::LOW,
+            to: AgedRanks::HIGH,
+        },
+    );
     assert_eq!(engine.staged(AgedRanks::HIGH).count(), 1);
     let origin = Origin::default();
     assert_eq!(

@@ -37,6 +37,13 @@ impl Thread {
                     let chosen = &mut self.chosen[member.index()];
                     (chosen.scheduler, chosen.build) = (text, build);
                 }
+                Order::Drain(member, from, to) => {
+                    let lanes = core.engines()[member.index()].schedulers().count();
+                    if from.index().max(to.index()) < lanes {
+                        let order = engine::Order::Drain { member, from, to };
+                        kept(core.obey(live, at, order));
+                    }
+                }
                 Order::Gate(member, text, make) => {
                     let chosen = &mut self.chosen[member.index()];
                     kept(core.obey(live, at, chosen.regate(member, text, make())));
