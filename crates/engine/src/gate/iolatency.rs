@@ -258,14 +258,13 @@ impl IoLatency {
         let old = group
             .depth
             .map_or(self.requests, |depth| depth.min(self.requests));
-        group.depth = Some(match up {
-            true if old == 1 && group.delays > 0 => {
-                group.delays -= 1;
-                return;
-            }
-            true => (old + (self.requests / 16).max(1)).min(self.requests),
-            false => (old / 2).max(1),
-        });
+        match up {
+            true if old == 1 && group.delays > 0 => group.delays -= 1,
+            // One that is not limited stays so.
+            true if old == self.requests => {}
+            true => group.depth = Some((old + (self.requests / 16).max(1)).min(self.requests)),
+            false => group.depth = Some((old / 2).max(1)),
+        }
     }
 
     /// The group's window ends: `iolatency_check_latencies`.

@@ -231,6 +231,16 @@ fn each_time_that_a_group_was_told_to_go_below_one_is_taken_off_before_it_gets_m
 }
 
 #[test]
+fn a_group_that_is_not_limited_stays_so_when_others_get_depth_back() {
+    let mut rig = Rig::new([20, 0, 0]);
+    (0..3).for_each(|_| rig.takes(URGENT, 600));
+    let lowest = rig.gate.cookie;
+    (0..70).for_each(|_| rig.takes(URGENT, 10));
+    assert!((lowest + 1..FREE).contains(&rig.gate.cookie));
+    assert_eq!(rig.depths()[0], None);
+}
+
+#[test]
 fn a_group_with_a_target_no_looser_than_the_rulers_keeps_its_depth() {
     let mut rig = Rig::new([20, 20, 50]);
     for _ in 0..10 {
