@@ -9,7 +9,6 @@ use crate::readahead::{Cause, Readahead, Window};
 use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
-use headtime_workload::Returned;
 
 /// How a process goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -574,15 +573,7 @@ impl Host {
         this.phase = Phase::Fetch;
         if !matches!(step, Step::ReadBlock(_) | Step::DirtyBlock(_)) {
             this.calls += 1;
-            let (began, span) = (this.called, clock.own - this.called);
-            match self.returned.back_mut() {
-                Some(last) if last.span == span && last.ended() == began => last.calls += 1,
-                _ => self.returned.push_back(Returned {
-                    began,
-                    span,
-                    calls: 1,
-                }),
-            }
+            self.returned.push(this.called, clock.own);
         }
         Flow::On
     }

@@ -11,11 +11,12 @@ use crate::outcome::{ProgramOutcome, by_program};
 use crate::pool::Pool;
 use crate::process::{Asker, Look, Process};
 use crate::readahead::Readahead;
+use crate::returned::ReturnedCalls;
 use crate::spec::{FileId, HostSpec, PAGE};
 use crate::waiters::Chain;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};
-use headtime_workload::{NewRequest, Returned};
+use headtime_workload::NewRequest;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -48,7 +49,7 @@ pub struct Host {
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
     /// Calls that returned in the last poll and were not told yet.
-    pub(crate) returned: VecDeque<Returned>,
+    pub(crate) returned: ReturnedCalls,
     /// Room for what a process that is followed changes.
     pub(crate) changes: Changes,
 }
@@ -126,7 +127,7 @@ impl Host {
             now: Time::ZERO,
             tell_ahead: false,
             foretold: VecDeque::new(),
-            returned: VecDeque::new(),
+            returned: ReturnedCalls::default(),
             changes: Changes::default(),
             processes: (1u32..)
                 .zip(processes.into_iter().zip(classes))

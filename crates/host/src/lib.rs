@@ -78,6 +78,7 @@ mod outcome;
 mod pool;
 mod process;
 pub mod readahead;
+mod returned;
 mod source;
 mod spec;
 mod waiters;

@@ -62,7 +62,7 @@ impl Source for Host {
     }
 
     fn returned(&mut self) -> Option<Returned> {
-        self.returned.pop_front()
+        self.returned.pop()
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {
