@@ -13,7 +13,7 @@ headtime=$(realpath "$HEADTIME")
 cd docs/replays
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-gates=depth=1,depth=8,rsd:age_th=8,rsd:age_th=30,rsd:age_th=90,rsd-priority:age_th=30:ranks=1/1
+gates=depth=1,depth=8,rsd:age_th=8,rsd:age_th=30,rsd:age_th=90,rsd-priority:age_th=30:ranks=1/1,iolatency:best_effort=20ms
 
 # The rows of a run in CSV, as those of a table. Columns go by their headings.
 rows() {

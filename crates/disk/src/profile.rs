@@ -757,7 +757,7 @@ pub struct QueueSpec {
     /// When the arm may leave for the next command (`Preseeking level`).
     pub preseek: Preseek,
     /// How long the arm goes on with reads that follow each other while another command waits, where
-    /// the policy looks at positions.
+    /// the policy looks at positions. Zero: not at all.
     pub stream_cap: Nanos,
     /// How long the arm waits for the next read of a stream after one has completed, if the drive reads nothing ahead
     /// meanwhile and others wait; [`QueueSpec::stream_cap`] ends that too. Zero: not at all.

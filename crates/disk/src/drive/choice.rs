@@ -9,6 +9,10 @@
 //! have waited for half of it go first, in order of arrival, and with each of them those that the
 //! arm passes on the way. After that the arm goes on with a stream, the same or another.
 //!
+//! With a cap of zero the arm goes on with nothing while another command waits. All that wait have
+//! then waited for long enough, so that an order of arrival would be that of the whole queue: they
+//! go by position.
+//!
 //! The arm also writes sequential waiting writes in one pass. The drive fetches their data while
 //! the arm works, as far as the part of the buffer for written data has room.
 //!
@@ -141,6 +145,8 @@ impl Drive {
                 _ => (flush || now >= until).then_some(place),
             };
             if let Some(place) = kept {
+                let nearest = rated.other.filter(|_| cap.is_zero());
+                let place = nearest.map_or(place, |(nearest, _)| nearest);
                 if let Some(next) = self.serve_kept(place, now) {
                     return next;
                 }
@@ -204,6 +210,11 @@ impl Drive {
             return Some(Next::serve(place));
         }
         let oldest = rated.oldest?;
+        if self.profile.queue.stream_cap.is_zero()
+            && let Some((nearest, _)) = rated.other
+        {
+            return Some(Next::serve(nearest));
+        }
         if let Some(coming) = self.coming(rated, now)
             && rated.other.is_none_or(|(_, time)| coming.time <= time)
         {
