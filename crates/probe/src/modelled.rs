@@ -1,15 +1,18 @@
 //! A simulated drive that can be read and timed.
 
-use crate::{Probe, ProbeError};
+use crate::{Answer, Probe, ProbeError};
 use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
-/// A simulated drive with a clock of its own, one command at a time.
+/// A simulated drive with a clock of its own.
 #[derive(Debug)]
 pub struct Modelled {
     drive: Drive,
     now: Time,
+    /// When the command of each tag was sent.
+    sent: Vec<Time>,
+    in_drive: usize,
 }
 
 impl Modelled {
@@ -19,16 +22,13 @@ impl Modelled {
         Modelled {
             drive: Drive::new(profile, seed),
             now: Time::ZERO,
+            sent: vec![Time::ZERO; profile.queue.depth.max(1) as usize],
+            in_drive: 0,
         }
     }
 
     pub fn drive(&self) -> &Drive {
         &self.drive
-    }
-
-    /// What its clock shows.
-    pub fn now(&self) -> Time {
-        self.now
     }
 }
 
@@ -45,16 +45,30 @@ impl Probe for Modelled {
         self.drive.profile().geometry.sector_bytes
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Nanos, ProbeError> {
-        let begin = self.now;
+    fn depth(&self) -> u16 {
+        self.sent.len() as u16
+    }
+
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.sent[usize::from(tag)] = self.now;
+        self.in_drive += 1;
         let command = Command {
-            tag: 0,
-            op: Op::Read,
+            tag: u32::from(tag),
+            op,
             extent,
             fua: false,
             high: false,
         };
-        self.drive.submit(begin, command);
+        self.drive.submit(self.now, command);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        assert!(self.in_drive > 0, "no command is in the drive");
         let completion = loop {
             let next = self.drive.next_event();
             let next = next.expect("a drive without faults completes every command");
@@ -62,14 +76,15 @@ impl Probe for Modelled {
                 break completion;
             }
         };
-        self.now = completion.at;
-        match completion.result {
-            Ok(()) => Ok(completion.at - begin),
-            Err(error) => Err(ProbeError {
-                extent,
-                source: Box::new(error),
-            }),
-        }
+        self.in_drive -= 1;
+        // During a pause commands go on.
+        self.now = self.now.max(completion.at);
+        Ok(Answer {
+            tag: completion.tag as u16,
+            sent: self.sent[completion.tag as usize],
+            at: completion.at,
+            failure: completion.result.err().map(Into::into),
+        })
     }
 
     fn pause(&mut self, span: Nanos) {

@@ -1,5 +1,8 @@
 use super::*;
+use crate::Answer;
 use headtime_disk::profile::by_name;
+use headtime_sched::Op;
+use headtime_units::Time;
 
 /// A disk of constant answers, that notes what it is asked.
 struct Toy {
@@ -7,6 +10,7 @@ struct Toy {
     answers: Vec<Nanos>,
     reads: Vec<Extent>,
     pauses: Vec<Nanos>,
+    now: Time,
 }
 
 impl Toy {
@@ -19,6 +23,7 @@ impl Toy {
                 .collect(),
             reads: Vec::new(),
             pauses: Vec::new(),
+            now: Time::ZERO,
         }
     }
 }
@@ -36,17 +41,32 @@ impl Probe for Toy {
         512
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Nanos, ProbeError> {
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, _tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        assert_eq!(op, Op::Read);
         assert!(!extent.is_empty() && extent.end().get() <= self.capacity);
         self.reads.push(extent);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let sent = self.now;
         let answer = self.answers[self.reads.len() % self.answers.len()];
-        if answer == Nanos::from_micros(999) {
-            return Err(ProbeError {
-                extent,
-                source: "bad sector".into(),
-            });
-        }
-        Ok(answer)
+        self.now += answer;
+        let bad = answer == Nanos::from_micros(999);
+        Ok(Answer {
+            tag: 0,
+            sent,
+            at: self.now,
+            failure: bad.then(|| "bad sector".into()),
+        })
     }
 
     fn pause(&mut self, span: Nanos) {
@@ -171,7 +191,7 @@ fn what_cannot_be_learned_is_said() {
     let error = learn(&mut Toy::new(1_000_000, &[400, 400, 400, 999]), &small()).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("reading sectors ") && text.ends_with(": bad sector"),
+        text.starts_with("a read of sectors ") && text.ends_with(" failed: bad sector"),
         "{text}"
     );
 }
