@@ -148,3 +148,108 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What happens at a time, so many ms after the last.
+    #[derive(Clone, Debug)]
+    struct Step {
+        millis: u64,
+        /// One of those that starve is done.
+        done: Option<prop::sample::Index>,
+        /// Others starve from now on, since the gate is another.
+        anew: Option<Vec<(u8, u8)>>,
+        /// These come to starve, after those that do.
+        more: Vec<(u8, u8)>,
+        plugged: bool,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let commands = || prop::collection::vec((0..12_u8, 0..5_u8), 0..4);
+        let done = prop::option::of(any::<prop::sample::Index>());
+        let anew = prop::option::weighted(0.1, commands());
+        let step = (0..50_u64, done, anew, commands(), any::<bool>());
+        let step = step.prop_map(|(millis, done, anew, more, plugged)| Step {
+            millis,
+            done,
+            anew,
+            more,
+            plugged,
+        });
+        prop::collection::vec(step, 1..40)
+    }
+
+    proptest! {
+        /// Against what is so from one step to the next.
+        #[test]
+        fn times_and_counts_are_those_of_what_was_so_between_events(steps in steps()) {
+            let mut account = Account::default();
+            let (mut now, mut plain) = (Time::ZERO, Gating::default());
+            let (mut plugged, mut starving) = (false, Vec::<(DriveTag, Class)>::new());
+            for step in steps {
+                let span = Nanos::from_millis(step.millis);
+                now += span;
+                plain.plugged += if plugged { span } else { Nanos::ZERO };
+                for class in 0..CLASSES {
+                    let starves = starving.iter().any(|(_, other)| class_index(*other) == class);
+                    plain.starved_for[class] += if starves { span } else { Nanos::ZERO };
+                }
+                prop_assert_eq!(account.read(now), plain);
+                if let (Some(done), false) = (step.done, starving.is_empty()) {
+                    let (tag, _) = starving.remove(done.index(starving.len()));
+                    account.returned(now, tag);
+                }
+                // One that does not starve.
+                account.returned(now, DriveTag(200));
+                let before = starving.clone();
+                let mut come = step.more;
+                if let Some(anew) = step.anew {
+                    starving.clear();
+                    come.splice(0..0, anew);
+                    account.changed();
+                }
+                for (tag, class) in come {
+                    let old = before.iter().find(|(other, _)| other.0 == u32::from(tag));
+                    let command = (DriveTag(u32::from(tag)), old.map_or(Class(class), |old| old.1));
+                    if starving.iter().all(|(other, _)| *other != command.0) {
+                        starving.push(command);
+                        plain.starved[class_index(command.1)] += u64::from(old.is_none());
+                    }
+                }
+                plugged = step.plugged;
+                account.settle(now, plugged, |nth| starving.get(nth).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn classes_beyond_the_last_that_is_told_apart_count_with_it() {
+        assert_eq!(
+            [0, 1, 2, 3, 255].map(|class| class_index(Class(class))),
+            [0, 1, 2, 2, 2]
+        );
+    }
+
+    #[test]
+    fn what_the_gates_of_two_engines_did_is_the_sum_of_all_that_is_counted() {
+        let of = |base: u64| Gating {
+            plugged: Nanos::from_nanos(base),
+            refused: [base + 1, base + 2, base + 3],
+            starved: [base + 4, base + 5, base + 6],
+            starved_for: [base + 7, base + 8, base + 9].map(Nanos::from_nanos),
+        };
+        let mut sum = of(100);
+        sum += of(1000);
+        let both = |first: u64| [first, first + 2, first + 4];
+        let expected = Gating {
+            plugged: Nanos::from_nanos(1100),
+            refused: both(1102),
+            starved: both(1108),
+            starved_for: both(1114).map(Nanos::from_nanos),
+        };
+        assert_eq!(sum, expected);
+    }
+}

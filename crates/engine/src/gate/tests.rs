@@ -480,6 +480,57 @@ fn a_raised_threshold_opens_the_gate_and_a_lowered_one_closes_it() {
     assert_eq!(rig.drive.len(), 4);
 }
 
+/// Of each lane, how many requests are staged, and whether it is ready.
+struct States(&'static [(usize, bool)]);
+
+impl Lanes for States {
+    fn state(&self, lane: Lane) -> LaneState {
+        let (staged, ready) = self.0[lane.index()];
+        LaneState {
+            staged,
+            ready,
+            ..LaneState::default()
+        }
+    }
+}
+
+#[test]
+fn what_a_gate_asks_of_a_lane_alone_is_what_its_state_says() {
+    let lanes = States(&[(0, true), (3, false)]);
+    assert_eq!([0, 1].map(|lane| lanes.staged(Lane(lane))), [0, 3]);
+    assert_eq!([0, 1].map(|lane| lanes.is_ready(Lane(lane))), [true, false]);
+}
+
+#[test]
+fn ranks_choose_ahead_in_the_first_lane_that_is_ready_and_has_nothing_staged_if_requests_are_to_be()
+{
+    let lanes = States(&[(0, false), (1, true), (0, true), (0, true)]);
+    let ahead = |commit_ahead, queueing| {
+        let config = Config {
+            commit_ahead,
+            ..config(8)
+        };
+        let ranks = Counts::new(&[0, 1, 2, 3]);
+        RsdPriority::new(&config, 90, ranks, queueing).ahead(&lanes)
+    };
+    assert_eq!(ahead(true, Queueing::Lanes), Some(Lane(2)));
+    assert_eq!(ahead(false, Queueing::Lanes), None);
+    let single = RsdPriority::new(&config(8), 90, Counts::new(&[0, 1]), Queueing::Single);
+    assert_eq!(single.ahead(&States(&[(0, true)])), Some(Lane(0)));
+    assert_eq!(single.ahead(&States(&[(1, true)])), None);
+}
+
+#[test]
+fn a_more_urgent_level_outranks_a_less_urgent_one_and_not_itself() {
+    let ranks = Counts::new(&[0, 1, 2]);
+    let gate = RsdPriority::new(&config(8), 90, ranks, Queueing::Lanes);
+    let outranks = |lane, other| gate.outranks(Lane(lane), Lane(other));
+    assert_eq!(
+        [outranks(0, 2), outranks(1, 1), outranks(2, 1)],
+        [true, false, false]
+    );
+}
+
 #[test]
 fn gates_are_written_as_they_are_read() {
     for text in [
@@ -496,6 +547,15 @@ fn gates_are_written_as_they_are_read() {
     }
     let spec: GateSpec = " depth:depth=8 ".parse().unwrap();
     assert_eq!(spec.to_string(), "depth=8");
+}
+
+#[test]
+fn a_gate_that_closes_by_age_says_at_which_and_others_say_none() {
+    let threshold = |text: &str| text.parse::<GateSpec>().unwrap().age_th();
+    assert_eq!(threshold("rsd:age_th=30"), Some(30));
+    assert_eq!(threshold("rsd-priority"), Some(90));
+    assert_eq!(threshold("depth=8"), None);
+    assert_eq!(threshold("iolatency"), None);
 }
 
 /// Nobody who orders a depth gets more than the text says.

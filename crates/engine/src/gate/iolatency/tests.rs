@@ -268,6 +268,19 @@ fn a_group_with_a_looser_target_takes_nothing_while_a_tighter_one_rules() {
 }
 
 #[test]
+fn a_group_with_a_tighter_target_takes_the_rule_over_and_one_with_the_same_does_not() {
+    let mut rig = Rig::new([20, 50, 50]);
+    rig.takes(IDLE, 900);
+    assert_eq!((rig.gate.ruler, rig.gate.ruling), (Some(2), ms(50)));
+    let hole = |rig: &Rig| FREE - rig.gate.cookie;
+    rig.takes(USUAL, 900);
+    assert_eq!((rig.gate.ruler, hole(&rig)), (Some(2), 32));
+    rig.takes(URGENT, 900);
+    assert_eq!((rig.gate.ruler, rig.gate.ruling), (Some(0), ms(20)));
+    assert_eq!(hole(&rig), 48);
+}
+
+#[test]
 fn a_gate_without_a_target_is_refused_with_what_is_allowed() {
     let spec: GateSpec = "iolatency:real_time=0s".parse().unwrap();
     let problem = spec
