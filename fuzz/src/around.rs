@@ -140,8 +140,8 @@ impl Around {
             let gated = self.gated(scheduler, build);
             Engine::behind(config, build(scheduler), gated).expect("as in the run")
         };
-        let mut engines: Vec<Engine> = (0..members).map(engine).collect();
-        let replay = Replay::of_volume(&mut engines).with_gates(ToyGate::named);
+        let engines: Vec<Engine> = (0..members).map(engine).collect();
+        let mut replay = Replay::of_volume(engines).with_gates(ToyGate::named);
         if let Err(error) = replay.all(log, |text| Some(build(&text.parse().ok()?))) {
             panic!("{error}\n{log}");
         }

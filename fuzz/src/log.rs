@@ -25,7 +25,7 @@ pub fn check(bytes: &[u8]) {
     let swapped = |text: &str| Some(build(&text.parse().ok()?));
     // Most logs are wrong somewhere, which is an error; twice the same one.
     let replayed = |text: &str| {
-        Replay::new(&mut engine())
+        Replay::new(engine())
             .with_gates(ToyGate::named)
             .all(text, swapped)
     };

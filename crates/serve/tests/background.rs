@@ -199,8 +199,8 @@ impl Rig {
         self.disk.stop().expect("stops");
         let text = self.log.text();
         assert!(text.ends_with("# end\n"));
-        let mut engine = engine();
-        if let Err(error) = log::replay(&text, &mut engine, |text| Some(scheduler(text))) {
+        let engine = engine();
+        if let Err(error) = log::replay(&text, engine, |text| Some(scheduler(text))) {
             panic!("{error}\n{text}");
         }
         text
@@ -258,8 +258,8 @@ fn a_job_reads_and_writes_with_what_clients_ask_for_and_is_in_nobodys_figures() 
         .lines()
         .filter(|line| !line.starts_with("J "))
         .collect();
-    let mut engine = engine();
-    let error = log::replay(&(without.join("\n") + "\n"), &mut engine, |_| None);
+    let engine = engine();
+    let error = log::replay(&(without.join("\n") + "\n"), engine, |_| None);
     assert!(error.is_err());
 }
 
@@ -469,7 +469,7 @@ fn the_jobs_of_a_volumes_members_do_not_get_each_others_requests() {
         assert!(done.all(|outcome| outcome == Outcome::Done));
     }
     assert_eq!(told.len(), 15);
-    let mut engines: Vec<Engine> = (0..3).map(|_| engine()).collect();
-    let again = log::replay_volume(&log.text(), &mut engines, |text| Some(scheduler(text)));
+    let engines: Vec<Engine> = (0..3).map(|_| engine()).collect();
+    let again = log::replay_volume(&log.text(), engines, |text| Some(scheduler(text)));
     again.expect("the same decisions");
 }

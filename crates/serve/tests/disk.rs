@@ -104,9 +104,8 @@ impl Sink {
     fn replay(&self, config: &EngineSpec, scheduler: &str) -> log::Replayed {
         let bytes = self.0.lock().expect("whole");
         let text = std::str::from_utf8(&bytes).expect("is text");
-        let mut engine = Engine::new(config.config(512), spec(scheduler)).expect("is in range");
-        log::replay(text, &mut engine, |text| Some(spec(text)))
-            .unwrap_or_else(|error| panic!("{error}"))
+        let engine = Engine::new(config.config(512), spec(scheduler)).expect("is in range");
+        log::replay(text, engine, |text| Some(spec(text))).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 

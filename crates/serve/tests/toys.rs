@@ -80,8 +80,8 @@ fn run(
     let gated = || gate.map(|(gate, depth)| (gate.build(depth), others()));
     let again = |text: &str| {
         let engine = Engine::behind(config, scheduler("noop"), gated());
-        let mut engine = engine.expect("in range");
-        let replay = log::Replay::new(&mut engine).with_gates(ToyGate::named);
+        let engine = engine.expect("in range");
+        let mut replay = log::Replay::new(engine).with_gates(ToyGate::named);
         replay.all(text, |text| Some(scheduler(text)))
     };
     let replayed = again(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -337,10 +337,10 @@ fn scrubbed(odd: Option<u64>) -> Vec<(Extent, Vec<u8>)> {
     assert_eq!(scrub.finished, snapshot.engine.joined);
     assert!(text.contains(" with\n") && text.contains(" before\n"));
     // A log that lacks what has joined is of other decisions.
-    let mut engine = Engine::new(spec(1).config(512), scheduler("noop")).expect("in range");
+    let engine = Engine::new(spec(1).config(512), scheduler("noop")).expect("in range");
     let lines = text.lines().filter(|line| !line.starts_with("J "));
     let without: String = lines.map(|line| format!("{line}\n")).collect();
-    log::replay(&without, &mut engine, |_| None).expect_err("something is missing");
+    log::replay(&without, engine, |_| None).expect_err("something is missing");
     found.lock().expect("no panic").clone()
 }
 

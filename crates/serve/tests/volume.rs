@@ -74,10 +74,10 @@ fn stop(disk: &Disk, config: &EngineSpec, log: &Tape) {
     disk.stop().expect("stops");
     let text = log.text();
     let text = &text[..];
-    let mut engines: Vec<Engine> = (0..MEMBERS)
+    let engines: Vec<Engine> = (0..MEMBERS)
         .map(|_| Engine::new(config.config(512), scheduler("deadline")).expect("in range"))
         .collect();
-    let replayed = log::replay_volume(text, &mut engines, |text| Some(scheduler(text)));
+    let replayed = log::replay_volume(text, engines, |text| Some(scheduler(text)));
     let replayed = replayed.expect("the same decisions");
     assert!(replayed.decisions > 100, "{replayed:?}");
     assert!(text.contains("\n@1 ") && text.contains("\n@2 "));

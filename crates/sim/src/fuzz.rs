@@ -137,9 +137,9 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
     }
     let scheduler = build(&plan.scheduler, &plan);
     let engine = Engine::behind(plan.config, scheduler, gated(&plan));
-    let mut engine = engine.map_err(|error| fail(error.to_string()))?;
+    let engine = engine.map_err(|error| fail(error.to_string()))?;
     let rebuild = |text: &str| text.parse().ok().map(|spec: Spec| build(&spec, &plan));
-    log::replay(&log, &mut engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
+    log::replay(&log, engine, rebuild).map_err(|error| fail(format!("replay: {error}")))?;
     if let Some(problem) = overtaken.found {
         return Err(fail(problem));
     }

@@ -253,8 +253,8 @@ fn replayed(world: &Drawn, log: &str) -> Result<log::Replayed, log::ReplayError>
         let engine = Engine::behind(world.config, build(world.scheduler), gated(world));
         engine.expect("in range")
     };
-    let mut engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
-    let again = log::Replay::of_volume(&mut engines).with_gates(ToyGate::named);
+    let engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
+    let mut again = log::Replay::of_volume(engines).with_gates(ToyGate::named);
     again.all(log, |text| Some(build(text)))
 }
 
@@ -405,8 +405,8 @@ fn a_log_does_not_replay_with_another_gate() {
         let world = drawn(seed);
         let log = ran(seed).log;
         let engine = |_| Engine::new(world.config, build(world.scheduler)).expect("in range");
-        let mut engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
-        let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
+        let engines: Vec<Engine> = (0..world.map.members).map(engine).collect();
+        let again = log::replay_volume(&log, engines, |text| Some(build(text)));
         assert!(again.is_err(), "seed {seed}");
     }
 }

@@ -80,10 +80,10 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
     setup.log = Some(&mut write);
     setup.observer = Some(&mut observe);
     let report = run(setup).unwrap_or_else(|error| panic!("{scheduler}, {config:?}: {error}"));
-    let mut engines: Vec<Engine> = (0..MEMBERS)
+    let engines: Vec<Engine> = (0..MEMBERS)
         .map(|_| Engine::new(config, build(scheduler)).expect("in range"))
         .collect();
-    let again = log::replay_volume(&log, &mut engines, |text| Some(build(text)));
+    let again = log::replay_volume(&log, engines, |text| Some(build(text)));
     again.unwrap_or_else(|error| panic!("{scheduler}, {config:?}: {error}"));
     let done = source.ended;
     assert_eq!(report.measured.requests, requests.len() as u64);

@@ -1,7 +1,7 @@
 //! Logs of earlier versions.
 
 use headtime_engine::Engine;
-use headtime_engine::log::{self, Reader};
+use headtime_engine::log::{Reader, Replay};
 use headtime_sched::{Knowledge, NoPositioning, Spec};
 use headtime_stack::LogSettings;
 
@@ -15,8 +15,9 @@ fn a_log_of_version_2_is_replayed_with_the_same_decisions() {
         LogSettings::from_settings("version-2.log", &settings).expect("all that is needed");
     let spec: Spec = settings.scheduler.parse().expect("a scheduler");
     let scheduler = spec.build(Knowledge::<NoPositioning>::default());
-    let mut engine = Engine::new(settings.config(), scheduler.expect("it needs nothing")).unwrap();
-    let replayed = log::replay(text, &mut engine, |_| None).expect("the same decisions");
+    let engine = Engine::new(settings.config(), scheduler.expect("it needs nothing")).unwrap();
+    let mut replay = Replay::new(engine);
+    let replayed = replay.all(text, |_| None).expect("the same decisions");
     assert_eq!((replayed.events, replayed.decisions), (74, 56));
-    assert!(engine.is_idle());
+    assert!(replay.engines()[0].is_idle());
 }

@@ -3,14 +3,15 @@
 use super::context::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
-use headtime_engine::Engine;
 use headtime_engine::log::{
-    Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_decision,
+    Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_record,
 };
-use headtime_sched::Spec;
+use headtime_engine::{Engine, Member};
+use headtime_sched::{Scheduler, Spec};
 use headtime_stack::{Builder, Known, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
@@ -41,7 +42,7 @@ fn builder(text: &str, known: &Known, settings: &LogSettings) -> Result<Builder,
     })
 }
 
-/// Reads a log, repeats it, and says how that went.
+/// Reads a log, repeats it, and says how that went. Each member of a volume has a log and an engine of its own.
 fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut reader = Reader::new(input);
     let fault = |error: LogError| match error {
@@ -54,15 +55,27 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
     let builder = |text: &str| builder(text, &known, &settings);
     let queue = builder(&settings.scheduler).map_err(|problem| bad(&problem))?;
-    let engine = Engine::behind(settings.config(), queue.scheduler(), queue.gated());
-    let mut engine = engine.map_err(|error| bad(&error))?;
-    let mut replay = Replay::new(&mut engine);
-    let mut before: VecDeque<String> = VecDeque::with_capacity(BEFORE + 1);
+    let engine = || Engine::behind(settings.config(), queue.scheduler(), queue.gated());
+    // The log names its members by their lines alone. The first one may have none.
+    let mut members = BTreeMap::new();
+    let first = Repeated::new(engine().map_err(|error| bad(&error))?);
+    members.insert(Member(0), first);
     let mut ended = false;
     while let Some((line, record)) = reader.next_record().map_err(fault)? {
         if let Record::Setting { key, .. } = &record {
             ended |= key == "end";
+            continue;
         }
+        let (member, record) = match record {
+            Record::OfMember(member, record) => (member, *record),
+            record => (Member(0), record),
+        };
+        let of_member = match members.entry(member) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(Repeated::new(engine().map_err(|error| bad(&error))?))
+            }
+        };
         let mut unbuilt = None;
         let swapped = |text: &str| match builder(text) {
             Ok(queue) => Some(queue.scheduler()),
@@ -71,7 +84,7 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
                 None
             }
         };
-        match replay.record(line, record, swapped) {
+        match of_member.replay.record(line, record, swapped) {
             Ok(()) => {}
             Err(ReplayError::Differs {
                 line,
@@ -81,81 +94,133 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
                 let here = reader.line().into_owned();
                 let difference = Difference {
                     line,
+                    member,
                     logged: logged.map(|_| here.clone()),
                     decided,
-                    now: replay.done().until,
+                    now: of_member.replay.done().until,
                     next: here,
                 };
-                return Err(difference.fault(name, &before, replay.done()));
+                let done = of_member.replay.done();
+                return Err(difference.fault(name, &of_member.before, done));
             }
             Err(error) => {
                 let reason = unbuilt.map_or_else(String::new, |problem| format!(": {problem}"));
                 return Err(bad(&format!("{error}{reason}")));
             }
         }
-        let mut text = match before.len() {
-            BEFORE => before.pop_front().unwrap_or_default(),
-            _ => String::new(),
-        };
-        text.clear();
-        text.push_str(&reader.line());
-        before.push_back(text);
+        of_member.note(&reader.line());
     }
     let (cut, lines) = (reader.is_cut(), reader.number());
-    let now = replay.done().until;
-    let (done, more) = replay.end_cut();
-    if let Some(decided) = more.filter(|_| ended) {
-        let difference = Difference {
-            line: lines + 1,
-            logged: None,
-            decided: Some(decided),
-            now,
-            next: "(the end of the log)".to_owned(),
+    let volume = members.len() > 1;
+    let mut notes = Vec::new();
+    for (member, of_member) in members {
+        let now = of_member.replay.done().until;
+        let (done, more) = of_member.replay.end_cut();
+        match more {
+            Some(decided) if ended => {
+                let difference = Difference {
+                    line: lines + 1,
+                    member,
+                    logged: None,
+                    decided: Some(decided),
+                    now,
+                    next: "(the end of the log)".to_owned(),
+                };
+                return Err(difference.fault(name, &of_member.before, &done));
+            }
+            Some(more) if !cut => notes.push(format!(
+                "{name} ends before what was decided next: {}",
+                line_of(now, member, more)
+            )),
+            _ => {}
+        }
+        let of = match volume {
+            true => format!("{name}: member {}", member.0),
+            false => name.to_owned(),
         };
-        return Err(difference.fault(name, &before, &done));
+        let identical = summary(&of, &settings.scheduler, &done);
+        context.print(&format!("{identical}, identical\n"))?;
     }
-    let identical = summary(name, &settings.scheduler, &done);
-    context.print(&format!("{identical}, identical\n"))?;
     if cut {
-        context.note(&format!(
+        notes.push(format!(
             "{name} is cut off in line {}, which was left out",
             lines + 1
         ));
-    } else if let Some(more) = more {
-        context.note(&format!(
-            "{name} ends before what was decided next: {}",
-            line_of(now, &more)
-        ));
+    }
+    for note in notes {
+        context.note(&note);
     }
     Ok(())
 }
 
+/// A member's log, as far as it was repeated.
+struct Repeated {
+    replay: Replay<Box<dyn Scheduler>>,
+    /// The last lines.
+    before: VecDeque<String>,
+}
+
+impl Repeated {
+    fn new(engine: Engine) -> Repeated {
+        Repeated {
+            replay: Replay::new(engine),
+            before: VecDeque::with_capacity(BEFORE),
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        let mut text = match self.before.len() {
+            BEFORE => self.before.pop_front().unwrap_or_default(),
+            _ => String::new(),
+        };
+        text.clear();
+        text.push_str(line);
+        self.before.push_back(text);
+    }
+}
+
 /// What was repeated, in words.
 fn summary(name: &str, scheduler: &str, done: &Replayed) -> String {
-    let of = |what: &str, swaps| match swaps {
+    let of = |one: &str, many: &str, count| match count {
         0 => String::new(),
-        1 => format!(", 1 swap of the {what}"),
-        swaps => format!(", {swaps} swaps of the {what}"),
+        1 => format!(", 1 {one}"),
+        count => format!(", {count} {many}"),
     };
-    let swaps = of("scheduler", done.swaps) + &of("gate", done.gate_swaps);
+    let changes = [
+        of(
+            "swap of the scheduler",
+            "swaps of the scheduler",
+            done.swaps,
+        ),
+        of("swap of the gate", "swaps of the gate", done.gate_swaps),
+        of("lane drained", "lanes drained", done.drains),
+    ];
     format!(
-        "{name}: {scheduler}: {} events{swaps} in {:.3} s, {} decisions",
+        "{name}: {scheduler}: {} events{} in {:.3} s, {} decisions",
         done.events,
+        changes.concat(),
         done.until.as_secs_f64(),
         done.decisions
     )
 }
 
 /// A decision as a line of a log.
-fn line_of(now: Time, decision: &Decision) -> String {
+fn line_of(now: Time, member: Member, decision: Decision) -> String {
+    let record = Record::Decision(now, decision);
+    let record = match member {
+        Member(0) => record,
+        member => Record::OfMember(member, Box::new(record)),
+    };
     let mut line = String::new();
-    write_decision(&mut line, now, decision);
+    write_record(&mut line, &record);
     line.trim_end().to_owned()
 }
 
 /// Where the engine decided otherwise.
 struct Difference {
     line: usize,
+    /// Whose engine.
+    member: Member,
     /// The line that has the decision, if there is one.
     logged: Option<String>,
     decided: Option<Decision>,
@@ -166,23 +231,24 @@ struct Difference {
 
 impl Difference {
     fn fault(self, name: &str, before: &VecDeque<String>, done: &Replayed) -> Fault {
-        let Difference {
-            line,
-            logged,
-            decided,
-            now,
-            next,
-        } = self;
+        let of_member = match self.member {
+            Member(0) => String::new(),
+            Member(number) => format!(" of member {number}"),
+        };
         let mut text = format!(
-            "{name}: line {line}: the decisions differ after {} events and {} decisions\n",
-            done.events, done.decisions
+            "{name}: line {}: the decisions{of_member} differ after {} events and {} decisions\n",
+            self.line, done.events, done.decisions
         );
         for earlier in before {
             text += &format!("           {earlier}\n");
         }
         let none = |what: &str| format!("no decision{what}");
-        let expected = logged.unwrap_or_else(|| none(&format!(", but: {next}")));
-        let got = decided.map_or_else(|| none(""), |decided| line_of(now, &decided));
+        let next = self.next;
+        let expected = self
+            .logged
+            .unwrap_or_else(|| none(&format!(", but: {next}")));
+        let got = self.decided;
+        let got = got.map_or_else(|| none(""), |one| line_of(self.now, self.member, one));
         text += &format!("  expected {expected}\n  got      {got}");
         Fault::Check(text)
     }
@@ -194,23 +260,24 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_with_what_came_before() {
-        let before = VecDeque::from(["A 0 1 R 0 8 0 0 0 0 1".to_owned()]);
+        let before = VecDeque::from(["@2 A 0 1 R 0 8 0 0 0 0 1".to_owned()]);
         let difference = Difference {
             line: 4,
+            member: Member(2),
             logged: None,
             decided: Some(Decision::Finish {
                 id: headtime_engine::RequestId::Client(3),
                 outcome: headtime_engine::Outcome::Done,
             }),
             now: Time::from_nanos(12),
-            next: "W 17".to_owned(),
+            next: "@2 W 17".to_owned(),
         };
         let fault = difference.fault("x.log", &before, &Replayed::default());
         assert_eq!(fault.exit_code(), 1);
         assert_eq!(
             fault.to_string(),
-            "x.log: line 4: the decisions differ after 0 events and 0 decisions\n           \
-             A 0 1 R 0 8 0 0 0 0 1\n  expected no decision, but: W 17\n  got      F 12 3 ok"
+            "x.log: line 4: the decisions of member 2 differ after 0 events and 0 decisions\n           \
+             @2 A 0 1 R 0 8 0 0 0 0 1\n  expected no decision, but: @2 W 17\n  got      @2 F 12 3 ok"
         );
     }
 }

@@ -1,8 +1,15 @@
 //! Logs of runs, and repeating them.
 
 use super::common::{json, run, scratch, stdout};
+use headtime_disk::drive::Drive;
+use headtime_disk::profile::by_name;
 use headtime_engine::EngineSpec;
-use headtime_units::Bytes;
+use headtime_sched::{Knowledge, NoPositioning, Spec};
+use headtime_sim::{Setup, Station};
+use headtime_stack::LogSettings;
+use headtime_testkit::Striped;
+use headtime_units::{Bytes, Sectors};
+use headtime_workload::{ProcessSpec, Synthetic, SyntheticSpec};
 
 #[test]
 fn a_log_says_what_it_is_a_log_of() {
@@ -187,4 +194,117 @@ fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
         assert_eq!(got, Some(code), "{told}");
         assert!(told.contains(expected), "{told}");
     }
+}
+
+/// The log of a volume of three drives.
+fn log_of_a_volume() -> String {
+    const STRIPED: Striped = Striped {
+        members: 3,
+        stripe: 64,
+        stripes: 1000,
+    };
+    let engine = EngineSpec {
+        depth: 2,
+        ..EngineSpec::default()
+    };
+    let settings = LogSettings::new("deadline", engine, 512);
+    let deadline = || {
+        let spec: Spec = settings.scheduler.parse().unwrap();
+        spec.build(Knowledge::<NoPositioning>::default()).unwrap()
+    };
+    let readers = SyntheticSpec {
+        count: Some(600),
+        ..SyntheticSpec::alike(7, 6, &ProcessSpec::default())
+    };
+    let mut source = Synthetic::new(&readers, Sectors::new(64 * 3 * 1000), 512).unwrap();
+    let mut log = String::new();
+    let mut write = |piece: &str| log.push_str(piece);
+    let profile = by_name("wd5000aaks").unwrap();
+    let drive = |number| Drive::new(&profile, number);
+    let config = settings.config();
+    let mut setup = Setup::new(drive(0), config, deadline(), &mut source);
+    let station = |number| Station::new(drive(number), config, deadline());
+    setup.stations = (0..3).map(station).collect();
+    setup.map = Some(Box::new(STRIPED));
+    setup.log_settings = settings.to_settings();
+    setup.log = Some(&mut write);
+    headtime_sim::run(setup).unwrap();
+    log
+}
+
+/// Whose line of a log it is.
+fn member_of(line: &str) -> usize {
+    let named = line
+        .strip_prefix('@')
+        .and_then(|rest| rest.split(' ').next());
+    named.map_or(0, |number| number.parse().unwrap())
+}
+
+#[test]
+fn every_member_of_a_volume_is_repeated_alone_and_said_to_be() {
+    let log = log_of_a_volume();
+    let replayed = |name: &str, text: &str| {
+        let path = scratch("volume").join(name);
+        std::fs::write(&path, text).unwrap();
+        let output = run(&["sim", "replay-log", path.to_str().unwrap()]);
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (told, notes) = (text(output.stdout), text(output.stderr));
+        (output.status.code(), told, notes)
+    };
+    let lines_of = |member| {
+        let lines = log.lines().skip(1);
+        lines.filter(move |line| !line.starts_with('#') && member_of(line) == member)
+    };
+    let is_decision = |line: &str| {
+        let kind = line.split(' ').find(|word| !word.starts_with('@'));
+        ["I", "F"].contains(&kind.unwrap())
+    };
+    let (code, told, notes) = replayed("whole.log", &log);
+    assert_eq!((code, notes.as_str()), (Some(0), ""), "{told}");
+    assert_eq!(told.lines().count(), 3, "{told}");
+    for (member, line) in told.lines().enumerate() {
+        let decisions = lines_of(member).filter(|line| is_decision(line)).count();
+        let events = lines_of(member).count() - decisions;
+        assert!(decisions > 100, "{decisions}");
+        let begins = format!("whole.log: member {member}: deadline: {events} events in ");
+        assert!(line.contains(&begins), "{line}");
+        let ends = format!(" s, {decisions} decisions, identical");
+        assert!(line.ends_with(&ends), "{line}");
+    }
+    // Without the lines of another one.
+    let others = log.lines().filter(|line| member_of(line) != 1);
+    let others: Vec<&str> = others.collect();
+    let (code, fewer, notes) = replayed("whole.log", &(others.join("\n") + "\n"));
+    assert_eq!((code, notes.as_str()), (Some(0), ""));
+    let expected = told.lines().filter(|line| !line.contains("member 1"));
+    assert!(fewer.lines().eq(expected), "{fewer}");
+    // Another decision of one member, in the middle of the others' lines.
+    let lines: Vec<&str> = log.lines().collect();
+    let issues = lines.iter().enumerate();
+    let mut issues = issues.filter(|(_, line)| line.starts_with("@2 I ") && line.contains(" R "));
+    let (at, issue) = issues.nth(40).unwrap();
+    let other = issue.replace(" R ", " W ");
+    let (code, told, notes) = replayed("other.log", &log.replacen(issue, &other, 1));
+    assert_eq!((code, told.as_str()), (Some(1), ""));
+    let place = format!("line {}: the decisions of member 2 differ", at + 1);
+    assert!(notes.contains(&place), "{notes}");
+    let differ = format!("  expected {other}\n  got      {issue}");
+    assert!(notes.contains(&differ), "{notes}");
+    let before = lines[..at].iter().rev().filter(|line| member_of(line) == 2);
+    for line in before.take(5) {
+        assert!(notes.contains(line), "{line} of {notes}");
+    }
+    assert!(!notes.contains("@1"), "{notes}");
+    // A member whose last decision is missing.
+    let last = lines.iter().rposition(|line| line.starts_with("@1 "));
+    let mut short = lines.clone();
+    let missing = short.remove(last.unwrap());
+    assert!(is_decision(missing), "{missing}");
+    let (code, told, notes) = replayed("short.log", &(short.join("\n") + "\n"));
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        notes.contains("the decisions of member 1 differ"),
+        "{notes}"
+    );
+    assert!(notes.contains(&format!("  got      {missing}")), "{notes}");
 }

@@ -106,9 +106,9 @@ fn show(decision: &Option<Decision>) -> String {
 
 /// Feeds a log to engines record by record, and compares what they decide with what the log has.
 #[derive(Debug)]
-pub struct Replay<'a, S> {
+pub struct Replay<S> {
     /// By member.
-    engines: &'a mut [Engine<S>],
+    engines: Vec<Engine<S>>,
     /// When a member's engine last got an event.
     until: Vec<Time>,
     done: Replayed,
@@ -125,14 +125,14 @@ fn named(text: &str, config: &Config) -> Option<Box<dyn Gate>> {
     spec.build_in_flight(config).ok()
 }
 
-impl<'a, S: Scheduler> Replay<'a, S> {
+impl<S: Scheduler> Replay<S> {
     /// A replay with an engine that is built as the logged one was, and new.
-    pub fn new(engine: &'a mut Engine<S>) -> Replay<'a, S> {
-        Replay::of_volume(std::slice::from_mut(engine))
+    pub fn new(engine: Engine<S>) -> Replay<S> {
+        Replay::of_volume(vec![engine])
     }
 
     /// A replay with the engines of a volume's members, each built as the logged one was, and new.
-    pub fn of_volume(engines: &'a mut [Engine<S>]) -> Replay<'a, S> {
+    pub fn of_volume(engines: Vec<Engine<S>>) -> Replay<S> {
         Replay {
             until: vec![Time::ZERO; engines.len()],
             engines,
@@ -143,7 +143,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     }
 
     /// With what makes the gates that are swapped in, from their text; else those that a [`GateSpec`] names.
-    pub fn with_gates(self, gates: BuildGate) -> Replay<'a, S> {
+    pub fn with_gates(self, gates: BuildGate) -> Replay<S> {
         Replay { gates, ..self }
     }
 
@@ -153,7 +153,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     ///
     /// At the first line that cannot be read, or where the decisions differ.
     pub fn all(
-        mut self,
+        &mut self,
         text: &str,
         mut build: impl FnMut(&str) -> Option<S>,
     ) -> Result<Replayed, ReplayError> {
@@ -164,6 +164,11 @@ impl<'a, S: Scheduler> Replay<'a, S> {
             self.record(line, record, &mut build)?;
         }
         self.end(last_line)
+    }
+
+    /// The engines, by member.
+    pub fn engines(&self) -> &[Engine<S>] {
+        &self.engines
     }
 
     /// Returns how far the replay has come.
@@ -313,7 +318,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
     /// # Errors
     ///
     /// If the engine decides something more.
-    pub fn end(mut self, lines: usize) -> Result<Replayed, ReplayError> {
+    pub fn end(&mut self, lines: usize) -> Result<Replayed, ReplayError> {
         for member in 0..self.engines.len() {
             self.undecided(lines + 1, Member(member as u16))?;
         }
@@ -322,7 +327,7 @@ impl<'a, S: Scheduler> Replay<'a, S> {
 
     /// Ends the replay of a log whose writer may have been stopped at any place: also what the engine
     /// decides at the last time of the log, and the log does not have any more.
-    pub fn end_cut(self) -> (Replayed, Option<Decision>) {
+    pub fn end_cut(mut self) -> (Replayed, Option<Decision>) {
         let mut members = self.engines.iter_mut().zip(self.until);
         let next = members.find_map(|(engine, until)| engine.poll(until));
         (self.done, next.map(|command| Decision::from(&command)))
@@ -339,10 +344,10 @@ impl<'a, S: Scheduler> Replay<'a, S> {
 /// At the first line that cannot be read, or where the decisions differ.
 pub fn replay<S: Scheduler>(
     text: &str,
-    engine: &mut Engine<S>,
+    engine: Engine<S>,
     build: impl FnMut(&str) -> Option<S>,
 ) -> Result<Replayed, ReplayError> {
-    replay_volume(text, std::slice::from_mut(engine), build)
+    Replay::new(engine).all(text, build)
 }
 
 /// As [`replay`], for the engines of a volume's members.
@@ -352,7 +357,7 @@ pub fn replay<S: Scheduler>(
 /// As [`replay`], and if the log names a member that there is not.
 pub fn replay_volume<S: Scheduler>(
     text: &str,
-    engines: &mut [Engine<S>],
+    engines: Vec<Engine<S>>,
     build: impl FnMut(&str) -> Option<S>,
 ) -> Result<Replayed, ReplayError> {
     Replay::of_volume(engines).all(text, build)

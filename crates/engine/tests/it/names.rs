@@ -84,7 +84,7 @@ fn a_request_in_the_background_is_not_reported_to_a_client() {
     );
     assert!(text.contains("\nA 0 b7 R 8 8 0 0 0 0 1\n"), "{text}");
     assert!(text.contains("\nF 0 b7 ok\n"), "{text}");
-    let mut again = self::engine(1);
-    let replayed = log::replay(&text, &mut again, |_| None).expect("the same decisions");
+    let again = self::engine(1);
+    let replayed = log::replay(&text, again, |_| None).expect("the same decisions");
     assert_eq!(replayed.decisions, 5);
 }

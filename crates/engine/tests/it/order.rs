@@ -85,10 +85,11 @@ fn keeps_promises<S: Scheduler>(
         ToyDrive::new(bad.to_vec()),
         &mut Virtual,
     );
-    let mut engine = Engine::new(config, new()).expect("the same configuration");
-    let replayed = log::replay(&done.log, &mut engine, |_| None).expect("the same decisions");
+    let engine = Engine::new(config, new()).expect("the same configuration");
+    let mut replay = log::Replay::new(engine);
+    let replayed = replay.all(&done.log, |_| None).expect("the same decisions");
     assert!(replayed.events >= arrivals.len() as u64);
-    *engine.stats()
+    *replay.engines()[0].stats()
 }
 
 /// What can happen to a log.
@@ -198,10 +199,10 @@ proptest! {
         }
         let spoiled = lines.join("\n");
         let deadline = || WorkConserving::new(Deadline::new(DeadlineConfig::default()));
-        let mut engine = Engine::new(config, noop()).expect("the same configuration");
-        let _ = log::replay(&spoiled, &mut engine, |_| None);
-        let mut engine = Engine::new(config, deadline()).expect("the same configuration");
-        let _ = log::replay(&spoiled, &mut engine, |_| Some(deadline()));
+        let engine = Engine::new(config, noop()).expect("the same configuration");
+        let _ = log::replay(&spoiled, engine, |_| None);
+        let engine = Engine::new(config, deadline()).expect("the same configuration");
+        let _ = log::replay(&spoiled, engine, |_| Some(deadline()));
     }
 
     #[test]

@@ -158,8 +158,8 @@ impl<G: Gate + Clone + 'static> Rig<G> {
     fn replay(&self) {
         let lanes = schedulers(self.gate.lanes());
         let gate = Box::new(self.gate.clone());
-        let mut again = Engine::with_gate(self.config, gate, lanes).expect("in range");
-        if let Err(error) = log::replay(&self.text, &mut again, |_| None) {
+        let again = Engine::with_gate(self.config, gate, lanes).expect("in range");
+        if let Err(error) = log::replay(&self.text, again, |_| None) {
             panic!("{error}\n{}", self.text);
         }
     }

@@ -69,11 +69,13 @@ fn replays<S: Scheduler>(new: impl Fn() -> S, depth: u32) -> Stats {
         ToyDrive::new(Vec::new()),
         &mut clock,
     );
-    let mut engine = Engine::new(config, new()).expect("the same configuration");
-    let replayed = log::replay(&live.log, &mut engine, |_| None).expect("the same decisions");
+    let engine = Engine::new(config, new()).expect("the same configuration");
+    let mut replay = log::Replay::new(engine);
+    let replayed = replay.all(&live.log, |_| None).expect("the same decisions");
     assert!(replayed.decisions > 400, "{replayed:?}");
-    assert_eq!(engine.stats().finished, 400);
-    *engine.stats()
+    let stats = *replay.engines()[0].stats();
+    assert_eq!(stats.finished, 400);
+    stats
 }
 
 #[test]
@@ -130,16 +132,16 @@ fn a_changed_decision_is_caught() {
             }
         })
         .collect();
-    let mut engine = Engine::new(config, new()).expect("the same configuration");
-    match log::replay(&changed.join("\n"), &mut engine, |_| None) {
+    let engine = Engine::new(config, new()).expect("the same configuration");
+    match log::replay(&changed.join("\n"), engine, |_| None) {
         Err(log::ReplayError::Differs { line, .. }) => assert_eq!(line, issue + 1),
         other => panic!("the change went unnoticed: {other:?}"),
     }
     // So is a log that lacks the last decision.
     let cut = done.log.trim_end().rsplit_once('\n').expect("lines").0;
-    let mut engine = Engine::new(config, new()).expect("the same configuration");
+    let engine = Engine::new(config, new()).expect("the same configuration");
     assert!(matches!(
-        log::replay(cut, &mut engine, |_| None),
+        log::replay(cut, engine, |_| None),
         Err(log::ReplayError::Differs { logged: None, .. })
     ));
 }
@@ -191,7 +193,7 @@ fn a_command_may_be_given_up_in_the_moment_it_is_issued() {
         }
     }
     assert_eq!((failed, engine.stats().finished), (3, 4));
-    let replayed = log::replay(&text, &mut new(), |_| None).expect("the same decisions");
+    let replayed = log::replay(&text, new(), |_| None).expect("the same decisions");
     assert_eq!((replayed.events, replayed.decisions), (8, 8));
 }
 
@@ -256,7 +258,7 @@ fn nobody_is_waited_for_in_front_of_a_flush() {
     assert_eq!(flush.map(|request| request.op), Some(Op::Flush));
     let (fifth, _) = step(ms + 4, done(flush));
     step(ms + 5, done(fifth));
-    let replayed = log::replay(&text, &mut new(), |_| None).expect("the same decisions");
+    let replayed = log::replay(&text, new(), |_| None).expect("the same decisions");
     assert_eq!(replayed.events, 14);
 }
 
@@ -279,8 +281,8 @@ fn a_log_that_is_cut_replays_up_to_there() {
     let mut more = 0;
     for len in (15..whole.len()).step_by(997) {
         let mut reader = log::Reader::new(&whole.as_bytes()[..len]);
-        let mut engine = new();
-        let mut replay = log::Replay::new(&mut engine);
+        let engine = new();
+        let mut replay = log::Replay::new(engine);
         while let Some((line, record)) = reader.next_record().expect("a log") {
             replay
                 .record(line, record, |_| None)

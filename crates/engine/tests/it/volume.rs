@@ -187,8 +187,8 @@ fn run(
     assert!(core.is_idle());
     core.take_log().expect("there is one").finish();
     assert_eq!(world.finished, arrivals.len() as u64);
-    let mut again = engines(members);
-    let replay = Replay::of_volume(&mut again).with_gates(ToyGate::named);
+    let again = engines(members);
+    let mut replay = Replay::of_volume(again).with_gates(ToyGate::named);
     if let Err(error) = replay.all(&log, |_| Some(noop())) {
         panic!("{error}\n{log}");
     }

@@ -176,8 +176,8 @@ fn a_drained_lane_is_in_the_log_which_does_not_replay_without_it() {
     assert_eq!(starts.collect::<Vec<_>>(), [5000, 4000, 300, 400]);
     let replayed = |text: &str| {
         let gate = Box::new(AgedRanks::new(2, 100));
-        let mut again = Engine::with_gate(config(2), gate, schedulers(2)).unwrap();
-        log::replay(text, &mut again, |_| Some(schedulers(1).remove(0)))
+        let again = Engine::with_gate(config(2), gate, schedulers(2)).unwrap();
+        log::replay(text, again, |_| Some(schedulers(1).remove(0)))
     };
     assert_eq!(replayed(&rig.text).unwrap().drains, 1);
     let without = rig.text.replace("D 0 0 1\n", "");

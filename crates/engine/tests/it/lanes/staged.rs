@@ -122,8 +122,8 @@ fn joining_nothing_is_a_bug() {
 #[test]
 fn a_log_in_which_a_request_joins_nothing_is_refused() {
     let text = "headtime-log 3\nJ 5 b1 R 0 8 0 0 0 0 1 0 before\n";
-    let mut engine = Engine::new(config(1), schedulers(1).remove(0)).unwrap();
-    let error = log::replay(text, &mut engine, |_| None).expect_err("nothing is staged");
+    let engine = Engine::new(config(1), schedulers(1).remove(0)).unwrap();
+    let error = log::replay(text, engine, |_| None).expect_err("nothing is staged");
     assert_eq!(
         error.to_string(),
         "line 2: request b1 joins a staged one, and there is none that it may join"
