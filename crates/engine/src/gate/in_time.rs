@@ -200,10 +200,12 @@ mod tests {
 
     #[test]
     fn a_flush_that_lasts_closes_nothing_for_what_comes_after_it() {
-        let mut gate = gate("rsd:bound=100ms:longest=20ms");
-        gate.taken(Time::ZERO, &command(DriveTag(0), Op::Flush), Lane(0));
-        let now = Time::ZERO + MILLI * 5_000;
-        assert_eq!(send(&mut *gate, now, &[0], 1), 4);
+        for text in ["rsd", "rsd-priority:ranks=0/0"] {
+            let mut gate = gate(&format!("{text}:bound=100ms:longest=20ms"));
+            gate.taken(Time::ZERO, &command(DriveTag(0), Op::Flush), Lane(0));
+            let now = Time::ZERO + MILLI * 5_000;
+            assert_eq!(send(&mut *gate, now, &[0], 1), 4, "{text}");
+        }
     }
 
     #[test]

@@ -521,6 +521,23 @@ fn ranks_choose_ahead_in_the_first_lane_that_is_ready_and_has_nothing_staged_if_
 }
 
 #[test]
+fn ranks_hear_of_a_depth_and_of_a_threshold() {
+    let ranks = Counts::new(&[0]);
+    let mut rig = Rig::new(RsdPriority::new(&config(4), 100, ranks, Queueing::Lanes));
+    (0..50).for_each(|_| rig.ask(Class(0)));
+    rig.gate.told(Time::ZERO, &GateOrder::Depth(2));
+    (0..2).for_each(|_| assert!(rig.complete(0, true).is_some()));
+    assert_eq!(rig.drive.len(), 2);
+    rig.gate.told(Time::ZERO, &GateOrder::Depth(4));
+    rig.send();
+    (0..10).for_each(|_| assert!(rig.complete(0, true).is_some()));
+    assert_eq!(rig.drive.len(), 4);
+    rig.gate.told(Time::ZERO, &GateOrder::Age(5));
+    rig.complete(0, true);
+    assert_eq!(rig.drive.len(), 3);
+}
+
+#[test]
 fn a_more_urgent_level_outranks_a_less_urgent_one_and_not_itself() {
     let ranks = Counts::new(&[0, 1, 2]);
     let gate = RsdPriority::new(&config(8), 90, ranks, Queueing::Lanes);

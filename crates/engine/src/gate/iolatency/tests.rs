@@ -281,6 +281,34 @@ fn a_group_with_a_tighter_target_takes_the_rule_over_and_one_with_the_same_does_
 }
 
 #[test]
+fn a_group_with_a_looser_target_and_a_twentieth_of_the_samples_keeps_its_depth_and_with_more_it_does_not()
+ {
+    // Whoever looked at the cookie while it had so many of a hundred samples.
+    let depth = |samples: u64| {
+        let mut rig = Rig::new([20, 50, 0]);
+        rig.gate.counted = 100;
+        rig.gate.groups[1].counted = samples;
+        (rig.gate.cookie, rig.gate.ruling, rig.gate.ruler) = (FREE - 16, ms(20), Some(0));
+        rig.gate.follow_cookie(1);
+        rig.gate.depth_of(1)
+    };
+    assert_eq!([0, 5, 6, 100].map(depth), [None, None, Some(32), Some(32)]);
+}
+
+#[test]
+fn a_request_is_chosen_ahead_in_the_first_lane_that_is_ready_if_requests_are_to_be() {
+    let waiting = [vec![], vec![(USUAL, Time::ZERO)], vec![(IDLE, Time::ZERO)]];
+    let ahead = |commit_ahead| {
+        let config = Config {
+            commit_ahead,
+            ..Config::default()
+        };
+        IoLatency::new(&config, [20, 0, 0].map(ms), 64).ahead(&View(&waiting))
+    };
+    assert_eq!([ahead(true), ahead(false)], [Some(Lane(1)), None]);
+}
+
+#[test]
 fn a_gate_without_a_target_is_refused_with_what_is_allowed() {
     let spec: GateSpec = "iolatency:real_time=0s".parse().unwrap();
     let problem = spec
