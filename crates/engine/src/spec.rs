@@ -140,6 +140,23 @@ impl EngineSpec {
     }
 }
 
+impl EngineSpec {
+    /// The options with which [`EngineSpec::config`] makes this configuration, above a drive whose sectors have so many bytes.
+    pub fn of(config: &Config, gate: GateSpec, sector_bytes: u32) -> EngineSpec {
+        EngineSpec {
+            depth: config.depth,
+            gate,
+            merge: config.merge,
+            merge_max: Bytes(config.merge_sectors_max.bytes(sector_bytes)),
+            commit_ahead: config.commit_ahead,
+            plug: config.plug.is_some(),
+            plug_requests: config.plug.map(|plug| plug.requests),
+            plug_timeout: config.plug.map(|plug| plug.timeout),
+            hide_processes: config.hide_origins,
+        }
+    }
+}
+
 /// Values within their ranges, and beside each other.
 #[cfg(feature = "serde")]
 mod read {
@@ -226,6 +243,22 @@ mod tests {
         let most = |bytes, sector_bytes| with(bytes).config(sector_bytes).merge_sectors_max.get();
         assert_eq!(most(512 << 10, 512), 1024);
         assert_eq!((most(6144, 4096), most(512, 4096)), (1, 1));
+    }
+
+    #[test]
+    fn options_made_of_a_configuration_make_it_again() {
+        let config = Config {
+            depth: 31,
+            merge: false,
+            merge_sectors_max: Sectors::new(77),
+            commit_ahead: true,
+            plug: Some(Plug::LINUX_2_6),
+            hide_origins: true,
+        };
+        for config in [config, Config::default()] {
+            let spec = EngineSpec::of(&config, GateSpec::default(), 4096);
+            assert_eq!(spec.complete().unwrap().config(4096), config);
+        }
     }
 
     #[test]

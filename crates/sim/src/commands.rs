@@ -1,7 +1,7 @@
 //! What is measured of the commands in a drive.
 
 use crate::distribution::{Distribution, STEP};
-use headtime_engine::{DelayCounts, DriveTag};
+use headtime_engine::{CLASSES, DelayCounts, DriveTag, class_index};
 use headtime_sched::nise::Metric;
 use headtime_sched::{NiseConfig, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
@@ -37,9 +37,6 @@ pub struct Commands {
     /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, and all that there were.
     pub full_windows: (u32, u32),
 }
-
-/// Classes that are measured apart; others count with the last.
-pub const CLASSES: usize = 3;
 
 /// Sectors that NISE calls large.
 const LARGE: u64 = 50;
@@ -231,7 +228,7 @@ impl Watch {
         self.sent[request.tag.index()] = Sent {
             at: now,
             sectors: request.extent.len,
-            class: request.class.0,
+            class: class_index(request.class) as u8,
             flush: request.op == Op::Flush,
         };
         if request.op != Op::Flush {
@@ -272,8 +269,7 @@ impl Watch {
                 if let Some(last) = last.filter(|last| *last >= from) {
                     all.intervals.record(now - last);
                 }
-                let class = usize::from(sent.class).min(CLASSES - 1);
-                all.service[class].record(now - sent.at);
+                all.service[usize::from(sent.class)].record(now - sent.at);
             }
         }
         if !counts || sent.flush {

@@ -1,27 +1,28 @@
 //! A swarm of random runs under an audit.
 //!
-//! Each seed draws a drive, what it is told to do and how, what goes wrong, and when; then arrivals
+//! Each seed draws a drive and its firmware, what it is told to do and how, what goes wrong, and when; then arrivals
 //! stop, and the queue must drain: nothing lost, nothing served twice, nothing out of order, every
 //! instant of the arm accounted for. Half of the seeds have a gate, which changes while it runs; no command may be
 //! overtaken in the drive more often than the gate promises. Every third seed draws at the ends of what may be set: times of
-//! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. The run is made twice, and its log must come out the same byte
-//! for byte; then the log is replayed, and the engine must decide the same.
+//! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. In every fifth an adapter keeps
+//! completions back. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
+//! engine must decide the same.
 
+mod load;
 mod overtaken;
 
-use crate::{Report, RunError, Setup, run};
+use crate::{Coalesce, Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
-use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile};
+use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile, QueueSpec};
 use headtime_disk::{Model, profile};
 use headtime_engine::log;
 use headtime_engine::{
-    Config, Engine, GateOrder, GateSpec, Gated, Lane, Member, Order, Plug, Seen,
+    Config, Engine, EngineSpec, GateOrder, GateSpec, Gated, Lane, Member, Order, Plug, Seen,
 };
-use headtime_sched::{
-    Class, Flags, Knowledge, Op, Origin, Scheduler, ServiceCurve, Spec, Value, policies,
-};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_sched::{Knowledge, Scheduler, ServiceCurve, Spec, Value, policies};
+use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
+use load::{Crowd, begin_late, requests};
 use overtaken::Overtaken;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -39,6 +40,19 @@ pub struct Fuzzed {
     pub report: Report,
     /// The log of the run.
     pub log: String,
+}
+
+/// How the engine of a run was made, for the settings of its log.
+#[derive(Debug)]
+pub struct Stack<'a> {
+    /// Its scheduler.
+    pub scheduler: &'a Spec,
+    /// The engine.
+    pub engine: EngineSpec,
+    /// The drive, by which schedulers that ask for it predict positions.
+    pub profile: &'a Profile,
+    /// What schedulers that ask for it are told of service times.
+    pub curve: ServiceCurve,
 }
 
 /// What a run showed that must not be.
@@ -100,29 +114,34 @@ struct Plan {
     requests: Vec<(Time, NewRequest)>,
     faults: Vec<(Time, Fault)>,
     timeout: Option<Nanos>,
+    coalesce: Option<Coalesce>,
     /// When everything must be over, at the latest.
     drains_within: Nanos,
     drive_seed: u64,
     drawn: String,
 }
 
-/// Makes the run of one seed.
+/// Makes the run of one seed, whose log has these settings of its stack.
 ///
 /// # Errors
 ///
 /// What must not be; the failure names the seed and what was drawn.
-pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
+pub fn one(
+    seed: u64,
+    settings: impl Fn(&Stack<'_>) -> Vec<(String, String)>,
+) -> Result<Fuzzed, Failure> {
     let plan = draw(seed);
+    let settings = settings(&plan.stack());
     let fail = |problem: String| Failure {
         seed,
         drawn: plan.drawn.clone(),
         problem,
     };
     let mut overtaken = Overtaken::new(&plan.gate, plan.config.depth);
-    let run = execute(&plan, &mut overtaken);
+    let run = execute(&plan, &settings, &mut overtaken);
     let (report, log) = run.map_err(|error| fail(error.to_string()))?;
     let mut again = Overtaken::new(&plan.gate, plan.config.depth);
-    let run = execute(&plan, &mut again);
+    let run = execute(&plan, &settings, &mut again);
     let (_, again) = run.map_err(|error| fail(error.to_string()))?;
     if log != again {
         let line = log
@@ -166,6 +185,19 @@ pub fn one(seed: u64) -> Result<Fuzzed, Failure> {
         report,
         log,
     })
+}
+
+impl Plan {
+    fn stack(&self) -> Stack<'_> {
+        let sector_bytes = self.profile.geometry.sector_bytes;
+        let engine = EngineSpec::of(&self.config, self.gate.clone(), sector_bytes);
+        Stack {
+            scheduler: &self.scheduler,
+            engine,
+            profile: &self.profile,
+            curve: curve(&self.profile),
+        }
+    }
 }
 
 fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
@@ -248,7 +280,11 @@ fn curve(profile: &Profile) -> ServiceCurve {
     ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve")
 }
 
-fn execute(plan: &Plan, overtaken: &mut Overtaken) -> Result<(Report, String), RunError> {
+fn execute(
+    plan: &Plan,
+    settings: &[(String, String)],
+    overtaken: &mut Overtaken,
+) -> Result<(Report, String), RunError> {
     let mut source = Scripted {
         requests: &plan.requests,
         next: 0,
@@ -268,6 +304,8 @@ fn execute(plan: &Plan, overtaken: &mut Overtaken) -> Result<(Report, String), R
     setup.orders = orders(plan);
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
+    setup.stations[0].coalesce = plan.coalesce;
+    setup.log_settings = settings.to_vec();
     setup.log = Some(&mut sink);
     let mut observe = |now: Time, _: Member, seen: Seen<'_>| overtaken.see(now, seen);
     setup.observer = Some(&mut observe);
@@ -298,6 +336,11 @@ fn draw(seed: u64) -> Plan {
             } else {
                 FirmwarePolicy::Fifo
             };
+            // Of its own, as above.
+            let mut firmware = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(29)));
+            if sptf {
+                draw_firmware(&mut firmware, &mut spec.queue);
+            }
             if !cache {
                 spec.cache = CacheSpec::default();
             }
@@ -417,12 +460,33 @@ fn draw(seed: u64) -> Plan {
     {
         timeout = Some(*ends.pick(&[Nanos::from_secs(3600), Nanos::LONGEST, Nanos::MAX]));
     }
+    // Of its own, as above.
+    let mut adapter = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(41)));
+    let coalesce = adapter.chance(20).then(|| Coalesce {
+        commands: 2 + adapter.below(31) as u32,
+        timeout: Nanos::from_micros(*adapter.pick(&[1, 100, 5_000, 100_000])),
+    });
     let mut drawn = format!(
         "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}, gate {gate}",
         if sptf { "sptf" } else { "fifo" },
         if cache { "on" } else { "off" },
         if noise { "on" } else { "off" },
     );
+    if sptf {
+        let queue = &profile.queue;
+        for (what, drawn_so) in [
+            ("stream hold", !queue.stream_hold.is_zero()),
+            ("oldest", queue.oldest_every > 0),
+            ("NCQ priority", queue.ncq_prio),
+        ] {
+            if drawn_so {
+                let _ = write!(drawn, ", {what}");
+            }
+        }
+    }
+    if let Some(coalesce) = &coalesce {
+        let _ = write!(drawn, ", {coalesce:?}");
+    }
     if let Some(crowd) = &crowd {
         let _ = write!(drawn, ", {crowd:?}");
     }
@@ -448,7 +512,10 @@ fn draw(seed: u64) -> Plan {
     let held = scheduler
         .longest_option()
         .saturating_mul(2 * requests.len() as u64);
-    let drains_within = [slowest, stalls, lost, plugged, held]
+    let kept = coalesce
+        .map_or(Nanos::ZERO, |coalesce| coalesce.timeout)
+        .saturating_mul(2 * requests.len() as u64);
+    let drains_within = [slowest, stalls, lost, plugged, held, kept]
         .into_iter()
         .fold(end - Time::ZERO, Nanos::saturating_add);
     Plan {
@@ -460,10 +527,24 @@ fn draw(seed: u64) -> Plan {
         requests,
         faults,
         timeout,
+        coalesce,
         drains_within,
         drive_seed: seed,
         drawn,
     }
+}
+
+/// What firmware may do besides the shortest positioning time first. In every third none of it.
+fn draw_firmware(random: &mut Random, queue: &mut QueueSpec) {
+    if random.chance(30) {
+        queue.stream_cap = Nanos::from_millis(random.below(4_000));
+        queue.stream_hold = Nanos::from_micros(random.below(2_000));
+    }
+    if random.chance(30) {
+        queue.oldest_every = 1 + random.below(20) as u32;
+        queue.oldest_age = Nanos::from_millis(random.below(200));
+    }
+    queue.ncq_prio = random.chance(30);
 }
 
 /// Thresholds of age.
@@ -541,195 +622,15 @@ fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
 fn plug_at_an_end(random: &mut Random, requests: &mut Vec<(Time, NewRequest)>) -> Option<Plug> {
     let timeout = match random.below(5) {
         0 => return None,
-        1 => Nanos::ZERO,
-        2 => Nanos::from_nanos(1),
+        1 | 2 => Nanos::from_nanos(1),
         3 => Nanos::from_secs(86_400),
         _ => {
             requests.truncate(5);
             Nanos::LONGEST
         }
     };
-    let requests = *random.pick(&[1, 4, u32::MAX]);
+    let requests = *random.pick(&[1, 4, 65_535]);
     Some(Plug { requests, timeout })
-}
-
-/// Puts all arrivals off, by up to 80 years.
-fn begin_late(random: &mut Random, requests: &mut [(Time, NewRequest)]) {
-    let late = *random.pick(&[
-        Nanos::ZERO,
-        Nanos::from_nanos(1),
-        Nanos::from_secs(90_000),
-        Nanos::LONGEST,
-        Nanos::LONGEST * 8,
-    ]);
-    for (at, request) in requests {
-        *at += late;
-        request.arrival += late;
-    }
-}
-
-/// Bursts and lulls of sequential, random and overlapping requests, with flushes among them.
-fn requests(random: &mut Random, capacity: u64) -> Vec<(Time, NewRequest)> {
-    let count = 20 + random.below(300);
-    let mean_gap_us = *random.pick(&[10, 300, 3_000, 20_000]);
-    let (write_share, flush_share) = (random.below(101), random.below(6));
-    let (hot_share, sequential_share) = (random.below(101), random.below(101));
-    let hot_start = random.below(capacity - 256);
-    let size_max = *random.pick(&[1, 8, 64, 512]);
-    let mut streams: Vec<u64> = (0..4).map(|_| random.below(capacity / 2)).collect();
-    let mut now = Time::ZERO;
-    (0..count)
-        .map(|cookie| {
-            // Every third request comes with the one before it.
-            if !random.chance(33) {
-                now += Nanos::from_micros(random.below(2 * mean_gap_us));
-            }
-            let process = random.below(4);
-            let len = 1 + random.below(size_max);
-            let stream = &mut streams[process as usize];
-            let start = if random.chance(sequential_share) {
-                *stream = (*stream + len) % (capacity - len);
-                *stream
-            } else if random.chance(hot_share) {
-                hot_start + random.below(256)
-            } else {
-                random.below(capacity)
-            };
-            let mut flags = Flags::NONE;
-            let op = if random.chance(flush_share) {
-                Op::Flush
-            } else if random.chance(write_share) {
-                for (flag, percent) in [(Flags::FUA, 10), (Flags::PREFLUSH, 3), (Flags::SYNC, 30)] {
-                    if random.chance(percent) {
-                        flags = flags.with(flag);
-                    }
-                }
-                if random.chance(4) {
-                    Op::Discard
-                } else {
-                    Op::Write
-                }
-            } else {
-                Op::Read
-            };
-            let extent = match op {
-                Op::Flush => Extent::default(),
-                _ => Extent::at(start.min(capacity - len), len),
-            };
-            let class = *random.pick(&[
-                Class::BEST_EFFORT,
-                Class::BEST_EFFORT,
-                Class::REAL_TIME,
-                Class::IDLE,
-            ]);
-            let origin = Origin {
-                process: process as u32 + 1,
-                ..Origin::default()
-            };
-            (
-                now,
-                NewRequest {
-                    cookie,
-                    arrival: now,
-                    op,
-                    extent,
-                    flags,
-                    origin,
-                    class,
-                },
-            )
-        })
-        .collect()
-}
-
-/// Hundreds or thousands of requests to one place, or a few, most of them open at a time.
-#[derive(Debug)]
-struct Crowd {
-    count: u64,
-    /// How many places; requests of any begin within so many sectors of it and have at most so many.
-    places: u64,
-    spread: u64,
-    size_max: u64,
-    write_share: u64,
-    /// In a hundred; in a thousand.
-    discard_share: u64,
-    flush_share: u64,
-    /// Over all of the places.
-    large_share: u64,
-    mean_gap_us: u64,
-    /// Whether they differ in who asks, in flags and in class.
-    alike: bool,
-}
-
-impl Crowd {
-    fn draw(random: &mut Random) -> Crowd {
-        let more = *random.pick(&[300, 2_500]);
-        Crowd {
-            count: 200 + random.below(more),
-            places: 1 + random.below(3),
-            spread: *random.pick(&[1, 8, 64]),
-            size_max: *random.pick(&[1, 8, 16, 64]),
-            write_share: *random.pick(&[0, 1, 10, 50, 100]),
-            discard_share: *random.pick(&[0, 5]),
-            flush_share: *random.pick(&[0, 0, 2, 100]),
-            large_share: *random.pick(&[0, 0, 3]),
-            mean_gap_us: *random.pick(&[1, 100, 2_000]),
-            alike: random.chance(50),
-        }
-    }
-
-    fn requests(&self, random: &mut Random, capacity: u64) -> Vec<(Time, NewRequest)> {
-        const BETWEEN: u64 = 512;
-        let all = self.places * BETWEEN;
-        let base = random.below(capacity - all);
-        let fixed = random.chance(50);
-        let mut now = Time::ZERO;
-        let one = |cookie| {
-            now += Nanos::from_micros(random.below(2 * self.mean_gap_us));
-            let (mut op, mut flags) = (Op::Read, Flags::NONE);
-            if random.below(1000) < self.flush_share {
-                op = Op::Flush;
-            } else if random.chance(self.discard_share) {
-                op = Op::Discard;
-            } else if random.chance(self.write_share) {
-                op = Op::Write;
-                if !self.alike && random.chance(20) {
-                    flags = *random.pick(&[Flags::FUA, Flags::SYNC, Flags::PREFLUSH]);
-                }
-            }
-            let len = match fixed {
-                true => self.size_max,
-                false => 1 + random.below(self.size_max),
-            };
-            let place = base + BETWEEN * random.below(self.places);
-            let extent = match op {
-                Op::Flush => Extent::default(),
-                _ if random.chance(self.large_share) => Extent::at(base, all),
-                _ => Extent::at(place + random.below(self.spread), len),
-            };
-            let mut process = 1;
-            let mut class = Class::BEST_EFFORT;
-            if !self.alike {
-                process += random.below(40) as u32;
-                class = Class(random.below(3) as u8);
-            }
-            let origin = Origin {
-                process,
-                ..Origin::default()
-            };
-            let request = NewRequest {
-                cookie,
-                arrival: now,
-                op,
-                extent,
-                flags,
-                origin,
-                class,
-            };
-            (now, request)
-        };
-        (0..self.count).map(one).collect()
-    }
 }
 
 /// Makes requests at the times planned.
@@ -767,10 +668,14 @@ impl Source for Scripted<'_> {
 mod tests {
     use super::*;
 
+    fn plain(seed: u64) -> Result<Fuzzed, Failure> {
+        one(seed, |_| Vec::new())
+    }
+
     #[test]
     fn the_first_seeds_hold() {
         for seed in 0..60 {
-            if let Err(failure) = one(seed) {
+            if let Err(failure) = plain(seed) {
                 panic!("{failure}");
             }
         }
@@ -782,7 +687,7 @@ mod tests {
     #[test]
     fn seeds_that_found_something_hold() {
         for seed in [60, 1028] {
-            if let Err(failure) = one(seed) {
+            if let Err(failure) = plain(seed) {
                 panic!("{failure}");
             }
         }
@@ -793,7 +698,7 @@ mod tests {
     fn seeds_with_a_crowd_hold() {
         let crowded = (2_000..).filter(|seed| draw(*seed).drawn.contains("Crowd"));
         for seed in crowded.take(12) {
-            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let run = plain(seed).unwrap_or_else(|failure| panic!("{failure}"));
             assert!(run.requests >= 200, "{}", run.drawn);
         }
     }
@@ -808,7 +713,7 @@ mod tests {
         });
         let (mut swaps, mut orders, mut late) = (0, 0, 0);
         for seed in gated.take(30) {
-            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let run = plain(seed).unwrap_or_else(|failure| panic!("{failure}"));
             let of = |start: &str| {
                 run.log
                     .lines()
@@ -818,7 +723,7 @@ mod tests {
             swaps += of("G ");
             orders += of("O ");
             let mut strict = Overtaken::new(&"rsd:age_th=0".parse().unwrap(), 1);
-            execute(&draw(seed), &mut strict).unwrap();
+            execute(&draw(seed), &[], &mut strict).unwrap();
             late += u64::from(strict.found.is_some());
         }
         assert!(
@@ -831,7 +736,7 @@ mod tests {
     fn runs_whose_gate_has_several_lanes_drain_them() {
         let mut drained = 0;
         for seed in (0..200).filter(|seed| draw(*seed).drawn.contains("drain ")) {
-            let run = one(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let run = plain(seed).unwrap_or_else(|failure| panic!("{failure}"));
             drained += run
                 .log
                 .lines()

@@ -13,7 +13,7 @@ mod measure;
 mod world;
 
 pub use coalesce::Coalesce;
-pub use commands::{CLASSES, Commands, Counted};
+pub use commands::{Commands, Counted};
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};
 pub use world::{Observer, Report, RunError, Setup, Station, Watch, run};

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::output::{self, TableColumn, object, table};
 use crate::report::round;
-use headtime_disk::profile::{self, FirmwarePolicy, Profile};
+use headtime_disk::profile::{self, FirmwarePolicy, Profile, QueueSpec};
 use headtime_disk::{Mechanics, validate as compare};
 use headtime_sched::Op;
 use headtime_stack::drives;
@@ -179,6 +179,25 @@ pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> 
     }
 }
 
+/// What else the firmware goes by, beside positions and age.
+fn beside_position(queue: &QueueSpec) -> String {
+    let mut text = match queue.stream_cap {
+        Nanos::ZERO => ", stays with no stream".to_owned(),
+        cap => format!(", stays with a stream for {cap}"),
+    };
+    if !queue.stream_hold.is_zero() {
+        text += &format!(", waits {} for its next read", queue.stream_hold);
+    }
+    if queue.oldest_every > 0 {
+        let (every, age) = (queue.oldest_every, queue.oldest_age);
+        text += &format!(", one choice of {every} is the oldest from {age} on");
+    }
+    if queue.ncq_prio {
+        text += ", commands of high priority first";
+    }
+    text
+}
+
 fn describe(summary: &Summary) -> String {
     let profile = &summary.profile;
     let (geometry, layout, seek) = (&profile.geometry, &profile.layout, &profile.seek);
@@ -205,7 +224,8 @@ fn describe(summary: &Summary) -> String {
         FirmwarePolicy::Sptf { margin, age_cap } => {
             let cap = age_cap.map(|cap| format!(", none waits longer than {cap}"));
             let cap = cap.unwrap_or_default();
-            format!("shortest positioning time first, margin {margin}{cap}")
+            let more = beside_position(&profile.queue);
+            format!("shortest positioning time first, margin {margin}{cap}{more}")
         }
     };
     let turn = profile.rotation.turn().as_millis_f64();

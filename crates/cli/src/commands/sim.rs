@@ -6,8 +6,10 @@ use crate::args::{Fuzz, Gates, Schedulers, SimRun};
 use crate::fault::Fault;
 use crate::scenario::Scenario;
 use headtime_config::{Node, Place, Table, Value};
+use headtime_disk::profile::Reference;
 use headtime_engine::GateSpec;
 use headtime_sim::fuzz;
+use headtime_stack::LogSettings;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,11 +99,26 @@ pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Faul
     Ok(())
 }
 
+/// The settings of the log of a random run, from which `sim replay-log` makes its engine again.
+fn settings(seed: u64, stack: &fuzz::Stack<'_>) -> Vec<(String, String)> {
+    let sector_bytes = stack.profile.geometry.sector_bytes;
+    let scheduler = stack.scheduler.to_string();
+    let mut settings = LogSettings::new(&scheduler, stack.engine.clone(), sector_bytes);
+    settings.curve = Some(stack.curve.clone());
+    settings.belief = Some(Reference::of(stack.profile).to_string());
+    let others = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("seed", seed.to_string()),
+    ];
+    settings.others = others.map(|(key, value)| (key.to_owned(), value)).to_vec();
+    settings.to_settings()
+}
+
 pub(super) fn fuzz(args: &Fuzz, context: &mut Context<'_>) -> Result<(), Fault> {
     let last = args.seed.checked_add(args.runs - 1);
     let last = last.ok_or_else(|| Fault::Usage("--seed and --runs leave 64 bits".to_owned()))?;
     for seed in args.seed..=last {
-        match fuzz::one(seed) {
+        match fuzz::one(seed, |stack| settings(seed, stack)) {
             Ok(run) => {
                 if let Some(folder) = &args.logs {
                     let file = folder.join(format!("{seed}.log"));

@@ -10,7 +10,8 @@ pub mod text;
 
 use crate::scenario::Header;
 use headtime_disk::Part;
-use headtime_sim::{CLASSES, Commands, Distribution};
+use headtime_engine::CLASSES;
+use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
 

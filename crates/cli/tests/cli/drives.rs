@@ -139,6 +139,28 @@ fn a_drive_is_shown_with_its_bus() {
 }
 
 #[test]
+fn a_drive_is_shown_with_all_that_its_firmware_goes_by() {
+    let plain = stdout(&["drive", "show", "wd5000aaks"]);
+    let line = "queue       32 commands, shortest positioning time first, margin 1.3ms, none waits longer than 4s, \
+                stays with a stream for 100ms\n";
+    assert!(plain.contains(line), "{plain}");
+    let toml = stdout(&["drive", "show", "wd5000aaks", "--format", "toml"]);
+    let more = "[queue]\nncq_prio = true\nstream_hold = \"300us\"\noldest_every = 16\noldest_age = \"50ms\"\n";
+    let path = scratch("show-firmware").join("policies.toml");
+    let toml = toml.replace("[queue]\n", more);
+    let given = ["ncq_prio", "stream_hold", "oldest_every", "oldest_age"];
+    let given = given.map(|key| toml.matches(&format!("\n{key} = ")).count());
+    assert_eq!(given, [1; 4], "{toml}");
+    std::fs::write(&path, toml).unwrap();
+    let all = stdout(&["drive", "show", path.to_str().unwrap()]);
+    let end = "for 100ms, waits 300us for its next read, one choice of 16 is the oldest from 50ms on, commands of high \
+               priority first\n";
+    assert!(all.contains(end), "{all}");
+    let none = stdout(&["drive", "show", "st3400620as"]);
+    assert!(none.contains(", stays with no stream\n"), "{none}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = headtime(&["drive", "show", "ibm18es", "--format", "toml"])
         .stdout(Stdio::piped())

@@ -99,6 +99,19 @@ fn a_log_is_repeated_with_the_same_decisions() {
     }
 }
 
+/// Drives, schedulers, gates, swaps and faults as they are drawn; every third seed draws at the ends of what may be set.
+#[test]
+fn the_log_of_a_random_run_is_repeated_with_the_same_decisions() {
+    let folder = scratch("random");
+    let logs = folder.to_str().unwrap();
+    stdout(&["sim", "fuzz", "--seed", "1", "--runs", "60", "--logs", logs]);
+    for seed in 1..=60 {
+        let path = folder.join(format!("{seed}.log"));
+        let text = stdout(&["sim", "replay-log", path.to_str().unwrap()]);
+        assert!(text.ends_with(" decisions, identical\n"), "{text}");
+    }
+}
+
 #[test]
 fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
     let path = log_of("told", "deadline", &[]);
