@@ -2,7 +2,8 @@
 
 use crate::Known;
 use headtime_disk::{Layout, Longest};
-use headtime_engine::EngineSpec;
+use headtime_engine::{EngineSpec, GateProblem, GateSpec};
+use headtime_units::Nanos;
 use std::borrow::Cow;
 
 impl Known {
@@ -14,15 +15,43 @@ impl Known {
         let (Some(bound), Some(belief)) = (engine.gate.lacks_longest(), self.belief()) else {
             return Cow::Borrowed(engine);
         };
-        let sector_bytes = belief.geometry.sector_bytes;
-        let largest = engine.config(sector_bytes).merge_sectors_max;
-        let longest = Longest::of(belief, &Layout::new(belief), largest);
+        let config = engine.config(belief.geometry.sector_bytes);
+        let longest = Longest::of(belief, &Layout::new(belief), config.merge_sectors_max);
+        let fits = |gate: &GateSpec| match gate.check(&config) {
+            Err(GateProblem::BoundShort { least, .. }) => Err(least),
+            _ => Ok(()),
+        };
         let mut engine = engine.clone();
-        let pause = longest.pauses_within(bound);
-        engine.gate = engine.gate.with_longest(longest.service, pause);
+        engine.gate = within(&engine.gate, &longest, bound, fits);
         Cow::Owned(engine)
     }
 }
+
+/// The gate with the pauses within its bound. If that is too short, with those within the shortest one that is not:
+/// a longer bound has more pauses in it.
+fn within(
+    gate: &GateSpec,
+    longest: &Longest,
+    bound: Nanos,
+    fits: impl Fn(&GateSpec) -> Result<(), Nanos>,
+) -> GateSpec {
+    // Of a drive that may go on with its buffer for ever no bound is long enough.
+    let pauses = |span| match longest.pause < longest.every || longest.pause.is_zero() {
+        true => longest.pauses_within(span).min(DAY),
+        false => DAY,
+    };
+    let mut span = bound;
+    loop {
+        let told = gate.with_longest(longest.service, pauses(span));
+        match fits(&told) {
+            Err(least) if least > span && span < DAY => span = least,
+            _ => return told,
+        }
+    }
+}
+
+/// The longest that an option of a gate may be.
+const DAY: Nanos = Nanos::from_secs(86_400);
 
 #[cfg(test)]
 mod tests {
@@ -44,6 +73,31 @@ mod tests {
             "rsd:bound=1s:longest=50ms"
         );
         assert_eq!(told("rsd"), "rsd");
+        // What is told with a bound that is too short is what the shortest one needs, and that one is allowed.
+        let least = |known: &Known, gate: &str| {
+            let told = known.told(&engine(gate)).into_owned();
+            match told.gate.check(&told.config(512)) {
+                Err(GateProblem::BoundShort { least, .. }) => Some(least),
+                other => other.map(|()| None).expect("nothing else is wrong"),
+            }
+        };
+        for name in ["rsd", "rsd-priority:ranks=0"] {
+            let all = [1, 200, 350].map(|ms| least(&known, &format!("{name}:bound={ms}ms")));
+            let shortest = all[0].expect("1 ms is too short");
+            assert_eq!(all, [Some(shortest); 3]);
+            assert_eq!(least(&known, &format!("{name}:bound={shortest}")), None);
+            let shorter = shortest - Nanos::from_nanos(1);
+            assert_eq!(
+                least(&known, &format!("{name}:bound={shorter}")),
+                Some(shortest)
+            );
+        }
+        // It writes its buffer out in front of reads for as long as there is something old in it.
+        let endless = Known::learning(profile::by_name("st3400620as"));
+        for bound in ["200ms", "10s", "86400s"] {
+            let least = least(&endless, &format!("rsd:bound={bound}"));
+            assert!(least.is_some_and(|least| least > DAY), "{least:?}");
+        }
         let nothing = Known::default();
         let unknown = engine("rsd:bound=1s");
         assert_eq!(*nothing.told(&unknown), unknown);

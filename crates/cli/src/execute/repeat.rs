@@ -14,10 +14,10 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::Drive;
 use headtime_disk::profile::Reference;
-use headtime_engine::{Command, Member, Seen};
+use headtime_engine::{Command, GateError, Member, Seen};
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
-use headtime_stack::{Builder, Firmware, LogSettings};
+use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -258,5 +258,10 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
 fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
     let sector_bytes = set.profile.geometry.sector_bytes;
     let built = Builder::new(&set.known, &cell.scheduler, &cell.engine, sector_bytes);
-    built.map_err(Fault::input)
+    built.map_err(|unbuilt| match unbuilt {
+        Unbuilt::Gate(GateError { text, problem }) => {
+            Fault::Input(format!("engine.gate: \"{text}\": {problem}"))
+        }
+        unbuilt => Fault::input(unbuilt),
+    })
 }

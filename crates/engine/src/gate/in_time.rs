@@ -220,11 +220,13 @@ mod tests {
         };
         assert_eq!(
             refused("rsd-priority:bound=50ms:longest=30ms"),
-            "bound is 50ms; allowed is 0s, which is none, or 60ms and more, which 2 of the longest commands take"
+            "bound is 50ms; allowed is 0s, which is none, or 60ms and more, for 2 of the longest commands and the \
+             pauses of the drive"
         );
         assert_eq!(
             refused("rsd:bound=50ms:longest=45ms:pause=6ms"),
-            "bound is 50ms; allowed is 0s, which is none, or 51ms and more, which 1 of the longest commands take"
+            "bound is 50ms; allowed is 0s, which is none, or 51ms and more, for 1 of the longest commands and the \
+             pauses of the drive"
         );
         assert_eq!(
             refused("rsd:bound=50ms"),

@@ -19,7 +19,7 @@ pub(super) struct Registration {
 #[non_exhaustive]
 pub enum GateProblem {
     /// It cannot be read.
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Text(SpecErrorKind),
     /// A level has a lower rank than the one before it.
     #[error("ranks is {0}; allowed are numbers that do not fall, the most urgent level first")]
@@ -34,8 +34,8 @@ pub enum GateProblem {
     },
     /// The bound in time leaves too little for the commands that must be able to go.
     #[error(
-        "bound is {bound}; allowed is 0s, which is none, or {least} and more, which {commands} of the longest \
-         commands take"
+        "bound is {bound}; allowed is 0s, which is none, or {least} and more, for {commands} of the longest commands \
+         and the pauses of the drive"
     )]
     BoundShort {
         /// The bound.
@@ -55,4 +55,12 @@ pub enum GateProblem {
         "longest is missing, and there is no profile of the drive that would tell; bound needs it, as in longest=60ms"
     )]
     NoLongest,
+}
+
+/// What is wrong with the text, of which a scheduler's is read by the same code.
+fn in_words(kind: &SpecErrorKind) -> String {
+    match kind {
+        SpecErrorKind::Empty => "a gate has a name, as in \"rsd\"".to_owned(),
+        kind => kind.to_string(),
+    }
 }

@@ -625,6 +625,7 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
         refused("rdd"),
         "gate \"rdd\": there is no policy \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, iolatency"
     );
+    assert_eq!(refused(""), "gate \"\": a gate has a name, as in \"rsd\"");
     assert_eq!(
         refused("depth=0"),
         "gate \"depth=0\": depth is \"0\"; allowed is 1 to 256"
