@@ -208,8 +208,18 @@ fn longest(
     worst
 }
 
+/// How many worlds are drawn.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test that can be made longer by hand"
+)]
+fn cases() -> u32 {
+    let cases = std::env::var("HEADTIME_BOUND_CASES");
+    cases.map_or(200, |cases| cases.parse().expect("a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_bound_in_time_is_kept_on_any_drive_beside_any_load(
