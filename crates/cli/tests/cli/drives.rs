@@ -36,6 +36,7 @@ fn every_shipped_drive_is_listed_and_shown() {
     for name in [
         "atlas10k",
         "cheetah9lp",
+        "cheetah18lp",
         "barracuda-st32171w",
         "ibm18es",
         "hp-c2247a",

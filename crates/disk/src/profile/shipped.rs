@@ -11,7 +11,7 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 9] = [
+const SHIPPED: [Shipped; 10] = [
     Shipped {
         name: "atlas10k",
         text: include_str!("../../../../profiles/atlas10k.toml"),
@@ -19,6 +19,10 @@ const SHIPPED: [Shipped; 9] = [
     Shipped {
         name: "cheetah9lp",
         text: include_str!("../../../../profiles/cheetah9lp.toml"),
+    },
+    Shipped {
+        name: "cheetah18lp",
+        text: include_str!("../../../../profiles/cheetah18lp.toml"),
     },
     Shipped {
         name: "barracuda-st32171w",
