@@ -1,5 +1,6 @@
 //! Reads a figure from its text.
 
+use super::shipped::BASES;
 use super::{Figure, Judge, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
 use crate::fault::did_you_mean;
 use crate::report::metric::Metric;
@@ -36,6 +37,8 @@ struct Text {
     /// Whether fairness and each origin's share stand beside what is measured.
     #[serde(default)]
     shares: bool,
+    /// What `[common]` is laid over.
+    base: Option<Placed<String>>,
     #[serde(default)]
     common: Table,
     #[serde(default)]
@@ -193,9 +196,12 @@ impl Figure {
 fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
     let text: Text = read(table, place)?;
     let names: Vec<Named> = text.schedulers.into_iter().collect();
+    let mut common = text.base.as_ref().map(base).transpose()?;
+    let common = common.get_or_insert_default();
+    common.overlay(&text.common);
     let mut drafts: Vec<Draft> = Vec::new();
     for section in text.scenario.0 {
-        let draft = draft(section, &text.common, &text.quick.0, scale)?;
+        let draft = draft(section, common, &text.quick.0, scale)?;
         if drafts.iter().any(|other| other.name == draft.name) {
             let problem = format!("another one is called `{}` too", draft.name);
             return Err(draft.section.error_at("name", problem));
@@ -236,6 +242,19 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
         points,
         plots,
     })
+}
+
+/// The keys that figures share under this name.
+fn base(name: &Placed<String>) -> Result<Table, Error> {
+    let ids = || BASES.iter().map(|base| base.id);
+    let Some(found) = BASES.iter().find(|base| base.id == name.value) else {
+        let (called, all) = (&name.value, ids().collect::<Vec<_>>().join(", "));
+        let guess = did_you_mean(name, ids(), "");
+        return Err(name.error(format!(
+            "no base is called `{called}`{guess} There are {all}"
+        )));
+    };
+    Table::parse(&format!("experiments/{}.toml", found.id), found.text)
 }
 
 fn draft(

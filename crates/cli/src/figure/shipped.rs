@@ -1,4 +1,4 @@
-//! The figures that come with the program.
+//! The figures that come with the program, and what several of them rest on.
 
 /// A figure that comes with the program.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,9 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ncq-fig22",
     "nise-any",
 ];
+
+/// Keys of scenarios that several figures share: what a figure names as its `base`.
+pub const BASES: &[Shipped] = shipped!["freeblock-host"];
 
 /// What is known of their results.
 pub const BASELINE: &str = include_str!("../../../../experiments/baseline.json");
