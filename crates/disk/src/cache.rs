@@ -392,6 +392,21 @@ impl Cache {
         segment.ahead_max = segment.ahead_max.max(max.min(capacity));
     }
 
+    /// Reading on into a segment behind `extent`, for which it is used, may not be interrupted before
+    /// `until`, as far as there is room for what is read.
+    pub fn bind_ahead(&mut self, id: SegmentId, extent: Extent, until: Lba) {
+        let size = u64::from(self.spec.segment_sectors);
+        let room = match self.spec.requested_data {
+            // The request itself has to stay.
+            RequestedData::Kept => extent.start.get() + size,
+            RequestedData::Dropped | RequestedData::Replaceable => extent.end().get() + size,
+        };
+        let until = until.get().min(room);
+        let segment = &mut self.segments[id.index()];
+        segment.ahead_min = segment.ahead_min.max(until);
+        segment.ahead_max = segment.ahead_max.max(until);
+    }
+
     /// Notes that reading into a segment has reached `end`. Drops sectors at the front that no
     /// longer fit.
     pub fn read_to(&mut self, id: SegmentId, end: u64) {

@@ -39,7 +39,7 @@ use arm::{Ahead, Going, LastTrack, Record, Writing};
 use bus::{Bus, Piece};
 use fault::Faults;
 use headtime_sched::{Backlog, Op};
-use headtime_units::{Lba, Nanos, Sectors, Time, Track};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use hold::Streams;
 use noise::Noise;
 use std::collections::VecDeque;
@@ -99,7 +99,9 @@ pub struct Drive {
     ahead: Option<Ahead>,
     /// When the head has last read for a command, and the sector behind.
     read_last: (Time, Lba),
-    /// The same for writes.
+    /// The addresses of the track on which the last read ended that the arm was there for.
+    read_track: Extent,
+    /// The same as `read_last`, for writes.
     write_last: (Time, Lba),
     /// When dirty data last went first for their age.
     aged: Time,
@@ -169,6 +171,7 @@ impl Drive {
             idle_since: Time::ZERO,
             ahead: None,
             read_last: (Time::ZERO, Lba::ZERO),
+            read_track: Extent::at(0, 0),
             write_last: (Time::ZERO, Lba::ZERO),
             aged: Time::ZERO,
             going: Going::default(),

@@ -50,6 +50,10 @@ impl Longest {
             let ahead = ahead.max(drive.mechanics.turn());
             service += ahead.min(cap);
         }
+        if spec.second_read_ahead_min > 0 {
+            // The rest of a track.
+            service += drive.mechanics.turn();
+        }
         if by_position {
             service += profile.queue.stream_hold.min(cap);
         }

@@ -428,6 +428,10 @@ pub struct CacheSpec {
     /// Sectors read ahead at most (`Maximum read-ahead (blks)`).
     #[serde(deserialize_with = "whole::<_, _, 0, 0xffff_fffe>")]
     pub read_ahead_max: u32,
+    /// The same behind a read on the track of the read before it: so many sectors, and not beyond the end
+    /// of the track. Zero: as behind any other. Not in DiskSim.
+    #[serde(skip_serializing_if = "form::is_none")]
+    pub second_read_ahead_min: u32,
     /// What becomes of the data of the command itself (`Read-ahead over requested`).
     pub requested_data: RequestedData,
     /// A full hit starts reading ahead if the drive is idle (`Read-ahead on idle hit`).
@@ -532,6 +536,7 @@ impl CacheSpec {
             read_ahead: ReadAhead::Off,
             read_ahead_min: 0,
             read_ahead_max: 0,
+            second_read_ahead_min: 0,
             requested_data: RequestedData::Kept,
             read_ahead_on_idle_hit: false,
             read_free_sectors: false,

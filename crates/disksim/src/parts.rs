@@ -4,7 +4,7 @@ use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
 use headtime_disk::profile::{
-    CacheSpec, Destage, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, WriteBack,
+    CacheSpec, EarlyDisconnect, OverheadSpec, ReadAhead, RequestedData, WriteBack,
 };
 use headtime_units::Nanos;
 
@@ -54,10 +54,6 @@ pub(crate) fn cache(fields: &Fields, found: &mut Findings) -> Result<CacheSpec, 
             1 => WriteBack::Appending,
             _ => WriteBack::Flushed,
         },
-        destage_delay: Nanos::ZERO,
-        destage: Destage::Segment,
-        destage_runs: CacheSpec::DESTAGE_RUNS,
-        destage_age: CacheSpec::DESTAGE_AGE,
         combine_sequential_writes: fields.flag("Combine seq writes")?,
         stop_read_ahead_in_sector: fields.flag("Stop prefetch in sector")?,
         disconnect_write_in_seek: fields.flag("Disconnect write if seek")?,
@@ -67,6 +63,8 @@ pub(crate) fn cache(fields: &Fields, found: &mut Findings) -> Result<CacheSpec, 
         write_low_water: fields.required_number("Low (write) water mark", 0.0, 1.0)?,
         read_high_water: fields.required_number("High (read) water mark", 0.0, 1.0)?,
         water_by_request: fields.flag("Set watermark by reqsize")?,
+        // What DiskSim does not have.
+        ..CacheSpec::default()
     })
 }
 

@@ -141,6 +141,11 @@ fn without_what_is_off(profile: &mut Table, over: &Table) {
         (disabled, "cache.read_free_sectors", Value::Flag(false)),
         (no_read_ahead, "cache.read_ahead_min", Value::Integer(0)),
         (no_read_ahead, "cache.read_ahead_max", Value::Integer(0)),
+        (
+            no_read_ahead,
+            "cache.second_read_ahead_min",
+            Value::Integer(0),
+        ),
     ] {
         if applies && value(key).is_none() {
             let set = profile.set_value(key, Node::built_in(of_off));

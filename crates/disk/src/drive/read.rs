@@ -182,6 +182,23 @@ impl Drive {
         });
     }
 
+    /// Some firmware takes two reads on a track for the beginning of a sequence, and reads on there before it
+    /// serves others (Lumb, Schindler and Ganger, FAST 2002, sections 3.2 and 4.3).
+    fn note_read_track(&mut self, id: Option<SegmentId>, extent: Extent) {
+        let least = Sectors::new(u64::from(self.cache.spec().second_read_ahead_min));
+        if least == Sectors::ZERO {
+            return;
+        }
+        let last = extent.end() - Sectors::new(1);
+        let track = self.last_track.of(&self.layout, last);
+        let is_second = self.read_track == track;
+        self.read_track = track;
+        if let Some(id) = id.filter(|_| is_second) {
+            let until = (extent.end() + least).min(track.end());
+            self.cache.bind_ahead(id, extent, until);
+        }
+    }
+
     /// Serves a read with an arm that is free at `now`. Returns false if dirty data must reach the
     /// medium first; the arm has then set out to write them.
     pub(super) fn serve_read(&mut self, index: u16, now: Time, taken: Taken) -> bool {
@@ -254,6 +271,7 @@ impl Drive {
             self.use_segment(index, id);
             self.extend_ahead(id, extent);
         }
+        self.note_read_track(found.segment, extent);
         let anew = !goes_on && self.read_last != (depart, extent.start);
         let motion = self.move_for_read(&found, extent, depart, leave);
         if anew && motion.is_some() {

@@ -107,6 +107,7 @@ impl Drive {
         self.idle_since = now;
         self.ahead = None;
         self.read_last = (Time::ZERO, Lba::ZERO);
+        self.read_track = Extent::at(0, 0);
         self.write_last = (Time::ZERO, Lba::ZERO);
         self.aged = Time::ZERO;
         self.going = Going::default();

@@ -622,6 +622,12 @@ fn cache(spec: &Spec) -> Check {
         0,
         u64::from(cache.read_ahead_max),
     )?;
+    within(
+        "cache.second_read_ahead_min",
+        u64::from(cache.second_read_ahead_min),
+        0,
+        65_535,
+    )?;
     part("cache.write_low_water", cache.write_low_water)?;
     part("cache.read_high_water", cache.read_high_water)?;
     if cache.dedicated_write_segment && cache.segments < 2 {
@@ -645,6 +651,13 @@ fn cache(spec: &Spec) -> Check {
         return Err(range(
             "cache.read_ahead_max",
             cache.read_ahead_max,
+            "0, since cache.read_ahead = \"off\"",
+        ));
+    }
+    if cache.read_ahead == ReadAhead::Off && cache.second_read_ahead_min > 0 {
+        return Err(range(
+            "cache.second_read_ahead_min",
+            cache.second_read_ahead_min,
             "0, since cache.read_ahead = \"off\"",
         ));
     }

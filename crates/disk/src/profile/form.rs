@@ -11,6 +11,10 @@ pub(super) fn is_zero(span: &Nanos) -> bool {
     span.is_zero()
 }
 
+pub(super) fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 /// A text over several lines, which ends in an end of line that is not part of it.
 pub(super) fn trimmed<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     String::deserialize(from).map(|text| text.trim_end().to_owned())

@@ -400,6 +400,11 @@ fn errors_say_what_is_allowed() {
              \"published\", \"derived\", \"calibrated\", \"assumed\"",
         ),
         (
+            "second_read_ahead_min = 48",
+            "second_read_ahead_min = 65536",
+            "cache.second_read_ahead_min: 65536 is not allowed; allowed is 0 to 65535",
+        ),
+        (
             "name = \"example\"",
             "name = \"An Example\"",
             "name: \"An Example\" is not allowed; allowed is lower-case letters, digits, hyphens and points",

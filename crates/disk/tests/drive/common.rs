@@ -126,6 +126,10 @@ pub fn profiles() -> impl Strategy<Value = Profile> {
                             ReadAhead::Off => 0,
                             _ => cache.read_ahead_max.min(600).max(cache.read_ahead_min),
                         };
+                        cache.second_read_ahead_min = match bound && flags[2] {
+                            true => ahead_min * 20,
+                            false => 0,
+                        };
                         cache.dedicated_write_segment = flags[1];
                         cache.read_ahead_on_idle_hit = flags[2];
                         cache.read_free_sectors = flags[3];
@@ -222,6 +226,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                             cache.read_ahead = ReadAhead::Off;
                             cache.read_ahead_min = 0;
                             cache.read_ahead_max = 0;
+                            cache.second_read_ahead_min = 0;
                             cache.write_back = WriteBack::Off;
                             cache.read_free_sectors = false;
                         }

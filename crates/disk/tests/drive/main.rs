@@ -7,4 +7,5 @@ mod destage;
 mod faults;
 mod partial;
 mod policies;
+mod second;
 mod written;

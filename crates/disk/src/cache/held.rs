@@ -1,0 +1,52 @@
+//! What all segments hold together, where a drive has more segments than room to fill them.
+
+use super::segment::{Segment, State};
+use crate::profile::CacheSpec;
+
+/// Sectors held. Counts nothing where the segments may all be full.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// By segment; empty if nothing is counted.
+    sectors: Vec<u32>,
+    sum: u64,
+    room: u64,
+    full: u32,
+}
+
+impl Held {
+    /// Nothing is held.
+    pub fn new(spec: &CacheSpec) -> Held {
+        let counted = match spec.room_sectors {
+            0 => 0,
+            _ => spec.segments as usize,
+        };
+        Held {
+            sectors: vec![0; counted],
+            sum: 0,
+            room: u64::from(spec.room_sectors),
+            full: spec.segment_sectors,
+        }
+    }
+
+    /// The segment at a place may hold more or less than before.
+    pub fn count(&mut self, index: usize, segment: &Segment) {
+        let Some(counted) = self.sectors.get_mut(index) else {
+            return;
+        };
+        let now = match segment.state {
+            State::Empty => 0,
+            // It is given up as a whole.
+            State::Lent => self.full,
+            State::Clean | State::Reading | State::Dirty | State::Writing => {
+                (segment.end - segment.start) as u32
+            }
+        };
+        self.sum = self.sum + u64::from(now) - u64::from(*counted);
+        *counted = now;
+    }
+
+    /// Returns true if the segments hold more than there is room for.
+    pub fn is_over(&self) -> bool {
+        !self.sectors.is_empty() && self.sum > self.room
+    }
+}
