@@ -109,10 +109,10 @@ use crate::policy::{Built, Parts, PolicyInfo, Slices};
 use crate::waits::Waits;
 use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
-use config::Ticks;
+use config::CfqTicks;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use pool::{Owner, Pool};
-use process::{ContextId, Contexts, REMEMBERED_MAX};
+use process::{CfqContextId, CfqContexts, REMEMBERED_MAX};
 use queue::{Level, QueueId, Queues, Rotation};
 use turn::{Drive, Slice};
 
@@ -144,10 +144,10 @@ const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Cfq {
     config: CfqConfig,
-    ticks: Ticks,
+    ticks: CfqTicks,
     back: LookBack,
     pool: Pool,
-    contexts: Contexts,
+    contexts: CfqContexts,
     queues: Queues,
     /// Of the requests of all queues.
     ties: Ties,
@@ -201,13 +201,13 @@ impl Cfq {
         assert!(!least.contains(&0), "{config:?} would never do anything");
         Cfq {
             config,
-            ticks: Ticks::of(&config),
+            ticks: CfqTicks::of(&config),
             back: LookBack {
                 most: Sectors::new(config.back_seek_max.saturating_mul(2)),
                 penalty: config.back_seek_penalty,
             },
             pool: Pool::default(),
-            contexts: Contexts::default(),
+            contexts: CfqContexts::default(),
             queues: Queues::new(),
             ties: Ties::default(),
             rotation: Rotation::default(),
@@ -222,7 +222,7 @@ impl Cfq {
     }
 
     /// The process of this request.
-    fn context_of(&mut self, now: Jiffies, process: u32) -> ContextId {
+    fn context_of(&mut self, now: Jiffies, process: u32) -> CfqContextId {
         if let Some(id) = self.contexts.find(process) {
             return id;
         }
@@ -234,7 +234,7 @@ impl Cfq {
 
     fn forget_one(&mut self) {
         let slice = self.slice;
-        let in_turn = |contexts: &Contexts, id: ContextId| {
+        let in_turn = |contexts: &CfqContexts, id: CfqContextId| {
             slice.is_some_and(|slice| {
                 slice.context == Some(id) || contexts[id].queues.contains(&Some(slice.queue))
             })
@@ -247,7 +247,7 @@ impl Cfq {
     }
 
     /// The queue of this request (cfq_get_queue).
-    fn queue_of(&mut self, context: ContextId, request: &Request) -> QueueId {
+    fn queue_of(&mut self, context: CfqContextId, request: &Request) -> QueueId {
         let level = Level::of(request.class);
         if !request.is_sync() {
             return QueueId::shared(level);

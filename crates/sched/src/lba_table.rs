@@ -101,7 +101,7 @@ impl LbaTable {
 
 /// A request in its list.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct ChainNode {
     lba: Lba,
     next: u32,
 }
@@ -112,7 +112,7 @@ struct Table {
     /// The first of each list; none, or a power of two.
     lists: Vec<u32>,
     /// By tag.
-    nodes: Vec<Node>,
+    nodes: Vec<ChainNode>,
     /// How many bits of a product are not part of the number of a list.
     shift: u32,
     len: usize,
@@ -158,7 +158,7 @@ impl Table {
         }
         let list = self.list(lba);
         let next = core::mem::replace(&mut self.lists[list], tag);
-        let node = Node { lba, next };
+        let node = ChainNode { lba, next };
         match self.nodes.get_mut(tag as usize) {
             Some(place) => *place = node,
             None => self.nodes.resize(tag as usize + 1, node),
@@ -208,7 +208,7 @@ impl Table {
         self.shift = u64::BITS - len.trailing_zeros();
         for mut tag in lists {
             while tag != NIL {
-                let Node { lba, next } = self.nodes[tag as usize];
+                let ChainNode { lba, next } = self.nodes[tag as usize];
                 let list = self.list(lba);
                 self.nodes[tag as usize].next = core::mem::replace(&mut self.lists[list], tag);
                 tag = next;

@@ -76,7 +76,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use headtime_units::{Millionths, Nanos, Time};
 use members::{Member, Members};
-use trials::Trials;
+use trials::NiseTrials;
 
 const AS: &[OptionInfo] = AnticipatoryConfig::OPTIONS;
 
@@ -277,7 +277,7 @@ pub struct Nise {
     /// When it last decided by size.
     decided: Time,
     /// There if it chooses by trial.
-    trials: Option<Trials>,
+    trials: Option<NiseTrials>,
 }
 
 impl Nise {
@@ -301,7 +301,7 @@ impl Nise {
     pub fn among(choices: Vec<(Box<dyn Scheduler>, Option<u32>)>, config: NiseConfig) -> Nise {
         // One part of so many; 0 is never.
         let cost = 1_000_000_u64.checked_div(config.cost.0).unwrap_or(u64::MAX);
-        let trials = || Trials::new(choices.len(), config.turn, cost);
+        let trials = || NiseTrials::new(choices.len(), config.turn, cost);
         let trials = (config.by == NiseBy::Trial).then(trials);
         let member = |(scheduler, depth): (_, Option<u32>)| Member {
             scheduler,

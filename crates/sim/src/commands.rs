@@ -166,7 +166,7 @@ struct Sent {
 
 /// Watches the commands of one drive.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct CommandWatch {
     depth: u32,
     sector_bytes: u32,
     sent: Vec<Sent>,
@@ -183,9 +183,9 @@ pub(crate) struct Watch {
     full_windows: u128,
 }
 
-impl Watch {
-    pub fn new(depth: u32, sector_bytes: u32) -> Watch {
-        Watch {
+impl CommandWatch {
+    pub fn new(depth: u32, sector_bytes: u32) -> CommandWatch {
+        CommandWatch {
             depth,
             sector_bytes,
             sent: vec![Sent::default(); depth as usize],
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn commands_are_counted_from_the_end_of_the_warm_up() {
-        let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
+        let (mut watch, mut all) = (CommandWatch::new(2, 512), Commands::new());
         let from = at(10);
         watch.issued(at(0), &request(0, 8), from, &mut all);
         watch.completed(at(5), DriveTag(0), from, &mut all);
@@ -357,7 +357,7 @@ mod tests {
     /// NISE's own metric, also of what is not under NISE.
     #[test]
     fn the_sequentiality_of_what_was_sent_follows_the_sizes() {
-        let (mut watch, mut all) = (Watch::new(1, 512), Commands::new());
+        let (mut watch, mut all) = (CommandWatch::new(1, 512), Commands::new());
         let mut send = |sectors, ms| {
             watch.issued(at(ms), &request(0, sectors), Time::ZERO, &mut all);
             watch.completed(at(ms), DriveTag(0), Time::ZERO, &mut all);
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn windows_without_a_free_tag_are_counted_in_the_first_second() {
-        let (mut watch, mut all) = (Watch::new(2, 512), Commands::new());
+        let (mut watch, mut all) = (CommandWatch::new(2, 512), Commands::new());
         let mut full = |from: u64, until: u64| {
             watch.issued(at(from), &request(0, 8), at(1000), &mut all);
             watch.issued(at(from), &request(1, 8), at(1000), &mut all);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn of_one_command_at_a_time_no_more_than_counts_are_recorded() {
-        let (mut watch, mut all) = (Watch::new(1, 4096), Commands::new());
+        let (mut watch, mut all) = (CommandWatch::new(1, 4096), Commands::new());
         watch.issued(at(0), &request(0, 1), Time::ZERO, &mut all);
         watch.completed(at(5), DriveTag(0), Time::ZERO, &mut all);
         watch.close(Time::ZERO, at(5), &mut all);

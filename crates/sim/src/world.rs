@@ -276,7 +276,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         drive.record_spans(Time::ZERO, setup.record_spans);
         let sector_bytes = drive.profile().geometry.sector_bytes;
         members.push(Stage {
-            commands: commands::Watch::new(config.depth, sector_bytes),
+            commands: commands::CommandWatch::new(config.depth, sector_bytes),
             drive,
             kept: coalesce.map(|rule| Box::new(Kept::new(rule))),
             faults: faults.into(),
@@ -332,7 +332,7 @@ struct Stage {
     drive: Drive,
     /// Completions that the engine does not know of.
     kept: Option<Box<Kept<drive::Completion>>>,
-    commands: commands::Watch,
+    commands: commands::CommandWatch,
     faults: VecDeque<(Time, Fault)>,
     /// The account of the arm at the end of the warm-up.
     warm_head_time: Option<HeadTime>,

@@ -43,13 +43,13 @@ impl Piece {
 
 /// The sectors of a read, as they come into the buffer.
 #[derive(Clone, Copy, Debug)]
-struct Coming<'a> {
+struct Arriving<'a> {
     /// That many are there before the first of these.
     there: u64,
     pieces: &'a [Piece],
 }
 
-impl Coming<'_> {
+impl Arriving<'_> {
     /// When the first `count` sectors are there.
     fn when(&self, count: u64) -> Time {
         let mut left = count.saturating_sub(self.there);
@@ -124,11 +124,11 @@ pub(super) fn send(
     start: Start,
     free: Time,
 ) -> (Time, Time) {
-    let mut coming = Coming {
+    let mut coming = Arriving {
         there: ready,
         pieces,
     };
-    let reconnected = |coming: &Coming<'_>, from: Time, sent: u64| {
+    let reconnected = |coming: &Arriving<'_>, from: Time, sent: u64| {
         let enough = coming.when((sent + link.water).min(total));
         from.max(enough) + link.reconnect
     };

@@ -39,7 +39,7 @@ impl Motion {
         }
     }
 
-    fn add(&mut self, step: &Taken) {
+    fn add(&mut self, step: &StepTimes) {
         self.seek += step.seek;
         self.switch += step.switch;
         self.rotation += step.rotation;
@@ -114,8 +114,8 @@ impl Drive {
                 motion.waited = step.rotation;
                 motion.sectors_per_track = step.run.sectors_per_track;
             }
-            motion.add(&Taken::of(&step));
-            Taken::of(&step).enter(&mut self.ledger, false);
+            motion.add(&StepTimes::of(&step));
+            StepTimes::of(&step).enter(&mut self.ledger, false);
             if run.start != next {
                 if early.is_empty() {
                     early = run;
@@ -174,10 +174,10 @@ impl Drive {
                 .mechanics
                 .walk(&self.layout, from, begin, whole, Op::Read, false);
             for step in walk.with_seek_error(error) {
-                motion.add(&Taken::of(&step));
+                motion.add(&StepTimes::of(&step));
                 // To get there is what the write would cost too.
                 let spare = if first { Spare::Sectors } else { Spare::All };
-                Taken::of(&step).enter_spare(&mut self.ledger, destage, spare);
+                StepTimes::of(&step).enter_spare(&mut self.ledger, destage, spare);
                 first = false;
             }
             let from = motion.track;
@@ -220,8 +220,8 @@ impl Drive {
             .mechanics
             .walk(&self.layout, from, begin, whole, Op::Read, false);
         for step in walk.with_seek_error(error) {
-            motion.add(&Taken::of(&step));
-            Taken::of(&step).enter_spare(&mut self.ledger, true, Spare::All);
+            motion.add(&StepTimes::of(&step));
+            StepTimes::of(&step).enter_spare(&mut self.ledger, true, Spare::All);
         }
         motion
     }
@@ -248,8 +248,8 @@ impl Drive {
                 self.mechanics
                     .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
             for step in walk.with_seek_error(error) {
-                motion.add(&Taken::of(&step));
-                Taken::of(&step).enter_written(&mut self.ledger, destage, &mut again);
+                motion.add(&StepTimes::of(&step));
+                StepTimes::of(&step).enter_written(&mut self.ledger, destage, &mut again);
                 self.written.passing(Passing {
                     extent: step.extent(),
                     from: step.transfer_begin(),
@@ -276,10 +276,10 @@ impl Drive {
             let late = needed.saturating_since(due);
             let wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
             let fits = in_time(&step, done, due + wait, &feed);
-            let taken = Taken {
+            let taken = StepTimes {
                 rotation: step.rotation + wait,
                 transfer: step.sectors_end(fits) - step.transfer_begin(),
-                ..Taken::of(&step)
+                ..StepTimes::of(&step)
             };
             motion.add(&taken);
             taken.enter_written(&mut self.ledger, destage, &mut again);
@@ -324,7 +324,7 @@ enum Spare {
 
 /// The times of a step, as they were.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct StepTimes {
     lba: Lba,
     track: Track,
     begin: Time,
@@ -334,9 +334,9 @@ struct Taken {
     transfer: Nanos,
 }
 
-impl Taken {
-    fn of(step: &Step) -> Taken {
-        Taken {
+impl StepTimes {
+    fn of(step: &Step) -> StepTimes {
+        StepTimes {
             lba: step.run.start,
             track: step.run.track,
             begin: step.begin,

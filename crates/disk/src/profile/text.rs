@@ -351,9 +351,9 @@ impl Serialize for Zone {
 /// So many sectors, or text such as `0.14 turns`.
 impl<'de> Deserialize<'de> for Skew {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Skew, D::Error> {
-        struct Read;
+        struct SkewVisitor;
 
-        impl Visitor<'_> for Read {
+        impl Visitor<'_> for SkewVisitor {
             type Value = Skew;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -373,7 +373,7 @@ impl<'de> Deserialize<'de> for Skew {
             }
         }
 
-        from.deserialize_any(Read)
+        from.deserialize_any(SkewVisitor)
     }
 }
 
@@ -389,7 +389,7 @@ impl Serialize for Skew {
 /// Nine numbers, or seven if a group is repeated.
 impl<'de> Deserialize<'de> for Strip {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Strip, D::Error> {
-        struct Read;
+        struct StripVisitor;
 
         /// A value of the list, within a range.
         fn next<'de, A, T>(seq: &mut A, number: usize, low: T, high: T) -> Result<T, A::Error>
@@ -398,7 +398,7 @@ impl<'de> Deserialize<'de> for Strip {
             T: Deserialize<'de> + PartialOrd + fmt::Display,
         {
             let value = seq.next_element::<T>()?;
-            let value = value.ok_or_else(|| de::Error::invalid_length(number, &Read))?;
+            let value = value.ok_or_else(|| de::Error::invalid_length(number, &StripVisitor))?;
             match low <= value && value <= high {
                 true => Ok(value),
                 false => Err(de::Error::custom(format_args!(
@@ -408,7 +408,7 @@ impl<'de> Deserialize<'de> for Strip {
             }
         }
 
-        impl<'de> Visitor<'de> for Read {
+        impl<'de> Visitor<'de> for StripVisitor {
             type Value = Strip;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -443,7 +443,7 @@ impl<'de> Deserialize<'de> for Strip {
             }
         }
 
-        from.deserialize_seq(Read)
+        from.deserialize_seq(StripVisitor)
     }
 }
 

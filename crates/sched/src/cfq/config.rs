@@ -167,7 +167,7 @@ const IDLE_CLASS_DELAY: Nanos = Nanos::from_millis(200);
 
 /// The tunables in ticks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
+pub(super) struct CfqTicks {
     slice_sync: i64,
     slice_async: i64,
     pub slice_idle: u64,
@@ -176,12 +176,12 @@ pub(super) struct Ticks {
     pub idle_class_delay: i64,
 }
 
-impl Ticks {
-    pub fn of(config: &CfqConfig) -> Ticks {
+impl CfqTicks {
+    pub fn of(config: &CfqConfig) -> CfqTicks {
         let hz = config.hz;
         let some = |span| hz.ticks(span).max(1);
         let slice_idle = hz.ticks(config.slice_idle);
-        Ticks {
+        CfqTicks {
             slice_sync: some(config.slice_sync) as i64,
             slice_async: some(config.slice_async) as i64,
             slice_idle,

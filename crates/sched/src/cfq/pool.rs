@@ -3,7 +3,7 @@
 //!
 //! As [`Requests`](crate::Requests), but with any number of lists, which are with the queues.
 
-use super::process::ContextId;
+use super::process::CfqContextId;
 use super::queue::QueueId;
 use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};
@@ -21,18 +21,18 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub queue: QueueId,
-    pub context: ContextId,
+    pub context: CfqContextId,
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct PoolSlot {
     state: State,
     request: Request,
     owner: Owner,
     node: Node,
 }
 
-impl Linked for Slot {
+impl Linked for PoolSlot {
     fn node(&self) -> &Node {
         &self.node
     }
@@ -45,7 +45,7 @@ impl Linked for Slot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     /// By tag; slots that no request had yet are free copies of the first.
-    slots: Vec<Slot>,
+    slots: Vec<PoolSlot>,
     inserted: u64,
     queued: usize,
 }
@@ -63,7 +63,7 @@ impl Pool {
     /// If its tag is in use.
     pub fn insert(&mut self, fifo: &mut AgeList, request: Request, owner: Owner) {
         let at = request.tag.index();
-        let fresh = Slot {
+        let fresh = PoolSlot {
             state: State::Free,
             request,
             owner,
@@ -77,7 +77,7 @@ impl Pool {
             "tag {} is in use already",
             request.tag.0
         );
-        self.slots[at] = Slot {
+        self.slots[at] = PoolSlot {
             state: State::Queued,
             ..fresh
         };
@@ -175,7 +175,7 @@ impl Pool {
         all.into_iter().map(|(_, request)| request).collect()
     }
 
-    fn slot(&self, tag: Tag) -> &Slot {
+    fn slot(&self, tag: Tag) -> &PoolSlot {
         let slot = self.slots.get(tag.index());
         slot.filter(|slot| slot.state == State::Queued)
             .unwrap_or_else(|| panic!("tag {} is not queued", tag.0))

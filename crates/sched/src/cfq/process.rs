@@ -44,11 +44,11 @@ impl Decayed {
 
 /// Names a process among those remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ContextId(pub u32);
+pub(super) struct CfqContextId(pub u32);
 
 /// What is known of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context {
+pub(super) struct CfqContext {
     process: u32,
     /// When something last happened.
     used: Jiffies,
@@ -64,9 +64,9 @@ pub(super) struct Context {
     pub queues: [Option<QueueId>; LEVELS],
 }
 
-impl Context {
-    fn new(process: u32, now: Jiffies) -> Context {
-        Context {
+impl CfqContext {
+    fn new(process: u32, now: Jiffies) -> CfqContext {
+        CfqContext {
             process,
             used: now,
             requests: 0,
@@ -132,18 +132,18 @@ impl Context {
 
 /// The processes remembered.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Contexts {
-    slots: Vec<Context>,
-    free: Vec<ContextId>,
-    by_process: SortedMap<u32, ContextId>,
+pub(super) struct CfqContexts {
+    slots: Vec<CfqContext>,
+    free: Vec<CfqContextId>,
+    by_process: SortedMap<u32, CfqContextId>,
     /// Those without requests, by when something last happened, and by process; kept from when somebody
     /// has to be forgotten on.
-    idle: Option<SortedMap<(Jiffies, u32), ContextId>>,
+    idle: Option<SortedMap<(Jiffies, u32), CfqContextId>>,
 }
 
-impl Contexts {
+impl CfqContexts {
     /// The process of this number, if it is remembered.
-    pub fn find(&self, process: u32) -> Option<ContextId> {
+    pub fn find(&self, process: u32) -> Option<CfqContextId> {
         self.by_process.get(&process)
     }
 
@@ -153,8 +153,8 @@ impl Contexts {
     }
 
     /// Begins to remember a process.
-    pub fn add(&mut self, process: u32, now: Jiffies) -> ContextId {
-        let fresh = Context::new(process, now);
+    pub fn add(&mut self, process: u32, now: Jiffies) -> CfqContextId {
+        let fresh = CfqContext::new(process, now);
         let id = match self.free.pop() {
             Some(id) => {
                 self.slots[id.0 as usize] = fresh;
@@ -162,7 +162,7 @@ impl Contexts {
             }
             None => {
                 self.slots.push(fresh);
-                ContextId(self.slots.len() as u32 - 1)
+                CfqContextId(self.slots.len() as u32 - 1)
             }
         };
         let before = self.by_process.insert(process, id);
@@ -172,7 +172,7 @@ impl Contexts {
     }
 
     /// Notes that a process has one more request.
-    pub fn begin(&mut self, id: ContextId) {
+    pub fn begin(&mut self, id: CfqContextId) {
         if self[id].requests == 0 {
             self.wake(id);
         }
@@ -180,13 +180,13 @@ impl Contexts {
     }
 
     /// Notes that a request of a process came back.
-    pub fn completes(&mut self, id: ContextId, now: Jiffies, sync: bool) {
+    pub fn completes(&mut self, id: CfqContextId, now: Jiffies, sync: bool) {
         self[id].completes(now, sync);
         self.end(id);
     }
 
     /// Notes that a process has one request less.
-    pub fn end(&mut self, id: ContextId) {
+    pub fn end(&mut self, id: CfqContextId) {
         self[id].requests -= 1;
         self.rest(id);
     }
@@ -194,8 +194,8 @@ impl Contexts {
     /// The process that did nothing for longest, of those without requests that are not `spared`.
     pub fn oldest_idle(
         &mut self,
-        spared: impl Fn(&Contexts, ContextId) -> bool,
-    ) -> Option<ContextId> {
+        spared: impl Fn(&CfqContexts, CfqContextId) -> bool,
+    ) -> Option<CfqContextId> {
         if self.idle.is_none() {
             let mut idle = SortedMap::new();
             for (process, id) in self.by_process.iter() {
@@ -214,7 +214,7 @@ impl Contexts {
     }
 
     /// Forgets a process without requests, and says which queues were its own.
-    pub fn remove(&mut self, id: ContextId) -> [Option<QueueId>; LEVELS] {
+    pub fn remove(&mut self, id: CfqContextId) -> [Option<QueueId>; LEVELS] {
         let process = self[id].process;
         let there = self.by_process.remove(&process);
         assert!(there == Some(id), "process {process} is not remembered");
@@ -224,8 +224,8 @@ impl Contexts {
     }
 
     /// Adds a process to those without requests, if it is one.
-    fn rest(&mut self, id: ContextId) {
-        let Context {
+    fn rest(&mut self, id: CfqContextId) {
+        let CfqContext {
             used,
             process,
             requests,
@@ -239,8 +239,8 @@ impl Contexts {
     }
 
     /// Removes a process from those without requests.
-    fn wake(&mut self, id: ContextId) {
-        let Context { used, process, .. } = self[id];
+    fn wake(&mut self, id: CfqContextId) {
+        let CfqContext { used, process, .. } = self[id];
         if let Some(idle) = &mut self.idle {
             let there = idle.remove(&(used, process));
             assert!(there == Some(id), "process {process} has no requests");
@@ -248,16 +248,16 @@ impl Contexts {
     }
 }
 
-impl core::ops::Index<ContextId> for Contexts {
-    type Output = Context;
+impl core::ops::Index<CfqContextId> for CfqContexts {
+    type Output = CfqContext;
 
-    fn index(&self, id: ContextId) -> &Context {
+    fn index(&self, id: CfqContextId) -> &CfqContext {
         &self.slots[id.0 as usize]
     }
 }
 
-impl core::ops::IndexMut<ContextId> for Contexts {
-    fn index_mut(&mut self, id: ContextId) -> &mut Context {
+impl core::ops::IndexMut<CfqContextId> for CfqContexts {
+    fn index_mut(&mut self, id: CfqContextId) -> &mut CfqContext {
         &mut self.slots[id.0 as usize]
     }
 }
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_seek_among_sequential_requests_is_cut_short() {
-        let mut context = Context::new(0, Jiffies::new(0));
+        let mut context = CfqContext::new(0, Jiffies::new(0));
         let mut come = |start: u64| {
             context.arrives(Jiffies::new(0), Extent::at(start, 8), 4);
             context.seek.mean
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_first_three_seeks_count_for_more() {
-        let mut context = Context::new(0, Jiffies::new(0));
+        let mut context = CfqContext::new(0, Jiffies::new(0));
         context.arrives(Jiffies::new(0), Extent::at(0, 8), 4);
         context.arrives(Jiffies::new(0), Extent::at(1 << 40, 8), 4);
         assert_eq!(context.seek.mean, (2_097_152 * 256 / 8 + 30) / 60);
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn think_time_runs_from_the_last_completion_and_is_capped() {
-        let mut context = Context::new(0, Jiffies::new(7));
+        let mut context = CfqContext::new(0, Jiffies::new(7));
         let mut come = |now| {
             context.arrives(Jiffies::new(now), Extent::at(0, 8), 4);
             context.think.total
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn processes_are_found_and_forgotten() {
-        let mut contexts = Contexts::default();
+        let mut contexts = CfqContexts::default();
         let ids = [30, 10, 20].map(|process| contexts.add(process, Jiffies::new(process.into())));
         assert_eq!(contexts.find(10), Some(ids[1]));
         assert_eq!(contexts.find(11), None);
@@ -347,8 +347,8 @@ mod tests {
 
     #[test]
     fn who_did_nothing_for_longest_is_found_without_a_look_at_the_busy() {
-        let mut contexts = Contexts::default();
-        let ids: Vec<ContextId> = (0..10_000)
+        let mut contexts = CfqContexts::default();
+        let ids: Vec<CfqContextId> = (0..10_000)
             .map(|process| {
                 let id = contexts.add(process, Jiffies::new(process.into()));
                 contexts.begin(id);

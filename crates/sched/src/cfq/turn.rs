@@ -1,6 +1,6 @@
 //! The turn of the active queue, and what is in the drive meanwhile.
 
-use super::process::ContextId;
+use super::process::CfqContextId;
 use super::queue::QueueId;
 use crate::jiffies::Jiffies;
 use headtime_units::Time;
@@ -23,7 +23,7 @@ pub(super) struct Slice {
     /// True if the oldest request was looked at.
     pub fifo_tested: bool,
     /// Whose requests it is for: who asked for the first one.
-    pub context: Option<ContextId>,
+    pub context: Option<CfqContextId>,
     /// True if the disk is kept free for the queue, or was until the wait ended.
     pub waiting: bool,
     /// When the wait ends.

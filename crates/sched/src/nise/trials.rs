@@ -78,22 +78,22 @@ const TRIALS: u64 = 4;
 
 /// What was served, in what time, of one kind of requests.
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct NiseSpan {
     sectors: u64,
     nanos: u64,
     completions: u32,
 }
 
-impl Span {
+impl NiseSpan {
     fn add(&mut self, sectors: u64) {
         self.sectors += sectors;
         self.completions += 1;
     }
 
     /// This turn and those before, of which the last weighs as much as all before.
-    fn with(self, before: Option<Span>) -> Span {
+    fn with(self, before: Option<NiseSpan>) -> NiseSpan {
         let before = before.unwrap_or_default();
-        Span {
+        NiseSpan {
             sectors: self.sectors + before.sectors / 2,
             nanos: self.nanos + before.nanos / 2,
             completions: self.completions,
@@ -101,7 +101,7 @@ impl Span {
     }
 
     /// The time in which the other would have served the same, short of the time that this took.
-    fn lost_to(&self, other: &Span) -> u64 {
+    fn lost_to(&self, other: &NiseSpan) -> u64 {
         let (sectors, nanos) = (u128::from(self.sectors), u128::from(other.nanos));
         let needed = sectors * nanos / u128::from(other.sectors.max(1));
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
@@ -114,13 +114,14 @@ impl Span {
     }
 
     /// What it served in the time of the other, with what that served.
-    fn beside(&self, other: &Span) -> (u128, u128) {
-        let rate = |span: &Span, time: &Span| u128::from(span.sectors) * u128::from(time.nanos);
+    fn beside(&self, other: &NiseSpan) -> (u128, u128) {
+        let rate =
+            |span: &NiseSpan, time: &NiseSpan| u128::from(span.sectors) * u128::from(time.nanos);
         (rate(self, other), rate(other, self))
     }
 
     /// What part of what the other serves this serves in the same time.
-    fn share_of(&self, other: &Span) -> u64 {
+    fn share_of(&self, other: &NiseSpan) -> u64 {
         let (own, others) = self.beside(other);
         let share = own * u128::from(ONE) / others.max(1);
         u64::try_from(share).unwrap_or(MOST).min(MOST)
@@ -149,7 +150,7 @@ struct Choices {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum NisePhase {
     /// What is kept is measured.
     Kept,
     /// This one is tried.
@@ -160,7 +161,7 @@ enum Phase {
 
 /// A request that is queued here or in the drive.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct NiseRequest {
     sync: bool,
     /// The turn in which it was handed out; 0 if it is not in the drive.
     turn: u32,
@@ -168,14 +169,14 @@ struct Slot {
 
 /// Chooses among so many; see the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct Trials {
+pub(super) struct NiseTrials {
     turn: u64,
     /// Trials may cost one part of so many.
     cost: u64,
     now: Time,
     /// Time in which there was anything to do.
     clock: u64,
-    slots: Vec<Slot>,
+    slots: Vec<NiseRequest>,
     /// Queued or in the drive: what nobody waits for, and what somebody does.
     here: [u64; 2],
     in_drive: u64,
@@ -187,14 +188,14 @@ pub(super) struct Trials {
     last_sync: Time,
     load: Load,
     known: [Choices; LOADS],
-    phase: Phase,
+    phase: NisePhase,
     active: usize,
     /// Of this turn.
-    span: Span,
+    span: NiseSpan,
     /// What is kept, in its last turns; the last weighs as much as all before.
-    kept: Option<Span>,
+    kept: Option<NiseSpan>,
     /// Since the trial began.
-    since: Span,
+    since: NiseSpan,
     /// All that trials lost so far, in nanoseconds.
     lost: u64,
     /// By the clock: until then all may be tried, and from then on that can be the case again.
@@ -202,9 +203,9 @@ pub(super) struct Trials {
     falls_from: u64,
 }
 
-impl Trials {
+impl NiseTrials {
     /// Among `count`, in the order of how much of the load is sequential.
-    pub fn new(count: usize, turn: Nanos, cost: u64) -> Trials {
+    pub fn new(count: usize, turn: Nanos, cost: u64) -> NiseTrials {
         let unknown = Known {
             share: ONE,
             trials: 0,
@@ -216,7 +217,7 @@ impl Trials {
             of: alloc::vec![unknown; count],
             time: 0,
         };
-        Trials {
+        NiseTrials {
             turn: turn.as_nanos().max(1),
             cost,
             now: Time::ZERO,
@@ -231,11 +232,11 @@ impl Trials {
             last_sync: Time::ZERO,
             load: Load::Sequential,
             known: [from(0), from(count - 1), from(0)],
-            phase: Phase::Kept,
+            phase: NisePhase::Kept,
             active: count - 1,
-            span: Span::default(),
+            span: NiseSpan::default(),
             kept: None,
-            since: Span::default(),
+            since: NiseSpan::default(),
             lost: 0,
             free_until: 0,
             falls_from: 0,
@@ -246,10 +247,10 @@ impl Trials {
         self.pass(now);
         let at = request.tag.index();
         if self.slots.len() <= at {
-            self.slots.resize(at + 1, Slot::default());
+            self.slots.resize(at + 1, NiseRequest::default());
         }
         let sync = request.is_sync();
-        self.slots[at] = Slot { sync, turn: 0 };
+        self.slots[at] = NiseRequest { sync, turn: 0 };
         self.here[usize::from(sync)] += 1;
         if sync && matches!(request.op, Op::Read | Op::Write) {
             let goes_on = self.remembered(request.extent.start.get());
@@ -323,7 +324,7 @@ impl Trials {
         if turn != self.number {
             self.before -= 1;
             if self.before == 0 {
-                self.span = Span::default();
+                self.span = NiseSpan::default();
             }
         } else if counts {
             self.span.add(request.extent.len.get());
@@ -332,11 +333,11 @@ impl Trials {
 
     /// All that is queued goes to another scheduler.
     pub fn cleared(&mut self) {
-        *self = Trials {
+        *self = NiseTrials {
             now: self.now,
             clock: self.clock,
             known: self.known.clone(),
-            ..Trials::new(
+            ..NiseTrials::new(
                 self.known[0].of.len(),
                 Nanos::from_nanos(self.turn),
                 self.cost,
@@ -375,7 +376,7 @@ impl Trials {
         if load != self.load {
             self.load = load;
             self.kept = None;
-            self.begin(Phase::Kept);
+            self.begin(NisePhase::Kept);
         } else if self.before == 0 {
             self.judge();
         }
@@ -398,10 +399,10 @@ impl Trials {
         }
     }
 
-    fn begin(&mut self, phase: Phase) {
+    fn begin(&mut self, phase: NisePhase) {
         let next = match phase {
-            Phase::Tried(other) => other,
-            Phase::Kept | Phase::After(_) => self.known[self.load as usize].kept,
+            NisePhase::Tried(other) => other,
+            NisePhase::Kept | NisePhase::After(_) => self.known[self.load as usize].kept,
         };
         if next != self.active {
             self.number = self.number.wrapping_add(1).max(1);
@@ -409,20 +410,20 @@ impl Trials {
             self.active = next;
         }
         self.phase = phase;
-        self.span = Span::default();
+        self.span = NiseSpan::default();
     }
 
     fn judge(&mut self) {
         let whole = self.span.is_whole(self.turn);
         match self.phase {
-            Phase::Kept if whole => {
+            NisePhase::Kept if whole => {
                 self.fell();
                 self.kept = Some(self.span.with(self.kept));
                 let next = self.due();
                 self.begin(next);
-                self.since = Span::default();
+                self.since = NiseSpan::default();
             }
-            Phase::Tried(other) => {
+            NisePhase::Tried(other) => {
                 let kept = self.kept.expect("it was measured before the trial");
                 let (own, others) = self.span.beside(&kept);
                 let hopeless = HOPELESS.iter().any(|(part, percent)| {
@@ -432,15 +433,15 @@ impl Trials {
                     self.tried(other, self.span.share_of(&kept));
                 }
             }
-            Phase::After(other) if whole => {
+            NisePhase::After(other) if whole => {
                 let kept = self.kept.expect("it was measured before the trial");
                 let lost = self.since.lost_to(&kept);
                 self.lost = self.lost.saturating_add(lost);
                 self.known[self.load as usize].of[other].lost = lost;
                 self.kept = Some(self.span.with(self.kept));
-                self.begin(Phase::Kept);
+                self.begin(NisePhase::Kept);
             }
-            Phase::Kept | Phase::After(_) => {}
+            NisePhase::Kept | NisePhase::After(_) => {}
         }
     }
 
@@ -463,7 +464,7 @@ impl Trials {
     }
 
     /// The one whose trial is due for longest, if one is.
-    fn due(&self) -> Phase {
+    fn due(&self) -> NisePhase {
         let Choices { kept, of, time } = &self.known[self.load as usize];
         let others = of.iter().enumerate().filter(|(at, _)| at != kept);
         let due = others.filter(|(_, known)| {
@@ -477,7 +478,7 @@ impl Trials {
             known.again <= self.clock && (paid || free)
         });
         let next = due.min_by_key(|(at, known)| (known.again, *at));
-        next.map_or(Phase::Kept, |(at, _)| Phase::Tried(at))
+        next.map_or(NisePhase::Kept, |(at, _)| NisePhase::Tried(at))
     }
 
     /// Ends a trial.
@@ -490,14 +491,14 @@ impl Trials {
         known.again = again;
         let (mean, sure) = (known.share, known.trials > 1 || share >= CLEAR);
         if mean <= ONE + ONE * MARGIN / 100 {
-            self.begin(Phase::After(other));
+            self.begin(NisePhase::After(other));
             return;
         }
         if !sure {
             // Once more, soon.
             known.again = self.clock;
             known.lost = 0;
-            self.begin(Phase::Kept);
+            self.begin(NisePhase::Kept);
             return;
         }
         // The shares are of what is kept.
@@ -510,7 +511,7 @@ impl Trials {
         *kept = other;
         of[other].share = ONE;
         self.kept = None;
-        self.begin(Phase::Kept);
+        self.begin(NisePhase::Kept);
     }
 }
 
@@ -524,7 +525,7 @@ mod tests {
 
     /// A drive that serves one request of 8 sectors after the other.
     struct World {
-        trials: Trials,
+        trials: NiseTrials,
         now: Time,
         lba: u64,
         /// How long each choice had the say.
@@ -534,7 +535,7 @@ mod tests {
     impl World {
         fn new(count: usize, cost: u64) -> World {
             World {
-                trials: Trials::new(count, TURN, cost),
+                trials: NiseTrials::new(count, TURN, cost),
                 now: Time::ZERO,
                 lba: 0,
                 had: alloc::vec![Nanos::ZERO; count],
@@ -664,13 +665,13 @@ mod tests {
         world.trials.arrived(world.now, &held);
         world.trials.handed_out(held.tag);
         // With a command of another turn in the drive nothing is measured, so nothing ends a turn.
-        world.trials.begin(Phase::Tried(1));
-        world.trials.since = Span::default();
+        world.trials.begin(NisePhase::Tried(1));
+        world.trials.since = NiseSpan::default();
         world.serve(5, Load::Random, &[1_000, 2_000]);
-        assert_eq!(world.trials.phase, Phase::Tried(1));
+        assert_eq!(world.trials.phase, NisePhase::Tried(1));
         world.trials.completed(world.now, &held);
         world.serve(1, Load::Random, &[1_000, 2_000]);
-        assert_ne!(world.trials.phase, Phase::Tried(1));
+        assert_ne!(world.trials.phase, NisePhase::Tried(1));
     }
 
     #[test]

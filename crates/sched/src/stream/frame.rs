@@ -84,7 +84,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct FrameEntry {
     stage: Stage,
     arrival: Time,
     turn: u64,
@@ -111,7 +111,7 @@ pub struct Anticipating<E, F> {
     /// The run that is served, and since when.
     run: (u64, Time),
     /// By tag.
-    members: Vec<Member>,
+    members: Vec<FrameEntry>,
     turns: u64,
     now: Time,
     waits: Waits,
@@ -269,7 +269,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         self.now = now;
         let at = request.tag.index();
         if at >= self.members.len() {
-            let empty = Member {
+            let empty = FrameEntry {
                 stage: Stage::Gone,
                 arrival: Time::ZERO,
                 turn: 0,
@@ -280,7 +280,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         let pending = pending(&self.elevator, now, &self.head);
         let awaited = self.foresight.arrived(now, &request, pending);
         let held = awaited && self.may_bypass(now);
-        self.members[at] = Member {
+        self.members[at] = FrameEntry {
             stage: if held { Stage::Held } else { Stage::InElevator },
             arrival: request.arrival,
             turn: self.turns,

@@ -114,5 +114,5 @@ fn merging_keeps_the_sweep_and_the_older_place() {
         .collect();
     // Which of 100 and 208 follows is chosen from where the head was before 50..408: at 0.
     assert_eq!(order, [(2, at(2)), (0, at(0)), (3, at(1))]);
-    assert_eq!(sched.contexts[ContextId(0)].requests, 3);
+    assert_eq!(sched.contexts[CfqContextId(0)].requests, 3);
 }
