@@ -42,6 +42,16 @@ pub(crate) struct Cache {
     lent: Vec<SegmentId>,
 }
 
+/// The least and the most sectors that are read ahead. Limits that contradict each other are settled as
+/// DiskSim settles them.
+fn ahead_limits(spec: &CacheSpec) -> (u64, u64) {
+    if spec.read_ahead == ReadAhead::Off {
+        return (0, 0);
+    }
+    let least = u64::from(spec.read_ahead_min);
+    (least, least.max(spec.read_ahead_max.into()))
+}
+
 impl Cache {
     /// An empty buffer for a disk of `capacity` sectors, `per` of which are one of the medium.
     pub fn new(spec: &CacheSpec, capacity: u64, per: u64) -> Cache {
@@ -63,14 +73,7 @@ impl Cache {
         for (stamp, segment) in segments.iter_mut().enumerate() {
             segment.used = stamp as u64;
         }
-        // Limits that contradict each other are settled as DiskSim settles them.
-        let off = spec.read_ahead == ReadAhead::Off;
-        let ahead_min = if off {
-            0
-        } else {
-            u64::from(spec.read_ahead_min)
-        };
-        let ahead_max = u64::from(spec.read_ahead_max);
+        let (ahead_min, ahead_max) = ahead_limits(spec);
         Cache {
             clock: segments.len() as u64 - 1,
             near: segments.iter().map(Near::of).collect(),
@@ -79,11 +82,7 @@ impl Cache {
             segments,
             spec: *spec,
             ahead_min,
-            ahead_max: if off || ahead_max < ahead_min {
-                ahead_min
-            } else {
-                ahead_max
-            },
+            ahead_max,
             capacity,
             dirty: 0,
             runs: Dirty::new(spec, per),
@@ -97,6 +96,20 @@ impl Cache {
     /// The parameters.
     pub fn spec(&self) -> &CacheSpec {
         &self.spec
+    }
+
+    /// Goes on with parameters that differ in reading ahead and in when a write completes. What is in
+    /// the buffer stays; behind no command before this one is anything read ahead any more.
+    ///
+    /// Nothing may be in use or read ahead, and nothing dirty if writes are to complete otherwise.
+    pub fn change(&mut self, spec: &CacheSpec) {
+        debug_assert!(spec.write_back == self.spec.write_back || self.is_clean());
+        (self.ahead_min, self.ahead_max) = ahead_limits(spec);
+        for segment in &mut self.segments {
+            debug_assert!(segment.users == 0 && segment.state != State::Reading);
+            (segment.ahead_min, segment.ahead_max) = (0, 0);
+        }
+        self.spec = *spec;
     }
 
     /// A segment.

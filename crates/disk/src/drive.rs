@@ -26,6 +26,7 @@ mod hold;
 mod media;
 mod noise;
 mod read;
+mod switch;
 mod write;
 mod written;
 

@@ -58,6 +58,10 @@ pub trait Probe {
     /// # Errors
     ///
     /// If there is no such switch, or the drive refuses.
+    ///
+    /// # Panics
+    ///
+    /// May panic if a command is in the drive.
     fn set(&mut self, which: Switch, _on: bool) -> Result<(), ProbeError> {
         Err(ProbeError::NoSwitch(which))
     }
@@ -94,6 +98,11 @@ pub enum Switch {
     WriteCache,
 }
 
+impl Switch {
+    /// All that there are.
+    pub const ALL: [Switch; 2] = [Switch::LookAhead, Switch::WriteCache];
+}
+
 /// The answer to a command.
 #[derive(Debug)]
 pub struct Answer {
@@ -122,6 +131,12 @@ pub enum ProbeError {
     /// The drive has no such switch, or the host cannot reach it.
     #[error("{0:?} cannot be switched here")]
     NoSwitch(Switch),
+    /// What a switch is to be put back to could not be recorded, so that it was not turned.
+    #[error("{which:?} stays as it is, since its state cannot be recorded: {source}")]
+    NotRecorded {
+        which: Switch,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Nothing may be written here.
     #[error("sectors {0} may not be written: they are not in the scratch range")]
     NotScratch(Extent),

@@ -13,10 +13,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod curve;
+mod guarded;
 mod interface;
 mod modelled;
 mod random;
 
 pub use curve::{CurveOptions, LearnError, Learned, curve_of, learn};
+pub use guarded::Guarded;
 pub use interface::{Answer, Probe, ProbeError, Switch};
 pub use modelled::Modelled;

@@ -1,6 +1,6 @@
 //! A simulated drive that can be read and timed.
 
-use crate::{Answer, Probe, ProbeError};
+use crate::{Answer, Probe, ProbeError, Switch};
 use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -29,6 +29,21 @@ impl Modelled {
 
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+}
+
+#[cfg(test)]
+impl Modelled {
+    pub(crate) fn record_written(&mut self) {
+        self.drive.record_written(self.now, true);
+    }
+
+    pub(crate) fn take_written(&mut self) -> Vec<Extent> {
+        let now = self.now;
+        self.drive
+            .take_written(now)
+            .map(|(_, extent)| extent)
+            .collect()
     }
 }
 
@@ -89,6 +104,27 @@ impl Probe for Modelled {
 
     fn pause(&mut self, span: Nanos) {
         self.now = self.now.saturating_add(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        match which {
+            Switch::LookAhead => self.drive.look_ahead(),
+            Switch::WriteCache => self.drive.write_cache(),
+        }
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        if self.switch(which).is_none() {
+            return Err(ProbeError::NoSwitch(which));
+        }
+        match which {
+            Switch::LookAhead => self.drive.set_look_ahead(self.now, on),
+            Switch::WriteCache => {
+                let done = self.drive.set_write_cache(self.now, on);
+                self.now = done.expect("a drive without faults completes every command");
+            }
+        }
+        Ok(())
     }
 }
 

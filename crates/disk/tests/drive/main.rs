@@ -8,4 +8,5 @@ mod faults;
 mod partial;
 mod policies;
 mod second;
+mod switches;
 mod written;

@@ -1,0 +1,315 @@
+//! A probe that leaves no trace: it writes nothing outside a range, and puts every switch back.
+
+use crate::{Answer, Probe, ProbeError, Switch};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+
+/// Why something could not be recorded.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What records switches that are not as they were: called with all of them, and what each is to be put
+/// back to, before one is turned, and again when they are back.
+type Record<'a> = Box<dyn FnMut(&[(Switch, bool)]) -> Result<(), Cause> + 'a>;
+
+/// A probe with limits.
+///
+/// A write or a discard that is not wholly within the scratch range fails with [`ProbeError::NotScratch`] and
+/// does not reach the drive. Switches that were turned are put back by [`Guarded::restore`], or else when this
+/// is dropped: whether learning ends well, with an error or with a panic. What a killed process leaves is
+/// put back by whoever reads what was [recorded](Guarded::recording).
+pub struct Guarded<'a, P: Probe> {
+    probe: &'a mut P,
+    scratch: Option<Extent>,
+    in_drive: usize,
+    /// Switches that are not as they were, and how they were.
+    turned: Vec<(Switch, bool)>,
+    record: Record<'a>,
+}
+
+impl<'a, P: Probe> Guarded<'a, P> {
+    /// Limits a probe, in which there are no commands. Nothing is written but to `scratch`.
+    pub fn new(probe: &'a mut P, scratch: Option<Extent>) -> Guarded<'a, P> {
+        Guarded {
+            probe,
+            scratch,
+            in_drive: 0,
+            turned: Vec::new(),
+            record: Box::new(|_| Ok(())),
+        }
+    }
+
+    /// Has it recorded, before a switch is turned, which ones are to be put back to what. If that fails the
+    /// switch stays.
+    #[must_use]
+    pub fn recording(
+        mut self,
+        record: impl FnMut(&[(Switch, bool)]) -> Result<(), Cause> + 'a,
+    ) -> Guarded<'a, P> {
+        self.record = Box::new(record);
+        self
+    }
+
+    /// Puts switches back that an earlier probe has left turned, by its record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Guarded::restore`].
+    pub fn restore_earlier(self, turned: &[(Switch, bool)]) -> Result<(), ProbeError> {
+        let mut guarded = self;
+        guarded.turned = turned.to_vec();
+        guarded.restore()
+    }
+
+    /// Puts all switches back.
+    ///
+    /// # Errors
+    ///
+    /// If the drive refuses; those before are back. Dropping this tries once more.
+    pub fn restore(mut self) -> Result<(), ProbeError> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<(), ProbeError> {
+        if self.turned.is_empty() {
+            return Ok(());
+        }
+        // Learning may have ended in the middle of a batch.
+        while self.in_drive > 0 {
+            self.answer()?;
+        }
+        while let Some(&(which, on)) = self.turned.last() {
+            self.probe.set(which, on)?;
+            self.turned.pop();
+        }
+        let recorded = (self.record)(&[]);
+        recorded.map_err(|source| ProbeError::NotRecorded {
+            which: Switch::WriteCache,
+            source,
+        })
+    }
+
+    fn may_write(&self, extent: Extent) -> bool {
+        let within =
+            |scratch: Extent| scratch.start <= extent.start && extent.end() <= scratch.end();
+        self.scratch.is_some_and(within)
+    }
+}
+
+impl<P: Probe> Drop for Guarded<'_, P> {
+    fn drop(&mut self) {
+        // A drive that refuses now leaves what is recorded to the next start.
+        let _ = self.put_back();
+    }
+}
+
+impl<P: Probe> std::fmt::Debug for Guarded<'_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guarded")
+            .field("scratch", &self.scratch)
+            .field("turned", &self.turned)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Probe> Probe for Guarded<'_, P> {
+    fn name(&self) -> String {
+        self.probe.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.probe.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.probe.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        self.probe.depth()
+    }
+
+    fn now(&mut self) -> Time {
+        self.probe.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        if matches!(op, Op::Write | Op::Discard) && !self.may_write(extent) {
+            return Err(ProbeError::NotScratch(extent));
+        }
+        self.probe.send(tag, op, extent)?;
+        self.in_drive += 1;
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        // One that cannot be waited for is not waited for again.
+        self.in_drive = self.in_drive.saturating_sub(1);
+        self.probe.answer()
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.probe.pause(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        self.probe.switch(which)
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        let Some(is_on) = self.probe.switch(which) else {
+            return Err(ProbeError::NoSwitch(which));
+        };
+        if is_on == on {
+            return Ok(());
+        }
+        if !self.turned.iter().any(|&(turned, _)| turned == which) {
+            self.turned.push((which, is_on));
+            if let Err(source) = (self.record)(&self.turned) {
+                self.turned.pop();
+                return Err(ProbeError::NotRecorded { which, source });
+            }
+        }
+        self.probe.set(which, on)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Modelled;
+    use headtime_disk::profile::by_name;
+    use proptest::prelude::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn probe() -> Modelled {
+        Modelled::new(&by_name("wd5000aaks").unwrap(), 1)
+    }
+
+    fn switches(probe: &mut Modelled) -> [Option<bool>; 2] {
+        Switch::ALL.map(|which| probe.switch(which))
+    }
+
+    fn turn_both_and_leave_reads_behind(guarded: &mut Guarded<'_, Modelled>) {
+        for which in Switch::ALL {
+            guarded.set(which, false).unwrap();
+            assert_eq!(guarded.switch(which), Some(false));
+        }
+        for tag in 0..4 {
+            let read = Extent::at(u64::from(tag) * 9_000_000, 8);
+            guarded.send(tag, Op::Read, read).unwrap();
+        }
+    }
+
+    #[test]
+    fn switches_are_back_however_learning_ends() {
+        let mut probe = probe();
+        let before = switches(&mut probe);
+        assert_eq!(before, [Some(true); 2]);
+        let mut guarded = Guarded::new(&mut probe, None);
+        turn_both_and_leave_reads_behind(&mut guarded);
+        guarded.restore().unwrap();
+        assert_eq!(switches(&mut probe), before, "told to");
+
+        let mut guarded = Guarded::new(&mut probe, None);
+        turn_both_and_leave_reads_behind(&mut guarded);
+        drop(guarded);
+        assert_eq!(switches(&mut probe), before, "dropped");
+
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let mut guarded = Guarded::new(&mut probe, None);
+            turn_both_and_leave_reads_behind(&mut guarded);
+            panic!("learning has a bug");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(switches(&mut probe), before, "panicked");
+    }
+
+    #[test]
+    fn a_switch_that_is_turned_twice_goes_back_to_what_it_was_at_first() {
+        let mut probe = probe();
+        probe.set(Switch::WriteCache, false).unwrap();
+        let mut guarded = Guarded::new(&mut probe, None);
+        for on in [true, false, true] {
+            guarded.set(Switch::WriteCache, on).unwrap();
+        }
+        drop(guarded);
+        assert_eq!(probe.switch(Switch::WriteCache), Some(false));
+    }
+
+    #[test]
+    fn what_is_recorded_tells_the_next_start_what_to_put_back() {
+        let mut probe = probe();
+        let mut kept = Vec::new();
+        let mut guarded = Guarded::new(&mut probe, None).recording(|turned| {
+            kept = turned.to_vec();
+            Ok(())
+        });
+        guarded.set(Switch::LookAhead, false).unwrap();
+        guarded.set(Switch::WriteCache, false).unwrap();
+        // As if the process were killed.
+        std::mem::forget(guarded);
+        assert_eq!(switches(&mut probe), [Some(false); 2]);
+        assert_eq!(
+            kept,
+            [(Switch::LookAhead, true), (Switch::WriteCache, true)]
+        );
+        let mut last = None;
+        let guarded = Guarded::new(&mut probe, None).recording(|turned| {
+            last = Some(turned.to_vec());
+            Ok(())
+        });
+        guarded.restore_earlier(&kept).unwrap();
+        assert_eq!(switches(&mut probe), [Some(true); 2]);
+        assert_eq!(last, Some(Vec::new()), "nothing is left to be put back");
+    }
+
+    #[test]
+    fn a_switch_is_not_turned_where_that_cannot_be_recorded() {
+        let mut probe = probe();
+        let mut guarded = Guarded::new(&mut probe, None).recording(|_| Err("disk full".into()));
+        let error = guarded.set(Switch::LookAhead, false).unwrap_err();
+        assert!(error.to_string().ends_with("disk full"), "{error}");
+        drop(guarded);
+        assert_eq!(switches(&mut probe), [Some(true); 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_written_outside_the_scratch_range(
+            scratch in prop::option::of((0_u64..5_000, 0_u64..500)),
+            asked in prop::collection::vec((0_u8..3, 0_u64..6_000, 1_u64..300), 1..60),
+        ) {
+            let profile = by_name("wd5000aaks").unwrap();
+            let mut probe = Modelled::new(&profile, 1);
+            let scratch = scratch.map(|(start, len)| Extent::at(start, len));
+            let mut guarded = Guarded::new(&mut probe, scratch);
+            guarded.set(Switch::WriteCache, false).unwrap();
+            guarded.probe.record_written();
+            for (op, start, len) in asked {
+                let op = [Op::Read, Op::Write, Op::Discard][usize::from(op)];
+                let extent = Extent::at(start, len);
+                let within = scratch.is_some_and(|scratch| {
+                    (start..start + len).all(|sector| {
+                        scratch.start.get() <= sector && sector < scratch.end().get()
+                    })
+                });
+                match guarded.send(0, op, extent) {
+                    Ok(()) => {
+                        prop_assert!(op == Op::Read || within, "{op:?} {extent} was sent");
+                        guarded.answer().unwrap();
+                    }
+                    Err(ProbeError::NotScratch(refused)) => {
+                        prop_assert!(op != Op::Read && !within, "{op:?} {extent} was refused");
+                        prop_assert_eq!(refused, extent);
+                    }
+                    Err(other) => prop_assert!(false, "{}", other),
+                }
+            }
+            drop(guarded);
+            for extent in probe.take_written() {
+                let scratch = scratch.expect("something may be written");
+                prop_assert!(scratch.start <= extent.start && extent.end() <= scratch.end());
+            }
+        }
+    }
+}
