@@ -374,7 +374,11 @@ impl<'a> Reader<'a> {
             .filter(|_| self.asking != Some(Asking::Own(&path)));
         let parts = parts.map(|key| (key, Entry::Part));
         let entries = table.iter().filter(|(key, _)| is_own(key));
-        visitor.visit_map(Entries::new(self, entries, asked.into_iter().chain(parts)))
+        visitor.visit_map(TableAccess::new(
+            self,
+            entries,
+            asked.into_iter().chain(parts),
+        ))
     }
 
     fn items<'de, V: Visitor<'de>>(self, list: &[Node], visitor: V) -> Result<V::Value, Fault> {
@@ -430,7 +434,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Some(Value::Flag(flag)) => visitor.visit_bool(*flag),
             Some(Value::List(list)) => self.items(list, visitor),
             Some(Value::Table(table)) => {
-                visitor.visit_map(Entries::new(self, table.iter(), None.into_iter()))
+                visitor.visit_map(TableAccess::new(self, table.iter(), None.into_iter()))
             }
             None => Err(self.wrong(&visitor)),
         }
@@ -537,7 +541,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         known.rest.set(true);
         let keys = known.keys.borrow().clone();
         let entries = table.iter().filter(|(key, _)| !keys.contains(key));
-        visitor.visit_map(Entries::new(self, entries, None.into_iter()))
+        visitor.visit_map(TableAccess::new(self, entries, None.into_iter()))
     }
 
     serde::forward_to_deserialize_any! {
@@ -587,23 +591,23 @@ enum Entry<'a> {
 }
 
 /// The entries of a table, in the order of the text, and others behind them.
-struct Entries<'a> {
+struct TableAccess<'a> {
     from: Reader<'a>,
     list: vec::IntoIter<(&'a str, Entry<'a>)>,
     value: Option<(&'a str, Entry<'a>)>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> TableAccess<'a> {
     fn new(
         from: Reader<'a>,
         entries: impl Iterator<Item = (&'a str, &'a Node)>,
         others: impl Iterator<Item = (&'a str, Entry<'a>)>,
-    ) -> Entries<'a> {
+    ) -> TableAccess<'a> {
         let mut entries: Vec<_> = entries.collect();
         entries.sort_by_key(|(_, node)| &node.place);
         let entries = entries.into_iter();
         let entries = entries.map(|(key, node)| (key, Entry::Value(node)));
-        Entries {
+        TableAccess {
             from,
             list: Vec::from_iter(entries.chain(others)).into_iter(),
             value: None,
@@ -611,7 +615,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'_> {
+impl<'de> MapAccess<'de> for TableAccess<'_> {
     type Error = Fault;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(

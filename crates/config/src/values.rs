@@ -167,9 +167,9 @@ impl<T> Default for OneOrList<T> {
     }
 }
 
-struct List<T>(PhantomData<T>);
+struct ListVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,7 +190,7 @@ macro_rules! lists {
     ($($kind:ident $name:ident)*) => {$(
         impl<'de, T: Deserialize<'de>> Deserialize<'de> for $kind<T> {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$kind<T>, D::Error> {
-                from.deserialize_newtype_struct(names::$name, List(PhantomData)).map($kind)
+                from.deserialize_newtype_struct(names::$name, ListVisitor(PhantomData)).map($kind)
             }
         }
 

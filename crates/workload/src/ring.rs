@@ -73,16 +73,16 @@ pub struct RingPage {
 /// Takes pages of a trace buffer apart.
 #[derive(Clone, Debug)]
 pub struct RingReader {
-    timestamp: Field,
-    commit: Field,
-    data: Field,
+    timestamp: RawField,
+    commit: RawField,
+    data: RawField,
     /// In the order of [`BLOCK_EVENTS`]; `None` if the kernel has no such event.
     layouts: [Option<EventFormat>; BLOCK_EVENTS.len()],
 }
 
 /// Where a number or text lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Field {
+struct RawField {
     at: usize,
     bytes: usize,
 }
@@ -91,16 +91,16 @@ struct Field {
 #[derive(Clone, Debug)]
 struct EventFormat {
     id: u16,
-    process: Field,
-    dev: Field,
-    sector: Field,
-    sectors: Field,
-    letters: Field,
-    error: Option<Field>,
-    name: Option<Field>,
+    process: RawField,
+    dev: RawField,
+    sector: RawField,
+    sectors: RawField,
+    letters: RawField,
+    error: Option<RawField>,
+    name: Option<RawField>,
 }
 
-impl Field {
+impl RawField {
     const fn range(&self) -> Range<usize> {
         self.at..self.at + self.bytes
     }
@@ -184,7 +184,7 @@ impl RingReader {
         // Absolute times have 59 bits; the others are those of the page.
         const ABSOLUTE: u32 = 59;
 
-        let head = |field: &Field| {
+        let head = |field: &RawField| {
             field.number(page).ok_or(RingError::Page {
                 at: page.len(),
                 problem: "it ends within its head",
@@ -375,7 +375,7 @@ impl<'a> Description<'a> {
     }
 
     /// The field called `name`, perhaps an array.
-    fn field(&self, name: &str) -> Result<Field, RingError> {
+    fn field(&self, name: &str) -> Result<RawField, RingError> {
         let found = self.text.lines().find_map(|line| {
             let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
             let called = declared.trim().rsplit([' ', '*']).next()?;
@@ -391,14 +391,14 @@ impl<'a> Description<'a> {
                 .map(usize::from)
                 .ok_or_else(|| self.error(&format!("its field `{name}` has no {key} under 65536")))
         };
-        Ok(Field {
+        Ok(RawField {
             at: number("offset")?,
             bytes: number("size")?,
         })
     }
 
     /// The same, of a size that a number has.
-    fn number(&self, name: &str) -> Result<Field, RingError> {
+    fn number(&self, name: &str) -> Result<RawField, RingError> {
         let field = self.field(name)?;
         if !matches!(field.bytes, 1 | 2 | 4 | 8) {
             let bytes = field.bytes;

@@ -24,7 +24,7 @@ pub(super) struct Streams {
     span: Nanos,
     /// The last one first.
     ends: Vec<End>,
-    held: Option<Held>,
+    held: Option<HeldStream>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ struct End {
 
 /// The stream that the arm served last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldStream {
     /// Where its next read begins.
     pub next: Lba,
     /// Since when the arm serves it.
@@ -45,7 +45,7 @@ pub(super) struct Held {
     pub until: Time,
 }
 
-impl Held {
+impl HeldStream {
     /// What the arm goes on with if the next read comes.
     pub fn reach(&self) -> Reach {
         Reach {
@@ -84,7 +84,7 @@ impl Streams {
         self.ends.insert(0, End { next, in_row });
         let goes_on = self.held.filter(|held| held.next == extent.start);
         if in_row >= IN_ROW {
-            self.held = Some(Held {
+            self.held = Some(HeldStream {
                 next,
                 since: goes_on.map_or(now, |held| held.since),
                 until: at.saturating_add(self.span),
@@ -100,7 +100,7 @@ impl Streams {
     }
 
     /// The stream that the arm is held for, or whose next read has come in time.
-    pub fn held(&self) -> Option<Held> {
+    pub fn held(&self) -> Option<HeldStream> {
         self.held
     }
 

@@ -10,4 +10,4 @@ mod tree;
 
 pub use error::LayoutError;
 pub use ext3::{BLOCK_BYTES, Directory, Ext3, Ext3Options, FileLayout, Indirect};
-pub use tree::{Entry, Plan, Tree, TreeDirectory, TreeFile, TreeSpec, Visit, Walk, Written};
+pub use tree::{Entry, Tree, TreeDirectory, TreeFile, TreePlan, TreeSpec, Visit, Walk, Written};

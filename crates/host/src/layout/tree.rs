@@ -1,6 +1,6 @@
 //! Trees of directories on a file system.
 //!
-//! A [`Plan`] says which directories and files there are and how large; [`Plan::lay`] writes them to an
+//! A [`TreePlan`] says which directories and files there are and how large; [`TreePlan::lay`] writes them to an
 //! [`Ext3`]. The same plan can be laid down on several file systems: copies of one tree.
 
 use super::{Directory, Ext3, FileLayout, LayoutError};
@@ -103,7 +103,7 @@ pub enum Entry {
 
 /// The directories and files of a tree, not yet anywhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct TreePlan {
     /// Entries of each directory in the order of their names; the first is the tree's own.
     directories: Vec<Vec<Entry>>,
     /// Bytes of each file.
@@ -166,7 +166,7 @@ impl TreeSpec {
     /// # Errors
     ///
     /// If a number is out of its range.
-    pub fn plan(&self, seed: u64) -> Result<Plan, LayoutError> {
+    pub fn plan(&self, seed: u64) -> Result<TreePlan, LayoutError> {
         self.check()?;
         let mut shape = Random::keyed(seed, 1, 0);
         // Directories are numbered so that a parent comes before its children.
@@ -209,7 +209,7 @@ impl TreeSpec {
         for entries in &mut directories {
             names.shuffle(entries);
         }
-        Ok(Plan {
+        Ok(TreePlan {
             directories,
             sizes,
             name_bytes: self.name_bytes,
@@ -252,7 +252,7 @@ impl TreeSpec {
     }
 }
 
-impl Plan {
+impl TreePlan {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.sizes.iter().sum()

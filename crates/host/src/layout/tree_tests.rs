@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
 
-fn lay(spec: &TreeSpec, partition: Extent, written: Written, seed: u64) -> (Plan, Tree, Ext3) {
+fn lay(spec: &TreeSpec, partition: Extent, written: Written, seed: u64) -> (TreePlan, Tree, Ext3) {
     let mut fs = Ext3::format(partition, 512, Ext3Options::default(), seed).unwrap();
     fs.set_writer(seed as u32);
     let plan = spec.plan(seed).unwrap();
@@ -35,7 +35,7 @@ fn extents(tree: &Tree) -> Vec<Extent> {
     all
 }
 
-fn check_laws(plan: &Plan, tree: &Tree, partition: Extent) {
+fn check_laws(plan: &TreePlan, tree: &Tree, partition: Extent) {
     let all = extents(tree);
     for pair in all.windows(2) {
         assert!(pair[0].end() <= pair[1].start, "{pair:?} overlap");

@@ -99,7 +99,7 @@ impl GrepSpec {
         disk: DiskSize,
         seed: u64,
         room: u64,
-    ) -> Result<Vec<Part<Job>>, BenchmarkError> {
+    ) -> Result<Vec<Part<GrepJob>>, BenchmarkError> {
         let site = Site::new("grep", disk);
         site.check_count("instances", self.instances)?;
         site.check_call("read", self.read)?;
@@ -131,8 +131,8 @@ impl GrepSpec {
                 match visit {
                     Visit::Directory(at) => {
                         let directory = &tree.directories[at as usize];
-                        jobs.push(Job::Block(directory.inode_block));
-                        jobs.extend(directory.blocks.iter().map(|&lba| Job::Block(lba)));
+                        jobs.push(GrepJob::Block(directory.inode_block));
+                        jobs.extend(directory.blocks.iter().map(|&lba| GrepJob::Block(lba)));
                     }
                     Visit::File(at) => {
                         let file = &tree.files[at as usize];
@@ -145,16 +145,16 @@ impl GrepSpec {
                             extents: data.clone(),
                             size,
                         });
-                        jobs.push(Job::Block(file.inode_block));
+                        jobs.push(GrepJob::Block(file.inode_block));
                         let mut indirect = file.layout.indirect.iter().peekable();
                         for offset in (0..size).step_by(self.read.0 as usize) {
                             let len = self.read.0.min(size - offset);
                             while let Some(next) =
                                 indirect.next_if(|next| next.from_block * 4096 < offset + len)
                             {
-                                jobs.push(Job::Block(next.lba));
+                                jobs.push(GrepJob::Block(next.lba));
                             }
-                            jobs.push(Job::Read(own, offset, len));
+                            jobs.push(GrepJob::Read(own, offset, len));
                         }
                     }
                 }
@@ -174,7 +174,7 @@ impl GrepSpec {
     /// If the host refuses a file.
     pub(super) fn add(
         &self,
-        copies: &[Part<Job>],
+        copies: &[Part<GrepJob>],
         builder: &mut HostBuilder,
         program: u32,
     ) -> Result<u32, BenchmarkError> {
@@ -191,14 +191,14 @@ impl GrepSpec {
 }
 
 /// One thing to read; files by their index.
-pub(super) enum Job {
+pub(super) enum GrepJob {
     Block(Lba),
     Read(u32, u64, u64),
 }
 
 /// Reads one thing after the other, and works on what it read of files.
 struct Search {
-    jobs: Arc<[Job]>,
+    jobs: Arc<[GrepJob]>,
     ids: Arc<[FileId]>,
     at: usize,
     file_cpu: Nanos,
@@ -216,8 +216,8 @@ impl Behaviour for Search {
         };
         self.at += 1;
         match *job {
-            Job::Block(lba) => Step::ReadBlock(lba),
-            Job::Read(file, offset, len) => {
+            GrepJob::Block(lba) => Step::ReadBlock(lba),
+            GrepJob::Read(file, offset, len) => {
                 self.work = of_kib(self.kib_cpu, len);
                 if offset == 0 {
                     self.work = self.work.saturating_add(self.file_cpu);

@@ -1,6 +1,6 @@
 //! A kernel that is compiled.
 
-use super::planned::{Entry, Job, Planner, Unplanned};
+use super::planned::{Job, PlannedFile, Planner, Unplanned};
 use super::site::{BenchmarkError, Part, Site, of_kib, scaled_count};
 use crate::DiskSize;
 use crate::layout::{self, BLOCK_BYTES, Ext3, LayoutError, Tree, TreeDirectory, TreeSpec, Written};
@@ -434,7 +434,7 @@ impl<'a> Build<'a> {
         let known = self.known[file as usize].unwrap_or_else(|| {
             let found = &self.tree.files[file as usize];
             let new = self.planner.files.len() as u32;
-            self.planner.files.push(Entry {
+            self.planner.files.push(PlannedFile {
                 layout: found.layout.clone(),
                 directory: found.directory as usize,
                 hash: found.hash,

@@ -230,7 +230,7 @@ pub struct Laid(Lay);
 
 #[derive(Clone)]
 enum Lay {
-    Grep(Arc<[Part<grep::Job>]>),
+    Grep(Arc<[Part<grep::GrepJob>]>),
     /// Of the benchmark with this name.
     Planned(&'static str, Arc<[Part<planned::Job>]>),
     /// Nothing that takes time.

@@ -29,7 +29,7 @@ pub(super) enum Job {
 }
 
 /// A file that is there at some time.
-pub(super) struct Entry {
+pub(super) struct PlannedFile {
     pub layout: FileLayout,
     /// The directory that it is in, by index, and the hash of its name there.
     pub directory: usize,
@@ -42,7 +42,7 @@ pub(super) struct Entry {
 pub(super) struct Planner {
     pub fs: Ext3,
     pub directories: Vec<Directory>,
-    pub files: Vec<Entry>,
+    pub files: Vec<PlannedFile>,
     pub jobs: Vec<Job>,
     /// Bytes of a call that reads, and of one that writes.
     pub read_call: u64,
@@ -82,7 +82,7 @@ impl Planner {
     ) -> Result<u32, LayoutError> {
         let own = &mut self.directories[directory];
         let layout = self.fs.make_file(own, name_bytes, size)?;
-        self.files.push(Entry {
+        self.files.push(PlannedFile {
             layout,
             directory,
             hash: hash(),

@@ -34,7 +34,7 @@ use std::io::Read;
 const SECOND: u64 = 1_000_000_000;
 
 /// What a line says.
-enum Said {
+enum BlkparseLine {
     Event(BlockEvent),
     /// Nothing of interest.
     Other,
@@ -57,8 +57,8 @@ pub(crate) fn read<R: Read>(
             }
         }
         match parse(line, &mut devices) {
-            Ok(Said::Event(event)) => pairing.event(number, &event),
-            Ok(Said::Other) => reader.notes.lines_ignored += 1,
+            Ok(BlkparseLine::Event(event)) => pairing.event(number, &event),
+            Ok(BlkparseLine::Other) => reader.notes.lines_ignored += 1,
             Err(error) => return Err(reader.field_error(number, *error)),
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
         .ok_or_else(|| field.error("the device", "major,minor such as 8,0"))
 }
 
-fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<FieldError>> {
+fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine, Box<FieldError>> {
     let mut fields = Fields::new(line);
     let device = device(fields.next())?;
     fields.next().unsigned("the processor")?;
@@ -126,13 +126,13 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
         b"R" => BlockAction::Requeue,
         b"C" => BlockAction::Complete(Level::Both),
         b"" => return Err(action.error("the action", "a letter such as Q, D or C")),
-        _ => return Ok(Said::Other),
+        _ => return Ok(BlkparseLine::Other),
     };
     let letters = fields.next();
     let Some((mut op, flags)) = rwbs::read(letters.text) else {
         // Commands that are not for sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
-            Ok(Said::Other)
+            Ok(BlkparseLine::Other)
         } else {
             Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
         };
@@ -155,7 +155,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<Said, Box<Fi
         flags = Flags::NONE;
     }
     let index = devices.number(&device, || device);
-    Ok(Said::Event(BlockEvent {
+    Ok(BlkparseLine::Event(BlockEvent {
         action,
         request: TraceRequest {
             arrival: Some(Time::from_nanos(time)),

@@ -54,7 +54,7 @@ struct Head<'a> {
 }
 
 /// What a line says.
-enum Said {
+enum EventLine {
     /// An event of a request, and whether it says that the request failed.
     Event(BlockEvent, bool),
     /// Events that were lost.
@@ -73,15 +73,15 @@ pub(crate) fn read<R: Read>(
     while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         match parse(line, format, &mut devices) {
-            Ok(Said::Event(event, failed)) => {
+            Ok(EventLine::Event(event, failed)) => {
                 reader.notes.failed += u64::from(failed);
                 pairing.event(number, &event);
             }
-            Ok(Said::Lost(events)) => {
+            Ok(EventLine::Lost(events)) => {
                 reader.notes.lines_ignored += 1;
                 reader.notes.lost = reader.notes.lost.saturating_add(events);
             }
-            Ok(Said::Other) => reader.notes.lines_ignored += 1,
+            Ok(EventLine::Other) => reader.notes.lines_ignored += 1,
             Err(error) => return Err(reader.field_error(number, *error)),
         }
     }
@@ -203,11 +203,11 @@ fn parse(
     line: &[u8],
     format: Format,
     devices: &mut Numbered<(u32, u32)>,
-) -> Result<Said, Box<FieldError>> {
+) -> Result<EventLine, Box<FieldError>> {
     let Some(mut head) = head(line).filter(|head| head.format == format) else {
         return match lost(line.trim_ascii_start()) {
-            Some(events) => Ok(Said::Lost(events)),
-            None if is_preamble(line) || is_call(line) => Ok(Said::Other),
+            Some(events) => Ok(EventLine::Lost(events)),
+            None if is_preamble(line) || is_call(line) => Ok(EventLine::Other),
             None => Err(no_event(line, format)),
         };
     };
@@ -218,8 +218,8 @@ fn parse(
         b"block_rq_requeue" => EventKind::Requeue,
         b"block_rq_complete" => EventKind::RequestComplete,
         b"block_bio_complete" => EventKind::BioComplete,
-        b"" => return Ok(lost(line).map_or(Said::Other, Said::Lost)),
-        _ => return Ok(Said::Other),
+        b"" => return Ok(lost(line).map_or(EventLine::Other, EventLine::Lost)),
+        _ => return Ok(EventLine::Other),
     };
     if memchr::memchr(b'.', head.time.text).is_none() {
         return Err(head.time.error("the time", "seconds with a decimal point (a trace clock that counts time, such as local, global, mono or boot)"));
@@ -231,7 +231,7 @@ fn parse(
     let Some((op, flags)) = rwbs::read(letters.text) else {
         // Commands that are not for sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
-            Ok(Said::Other)
+            Ok(EventLine::Other)
         } else {
             Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
         };
@@ -244,7 +244,7 @@ fn parse(
     let index = devices.number(&device, || device);
     let time = Time::from_nanos(time);
     let event = block_event(kind, time, index, op, flags, extent, head.process);
-    Ok(Said::Event(event, failed))
+    Ok(EventLine::Event(event, failed))
 }
 
 /// Which event of the block layer.

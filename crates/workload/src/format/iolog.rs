@@ -33,7 +33,7 @@ use std::io::Read;
 const MICROSECOND: u64 = 1_000;
 
 /// What a line says.
-enum Said {
+enum IologLine {
     /// A request, and whether it covers whole sectors.
     Request(TraceRequest, bool),
     /// So many nanoseconds since the last time that it was said.
@@ -58,15 +58,15 @@ pub(crate) fn read<R: Read>(
             continue;
         };
         match parse(line, timed, waited.unwrap_or(0), &mut files) {
-            Ok(Said::Request(request, aligned)) => {
+            Ok(IologLine::Request(request, aligned)) => {
                 reader.notes.unaligned += u64::from(!aligned);
                 reader.push(number, request)?;
             }
-            Ok(Said::Wait(nanos)) => {
+            Ok(IologLine::Wait(nanos)) => {
                 waited = Some(waited.unwrap_or(0).saturating_add(nanos).min(TIME_MAX));
                 reader.notes.lines_ignored += 1;
             }
-            Ok(Said::Other) => reader.notes.lines_ignored += 1,
+            Ok(IologLine::Other) => reader.notes.lines_ignored += 1,
             Err(error) => return Err(reader.field_error(number, *error)),
         }
     }
@@ -109,7 +109,7 @@ fn parse(
     timed: bool,
     waited: u64,
     files: &mut Numbered<Vec<u8>>,
-) -> Result<Said, Box<FieldError>> {
+) -> Result<IologLine, Box<FieldError>> {
     if recognise(line) {
         return Err(FieldError::new(
             0,
@@ -133,15 +133,15 @@ fn parse(
         b"sync" | b"datasync" => Op::Flush,
         b"add" | b"open" | b"close" => {
             fields.end("the end of the line: a file is only named")?;
-            return Ok(Said::Other);
+            return Ok(IologLine::Other);
         }
         // Writes out a part of a file without telling the disk to empty its cache.
-        b"sync_file_range" => return Ok(Said::Other),
+        b"sync_file_range" => return Ok(IologLine::Other),
         b"wait" if !timed => {
             let nanos = fields.next().time("the time to wait", MICROSECOND)?;
             number_or_none(fields.next(), "the second number")?;
             fields.end("the end of the line")?;
-            return Ok(Said::Wait(nanos));
+            return Ok(IologLine::Wait(nanos));
         }
         b"wait" => {
             return Err(action.error(
@@ -169,7 +169,7 @@ fn parse(
     };
     fields.end("the end of the line, after the length")?;
     let device = files.number(file.text, || file.text.to_vec());
-    Ok(Said::Request(
+    Ok(IologLine::Request(
         TraceRequest {
             arrival: Some(Time::from_nanos(time)),
             completion: None,

@@ -248,14 +248,14 @@ pub struct DistributionError {
 }
 
 /// A distribution as text, in parts.
-enum Parts<T> {
+enum AnyDistribution<T> {
     Constant(T),
     Uniform(T, T),
     Exponential(T),
     Lognormal(T, T),
 }
 
-fn parts<T>(text: &str, allowed: &'static str) -> Result<Parts<T>, DistributionError>
+fn parts<T>(text: &str, allowed: &'static str) -> Result<AnyDistribution<T>, DistributionError>
 where
     T: FromStr<Err = ParseUnitError> + PartialOrd,
 {
@@ -287,14 +287,14 @@ where
     };
     if let Some(inside) = inside("uniform") {
         let (from, to) = two(inside)?;
-        Ok(Parts::Uniform(from, to))
+        Ok(AnyDistribution::Uniform(from, to))
     } else if let Some(inside) = inside("lognormal") {
         let (median, most) = two(inside)?;
-        Ok(Parts::Lognormal(median, most))
+        Ok(AnyDistribution::Lognormal(median, most))
     } else if let Some(inside) = inside("exponential") {
-        Ok(Parts::Exponential(value(inside)?))
+        Ok(AnyDistribution::Exponential(value(inside)?))
     } else {
-        Ok(Parts::Constant(value(text)?))
+        Ok(AnyDistribution::Constant(value(text)?))
     }
 }
 
@@ -304,10 +304,10 @@ impl FromStr for TimeDistribution {
     fn from_str(text: &str) -> Result<TimeDistribution, DistributionError> {
         let allowed = "30ms, uniform(10ms..50ms), exponential(30ms) and lognormal(900us..5.4ms)";
         let times = match parts(text, allowed)? {
-            Parts::Constant(value) => TimeDistribution::Constant(value),
-            Parts::Uniform(from, to) => TimeDistribution::Uniform(from, to),
-            Parts::Exponential(mean) => TimeDistribution::Exponential(mean),
-            Parts::Lognormal(median, most) => TimeDistribution::Lognormal(median, most),
+            AnyDistribution::Constant(value) => TimeDistribution::Constant(value),
+            AnyDistribution::Uniform(from, to) => TimeDistribution::Uniform(from, to),
+            AnyDistribution::Exponential(mean) => TimeDistribution::Exponential(mean),
+            AnyDistribution::Lognormal(median, most) => TimeDistribution::Lognormal(median, most),
         };
         match times.problem() {
             None => Ok(times),
@@ -326,10 +326,10 @@ impl FromStr for SizeDistribution {
     fn from_str(text: &str) -> Result<SizeDistribution, DistributionError> {
         let allowed = "4KiB, uniform(4KiB..128KiB) and exponential(8KiB)";
         Ok(match parts(text, allowed)? {
-            Parts::Constant(value) => SizeDistribution::Constant(value),
-            Parts::Uniform(from, to) => SizeDistribution::Uniform(from, to),
-            Parts::Exponential(mean) => SizeDistribution::Exponential(mean),
-            Parts::Lognormal(..) => {
+            AnyDistribution::Constant(value) => SizeDistribution::Constant(value),
+            AnyDistribution::Uniform(from, to) => SizeDistribution::Uniform(from, to),
+            AnyDistribution::Exponential(mean) => SizeDistribution::Exponential(mean),
+            AnyDistribution::Lognormal(..) => {
                 return Err(DistributionError {
                     found: text.to_owned(),
                     problem: "lognormal is for times".to_owned(),
