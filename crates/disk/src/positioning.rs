@@ -1,9 +1,9 @@
 //! A drive as a position-aware policy believes it to be: predicts positioning times.
 
 use crate::layout::{Layout, Run};
-use crate::mechanics::Mechanics;
-use crate::profile::Profile;
-use headtime_sched::{Op, Positioning, Predicted};
+use crate::mechanics::{Mechanics, Step};
+use crate::profile::{Preseek, Profile};
+use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
@@ -14,7 +14,10 @@ use std::sync::Arc;
 /// ([`Mechanics::set_up`]). A write waits for its data. [`Predicted::rotation`] contains all of
 /// this but the movement, and so may be longer than a turn.
 ///
-/// Processing depends on the command before, which [`Model::left_by`] names. A policy that knows
+/// [`Positioning::follow`] predicts a whole request behind another, whose end the arm may leave by the drive's
+/// [`Preseek`]: seeks, skews, transfer, and when the drive tells of its end.
+///
+/// Processing depends on the command before, which [`Positioning::left_by`] names. A policy that knows
 /// only where the head is ([`Positioning::end`]) gets the slower of the two: a missed sector costs
 /// a turn, a wait for one only the difference. For the same reason a read on the track where the
 /// head may still be reading ahead counts as setting out anew. Writes are those with which the arm
@@ -133,20 +136,6 @@ impl Model {
         &self.mechanics
     }
 
-    /// The position in which a read or write of `extent` leaves the head: [`Positioning::end`] with
-    /// a known operation. Other operations leave it unknown.
-    pub fn left_by(&self, extent: Extent, op: Op) -> ModelPlace {
-        let before = match op {
-            Op::Read => Before::Read,
-            Op::Write => Before::Write,
-            _ => Before::Unknown,
-        };
-        ModelPlace {
-            before,
-            ..self.end(extent)
-        }
-    }
-
     fn clamp(&self, lba: Lba) -> Lba {
         lba.min(Lba::ZERO + self.layout.capacity() - Sectors::new(1))
     }
@@ -169,14 +158,99 @@ impl Model {
         }
     }
 
-    /// From `now` until the arm could begin with a command if it were over its sector.
-    fn ready(&self, from: &ModelPlace, to: &ModelPlace, way: Nanos, op: Op) -> Nanos {
-        let before = from.before as usize;
+    /// When the arm leaves for a command, and when it could begin with that if it were over its sector.
+    fn ready(
+        &self,
+        head: &Head<ModelPlace>,
+        sent: Time,
+        to: &ModelPlace,
+        way: Nanos,
+        op: Op,
+    ) -> Time {
+        let before = head.place.before as usize;
         if op.is_read() {
-            return self.reads[before] + way + self.mechanics.set_up(way, op);
+            let leaves = head.free.max(sent + self.reads[before]);
+            return leaves + way + self.mechanics.set_up(way, op);
         }
         let lead = &self.writes[before];
-        (lead.arm + way.max(self.minimum_seek_delay)).max(lead.data + to.supply)
+        let leaves = head.free.max(sent + lead.arm);
+        (leaves + way.max(self.minimum_seek_delay)).max(sent + lead.data + to.supply)
+    }
+
+    /// The extent, or as much of it as the model's disk has: at least its last sector.
+    fn within(&self, extent: Extent) -> Extent {
+        let start = self.clamp(extent.start);
+        let most = Lba::ZERO + self.layout.capacity() - start;
+        Extent::new(start, extent.len.clamp(Sectors::new(1), most))
+    }
+
+    /// When the drive tells that a request is done whose last sector passes at `end`, and whose data, if it is a read, are
+    /// sent by `sent`.
+    fn done(&self, sent: Time, end: Time, op: Op) -> Time {
+        let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
+        if op.is_read() {
+            sent.max(end) + spec.read_completion
+        } else if bus.never_disconnect {
+            end + spec.write_completion
+        } else {
+            end + spec.first_reselect + bus.arbitration + spec.write_completion
+        }
+    }
+}
+
+/// The data of a read on their way over a bus that it does not let go.
+#[derive(Debug)]
+struct Sending {
+    sector: Nanos,
+    /// Until the bus is there when the first sector is.
+    reconnect: Nanos,
+    /// The first sector that has not been sent.
+    next: Lba,
+    /// Sectors that came before those in front of them.
+    early: Extent,
+    /// When all before `next` has been sent.
+    end: Time,
+}
+
+impl Sending {
+    fn new(profile: &Profile, start: Lba) -> Sending {
+        let (spec, bus) = (&profile.overhead, &profile.bus);
+        Sending {
+            sector: bus.sector(true),
+            reconnect: spec.first_reselect + spec.data_preparation + bus.arbitration,
+            next: start,
+            early: Extent::new(start, Sectors::ZERO),
+            end: Time::ZERO,
+        }
+    }
+
+    /// The head has taken sectors.
+    fn take(&mut self, step: &Step) {
+        let run = step.extent();
+        if run.start != self.next {
+            // A zero-latency access takes at most one track so, in runs that follow each other.
+            let start = if self.early.is_empty() {
+                run.start
+            } else {
+                self.early.start
+            };
+            self.early = Extent::new(start, self.early.len + run.len);
+            return;
+        }
+        let all = self.sector * run.len.get();
+        let first = step.sectors_end(1);
+        if self.end == Time::ZERO {
+            self.end = first + self.reconnect;
+        }
+        self.end = (self.end + all)
+            .max(first + all)
+            .max(step.end() + self.sector);
+        self.next = run.end();
+        if !self.early.is_empty() && self.early.start == self.next {
+            self.end += self.sector * self.early.len.get();
+            self.next = self.early.end();
+            self.early.len = Sectors::ZERO;
+        }
     }
 }
 
@@ -204,13 +278,96 @@ impl Positioning for Model {
         }
     }
 
+    fn left_by(&self, extent: Extent, op: Op) -> ModelPlace {
+        let before = match op {
+            Op::Read => Before::Read,
+            Op::Write => Before::Write,
+            _ => Before::Unknown,
+        };
+        ModelPlace {
+            before,
+            ..self.end(extent)
+        }
+    }
+
+    fn turn(&self) -> Option<Nanos> {
+        Some(self.mechanics.turn())
+    }
+
     fn predict(&self, now: Time, from: ModelPlace, to: ModelPlace, op: Op) -> Predicted {
-        let seek = self.seek(from, to, op);
-        let ready = self.ready(&from, &to, seek, op);
-        let arrival = self.mechanics.phase_at(now + ready);
+        let head = Head {
+            place: from,
+            free: now,
+        };
+        self.predict_behind(&head, now, to, op)
+    }
+
+    fn predict_behind(
+        &self,
+        head: &Head<ModelPlace>,
+        sent: Time,
+        to: ModelPlace,
+        op: Op,
+    ) -> Predicted {
+        let seek = self.seek(head.place, to, op);
+        let ready = self.ready(head, sent, &to, seek, op);
+        let wait = self
+            .mechanics
+            .wait(self.mechanics.phase_at(ready), to.phase);
         Predicted {
             seek,
-            rotation: ready - seek + self.mechanics.wait(arrival, to.phase),
+            rotation: ready - head.free.max(sent) - seek + wait,
+        }
+    }
+
+    fn follow(
+        &self,
+        head: &Head<ModelPlace>,
+        sent: Time,
+        extent: Extent,
+        op: Op,
+    ) -> HeadTime<ModelPlace> {
+        let extent = self.within(extent);
+        let to = self.start(extent);
+        let way = self.seek(head.place, to, op);
+        let leaves = self.ready(head, sent, &to, way, op) - way;
+        let zero_latency = self.mechanics.zero_latency(op);
+        let walk = self.mechanics.walk(
+            &self.layout,
+            head.place.track,
+            leaves,
+            extent,
+            op,
+            zero_latency,
+        );
+        let begin = head.free.max(sent);
+        let (mut seek, mut transfer) = (Nanos::ZERO, Nanos::ZERO);
+        let mut end = begin;
+        let mut sending = Sending::new(&self.profile, extent.start);
+        for step in walk {
+            seek += step.seek + step.switch;
+            transfer += step.transfer;
+            end = step.end();
+            sending.take(&step);
+        }
+        let done = self.done(sending.end, end, op);
+        let free = match self.profile.queue.preseek {
+            Preseek::AtMediaEnd => end,
+            Preseek::AtCompletion if op.is_read() => {
+                done.saturating_sub(self.profile.overhead.read_completion)
+            }
+            Preseek::AtCompletion => done.saturating_sub(self.profile.overhead.write_completion),
+            Preseek::Off => done,
+        };
+        HeadTime {
+            seek,
+            rotation: (end - begin).saturating_sub(seek + transfer),
+            transfer,
+            head: Head {
+                place: self.left_by(extent, op),
+                free: free.max(end),
+            },
+            done,
         }
     }
 

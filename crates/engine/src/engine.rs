@@ -11,9 +11,10 @@ use crate::config::{Config, ConfigError};
 use crate::event::{Command, Event, Stats};
 use crate::few::Few;
 use crate::gate::{Account, AnyGate, FixedDepth, Gate, GateOrder, Gated, Gating, Lane};
-use crate::lane::{Queue, Shared};
+use crate::lane::{Following, Queue, Shared};
 use crate::names::{DriveTag, RequestId};
 use crate::order::Precedence;
+use crate::predictions::Predictions;
 use crate::slots::Slots;
 use crate::tags::DriveTags;
 use headtime_sched::{Backlog, Class, Request, Scheduler, Tag};
@@ -138,14 +139,17 @@ impl<S: Scheduler> Engine<S> {
         if config.merge && config.merge_sectors_max == Sectors::ZERO {
             return Err(ConfigError::MergeSectorsMax);
         }
+        let mut lanes = Queue::of_lanes(&gate, schedulers);
+        let following = Following::of(lanes.iter_mut().map(|lane| &mut lane.scheduler));
         Ok(Engine {
-            lanes: Queue::of_lanes(&gate, schedulers),
+            lanes,
             gate,
             shared: Shared {
                 config,
                 slots: Slots::default(),
                 stats: Stats::default(),
                 queued: 0,
+                following,
             },
             hold: None,
             account: Account::default(),
@@ -269,6 +273,12 @@ impl<S: Scheduler> Engine<S> {
     /// Returns the counts of what was done so far.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
+    }
+
+    /// What was predicted of the commands so far; `None` if no scheduler asks where the head is.
+    pub fn predictions(&self) -> Option<&Predictions> {
+        let following = self.shared.following.as_ref();
+        following.map(|following| &following.predictions)
     }
 
     /// What its gates did up to `now`.

@@ -8,8 +8,9 @@ use crate::few::Few;
 use crate::gate::{AnyGate, Gate, Lane, LaneState, Lanes};
 use crate::merge::Touching;
 use crate::names::RequestId;
+use crate::predictions::Predictions;
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Dispatch, Flags, Scheduler, Tag};
+use headtime_sched::{Dispatch, Flags, Scheduler, Tag, Track};
 use headtime_units::Time;
 use std::collections::VecDeque;
 
@@ -21,6 +22,30 @@ pub(crate) struct Shared {
     pub stats: Stats,
     /// Requests with the schedulers.
     pub queued: u64,
+    /// What follows the head, if a scheduler asks where it is.
+    pub following: Option<Following>,
+}
+
+/// What follows the head of the drive, and how well.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub tracker: Box<dyn Track>,
+    pub predictions: Predictions,
+}
+
+impl Following {
+    /// The first of the schedulers' trackers.
+    pub fn of<'a, S: Scheduler + 'a>(
+        schedulers: impl Iterator<Item = &'a mut S>,
+    ) -> Option<Following> {
+        // All have to hand theirs over.
+        let trackers: Vec<_> = schedulers.filter_map(Scheduler::tracker).collect();
+        let tracker = trackers.into_iter().next()?;
+        Some(Following {
+            tracker,
+            predictions: Predictions::default(),
+        })
+    }
 }
 
 /// The requests of a lane: queued with its scheduler, where they merge, then staged until the gate takes
@@ -185,6 +210,15 @@ impl<S: Scheduler> Queue<S> {
     #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
+        if let Some(following) = &of.following {
+            let slots = &of.slots;
+            let staged = self.staged.iter().map(|tag| {
+                let request = &slots[*tag].merged;
+                (*tag, request.op, request.extent)
+            });
+            let head = following.tracker.head(now, &mut { staged });
+            self.scheduler.head_is(&head);
+        }
         let several = self.queued > 1;
         let next = match forced {
             false => self.scheduler.dispatch(now),

@@ -38,6 +38,7 @@ mod lane;
 mod merge;
 mod names;
 mod order;
+mod predictions;
 mod slots;
 mod spec;
 mod tags;
@@ -56,6 +57,7 @@ pub use gate::{
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
 pub use names::{DriveTag, RequestId};
+pub use predictions::Predictions;
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};

@@ -1,7 +1,7 @@
 //! Where the head is and what left it there, as far as a scheduler can know.
 
 use crate::{Op, Request, Tag};
-use headtime_units::{Lba, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// The state of the head behind the request that was handed out last.
 ///
@@ -15,6 +15,11 @@ pub struct HeadState {
     pub op: Option<Op>,
     /// Since when that request is done; `None` while it is in the drive.
     pub free: Option<Time>,
+    /// While it is in the drive: when the head should be free for another request. `None` if nobody predicts that.
+    pub due: Option<Time>,
+    /// How far the clock of the [`Positioning`](crate::Positioning) is ahead of the time that schedulers are told: zero
+    /// unless somebody follows the platter.
+    pub ahead: Nanos,
     in_drive: Option<Tag>,
 }
 
@@ -28,6 +33,8 @@ impl HeadState {
             lba,
             op: None,
             free: Some(Time::ZERO),
+            due: None,
+            ahead: Nanos::ZERO,
             in_drive: None,
         }
     }
@@ -38,7 +45,32 @@ impl HeadState {
             lba: request.extent.end(),
             op: Some(request.op),
             free: None,
+            due: None,
+            ahead: Nanos::ZERO,
             in_drive: Some(request.tag),
+        }
+    }
+
+    /// A head that a tracker follows: behind a request that has left it there, and that is done since `free` or, if it is
+    /// still to come, should be by then.
+    pub const fn tracked(
+        lba: Lba,
+        op: Option<Op>,
+        free: Time,
+        is_busy: bool,
+        ahead: Nanos,
+    ) -> HeadState {
+        let (free, due) = match is_busy {
+            true => (None, Some(free)),
+            false => (Some(free), None),
+        };
+        HeadState {
+            lba,
+            op,
+            free,
+            due,
+            ahead,
+            in_drive: None,
         }
     }
 

@@ -61,6 +61,7 @@ mod jiffies;
 mod lba_index;
 mod lba_table;
 mod nearest;
+mod platter;
 mod policy;
 mod positioning;
 mod registry;
@@ -71,6 +72,7 @@ mod sorted;
 mod sorted_map;
 mod spec;
 mod text;
+mod tracker;
 mod waits;
 
 pub use ages::Age;
@@ -88,11 +90,12 @@ pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
 pub use nise::{Nise, NiseBy, NiseConfig};
 pub use noop::Noop;
+pub use platter::Platter;
 pub use policy::{
     Among, Built, CheckAmong, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts,
     PolicyInfo, Slices, Value,
 };
-pub use positioning::{Positioning, Predicted};
+pub use positioning::{Head, HeadTime, Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};
@@ -103,6 +106,7 @@ pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Alone, Open, Stream, StreamConfig, WaitFrom};
 pub use text::UnknownClass;
+pub use tracker::{Predicting, Surprise, Track, Tracker};
 pub use waits::WaitStats;
 
 #[cfg(test)]

@@ -20,6 +20,33 @@ impl Predicted {
     }
 }
 
+/// The head behind a request, as a model sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<Place> {
+    /// Where it is left.
+    pub place: Place,
+    /// From when on the arm may leave for another request, by the clock of the model.
+    pub free: Time,
+}
+
+/// A prediction of a whole request: the time for which it has the head, and what comes of that.
+///
+/// Head time is seek, rotational latency and transfer. Lumb, Schindler and Ganger (FAST 2002, section 4.2 and figure 6)
+/// count it from the end of one request to the end of the next, while commands and bus are hidden behind the arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadTime<Place> {
+    /// Moving the arm and switching heads, settled, and on to other tracks within the request.
+    pub seek: Nanos,
+    /// Every wait for a sector, and processing that delays the arm.
+    pub rotation: Nanos,
+    /// Sectors under the head.
+    pub transfer: Nanos,
+    /// The head behind the request.
+    pub head: Head<Place>,
+    /// When the drive tells that the request is done, by the clock of the model.
+    pub done: Time,
+}
+
 /// A model of where sectors are and how long the head takes to reach them.
 ///
 /// In a live server this is a calibrated profile. In a simulation it is a profile of its own, beside the
@@ -40,9 +67,54 @@ pub trait Positioning {
     /// Returns the place at which an access of `extent` leaves the head.
     fn end(&self, extent: Extent) -> Self::Place;
 
+    /// Returns the place at which an access of `extent` leaves the head, if its operation is known.
+    fn left_by(&self, extent: Extent, _op: Op) -> Self::Place {
+        self.end(extent)
+    }
+
+    /// The time of a revolution; `None` if the model does not know where the platter is.
+    fn turn(&self) -> Option<Nanos> {
+        None
+    }
+
     /// From the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
     /// first sector of `to` is under it.
     fn predict(&self, now: Time, from: Self::Place, to: Self::Place, op: Op) -> Predicted;
+
+    /// Like [`Positioning::predict`], for a command that is sent at `sent` to a drive whose head may still be busy.
+    /// Counts from when the head is free and the command is sent, whichever is later.
+    fn predict_behind(
+        &self,
+        head: &Head<Self::Place>,
+        sent: Time,
+        to: Self::Place,
+        op: Op,
+    ) -> Predicted {
+        self.predict(head.free.max(sent), head.place, to, op)
+    }
+
+    /// Predicts a whole request that is sent at `sent` and comes behind `head`. The end of one is where the next one begins.
+    fn follow(
+        &self,
+        head: &Head<Self::Place>,
+        sent: Time,
+        extent: Extent,
+        op: Op,
+    ) -> HeadTime<Self::Place> {
+        let begin = head.free.max(sent);
+        let Predicted { seek, rotation } = self.predict_behind(head, sent, self.start(extent), op);
+        let free = begin + seek + rotation;
+        HeadTime {
+            seek,
+            rotation,
+            transfer: Nanos::ZERO,
+            head: Head {
+                place: self.left_by(extent, op),
+                free,
+            },
+            done: free,
+        }
+    }
 
     /// The seek part of [`Positioning::predict`] alone, which does not depend on time.
     fn seek(&self, from: Self::Place, to: Self::Place, op: Op) -> Nanos;
@@ -65,8 +137,30 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
         (**self).end(extent)
     }
 
+    fn left_by(&self, extent: Extent, op: Op) -> P::Place {
+        (**self).left_by(extent, op)
+    }
+
+    fn turn(&self) -> Option<Nanos> {
+        (**self).turn()
+    }
+
     fn predict(&self, now: Time, from: P::Place, to: P::Place, op: Op) -> Predicted {
         (**self).predict(now, from, to, op)
+    }
+
+    fn predict_behind(&self, head: &Head<P::Place>, sent: Time, to: P::Place, op: Op) -> Predicted {
+        (**self).predict_behind(head, sent, to, op)
+    }
+
+    fn follow(
+        &self,
+        head: &Head<P::Place>,
+        sent: Time,
+        extent: Extent,
+        op: Op,
+    ) -> HeadTime<P::Place> {
+        (**self).follow(head, sent, extent, op)
     }
 
     fn seek(&self, from: P::Place, to: P::Place, op: Op) -> Nanos {

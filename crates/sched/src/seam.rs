@@ -1,6 +1,6 @@
 //! The seam between the policies and whoever drives them: the engine, a test, another policy.
 
-use crate::{HeadState, Op, Origin, Request, Tag, WaitStats};
+use crate::{HeadState, Op, Origin, Request, Tag, Track, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Time};
@@ -74,6 +74,12 @@ pub trait Elevator {
 
     /// The drive has finished a request that was taken earlier.
     fn completed(&mut self, _now: Time, _request: &Request) {}
+
+    /// Hands over what follows the head by the model that the policy decides by, once; `None` if it has no model, or no
+    /// more.
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        None
+    }
 
     /// Returns true if `new` may become part of the queued request `queued`. If `new` is queued itself,
     /// the two are about to be fused.
@@ -165,6 +171,15 @@ pub trait Scheduler {
 
     /// A request is certain to come, at `now` or later.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
+
+    /// As [`Elevator::tracker`]. Whoever has it tells the scheduler of the head ([`Scheduler::head_is`]) before each choice.
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        None
+    }
+
+    /// Where the head will be when the next request is served, by a tracker that sees all commands in the drive. It
+    /// takes the place of what the scheduler itself knows of that.
+    fn head_is(&mut self, _head: &HeadState) {}
 
     /// As [`Elevator::may_merge`].
     fn may_merge(&self, queued: Tag, new: &Request) -> bool;
@@ -271,6 +286,9 @@ macro_rules! forward_elevator {
         fn completed(&mut self, now: Time, request: &Request) {
             (**self).completed(now, request);
         }
+        fn tracker(&mut self) -> Option<Box<dyn Track>> {
+            (**self).tracker()
+        }
     };
 }
 
@@ -307,6 +325,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn foretold(&mut self, now: Time, request: &Foretold) {
         (**self).foretold(now, request);
+    }
+
+    fn head_is(&mut self, head: &HeadState) {
+        (**self).head_is(head);
     }
 
     fn taken_by_another(&mut self, now: Time, tag: Tag) -> Request {
@@ -372,6 +394,14 @@ impl<E: Elevator> Scheduler for WorkConserving<E> {
 
     fn never_waits(&self) -> bool {
         true
+    }
+
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        self.elevator.tracker()
+    }
+
+    fn head_is(&mut self, head: &HeadState) {
+        self.head = *head;
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {

@@ -64,8 +64,10 @@ mod oldest;
 use self::oldest::Oldest;
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::{
-    Candidate, Elevator, Entry, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
+    Candidate, Elevator, Entry, Head, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
+    Track, Tracker,
 };
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 
@@ -95,9 +97,9 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-pub(crate) fn build<P: Positioning + 'static>(parts: Parts<'_, P>) -> Built {
+pub(crate) fn build<P: Positioning + Clone + 'static>(parts: Parts<'_, P>) -> Built {
     let weight = parts.options.weight("age_weight");
-    Built::elevator(Sptf::aged(positioning(parts.positioning), weight))
+    Built::elevator(Sptf::aged(positioning(parts.positioning), weight).tracked())
 }
 
 /// The positioning that a policy which needs one is built with.
@@ -111,6 +113,8 @@ const ALL: ListId = ListId(0);
 #[derive(Clone, Debug)]
 pub struct Sptf<P: Positioning> {
     positioning: P,
+    /// Makes a tracker for whoever drives this, once.
+    tracker: Option<fn(&P) -> Box<dyn Track>>,
     rule: Rule,
     requests: Requests,
     by_lba: Oldest,
@@ -132,6 +136,14 @@ enum Rule {
 struct Located<Place> {
     place: Place,
     op: Op,
+}
+
+/// The head, and when the next command goes to it, by the clock of the predictor.
+#[derive(Clone, Copy, Debug)]
+struct Behind<Place> {
+    lba: Lba,
+    head: Head<Place>,
+    sent: Time,
 }
 
 /// The best request so far, and by what it is compared: (seek or nothing, then positioning time), or
@@ -164,6 +176,7 @@ impl<P: Positioning> Sptf<P> {
     pub fn new(positioning: P) -> Sptf<P> {
         Sptf {
             positioning,
+            tracker: None,
             rule: Rule::Plain,
             requests: Requests::new(1),
             by_lba: Oldest::default(),
@@ -198,59 +211,82 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
+    /// The same with a tracker that follows the head by the same predictor.
+    #[must_use]
+    pub fn tracked(mut self) -> Sptf<P>
+    where
+        P: Clone + 'static,
+    {
+        self.tracker = Some(|positioning| Box::new(Tracker::new(positioning.clone())));
+        self
+    }
+
     /// Returns the predictor.
     pub fn positioning(&self) -> &P {
         &self.positioning
     }
 
-    fn choose(&self, now: Time, head: Lba) -> Option<Tag> {
-        let from = self.place_of(head);
+    fn choose(&self, now: Time, head: &HeadState) -> Option<Tag> {
+        let from = &self.from(now, head);
         match self.rule {
-            Rule::Plain => Some(self.soonest(now, head, from)?.tag),
-            Rule::Aged(weight) => self.soonest_aged(now, head, from, weight),
+            Rule::Plain => Some(self.soonest(from)?.tag),
+            Rule::Aged(weight) => self.soonest_aged(from, weight),
             Rule::SeekWeighted(percent) => {
-                let soonest = self.soonest(now, head, from)?;
+                let soonest = self.soonest(from)?;
                 let limit = within(soonest.cost.1, percent);
                 let best = Best {
                     cost: (self.seek(from, soonest.tag), soonest.cost.1),
                     ..soonest
                 };
-                Some(self.nearest(now, head, from, limit, best))
+                Some(self.nearest(from, limit, best))
             }
         }
     }
 
-    /// Returns the place of a head that has just passed the sector before `head`.
-    fn place_of(&self, head: Lba) -> P::Place {
+    /// The head as the predictor sees it. A head of which nobody knows when it is free is taken to be free.
+    fn from(&self, now: Time, head: &HeadState) -> Behind<P::Place> {
         const ONE: Sectors = Sectors::new(1);
-        if head == Lba::ZERO {
-            self.positioning.start(Extent::new(head, ONE))
-        } else {
-            self.positioning.end(Extent::new(head - ONE, ONE))
+        let last = |lba| Extent::new(lba - ONE, ONE);
+        let place = match head.op {
+            _ if head.lba == Lba::ZERO => self.positioning.start(Extent::new(head.lba, ONE)),
+            Some(op) => self.positioning.left_by(last(head.lba), op),
+            None => self.positioning.end(last(head.lba)),
+        };
+        let free = head.free.or(head.due).unwrap_or(now);
+        Behind {
+            lba: head.lba,
+            sent: now + head.ahead,
+            head: Head {
+                place,
+                free: free + head.ahead,
+            },
         }
     }
 
-    fn seek(&self, from: P::Place, tag: Tag) -> Nanos {
+    fn seek(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
         let to = self.located(tag);
-        self.positioning.seek(from, to.place, to.op)
+        self.positioning.seek(from.head.place, to.place, to.op)
     }
 
-    fn predict(&self, now: Time, from: P::Place, tag: Tag) -> Nanos {
+    fn predict(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
         let to = self.located(tag);
-        let predicted = self.positioning.predict(now, from, to.place, to.op);
+        let Behind { head, sent, .. } = from;
+        let predicted = self
+            .positioning
+            .predict_behind(head, *sent, to.place, to.op);
         predicted.positioning()
     }
 
     /// The request with the shortest positioning time; its cost has no seek.
-    fn soonest(&self, now: Time, head: Lba, from: P::Place) -> Option<Best<Times>> {
+    fn soonest(&self, from: &Behind<P::Place>) -> Option<Best<Times>> {
         let mut best: Option<Best<Times>> = None;
-        self.outward(head, |entry| {
+        self.outward(from.lba, |entry| {
             if let Some(best) = best
-                && self.positioning.seek_at_least(from, entry.lba) > best.cost.1
+                && self.positioning.seek_at_least(from.head.place, entry.lba) > best.cost.1
             {
                 return false;
             }
-            let time = self.predict(now, from, entry.tag);
+            let time = self.predict(from, entry.tag);
             self.improve(&mut best, entry.tag, (Nanos::ZERO, time));
             true
         });
@@ -258,18 +294,12 @@ impl<P: Positioning> Sptf<P> {
     }
 
     /// The request with the least of positioning time less weighted wait.
-    fn soonest_aged(
-        &self,
-        now: Time,
-        head: Lba,
-        from: P::Place,
-        weight: Millionths,
-    ) -> Option<Tag> {
+    fn soonest_aged(&self, from: &Behind<P::Place>, weight: Millionths) -> Option<Tag> {
         let oldest = self.requests.oldest(ALL)?;
         let cost = |tag: Tag| {
             let arrival = self.requests.get(tag).arrival;
             let younger = arrival.saturating_since(oldest.arrival);
-            Aged::new(weight, self.predict(now, from, tag), younger)
+            Aged::new(weight, self.predict(from, tag), younger)
         };
         // Nobody has waited longer than the oldest, so a side ends where the seek alone costs more
         // than the best does when granted the oldest one's wait. To begin with the oldest keeps that
@@ -278,8 +308,8 @@ impl<P: Positioning> Sptf<P> {
             tag: oldest.tag,
             cost: cost(oldest.tag),
         });
-        self.outward(head, |entry| {
-            let seek = self.positioning.seek_at_least(from, entry.lba);
+        self.outward(from.lba, |entry| {
+            let seek = self.positioning.seek_at_least(from.head.place, entry.lba);
             let least = Aged::new(weight, seek, Nanos::ZERO);
             if best.is_some_and(|best| least > best.cost) {
                 return false;
@@ -291,24 +321,17 @@ impl<P: Positioning> Sptf<P> {
     }
 
     /// The request with the shortest seek of those within the limit, of which `best` is one.
-    fn nearest(
-        &self,
-        now: Time,
-        head: Lba,
-        from: P::Place,
-        limit: Nanos,
-        best: Best<Times>,
-    ) -> Tag {
+    fn nearest(&self, from: &Behind<P::Place>, limit: Nanos, best: Best<Times>) -> Tag {
         let mut best = Some(best);
         let shortest = |best: Option<Best<Times>>| best.map_or(Nanos::MAX, |best| best.cost.0);
-        self.outward(head, |entry| {
-            if self.positioning.seek_at_least(from, entry.lba) > shortest(best) {
+        self.outward(from.lba, |entry| {
+            if self.positioning.seek_at_least(from.head.place, entry.lba) > shortest(best) {
                 return false;
             }
             // The seek is the cheaper half of a prediction, and mostly settles it.
             let seek = self.seek(from, entry.tag);
             if seek <= shortest(best) {
-                let time = self.predict(now, from, entry.tag);
+                let time = self.predict(from, entry.tag);
                 if time <= limit {
                     self.improve(&mut best, entry.tag, (seek, time));
                 }
@@ -374,7 +397,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
-        let request = *self.requests.get(self.choose(now, head.lba)?);
+        let request = *self.requests.get(self.choose(now, head)?);
         Some(Candidate {
             request,
             urgent: false,
@@ -386,7 +409,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
-        let tag = self.choose(now, head.lba)?;
+        let tag = self.choose(now, head)?;
         self.by_lba.remove(&self.requests, tag);
         Some(self.requests.remove(tag))
     }
@@ -411,6 +434,11 @@ impl<P: Positioning> Elevator for Sptf<P> {
         }
         self.requests.fuse(kept, gone);
         self.by_lba.insert(&self.requests, kept);
+    }
+
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        let make = self.tracker.take()?;
+        Some(make(&self.positioning))
     }
 
     fn overtake_max(&self) -> Option<usize> {

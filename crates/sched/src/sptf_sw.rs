@@ -21,8 +21,8 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     ..sptf::INFO
 };
 
-pub(crate) fn build<P: Positioning + 'static>(parts: Parts<'_, P>) -> Built {
+pub(crate) fn build<P: Positioning + Clone + 'static>(parts: Parts<'_, P>) -> Built {
     let percent = parts.options.number() as u32;
     let positioning = sptf::positioning(parts.positioning);
-    Built::elevator(Sptf::seek_weighted(positioning, percent))
+    Built::elevator(Sptf::seek_weighted(positioning, percent).tracked())
 }

@@ -9,8 +9,8 @@ use headtime_engine::audit::Violation;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
-    Finished, Gated, GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, Stats, World,
-    earliest,
+    Finished, Gated, GaveUp, Late, Map, Member, Order, Outcome, Predictions, RequestId, Seen,
+    Stats, World, earliest,
 };
 use headtime_sched::{Backlog, Class, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -136,6 +136,8 @@ pub struct Report {
     pub engine: Stats,
     /// How often the schedulers of the run waited, and what came of it, warm-up included.
     pub waits: WaitStats,
+    /// What was predicted of the commands, warm-up included; `None` if no scheduler asks where the head is.
+    pub predictions: Option<Predictions>,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
     /// Sectors that the drives have taken and not yet written at the end.
@@ -422,8 +424,12 @@ impl Simulated<'_> {
             core.step(&mut self, &due, now)?;
         }
         let (mut stats, mut waits) = (Stats::default(), core.waits_before());
+        let mut predictions: Option<Predictions> = None;
         for engine in core.engines() {
             stats += *engine.stats();
+            if let Some(more) = engine.predictions() {
+                *predictions.get_or_insert_default() += more;
+            }
             for scheduler in engine.schedulers() {
                 waits += scheduler.waits();
             }
@@ -466,6 +472,7 @@ impl Simulated<'_> {
             head_time,
             engine: stats,
             waits,
+            predictions,
             simulated: end - Time::ZERO,
             dirty,
             spans,

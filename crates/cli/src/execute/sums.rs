@@ -6,10 +6,11 @@ use super::repeat::MadeRepeat;
 use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, EngineCounts, HeadTime, OriginRun, PERCENTS, Percentiles,
-    ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts, mean_of_repeats, metric,
-    oldest_ms, round,
+    PredictionsRun, ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts,
+    mean_of_repeats, metric, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
+use headtime_engine::Predictions;
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
@@ -112,6 +113,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
             waits_won: sum(&|report| report.waits.waits_won),
             waits_lost: sum(&|report| report.waits.waits_lost),
         },
+        predictions: predictions(made),
         of_reads,
         of_writes,
         by_name: by_name(&names, &measured),
@@ -140,6 +142,17 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         response_ms: Spread::of(&calls),
     });
     run
+}
+
+fn predictions(made: &[MadeRepeat]) -> Option<PredictionsRun> {
+    let mut sum: Option<Predictions> = None;
+    for more in made
+        .iter()
+        .filter_map(|made| made.report.predictions.as_ref())
+    {
+        *sum.get_or_insert_default() += more;
+    }
+    sum.as_ref().map(PredictionsRun::of)
 }
 
 /// The bound of all repeats. `None` if one of them has none.

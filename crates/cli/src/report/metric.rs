@@ -278,6 +278,22 @@ const VALUES: &[Metric] = &metrics! {
         |run| Some(run.commands.service_ms[1].mean);
     more "service_gain", "%", "by how much the mean service of real-time requests is shorter than that of best-effort ones",
         service_gain;
+    more "predicted_50us", "%", "commands whose head time was predicted to 50 us",
+        |run| Some(run.predictions.as_ref()?.within_50us);
+    more "predicted_150us", "%", "the same, to 150 us",
+        |run| Some(run.predictions.as_ref()?.within_150us);
+    more "predicted_300us", "%", "the same, to 300 us",
+        |run| Some(run.predictions.as_ref()?.within_300us);
+    less "turn_late", "%", "commands that took one or more turns longer than predicted",
+        |run| Some(run.predictions.as_ref()?.turn_late);
+    less "turn_early", "%", "commands that took one or more turns less",
+        |run| Some(run.predictions.as_ref()?.turn_early);
+    less "surprise_hits", "%", "commands that the drive's buffer served, where the medium was predicted",
+        |run| Some(run.predictions.as_ref()?.hits);
+    less "predicted_elsewhere", "%", "commands that ended at another point of the turn than predicted",
+        |run| Some(run.predictions.as_ref()?.elsewhere);
+    less "after_surprise", "%", "commands behind one that took turns more or less, came from the buffer, or ended elsewhere",
+        |run| Some(run.predictions.as_ref()?.after_surprise);
     less "interrupts", "", "completion notifications of the drive",
         |run| Some(run.commands.interrupts as f64);
     more "tags_in_use", "", "tags of the drive in use, in the mean over the time",

@@ -10,7 +10,7 @@ pub mod text;
 
 use crate::scenario::Header;
 use headtime_disk::Part;
-use headtime_engine::CLASSES;
+use headtime_engine::{CLASSES, Predictions};
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
@@ -104,6 +104,9 @@ pub struct Run {
     pub transactions: Option<TransactionsRun>,
     /// How often the scheduler waited, and what came of it, warm-up included.
     pub waits: WaitCounts,
+    /// What was predicted of the drive's commands against what they took, warm-up included, if the scheduler predicts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictions: Option<PredictionsRun>,
     /// The least time that any scheduler needs for the same; nothing where what is
     /// done depends on the scheduler, or requests come at their times.
     pub bound: Option<Bound>,
@@ -437,6 +440,55 @@ pub struct WaitCounts {
     pub waits_won: u64,
     /// Waits that ended otherwise.
     pub waits_lost: u64,
+}
+
+/// Observed head times of commands against predicted ones, over all repeats: shares in %.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PredictionsRun {
+    /// Commands that were predicted.
+    pub commands: u64,
+    /// Off by at most 50 us.
+    pub within_50us: f64,
+    /// Off by at most 150 us.
+    pub within_150us: f64,
+    /// Off by at most 300 us.
+    pub within_300us: f64,
+    /// One or more turns later than predicted, at the predicted point of the turn.
+    pub turn_late: f64,
+    /// The same, earlier.
+    pub turn_early: f64,
+    /// From the drive's buffer, so sooner than predicted.
+    pub hits: f64,
+    /// At another point of the turn.
+    pub elsewhere: f64,
+    /// Behind one of those four.
+    pub after_surprise: f64,
+    /// Errors in us, to 10 us, and how many commands had them; negative if the command was sooner done. Beyond 20 ms they count as
+    /// that.
+    pub errors_us: Vec<(i64, u64)>,
+}
+
+impl PredictionsRun {
+    /// Reads off what was counted.
+    pub fn of(counted: &Predictions) -> PredictionsRun {
+        let share = |count: u64| round(100.0 * count as f64 / counted.commands.max(1) as f64, 6);
+        let within = |micros| share(counted.within(Nanos::from_micros(micros)));
+        PredictionsRun {
+            commands: counted.commands,
+            within_50us: within(50),
+            within_150us: within(150),
+            within_300us: within(300),
+            turn_late: share(counted.turns_late),
+            turn_early: share(counted.turns_early),
+            hits: share(counted.hits),
+            elsewhere: share(counted.elsewhere),
+            after_surprise: share(counted.after_surprise),
+            errors_us: counted
+                .errors()
+                .map(|(nanos, count)| (nanos / 1_000, count))
+                .collect(),
+        }
+    }
 }
 
 /// Requests of one kind.

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::event::{Command, Finished, Outcome};
 use crate::gate::Gate;
+use crate::lane::Following;
 use crate::names::{DriveTag, RequestId};
 use crate::slots::Stage;
 use headtime_sched::{Op, Request, Scheduler, Tag};
@@ -16,6 +17,16 @@ impl<S: Scheduler> Engine<S> {
         self.gate.returned(now, drive_tag);
         self.account.returned(now, drive_tag);
         self.in_flight -= 1;
+        if let Some(Following {
+            tracker,
+            predictions,
+        }) = &mut self.shared.following
+        {
+            let predicting = tracker.completed(now, drive_tag.0, outcome == Outcome::Done);
+            if let Some(predicting) = predicting {
+                predictions.add(&predicting);
+            }
+        }
         for lane in &mut self.lanes {
             lane.ask = true;
             lane.plugged_until = None;

@@ -201,6 +201,10 @@ impl<S: Scheduler> Engine<S> {
             self.in_flight <= self.shared.config.depth,
             "more commands than the drive takes"
         );
+        if let Some(following) = &mut self.shared.following {
+            let (op, extent) = (request.op, request.extent);
+            following.tracker.issued(now, drive_tag.0, op, extent);
+        }
         let command = request.tagged(drive_tag);
         self.gate.taken(now, &command, lane);
         Command::Issue(command)

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
-use crate::lane::Queue;
+use crate::lane::{Following, Queue};
 use crate::names::DriveTag;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{Class, Origin, Scheduler, Tag};
@@ -157,8 +157,15 @@ impl<S: Scheduler> Engine<S> {
     /// If the new one is not empty, or if there is no such lane.
     pub fn replace_scheduler(&mut self, now: Time, lane: Lane, scheduler: S) -> S {
         let old = self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared);
+        self.follow();
         self.propose_depth(now, None);
         old
+    }
+
+    /// Takes the trackers of new schedulers. The one that has followed the drive so far goes on.
+    pub(super) fn follow(&mut self) {
+        let new = Following::of(self.lanes.iter_mut().map(|lane| &mut lane.scheduler));
+        self.shared.following = self.shared.following.take().or(new);
     }
 
     /// Moves what is queued and staged in a lane to another one, but for that for which somebody of a higher rank
@@ -200,6 +207,7 @@ impl<S: Scheduler> Engine<S> {
     pub fn replace_gate(&mut self, now: Time, gate: Box<dyn Gate>, schedulers: Vec<S>) -> Vec<S> {
         let mut gate = AnyGate::Other(gate);
         let mut old = core::mem::replace(&mut self.lanes, Queue::of_lanes(&gate, schedulers));
+        self.follow();
         self.hold = None;
         let slots = &mut self.shared.slots;
         let wholes = slots.live().filter(|slot| slot.whole == slot.own.tag);

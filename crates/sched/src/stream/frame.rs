@@ -4,8 +4,9 @@
 use crate::jiffies::Hz;
 use crate::waits::Waits;
 use crate::{
-    Dispatch, Elevator, Foretold, HeadState, Partners, Request, Scheduler, Tag, WaitStats,
+    Dispatch, Elevator, Foretold, HeadState, Partners, Request, Scheduler, Tag, Track, WaitStats,
 };
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -265,6 +266,14 @@ fn pending<E: Elevator>(elevator: &E, now: Time, head: &HeadState) -> impl Fn() 
 }
 
 impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        self.elevator.tracker()
+    }
+
+    fn head_is(&mut self, head: &HeadState) {
+        self.head = *head;
+    }
+
     fn insert(&mut self, now: Time, request: Request) {
         self.now = now;
         let at = request.tag.index();

@@ -1,0 +1,94 @@
+//! What was predicted of commands, against what they took.
+
+use headtime_sched::{Predicting, Surprise};
+use headtime_units::Nanos;
+
+/// Errors are counted in steps of so much.
+const STEP: i64 = 10_000;
+
+/// Errors beyond this, 20 ms, count as this.
+const MOST: i64 = 2_000;
+
+/// Observed head times minus predicted ones, of one drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predictions {
+    /// By error in steps of 10 us, rounded to the nearest, from -20 ms to 20 ms.
+    errors: Vec<u64>,
+    /// Commands that were predicted.
+    pub commands: u64,
+    /// Done at the predicted point of a turn, but whole turns later.
+    pub turns_late: u64,
+    /// The same, earlier.
+    pub turns_early: u64,
+    /// Done from the drive's buffer.
+    pub hits: u64,
+    /// Done at another point of a turn.
+    pub elsewhere: u64,
+    /// Commands behind one that was a surprise.
+    pub after_surprise: u64,
+    /// The last command was one.
+    surprised: bool,
+}
+
+impl Default for Predictions {
+    fn default() -> Predictions {
+        Predictions {
+            errors: vec![0; 2 * MOST as usize + 1],
+            commands: 0,
+            turns_late: 0,
+            turns_early: 0,
+            hits: 0,
+            elsewhere: 0,
+            after_surprise: 0,
+            surprised: false,
+        }
+    }
+}
+
+impl core::ops::AddAssign<&Predictions> for Predictions {
+    /// Adds what was predicted of another drive.
+    fn add_assign(&mut self, other: &Predictions) {
+        for (count, more) in self.errors.iter_mut().zip(&other.errors) {
+            *count += more;
+        }
+        self.commands += other.commands;
+        self.turns_late += other.turns_late;
+        self.turns_early += other.turns_early;
+        self.hits += other.hits;
+        self.elsewhere += other.elsewhere;
+        self.after_surprise += other.after_surprise;
+    }
+}
+
+impl Predictions {
+    pub(crate) fn add(&mut self, predicting: &Predicting) {
+        self.commands += 1;
+        let step = (predicting.error() + STEP / 2).div_euclid(STEP);
+        self.errors[(step.clamp(-MOST, MOST) + MOST) as usize] += 1;
+        let surprise = match predicting.surprise {
+            Surprise::None => None,
+            Surprise::Turns(turns) if turns > 0 => Some(&mut self.turns_late),
+            Surprise::Turns(_) => Some(&mut self.turns_early),
+            Surprise::Hit => Some(&mut self.hits),
+            Surprise::Elsewhere => Some(&mut self.elsewhere),
+        };
+        self.after_surprise += u64::from(self.surprised);
+        self.surprised = surprise.is_some();
+        if let Some(count) = surprise {
+            *count += 1;
+        }
+    }
+
+    /// How many commands ended within `most` of the prediction, to 10 us.
+    pub fn within(&self, most: Nanos) -> u64 {
+        let steps = (most.as_nanos() as i64 / STEP).min(MOST);
+        let from = (MOST - steps) as usize;
+        self.errors[from..=(MOST + steps) as usize].iter().sum()
+    }
+
+    /// Errors in nanoseconds, to 10 us, with how many commands had them; rising, without those that none had.
+    pub fn errors(&self) -> impl Iterator<Item = (i64, u64)> {
+        let steps = (-MOST..=MOST).zip(self.errors.iter().copied());
+        steps.filter_map(|(step, count)| (count > 0).then_some((step * STEP, count)))
+    }
+}

@@ -1,0 +1,230 @@
+//! Follows the platter: its phase and its period, from the times at which requests end.
+//!
+//! Wherever a transfer began, it ends when its last sector has passed. So the end of a request tells the phase of the
+//! platter, whatever the arm did before (Lumb, Schindler and Ganger, FAST 2002, sections 3.3 and 5.2). The model says when
+//! in a turn that should be; the difference, less whole turns, is the error of the phase.
+//!
+//! The phase follows a share of each error, the period a smaller one: a loop of the second order. The shares
+//! begin at one and fall while it finds the platter.
+
+use headtime_units::{Nanos, Time};
+
+/// An error beyond this is not the platter's, once it is found: something else happened.
+const WINDOW: i64 = 300_000;
+
+/// By how much the window grows with each second without an error that counted: a drift of 100 ppm.
+const WINDOW_PER_SECOND: i64 = 100_000;
+
+/// Errors until the shares have fallen.
+const FINDING: u32 = 16;
+
+/// The phase follows one part in so many of an error, once it is found.
+const ANGLE_PART: i64 = 8;
+
+/// The period follows one part in so many.
+const PERIOD_PART: i64 = 256;
+
+/// So many errors in a row that agree with each other and not with the phase mean that the platter is elsewhere.
+const LOST: u32 = 8;
+
+/// How far the period can be from the model's: 2,000 ppm.
+const RATE_MAX: i64 = 2_000_000;
+
+/// How far the clock of a model is ahead, and how fast that changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Platter {
+    turn: i64,
+    /// 0 to less than a turn, at `since`.
+    ahead: i64,
+    /// Nanoseconds a second.
+    rate: i64,
+    since: Time,
+    /// Errors that counted, up to [`FINDING`].
+    seen: u32,
+    /// Errors since then that did not count, and the last of them.
+    strange: u32,
+    strange_error: i64,
+}
+
+impl Platter {
+    /// A platter that is taken to be where the model says until the first error.
+    ///
+    /// # Panics
+    ///
+    /// If a turn takes no time.
+    pub fn new(turn: Nanos) -> Platter {
+        assert!(!turn.is_zero(), "a platter turns");
+        Platter {
+            turn: turn.as_nanos() as i64,
+            ahead: 0,
+            rate: 0,
+            since: Time::ZERO,
+            seen: 0,
+            strange: 0,
+            strange_error: 0,
+        }
+    }
+
+    /// The time of a revolution, as the model has it.
+    pub fn turn(&self) -> Nanos {
+        Nanos::from_nanos(self.turn as u64)
+    }
+
+    /// How far the clock of the model is ahead at `now`: 0 to less than a turn.
+    pub fn ahead(&self, now: Time) -> Nanos {
+        let elapsed = now.saturating_since(self.since).as_nanos();
+        let drift = i128::from(self.rate) * i128::from(elapsed) / 1_000_000_000;
+        let ahead = (i128::from(self.ahead) + drift).rem_euclid(i128::from(self.turn));
+        Nanos::from_nanos(ahead as u64)
+    }
+
+    /// Returns true if the platter has been found and not lost since.
+    pub fn is_found(&self) -> bool {
+        self.seen >= FINDING && self.strange < LOST
+    }
+
+    /// By how much the platter turns slower than the model has it, in parts of 10^9.
+    pub fn slower_ppb(&self) -> i64 {
+        -self.rate
+    }
+
+    /// Divides by how much a request ended later than predicted (if negative, earlier) into whole turns and the rest, half a
+    /// turn at most.
+    pub fn divide(&self, late: i64) -> (i64, i64) {
+        let turns = (late + self.turn.div_euclid(2)).div_euclid(self.turn);
+        (turns, late - turns * self.turn)
+    }
+
+    /// How large an error of the phase may be at `now`.
+    pub fn window(&self, now: Time) -> i64 {
+        let elapsed = now.saturating_since(self.since).as_nanos() as i64;
+        let drift = (elapsed / 1_000_000).saturating_mul(WINDOW_PER_SECOND / 1_000);
+        WINDOW.saturating_add(drift).min(self.turn / 2)
+    }
+
+    /// Returns true if an error can be the platter's. Any can until it has been found once.
+    pub fn fits(&self, now: Time, late: i64) -> bool {
+        self.seen == 0 || late.abs() <= self.window(now)
+    }
+
+    /// Follows an error of the phase: by how much a request ended later than at its point of the turn. Returns true if it
+    /// counts.
+    pub fn follow(&mut self, now: Time, late: i64) -> bool {
+        let elapsed = now.saturating_since(self.since).as_nanos() as i64;
+        if !self.fits(now, late) && !self.is_elsewhere(late) {
+            return false;
+        }
+        // Later than predicted: the model's clock is ahead by less.
+        let angle_part = i64::from(self.seen + 1).min(ANGLE_PART);
+        let ahead = self.ahead(now).as_nanos() as i64 - late / angle_part;
+        if self.seen > 0 && elapsed > 0 {
+            let part = (i64::from(self.seen) * 8).min(PERIOD_PART);
+            let rate = -i128::from(late) * 1_000_000_000 / i128::from(elapsed.max(1_000_000));
+            let rate = (rate / i128::from(part)) as i64;
+            self.rate = (self.rate + rate).clamp(-RATE_MAX, RATE_MAX);
+        }
+        self.ahead = ahead.rem_euclid(self.turn);
+        self.since = now;
+        self.seen = (self.seen + 1).min(FINDING);
+        self.strange = 0;
+        true
+    }
+
+    /// Notes an error that does not fit. After some that fit each other the platter is looked for anew.
+    fn is_elsewhere(&mut self, late: i64) -> bool {
+        let fits = (late - self.strange_error).abs() <= WINDOW;
+        self.strange = if fits { self.strange + 1 } else { 1 };
+        self.strange_error = late;
+        if self.strange < LOST {
+            return false;
+        }
+        (self.seen, self.rate) = (0, 0);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: Nanos = Nanos::from_nanos(5_985_000);
+
+    /// A platter that turns slower by so many parts per million and was `at` when time began: by how much the last of so many
+    /// ends, every `every`, is off what was expected of it.
+    fn last_error(platter: &mut Platter, ppm: i64, at: i64, every: i64, ends: i64) -> i64 {
+        let turn = TURN.as_nanos() as i64;
+        let mut error = 0;
+        let from = platter.since.as_nanos() as i64;
+        for end in 1..=ends {
+            // The platter is where a model's clock shows `at` and runs slow.
+            let now = from + end * every;
+            let truth = (now - now / 1_000_000 * ppm + at).rem_euclid(turn);
+            let now = Time::from_nanos(now as u64);
+            let expected = (now + platter.ahead(now)).as_nanos() as i64 % turn;
+            // What should be at `expected` is still at `truth`: it comes later by the difference.
+            (_, error) = platter.divide(expected - truth);
+            platter.follow(now, error);
+        }
+        error
+    }
+
+    #[test]
+    fn a_platter_is_found_at_once_and_its_drift_followed() {
+        for (ppm, at) in [(0, 0), (0, 3_000_000), (100, 700_000), (-1_000, 5_000_000)] {
+            let mut platter = Platter::new(TURN);
+            assert!(!platter.is_found());
+            last_error(&mut platter, ppm, at, 9_700_000, 300);
+            assert!(platter.is_found());
+            let after = last_error(&mut platter, ppm, at, 9_700_000, 1);
+            assert!(after.abs() < 5_000, "{ppm} ppm: {after} ns off");
+            let off = platter.slower_ppb() - ppm * 1_000;
+            assert!(
+                off.abs() < 20_000,
+                "{ppm} ppm: the period is off by {off} ppb"
+            );
+        }
+    }
+
+    #[test]
+    fn a_second_without_ends_is_bridged_by_the_period() {
+        let mut platter = Platter::new(TURN);
+        last_error(&mut platter, 300, 1_000_000, 9_700_000, 600);
+        let after = last_error(&mut platter, 300, 1_000_000, 1_000_000_000, 1);
+        assert!(after.abs() < 30_000, "{after} ns off");
+    }
+
+    #[test]
+    fn an_error_that_stands_alone_moves_nothing_and_eight_that_agree_move_the_platter() {
+        let mut platter = Platter::new(TURN);
+        last_error(&mut platter, 0, 0, 10_000_000, 50);
+        let (before, at) = (platter.ahead(platter.since), platter.since);
+        for nth in 1..LOST as u64 {
+            let now = at + Nanos::from_millis(10 * nth);
+            assert!(!platter.follow(now, 1_500_000), "error {nth}");
+            assert_eq!(platter.ahead(now), before);
+        }
+        let now = at + Nanos::from_millis(80);
+        assert!(platter.follow(now, 1_500_000));
+        assert!(!platter.is_found());
+        let moved = (before.as_nanos() as i64 - 1_500_000).rem_euclid(TURN.as_nanos() as i64);
+        assert_eq!(platter.ahead(now).as_nanos() as i64, moved);
+    }
+
+    #[test]
+    fn an_error_is_divided_into_whole_turns_and_half_a_turn_at_most() {
+        let platter = Platter::new(Nanos::from_nanos(1_000));
+        let divided =
+            [-1_600, -1_000, -500, -499, 0, 499, 500, 2_100].map(|late| platter.divide(late));
+        let expected = [
+            (-2, 400),
+            (-1, 0),
+            (0, -500),
+            (0, -499),
+            (0, 0),
+            (0, 499),
+            (1, -500),
+            (2, 100),
+        ];
+        assert_eq!(divided, expected);
+    }
+}

@@ -1,0 +1,403 @@
+//! Follows a drive's head: which commands are in the drive, when they should end, and what came of it.
+//!
+//! A drive answers; where its head is it does not say. A model knows how long a command has the head. So whoever
+//! sends commands can keep account: each begins where the one before it ends. Each answer puts the account right, since
+//! the head is then where the command left it, whatever happened on the way (Lumb, Schindler and Ganger, FAST 2002,
+//! section 3.3, "Resync after each request").
+
+use crate::platter::Platter;
+use crate::{Head, HeadState, HeadTime, Op, Positioning, Tag};
+use alloc::collections::VecDeque;
+use core::fmt;
+use headtime_units::{Extent, Lba, Nanos, Time};
+
+/// What a command turned out to be, against what was predicted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Predicting {
+    /// From the end of the command before it, or from when it was sent if that is later, to its end.
+    pub observed: Nanos,
+    /// What that was predicted to be.
+    pub predicted: Nanos,
+    /// What happened.
+    pub surprise: Surprise,
+}
+
+impl Predicting {
+    /// By how much it took longer than predicted, in nanoseconds; negative if it was sooner done.
+    pub fn error(&self) -> i64 {
+        self.observed.as_nanos() as i64 - self.predicted.as_nanos() as i64
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Surprise {
+    /// At the predicted point of a turn, and in the predicted turn.
+    None,
+    /// There, but so many turns later or, if negative, earlier.
+    Turns(i8),
+    /// Sooner than any access to the medium: the drive's buffer had it.
+    Hit,
+    /// At another point of the turn: the bus, a retry, or something within the drive.
+    Elsewhere,
+}
+
+/// Follows the head of one drive.
+pub trait Track: fmt::Debug {
+    /// A command has gone to the drive, behind all others there.
+    fn issued(&mut self, now: Time, tag: u32, op: Op, extent: Extent);
+
+    /// A command is done, with or without success. Returns what was predicted of it; `None` if it has no sectors, or
+    /// nobody was told of it.
+    fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting>;
+
+    /// The head behind all commands in the drive, and behind those that are `staged` and still to go there, in order.
+    fn head(&self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>) -> HeadState;
+
+    /// When the command that is served last of those in the drive should be done; `None` if the drive has none.
+    fn due(&self, now: Time) -> Option<Time>;
+
+    /// Returns true if the tracker knows where the platter is.
+    fn is_found(&self) -> bool;
+}
+
+/// How much sooner than its seek and transfer a command may be done that the medium served.
+const SLACK: Nanos = Nanos::from_micros(300);
+
+/// A command in the drive.
+#[derive(Clone, Copy)]
+struct Sent<Place> {
+    tag: u32,
+    at: Time,
+    op: Op,
+    extent: Extent,
+    /// By the clock of the model, which was `ahead` by this.
+    time: HeadTime<Place>,
+    ahead: Nanos,
+}
+
+/// Follows the head of a drive by a [`Positioning`]; see the [module](self).
+#[derive(Clone)]
+pub struct Tracker<P: Positioning> {
+    model: P,
+    platter: Option<Platter>,
+    /// In the order in which the drive should serve them: first come, first served.
+    in_drive: VecDeque<Sent<P::Place>>,
+    /// The head behind the last command that is done, by the time of the host.
+    place: P::Place,
+    free: Time,
+    lba: Lba,
+    op: Option<Op>,
+    /// When that command was done.
+    ended: Time,
+}
+
+impl<P: Positioning> Tracker<P> {
+    /// Follows a drive that is at rest at sector 0.
+    pub fn new(model: P) -> Tracker<P> {
+        let platter = model.turn().map(Platter::new);
+        let place = model.start(Extent::at(0, 1));
+        Tracker {
+            platter,
+            in_drive: VecDeque::new(),
+            place,
+            free: Time::ZERO,
+            lba: Lba::ZERO,
+            op: None,
+            ended: Time::ZERO,
+            model,
+        }
+    }
+
+    /// The phase of the platter, if the model has one.
+    pub fn platter(&self) -> Option<&Platter> {
+        self.platter.as_ref()
+    }
+
+    fn ahead(&self, now: Time) -> Nanos {
+        self.platter
+            .map_or(Nanos::ZERO, |platter| platter.ahead(now))
+    }
+
+    /// The head behind all commands in the drive, by a clock of the model that is `ahead`.
+    fn behind(&self, ahead: Nanos) -> Head<P::Place> {
+        match self.in_drive.back() {
+            Some(last) => Head {
+                free: (last.time.head.free + ahead).saturating_sub(last.ahead),
+                ..last.time.head
+            },
+            None => Head {
+                place: self.place,
+                free: self.free + ahead,
+            },
+        }
+    }
+
+    /// Predicts the commands in the drive again, from the one at `from` on.
+    fn predict_again(&mut self, now: Time) {
+        let ahead = self.ahead(now);
+        let mut head = Head {
+            place: self.place,
+            free: self.free + ahead,
+        };
+        for sent in &mut self.in_drive {
+            sent.time = self
+                .model
+                .follow(&head, sent.at + ahead, sent.extent, sent.op);
+            sent.ahead = ahead;
+            head = sent.time.head;
+        }
+    }
+}
+
+impl<P: Positioning> fmt::Debug for Tracker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracker")
+            .field("platter", &self.platter)
+            .field("in_drive", &self.in_drive.len())
+            .field("lba", &self.lba)
+            .field("op", &self.op)
+            .field("free", &self.free)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Positioning> Track for Tracker<P> {
+    fn issued(&mut self, now: Time, tag: u32, op: Op, extent: Extent) {
+        if extent.is_empty() {
+            return;
+        }
+        let ahead = self.ahead(now);
+        let time = self
+            .model
+            .follow(&self.behind(ahead), now + ahead, extent, op);
+        self.in_drive.push_back(Sent {
+            tag,
+            at: now,
+            op,
+            extent,
+            time,
+            ahead,
+        });
+    }
+
+    fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting> {
+        let index = self.in_drive.iter().position(|sent| sent.tag == tag)?;
+        if index > 0 {
+            // The drive has another order. What it served comes from where the head is.
+            let sent = self.in_drive.remove(index).expect("it was found");
+            self.in_drive.push_front(sent);
+            self.predict_again(now);
+        }
+        let sent = self.in_drive.pop_front().expect("it is there");
+        let begin = sent.at.max(self.ended);
+        let expected = (sent.time.done).saturating_sub(sent.ahead);
+        let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
+        let predicted = expected.saturating_since(begin);
+        let observed = now - begin;
+        let (mut hit, mut surprise) = (false, Surprise::None);
+        if let Some(platter) = &mut self.platter {
+            let (turns, rest) = platter.divide(late);
+            // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
+            // medium.
+            let least = sent.time.seek + sent.time.transfer;
+            let early = late < -platter.window(now);
+            hit = early && (!platter.fits(now, rest) || observed + SLACK < least);
+            surprise = if hit {
+                Surprise::Hit
+            } else if !done || !platter.follow(now, rest) {
+                Surprise::Elsewhere
+            } else {
+                match turns {
+                    0 => Surprise::None,
+                    turns => Surprise::Turns(turns.clamp(-100, 100) as i8),
+                }
+            };
+        }
+        if !hit {
+            // From the end on the medium to the answer, as predicted.
+            let told = sent.time.done.saturating_since(sent.time.head.free);
+            let early = sent.time.head.free.saturating_since(sent.time.done);
+            self.free = now.saturating_sub(told) + early;
+            self.place = sent.time.head.place;
+            self.lba = sent.extent.end();
+            self.op = Some(sent.op);
+        }
+        self.ended = now;
+        self.predict_again(now);
+        Some(Predicting {
+            observed,
+            predicted,
+            surprise,
+        })
+    }
+
+    fn head(&self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>) -> HeadState {
+        let ahead = self.ahead(now);
+        let mut head = self.behind(ahead);
+        let (mut lba, mut op) = match self.in_drive.back() {
+            Some(last) => (last.extent.end(), Some(last.op)),
+            None => (self.lba, self.op),
+        };
+        let mut busy = !self.in_drive.is_empty();
+        for (_, next, extent) in staged {
+            if extent.is_empty() {
+                continue;
+            }
+            head = self.model.follow(&head, now + ahead, extent, next).head;
+            (lba, op, busy) = (extent.end(), Some(next), true);
+        }
+        let free = head.free.saturating_sub(ahead);
+        HeadState::tracked(lba, op, free, busy, ahead)
+    }
+
+    fn due(&self, now: Time) -> Option<Time> {
+        let ahead = self.ahead(now);
+        self.in_drive.back()?;
+        Some(self.behind(ahead).free.saturating_sub(ahead))
+    }
+
+    fn is_found(&self) -> bool {
+        self.platter.is_some_and(|platter| platter.is_found())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Predicted;
+
+    const TURN: u64 = 6_000_000;
+
+    /// A disk on a line: a microsecond of way for each sector, then the platter, at whose angle the address is in microseconds.
+    #[derive(Clone, Copy)]
+    struct Line;
+
+    impl Positioning for Line {
+        type Place = u64;
+
+        fn start(&self, extent: Extent) -> u64 {
+            extent.start.get()
+        }
+
+        fn end(&self, extent: Extent) -> u64 {
+            extent.end().get()
+        }
+
+        fn turn(&self) -> Option<Nanos> {
+            Some(Nanos::from_nanos(TURN))
+        }
+
+        fn predict(&self, now: Time, from: u64, to: u64, op: Op) -> Predicted {
+            let seek = self.seek(from, to, op);
+            let at = (now + seek).as_nanos() % TURN;
+            let wait = (to * 1_000 % TURN + TURN - at) % TURN;
+            Predicted {
+                seek,
+                rotation: Nanos::from_nanos(wait),
+            }
+        }
+
+        fn seek(&self, from: u64, to: u64, _: Op) -> Nanos {
+            Nanos::from_micros(from.abs_diff(to))
+        }
+    }
+
+    fn micros(at: u64) -> Time {
+        Time::from_nanos(at * 1_000)
+    }
+
+    fn read(tracker: &mut Tracker<Line>, now: u64, tag: u32, lba: u64) {
+        tracker.issued(micros(now), tag, Op::Read, Extent::at(lba, 8));
+    }
+
+    fn head(tracker: &Tracker<Line>, now: u64) -> HeadState {
+        tracker.head(micros(now), &mut core::iter::empty())
+    }
+
+    #[test]
+    fn a_command_begins_where_the_one_before_it_ends() {
+        let mut tracker = Tracker::new(Line);
+        read(&mut tracker, 0, 0, 1_000);
+        assert_eq!(tracker.due(micros(0)), Some(micros(1_000)));
+        // 500 more sectors to go, and the platter is there at 1,500.
+        read(&mut tracker, 0, 1, 1_508);
+        assert_eq!(head(&tracker, 0).due, Some(micros(1_508)));
+        let staged = &mut [(Tag(9), Op::Read, Extent::at(1_516, 8))].into_iter();
+        let behind = tracker.head(micros(0), staged);
+        assert_eq!((behind.lba.get(), behind.due), (1_524, Some(micros(1_516))));
+        let first = tracker.completed(micros(1_000), 0, true).expect("known");
+        assert_eq!((first.error(), first.surprise), (0, Surprise::None));
+        let second = tracker.completed(micros(1_508), 1, true).expect("known");
+        assert_eq!(second.observed, Nanos::from_micros(508));
+        assert_eq!((second.error(), second.surprise), (0, Surprise::None));
+        assert_eq!(head(&tracker, 2_000).free, Some(micros(1_508)));
+        assert_eq!(tracker.due(micros(2_000)), None);
+    }
+
+    #[test]
+    fn a_turn_more_costs_one_command_and_the_next_is_predicted_from_where_it_ended() {
+        let mut tracker = Tracker::new(Line);
+        read(&mut tracker, 0, 0, 1_000);
+        read(&mut tracker, 0, 1, 1_508);
+        let late = tracker.completed(micros(7_000), 0, true).expect("known");
+        assert_eq!(
+            (late.error(), late.surprise),
+            (TURN as i64, Surprise::Turns(1))
+        );
+        let next = tracker.completed(micros(7_508), 1, true).expect("known");
+        assert_eq!((next.error(), next.surprise), (0, Surprise::None));
+    }
+
+    #[test]
+    fn a_hit_leaves_the_head_where_it_was() {
+        let mut tracker = Tracker::new(Line);
+        read(&mut tracker, 0, 0, 1_000);
+        tracker.completed(micros(1_000), 0, true);
+        read(&mut tracker, 1_100, 1, 5_000);
+        let hit = tracker.completed(micros(1_250), 1, true).expect("known");
+        assert_eq!(hit.surprise, Surprise::Hit);
+        assert_eq!(head(&tracker, 2_000).lba.get(), 1_008);
+        read(&mut tracker, 2_000, 2, 3_008);
+        let next = tracker.completed(micros(9_008), 2, true).expect("known");
+        assert_eq!((next.error(), next.surprise), (0, Surprise::None));
+    }
+
+    #[test]
+    fn a_drive_with_another_order_is_followed_from_what_it_served() {
+        let mut tracker = Tracker::new(Line);
+        read(&mut tracker, 0, 0, 5_000);
+        read(&mut tracker, 0, 1, 1_000);
+        let first = tracker.completed(micros(1_000), 1, true).expect("known");
+        assert_eq!((first.error(), first.surprise), (0, Surprise::None));
+        let second = tracker.completed(micros(5_000), 0, true).expect("known");
+        assert_eq!((second.error(), second.surprise), (0, Surprise::None));
+        assert_eq!(tracker.completed(micros(6_000), 7, true), None);
+    }
+
+    #[test]
+    fn a_flush_has_no_head_time() {
+        let mut tracker = Tracker::new(Line);
+        tracker.issued(micros(0), 0, Op::Flush, Extent::at(0, 0));
+        assert_eq!(tracker.completed(micros(900), 0, true), None);
+        assert_eq!(tracker.due(micros(900)), None);
+    }
+
+    #[test]
+    fn what_failed_tells_nothing_of_the_platter() {
+        let mut tracker = Tracker::new(Line);
+        for nth in 0..20 {
+            read(&mut tracker, nth * 6_000, 0, 1_000);
+            tracker.completed(micros(nth * 6_000 + 1_000), 0, true);
+        }
+        assert!(tracker.is_found());
+        read(&mut tracker, 200_000, 0, 3_000);
+        let failed = tracker.completed(micros(260_100), 0, false);
+        assert_eq!(failed.expect("known").surprise, Surprise::Elsewhere);
+        let now = micros(300_000);
+        assert_eq!(
+            tracker.platter().map(|platter| platter.ahead(now)),
+            Some(Nanos::ZERO)
+        );
+    }
+}
