@@ -94,6 +94,8 @@ pub struct Spec {
 pub enum Trust {
     /// Measured on a real unit.
     Measured,
+    /// Found out by timing commands to a unit, from outside.
+    Learned,
     /// Printed by the vendor, a review or a paper.
     Published,
     /// Follows from measured or published values by arithmetic that the provenance states.

@@ -2,9 +2,10 @@
 //!
 //! A [`Probe`] is anything that can be read and timed: a simulated drive ([`Modelled`]), or a
 //! device. This crate knows only a drive's size and the times of its answers. So everything that it
-//! learns from a model it can learn from the drive in the same way. So far it learns the service
-//! time of a request by its distance ([`curve`]). A scheduler needs that curve to weigh waiting for
-//! a near request against going to a far one.
+//! learns from a model it can learn from the drive in the same way. It learns the service
+//! time of a request by its distance ([`curve`]), which a scheduler needs to weigh waiting for
+//! a near request against going to a far one. And it learns a whole profile ([`extract`]), by which
+//! a scheduler predicts where the head will be.
 //!
 //! What is not here: files (texts come in and go out), and the clock of the machine, which is the
 //! business of a probe.
@@ -13,6 +14,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod curve;
+pub mod extract;
 mod guarded;
 mod interface;
 mod modelled;

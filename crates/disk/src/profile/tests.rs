@@ -397,7 +397,7 @@ fn errors_say_what_is_allowed() {
             "\"layout.zones\" = \"assumed\"",
             "\"layout.zones\" = \"guessed\"",
             "trust.layout.zones: \"guessed\" is not allowed; allowed are \"measured\", \
-             \"published\", \"derived\", \"calibrated\", \"assumed\"",
+             \"learned\", \"published\", \"derived\", \"calibrated\", \"assumed\"",
         ),
         (
             "second_read_ahead_min = 48",

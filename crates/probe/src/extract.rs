@@ -1,0 +1,404 @@
+//! Learns a whole profile of a drive from timed reads.
+//!
+//! ```text
+//! rotation ──► tracks, skews, slips, zones ──► surfaces ──► bus ──► seeks ──► access ──► hold-out
+//! ```
+//!
+//! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
+//! [`Extraction::step`] works on a drive for some seconds of the drive's time. Between steps it can be
+//! written down and read again. A step takes the phase of the platters anew and draws from numbers of
+//! its own, so that whoever stops and goes on gets what one gets who does not stop.
+//!
+//! It reads single sectors and sees when they are answered. Read-ahead and the buffer stay on: an
+//! answer that came too fast for the medium is asked for again when other reads have driven it out.
+
+mod assemble;
+mod bench;
+mod holdout;
+mod reach;
+mod seeks;
+mod shape;
+mod spindle;
+mod surfaces;
+mod transfer;
+mod turns;
+mod walk;
+mod zone;
+
+use crate::{Probe, ProbeError};
+use bench::Bench;
+use headtime_disk::{Layout, Profile, ProfileError};
+use headtime_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+pub use assemble::skews;
+pub use holdout::Held;
+pub use shape::Shape;
+pub use spindle::Spindle;
+pub use transfer::Transfer;
+pub use walk::Walked;
+pub use zone::{Extra, FoundZone};
+
+/// A sector and the angle, in turns, at which it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    pub lba: u64,
+    pub angle: f64,
+}
+
+/// Why a drive cannot be learned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// The drive could not be read.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// There is no turn.
+    #[error(
+        "nothing turns: the times at which a sector was read again have no turn in common (agreement {coherence:.2} of 1); \
+         an SSD, a disk under load, or one whose firmware moves sectors about"
+    )]
+    DoesNotTurn {
+        /// How well the times agree with the best turn, 0 to 1.
+        coherence: f64,
+    },
+    /// It turned, and does no more.
+    #[error(
+        "the phase of the platters was lost: known sectors came at other angles than before; is the disk under load?"
+    )]
+    PhaseLost,
+    /// A sector cannot be read from the medium.
+    #[error("sector {lba} does not leave the drive's buffer, whatever else is read")]
+    Sticks {
+        /// Which.
+        lba: u64,
+    },
+    /// It is too small.
+    #[error("{sectors} sectors are too few to learn anything; a disk has a million and more")]
+    TooSmall {
+        /// What it has.
+        sectors: u64,
+    },
+    /// The tracks follow no rule.
+    #[error(
+        "no rule of tracks holds: {zones} beginnings of zones within the first {lba} sectors; \
+         a disk that maps its sectors anew (SMR, an array), or one under load"
+    )]
+    NoRule {
+        /// Zones that were begun.
+        zones: usize,
+        /// How far the walk came.
+        lba: u64,
+    },
+    /// There is no profile yet.
+    #[error("the tracks are not known yet")]
+    TooEarly,
+    /// The profile does not pass its own checks.
+    #[error("what was learned is no profile: {0}")]
+    Profile(#[from] ProfileError),
+}
+
+/// What is being learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    Rotation,
+    Tracks,
+    Surfaces,
+    Bus,
+    Seeks,
+    Access,
+    HoldOut,
+    Done,
+}
+
+/// How far an extraction is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub stage: Stage,
+    /// The part of the stage that is done.
+    pub share: f64,
+    /// Time of the drive's that the rest takes, about.
+    pub left: Nanos,
+}
+
+/// What was learned of a drive so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extraction {
+    name: String,
+    capacity: u64,
+    sector_bytes: u32,
+    seed: u64,
+    steps: u64,
+    stage: Stage,
+    /// Commands so far.
+    pub reads: u64,
+    /// Time of the drive's so far.
+    pub spent: Nanos,
+    #[serde(default)]
+    stage_spent: Nanos,
+    pub spindle: Option<Spindle>,
+    /// The turn in nanoseconds, each with the time spent until then.
+    pub turns: Vec<(Nanos, f64)>,
+    pub walked: Walked,
+    pub shape: Option<Shape>,
+    pub transfer: Option<Transfer>,
+    /// Seeks that have been tried.
+    tried: usize,
+    /// The least time by distance in cylinders, processing included, in nanoseconds.
+    pub seeks: Vec<(u32, f64)>,
+    /// The same to another surface.
+    pub switch: Option<f64>,
+    pub zero_latency: Option<bool>,
+    pub held: Held,
+}
+
+/// Time of the drive's that a step takes, about.
+const STEP: Nanos = Nanos::from_millis(5_000);
+/// Random reads that check the profile.
+const HELD_OUT: u64 = 5_000;
+/// More zones than this within one part in a thousand of the disk are no zones.
+const MOST_ZONES: usize = 1_024;
+
+impl Extraction {
+    /// Begins with a drive. Nothing is read yet.
+    pub fn new<P: Probe + ?Sized>(probe: &P, seed: u64) -> Extraction {
+        Extraction {
+            name: probe.name(),
+            capacity: probe.capacity().get(),
+            sector_bytes: probe.sector_bytes(),
+            seed,
+            steps: 0,
+            stage: Stage::Rotation,
+            reads: 0,
+            spent: Nanos::ZERO,
+            stage_spent: Nanos::ZERO,
+            spindle: None,
+            turns: Vec::new(),
+            walked: Walked::default(),
+            shape: None,
+            transfer: None,
+            tried: 0,
+            seeks: Vec::new(),
+            switch: None,
+            zero_latency: None,
+            held: Held::default(),
+        }
+    }
+
+    /// What is learned next.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Goes on until all is learned, or about so much of the drive's time is spent in all.
+    ///
+    /// # Errors
+    ///
+    /// If the drive cannot be read, or not be learned. What was learned stays.
+    pub fn run<P: Probe + ?Sized>(
+        &mut self,
+        probe: &mut P,
+        budget: Nanos,
+    ) -> Result<(), ExtractError> {
+        while self.stage != Stage::Done && self.spent < budget {
+            self.step(probe)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on for some seconds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Extraction::run`].
+    pub fn step<P: Probe + ?Sized>(&mut self, probe: &mut P) -> Result<Progress, ExtractError> {
+        let begin = probe.now();
+        let mut bench = Bench::new(
+            probe,
+            self.seed ^ self.steps.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        );
+        self.steps += 1;
+        let stage = self.stage;
+        let result = self.work(&mut bench);
+        self.reads += bench.reads;
+        let spent = probe.now() - begin;
+        self.spent += spent;
+        self.stage_spent = if stage == self.stage {
+            self.stage_spent + spent
+        } else {
+            Nanos::ZERO
+        };
+        result.map(|()| self.progress())
+    }
+
+    fn work<P: Probe + ?Sized>(&mut self, bench: &mut Bench<'_, P>) -> Result<(), ExtractError> {
+        let until = bench.probe.now() + STEP;
+        let Some(spindle) = &self.spindle else {
+            if self.capacity < 1 << 12 {
+                return Err(ExtractError::TooSmall {
+                    sectors: self.capacity,
+                });
+            }
+            self.spindle = Some(spindle::find(bench)?);
+            self.stage = Stage::Tracks;
+            return Ok(());
+        };
+        let hit_below = spindle.hit_below;
+        bench.lock(spindle)?;
+        match self.stage {
+            Stage::Rotation | Stage::Tracks => self.walk(bench, until)?,
+            Stage::Surfaces => {
+                self.shape = Some(surfaces::shape(bench, &self.walked.zones)?);
+                self.stage = Stage::Bus;
+            }
+            Stage::Bus => {
+                self.transfer = Some(transfer::measure(bench, hit_below)?);
+                self.stage = Stage::Seeks;
+            }
+            Stage::Seeks => self.seek(bench, until)?,
+            Stage::Access => {
+                let profile = self.draft()?;
+                let predictor = holdout::Predictor::new(&profile, bench.turn());
+                self.zero_latency = holdout::zero_latency(bench, &predictor)?;
+                self.stage = Stage::HoldOut;
+            }
+            Stage::HoldOut => {
+                let profile = self.draft()?;
+                let predictor = holdout::Predictor::new(&profile, bench.turn());
+                let taken = self.zero_latency.unwrap_or(false);
+                while bench.probe.now() < until && self.held.reads < HELD_OUT {
+                    let count = (HELD_OUT - self.held.reads).min(50);
+                    self.held.compare(bench, &predictor, taken, count)?;
+                }
+                if self.held.reads >= HELD_OUT {
+                    self.stage = Stage::Done;
+                }
+            }
+            Stage::Done => {}
+        }
+        // The turn as it was followed is the better one for the next step.
+        let turn = bench.turn();
+        if let Some(spindle) = &mut self.spindle {
+            spindle.turn = turn;
+        }
+        self.turns.push((self.spent, turn));
+        Ok(())
+    }
+
+    fn walk<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: headtime_units::Time,
+    ) -> Result<(), ExtractError> {
+        while bench.probe.now() < until {
+            let done = walk::Walk {
+                bench,
+                at: &mut self.walked,
+            }
+            .step()?;
+            let (zones, lba) = (self.walked.zones.len(), self.walked.upto);
+            if zones > 16 && zones as u64 * (self.capacity / 1024) > lba || zones > MOST_ZONES {
+                return Err(ExtractError::NoRule { zones, lba });
+            }
+            if done {
+                self.stage = Stage::Surfaces;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn seek<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: headtime_units::Time,
+    ) -> Result<(), ExtractError> {
+        let profile = self.draft()?;
+        let layout = Layout::new(&profile);
+        let target = seeks::Target {
+            layout: &layout,
+            tail: self.transfer.map_or(0.0, |transfer| transfer.sector),
+            cylinders: profile.geometry.cylinders,
+            heads: profile.geometry.heads,
+        };
+        if self.switch.is_none() && self.tried == 0 {
+            self.switch = target.switch(bench, 1_500_000.0)?;
+        }
+        let distances = seeks::coarse_first(seeks::distances(target.cylinders));
+        while bench.probe.now() < until && self.tried < distances.len() {
+            let distance = distances[self.tried];
+            self.tried += 1;
+            let guess = seeks::between(&self.seeks, distance).unwrap_or(4_000_000.0);
+            if let Some(time) = target.seek(bench, distance, guess)? {
+                let at = self.seeks.partition_point(|(other, _)| *other < distance);
+                self.seeks.insert(at, (distance, time));
+            }
+        }
+        if self.tried == distances.len() {
+            self.stage = Stage::Access;
+        }
+        Ok(())
+    }
+
+    /// How far the work is.
+    pub fn progress(&self) -> Progress {
+        let cylinders = match self.stage {
+            Stage::Seeks => self
+                .draft()
+                .map_or(10_000, |draft| draft.geometry.cylinders),
+            _ => 10_000,
+        };
+        let seeks = seeks::distances(cylinders).len();
+        // What a part takes where nothing is known yet, in milliseconds.
+        let parts = [
+            (Stage::Rotation, 4_000.0, 0.0),
+            (
+                Stage::Tracks,
+                120_000.0,
+                self.walked.upto as f64 / self.capacity.max(1) as f64,
+            ),
+            (Stage::Surfaces, 4_000.0, 0.0),
+            (Stage::Bus, 1_000.0, 0.0),
+            (
+                Stage::Seeks,
+                300.0 * seeks as f64,
+                self.tried as f64 / seeks.max(1) as f64,
+            ),
+            (Stage::Access, 1_000.0, 0.0),
+            (
+                Stage::HoldOut,
+                12.0 * HELD_OUT as f64,
+                self.held.reads as f64 / HELD_OUT as f64,
+            ),
+        ];
+        let (mut left, mut share) = (0.0, 1.0);
+        for (stage, takes, done) in parts {
+            if stage == self.stage {
+                share = done;
+                let spent = self.stage_spent.as_millis_f64();
+                left += if done > 0.02 {
+                    spent * (1.0 - done) / done
+                } else {
+                    takes
+                };
+            } else if stage > self.stage {
+                left += takes;
+            }
+        }
+        Progress {
+            stage: self.stage,
+            share,
+            left: Nanos::from_millis_f64(left),
+        }
+    }
+
+    /// The profile, as far as it is known: tracks and surfaces at least.
+    ///
+    /// # Errors
+    ///
+    /// If these are not known yet, or do not make a profile.
+    pub fn profile(&self) -> Result<Profile, ExtractError> {
+        self.draft()
+    }
+}

@@ -1,0 +1,233 @@
+//! Reads single sectors, and says at which angle they are.
+
+use super::spindle::Spindle;
+use super::turns::{near, part};
+use super::{ExtractError, Place};
+use crate::random::Random;
+use crate::{Answer, Probe};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+
+/// A drive under probe, and the phase of its platters.
+pub(super) struct Bench<'a, P: ?Sized> {
+    pub probe: &'a mut P,
+    pub random: Random,
+    /// Commands so far.
+    pub reads: u64,
+    phase: Option<Phase>,
+    places: Vec<Place>,
+    next_place: usize,
+    hit_below: f64,
+    /// The address of the last command.
+    last: u64,
+    /// How many other reads drove a sector out of the buffer the last time.
+    evict: usize,
+}
+
+/// Where the platters are.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    at: Time,
+    /// In turns.
+    angle: f64,
+    /// In nanoseconds.
+    turn: f64,
+}
+
+/// The phase is looked at again after so long.
+const RELOCK: Nanos = Nanos::from_millis(250);
+/// Residuals beyond this part of a turn are no drift.
+const ASTRAY: f64 = 0.02;
+/// Residuals below this are what a turn is measured to.
+const STEADY: f64 = 5e-4;
+/// Places that are looked at until two agree.
+const MOST_PLACES: usize = 64;
+/// Sectors that a drive reads ahead although another command waits, at most.
+const AHEAD: u64 = 256;
+/// Other reads until a sector is expected to be out of the buffer, at most.
+const MOST_EVICTIONS: usize = 512;
+
+impl<'a, P: Probe + ?Sized> Bench<'a, P> {
+    pub fn new(probe: &'a mut P, seed: u64) -> Bench<'a, P> {
+        Bench {
+            probe,
+            random: Random::new(seed),
+            reads: 0,
+            phase: None,
+            places: Vec::new(),
+            next_place: 0,
+            hit_below: 0.0,
+            last: u64::MAX,
+            evict: 2,
+        }
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.probe.capacity().get()
+    }
+
+    /// The turn as it is now, in nanoseconds.
+    pub fn turn(&self) -> f64 {
+        self.phase.map_or(0.0, |phase| phase.turn)
+    }
+
+    /// Reads sectors, whatever the angle.
+    pub fn read(&mut self, lba: u64, count: u64) -> Result<Answer, ExtractError> {
+        let extent = Extent::at(lba, count);
+        self.probe.send(0, Op::Read, extent)?;
+        let answer = self.probe.answer()?;
+        self.reads += 1;
+        self.last = lba;
+        match answer.failure {
+            None => Ok(answer),
+            Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
+                op: Op::Read,
+                extent,
+                source,
+            })),
+        }
+    }
+
+    /// Returns true if an answer was too fast for the medium.
+    pub fn is_hit(&self, answer: &Answer) -> bool {
+        ((answer.at - answer.sent).as_nanos() as f64) < self.hit_below
+    }
+
+    /// Finds the phase of a drive whose rotation is known.
+    pub fn lock(&mut self, spindle: &Spindle) -> Result<(), ExtractError> {
+        self.places.clone_from(&spindle.places);
+        self.hit_below = spindle.hit_below;
+        self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
+        // Nothing is known of the time that passed: the phase on which most places agree.
+        for _ in 0..4 {
+            let mut seen: Vec<(Time, f64)> = Vec::new();
+            for _ in 0..9 {
+                let place = self.take_place();
+                let answer = self.read(place.lba, 1)?;
+                if !self.is_hit(&answer) {
+                    seen.push((answer.at, place.angle));
+                }
+            }
+            let Some(&(last, _)) = seen.last() else {
+                continue;
+            };
+            let turn = spindle.turn;
+            let now = |&(at, angle): &(Time, f64)| angle + (last - at).as_nanos() as f64 / turn;
+            let candidates: Vec<f64> = seen.iter().map(now).collect();
+            let agree = |angle: f64| {
+                candidates
+                    .iter()
+                    .filter(move |other| near(*other - angle).abs() < ASTRAY)
+            };
+            let best = candidates.iter().max_by_key(|angle| agree(**angle).count());
+            let best = *best.expect("one was seen");
+            let of: Vec<f64> = agree(best).map(|other| near(other - best)).collect();
+            if of.len() * 2 > candidates.len() && of.len() >= 3 {
+                let mean = of.iter().sum::<f64>() / of.len() as f64;
+                self.phase = Some(Phase {
+                    at: last,
+                    angle: part(best + mean),
+                    turn,
+                });
+                return Ok(());
+            }
+        }
+        Err(ExtractError::PhaseLost)
+    }
+
+    /// Reads something not far from a sector, so that the buffer forgets something.
+    fn elsewhere(&mut self, lba: u64) -> Result<(), ExtractError> {
+        let window = (self.capacity() / 64).max(1);
+        let low = lba.saturating_sub(window / 2).min(self.capacity() - window);
+        let lba = low + self.random.up_to(window - 1);
+        self.read(lba, 1).map(|_| ())
+    }
+
+    fn take_place(&mut self) -> Place {
+        // Far from each other, so that none is where the arm or the buffer has just been.
+        self.next_place = (self.next_place + self.places.len() / 3 + 1) % self.places.len();
+        self.places[self.next_place]
+    }
+
+    /// The angle that passed at a time, in turns.
+    pub fn angle_at(&self, time: Time) -> f64 {
+        let phase = self.phase.expect("locked");
+        let since = if time >= phase.at {
+            (time - phase.at).as_nanos() as f64
+        } else {
+            -((phase.at - time).as_nanos() as f64)
+        };
+        part(phase.angle + since / phase.turn)
+    }
+
+    /// Reads places whose angles are known, and takes the phase and the period from them: one is
+    /// enough if it comes when it should, else two must agree.
+    fn relock(&mut self) -> Result<(), ExtractError> {
+        let mut seen: Vec<f64> = Vec::new();
+        for _ in 0..MOST_PLACES {
+            let place = self.take_place();
+            let answer = self.read(place.lba, 1)?;
+            if self.is_hit(&answer) {
+                self.elsewhere(place.lba)?;
+                continue;
+            }
+            let angle = self.angle_at(answer.at);
+            let off = near(place.angle - angle);
+            let agrees =
+                off.abs() < STEADY || seen.iter().any(|other| near(other - off).abs() < STEADY);
+            if off.abs() > ASTRAY || !agrees {
+                seen.push(off);
+                continue;
+            }
+            let phase = self.phase.as_mut().expect("locked");
+            let turns = (answer.at - phase.at).as_nanos() as f64 / phase.turn;
+            // Half of what the phase is off is noise as likely as not; a tenth tells of the period.
+            if turns > 10.0 {
+                phase.turn *= turns / (turns + 0.1 * off);
+            }
+            phase.angle = part(angle + 0.5 * off);
+            phase.at = answer.at;
+            return Ok(());
+        }
+        Err(ExtractError::PhaseLost)
+    }
+
+    /// Takes the phase anew if that is long ago. Returns true if it did.
+    pub fn keep_phase(&mut self) -> Result<bool, ExtractError> {
+        let phase = self.phase.expect("locked");
+        let is_due = self.probe.now().saturating_since(phase.at) > RELOCK;
+        if is_due {
+            self.relock()?;
+        }
+        Ok(is_due)
+    }
+
+    /// The angle at which a sector has come, read from the medium.
+    pub fn angle(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        self.keep_phase()?;
+        if self.last <= lba && lba - self.last < AHEAD {
+            // The drive may have to read on to there before it can do anything else. That is a hit
+            // that takes as long as a miss.
+            self.elsewhere(lba)?;
+        }
+        let mut answer = self.read(lba, 1)?;
+        let mut tried = 0;
+        while self.is_hit(&answer) {
+            if tried > MOST_EVICTIONS {
+                return Err(ExtractError::Sticks { lba });
+            }
+            for _ in 0..self.evict {
+                self.elsewhere(lba)?;
+            }
+            tried += self.evict;
+            self.keep_phase()?;
+            answer = self.read(lba, 1)?;
+            self.evict = if self.is_hit(&answer) {
+                self.evict * 2
+            } else {
+                (self.evict * 7 / 8).max(1)
+            };
+        }
+        Ok(self.angle_at(answer.at))
+    }
+}

@@ -1,0 +1,149 @@
+//! The least time after which the head can read somewhere else.
+//!
+//! A read that is sent when the one before has completed comes to its sector in time, or a turn
+//! later. So a sector that passes just late enough to be caught says how long everything takes but
+//! the wait: processing, and the way. This is the minimum of MTBRC (Worthington et al.) with angles
+//! in place of distances in sectors, which DIXtrac searches for.
+
+use super::ExtractError;
+use super::bench::Bench;
+use super::turns::part;
+use crate::Probe;
+use headtime_units::{Nanos, Time};
+
+/// A sector to come to, and the angle at which it will be answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    pub lba: u64,
+    pub answered: f64,
+    /// How much earlier it has begun to pass, in nanoseconds.
+    pub lead: f64,
+}
+
+/// Trials in which the result comes nearer by halves, and in which it settles under noise.
+const HALVINGS: u32 = 18;
+const CHECKS: u32 = 4;
+const SETTLING: u32 = 24;
+/// What is near enough, in nanoseconds.
+const NEAR: f64 = 6_000.0;
+
+/// A search for the least time between two places.
+pub(super) struct Reach<'b, 'a, P: ?Sized> {
+    pub bench: &'b mut Bench<'a, P>,
+}
+
+impl<P: Probe + ?Sized> Reach<'_, '_, P> {
+    /// One trial: reads `source`, then the sector that `aim` gives for the angle that passes `guess`
+    /// nanoseconds later. Returns the time that would have been enough; a turn less was not.
+    ///
+    /// `None` if the buffer or a disturbance was in the way.
+    pub fn trial(
+        &mut self,
+        source: u64,
+        aim: impl Fn(f64) -> Option<Aim>,
+        guess: f64,
+    ) -> Result<Option<f64>, ExtractError> {
+        self.bench.keep_phase()?;
+        let answer = self.bench.read(source, 1)?;
+        if self.bench.is_hit(&answer) {
+            return Ok(None);
+        }
+        let turn = self.bench.turn();
+        let angle = self.bench.angle_at(answer.at);
+        let Some(aim) = aim(part(angle + guess / turn)) else {
+            return Ok(None);
+        };
+        // The wait until the sector begins `guess` after the command is sent.
+        let begins = part(aim.answered - aim.lead / turn - angle - guess / turn) * turn;
+        if begins < turn / 2.0 {
+            self.bench.probe.pause(Nanos::from_nanos(begins as u64));
+        }
+        let answer = self.bench.read(aim.lba, 1)?;
+        if self.bench.is_hit(&answer) {
+            return Ok(None);
+        }
+        let off = super::turns::near(self.bench.angle_at(answer.at) - aim.answered);
+        if off.abs() > 0.01 {
+            return Ok(None);
+        }
+        let took = span(answer.sent, answer.at) - aim.lead;
+        Ok(Some(took))
+    }
+
+    /// The time that is enough as often as not, from trials at given guesses, near `guess`.
+    pub fn search(
+        &mut self,
+        guess: f64,
+        mut trial: impl FnMut(&mut Self, f64) -> Result<Option<f64>, ExtractError>,
+    ) -> Result<Option<f64>, ExtractError> {
+        let turn = self.bench.turn();
+        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let (mut at, mut step) = (guess, 60_000.0);
+        let mut failures = 0;
+        let mut halvings = 0;
+        while halvings < HALVINGS && high - low > NEAR {
+            let Some(took) = trial(self, at)? else {
+                failures += 1;
+                if failures > 24 {
+                    return Ok(None);
+                }
+                continue;
+            };
+            halvings += 1;
+            high = high.min(took);
+            low = f64::max(low, took - turn);
+            if high <= low {
+                break;
+            }
+            // As long as only one side is near, go on from it in longer and longer steps.
+            at = if high > at + step {
+                step *= 2.0;
+                f64::min(at + step, (low + high) / 2.0)
+            } else if low < at - step {
+                step *= 2.0;
+                f64::max(at - step, (low + high) / 2.0)
+            } else {
+                (low + high) / 2.0
+            };
+        }
+        let mut middle = if high.is_finite() {
+            (low + high) / 2.0
+        } else {
+            at
+        };
+        let mut steady = high > low;
+        for check in 0..CHECKS {
+            let beside = if check % 2 == 0 {
+                2.0 * NEAR
+            } else {
+                -2.0 * NEAR
+            };
+            if let Some(took) = trial(self, middle + beside)? {
+                let enough = took < middle + beside + turn / 2.0;
+                steady &= enough == (beside > 0.0);
+            }
+        }
+        if steady {
+            return Ok(Some(middle));
+        }
+        // Noise: steps toward where half of the trials are in time, ever shorter (Robbins and Monro).
+        let width = f64::max(40_000.0, 0.02 * middle);
+        let (mut sum, mut count) = (0.0, 0.0);
+        for round in 0..SETTLING {
+            if let Some(took) = trial(self, middle)? {
+                let enough = took < middle + turn / 2.0;
+                let step = width / libm::sqrt(f64::from(round + 1));
+                middle += if enough { -step } else { step };
+            }
+            if round >= SETTLING / 3 {
+                sum += middle;
+                count += 1.0;
+            }
+        }
+        Ok(Some(sum / count))
+    }
+}
+
+fn span(from: Time, to: Time) -> f64 {
+    (to - from).as_nanos() as f64
+}

@@ -1,0 +1,201 @@
+//! How fast the platters turn, and where in a turn some places are.
+//!
+//! A sector is read when it passes. So the times at which one sector was read, each time from the
+//! medium, differ by whole turns, however long the arm was on its way. The turn is the longest time
+//! of which all these differences are multiples (the paper's references take one sector and a cache
+//! that is off; here there are many places, so that those in between drive a sector out of the
+//! cache, and hits are told by their time).
+
+use super::bench::Bench;
+use super::turns::{median, near, part};
+use super::{ExtractError, Place};
+use crate::Probe;
+use headtime_units::Time;
+use serde::{Deserialize, Serialize};
+use std::f64::consts::TAU;
+
+/// What is known of the rotation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spindle {
+    /// A turn, in nanoseconds.
+    pub turn: f64,
+    /// Times of the same sector that were no whole turns apart, as a part of all.
+    pub astray: f64,
+    /// Places whose angles are known, to find the phase again.
+    pub places: Vec<Place>,
+    /// The fastest that a miss may be, in nanoseconds: what is faster came from the buffer.
+    pub hit_below: f64,
+}
+
+/// Turns that are looked for: 2,000 to 25,000 a minute.
+const SLOWEST: f64 = 30.0e6;
+const FASTEST: f64 = 2.4e6;
+/// Rounds over all places.
+const ROUNDS: usize = 4;
+/// Places at first, and the most that are tried if the buffer holds so many.
+const PLACES: u64 = 64;
+const MOST_PLACES: u64 = 512;
+
+/// Finds the turn and the angles of some places.
+///
+/// # Errors
+///
+/// If no time is found of which the differences are multiples: then nothing turns, or other
+/// commands disturb.
+pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindle, ExtractError> {
+    let hit_below = hit_time(bench)?;
+    let mut count = PLACES.min(bench.capacity() / 2).max(1);
+    let mut best = 0.0;
+    while count <= MOST_PLACES {
+        let samples = rounds(bench, count, hit_below)?;
+        if let Some((spindle, coherence)) = fit(&samples, hit_below) {
+            best = f64::max(best, coherence);
+            if coherence > 0.6 && spindle.places.len() >= 8 {
+                // A sector that is just being read ahead comes when the command has been processed,
+                // later than a hit. What takes an eighth of a turn comes from the medium.
+                let hit_below = hit_below.max(spindle.turn / 8.0);
+                return Ok(Spindle {
+                    hit_below,
+                    ..spindle
+                });
+            }
+        }
+        count *= 2;
+    }
+    Err(ExtractError::DoesNotTurn { coherence: best })
+}
+
+/// A time that reads from the buffer stay below and reads from the medium do not.
+fn hit_time<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<f64, ExtractError> {
+    let mut times = Vec::new();
+    for _ in 0..12 {
+        let lba = bench.random.up_to(bench.capacity() - 1);
+        bench.read(lba, 1)?;
+        let again = bench.read(lba, 1)?;
+        times.push((again.at - again.sent).as_nanos() as f64);
+    }
+    let hit = median(&mut times).expect("twelve");
+    // Without a buffer, reading again takes a turn.
+    Ok(if hit < FASTEST {
+        hit * 1.25 + 60e3
+    } else {
+        0.0
+    })
+}
+
+/// When each of `count` places was read in some rounds in random order.
+fn rounds<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    count: u64,
+    hit_below: f64,
+) -> Result<Vec<(u64, Vec<Time>)>, ExtractError> {
+    let capacity = bench.capacity();
+    let mut places: Vec<(u64, Vec<Time>)> = (0..count)
+        .map(|index| {
+            let width = capacity / count;
+            (index * width + bench.random.up_to(width - 1), Vec::new())
+        })
+        .collect();
+    for _ in 0..ROUNDS {
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, bench.random.up_to(at as u64) as usize);
+        }
+        for index in order {
+            let answer = bench.read(places[index].0, 1)?;
+            if (answer.at - answer.sent).as_nanos() as f64 >= hit_below {
+                places[index].1.push(answer.at);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// The turn, the angles of the places, and how well the times agree.
+fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
+    let mut gaps: Vec<f64> = Vec::new();
+    for (_, times) in samples {
+        for (index, early) in times.iter().enumerate() {
+            for late in &times[index + 1..] {
+                gaps.push((*late - *early).as_nanos() as f64);
+            }
+        }
+    }
+    if gaps.len() < 16 {
+        return None;
+    }
+    gaps.sort_by(f64::total_cmp);
+    let coherence = |turn: f64, gaps: &[f64]| {
+        let (mut cos, mut sin) = (0.0, 0.0);
+        for gap in gaps {
+            let (s, c) = libm::sincos(TAU * (gap / turn));
+            cos += c;
+            sin += s;
+        }
+        libm::hypot(cos, sin) / gaps.len() as f64
+    };
+    // The shorter the gap, the coarser the search may be.
+    let few = &gaps[..gaps.len().clamp(16, 64)];
+    let step = 1.0 / (few[few.len() - 1] * 10.0);
+    let mut rates: Vec<(f64, f64)> = Vec::new();
+    let mut rate = 1.0 / SLOWEST;
+    while rate < 1.0 / FASTEST {
+        rates.push((rate, coherence(1.0 / rate, few)));
+        rate += step;
+    }
+    let most = rates.iter().map(|(_, score)| *score).fold(0.0, f64::max);
+    // Multiples of the rate agree as well; the slowest that agrees is meant.
+    let at = rates.iter().position(|(_, score)| *score > 0.85 * most)?;
+    let peak = rates[at..]
+        .iter()
+        .take_while(|(_, score)| *score > 0.5 * most);
+    let (rate, _) = peak.max_by(|one, other| f64::total_cmp(&one.1, &other.1))?;
+    let mut turn = 1.0 / rate;
+    // Longer and longer gaps make it exact: a line through (turns, gap), outliers left out.
+    let mut known = few.len();
+    loop {
+        for _ in 0..3 {
+            let (mut up, mut down) = (0.0, 0.0);
+            for gap in &gaps[..known] {
+                let turns = libm::round(gap / turn);
+                if near(gap / turn).abs() < 0.1 {
+                    up += turns * gap;
+                    down += turns * turns;
+                }
+            }
+            if down > 0.0 {
+                turn = up / down;
+            }
+        }
+        if known == gaps.len() {
+            break;
+        }
+        known = (known * 3 / 2).min(gaps.len());
+    }
+    let astray = gaps.iter().filter(|gap| near(*gap / turn).abs() > 0.02);
+    let astray = astray.count() as f64 / gaps.len() as f64;
+    let mut places = Vec::new();
+    for (lba, times) in samples {
+        let Some(first) = times.first() else { continue };
+        let origin = first.as_nanos() as f64 / turn;
+        let mut off: Vec<f64> = times
+            .iter()
+            .map(|time| near(time.as_nanos() as f64 / turn - origin))
+            .collect();
+        let agree = off.iter().filter(|off| off.abs() < 0.02).count();
+        let middle = median(&mut off).expect("a first");
+        if times.len() >= 2 && agree == times.len() {
+            places.push(Place {
+                lba: *lba,
+                angle: part(origin + middle),
+            });
+        }
+    }
+    let spindle = Spindle {
+        turn,
+        astray,
+        places,
+        hit_below,
+    };
+    Some((spindle, coherence(turn, &gaps)))
+}

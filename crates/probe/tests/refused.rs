@@ -1,0 +1,258 @@
+//! Drives that cannot be learned, and drives that are hard to learn.
+
+use headtime_disk::profile::by_name;
+use headtime_probe::extract::{ExtractError, Extraction, Stage};
+use headtime_probe::{Answer, Modelled, Probe, ProbeError};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+
+const LONG: Nanos = Nanos::from_millis(10 * 60_000);
+
+/// A device whose reads take what `takes` says, whatever they read.
+struct Plain<F> {
+    sectors: u64,
+    now: Time,
+    takes: F,
+    end: Time,
+    sent: Time,
+}
+
+impl<F: FnMut(u64) -> u64> Plain<F> {
+    fn new(sectors: u64, takes: F) -> Plain<F> {
+        Plain {
+            sectors,
+            now: Time::ZERO,
+            takes,
+            end: Time::ZERO,
+            sent: Time::ZERO,
+        }
+    }
+}
+
+impl<F: FnMut(u64) -> u64> Probe for Plain<F> {
+    fn name(&self) -> String {
+        "plain".to_owned()
+    }
+
+    fn capacity(&self) -> Sectors {
+        Sectors::new(self.sectors)
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        512
+    }
+
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, _: u16, _: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.sent = self.now;
+        self.end = self.now + Nanos::from_nanos((self.takes)(extent.start.get()));
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        self.now = self.end;
+        Ok(Answer {
+            tag: 0,
+            sent: self.sent,
+            at: self.now,
+            failure: None,
+        })
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.now += span;
+    }
+}
+
+/// A drive between which and us something stands.
+struct Between<F> {
+    drive: Modelled,
+    /// What the clock shows when the drive's shows so much, and whether a read fails.
+    meddle: F,
+    reads: u64,
+}
+
+/// What happens to a read.
+enum Meddled {
+    Late(Nanos),
+    Fails,
+}
+
+impl<F: FnMut(u64) -> Meddled> Between<F> {
+    fn new(name: &str, meddle: F) -> Between<F> {
+        let drive = Modelled::new(&by_name(name).unwrap(), 5);
+        Between {
+            drive,
+            meddle,
+            reads: 0,
+        }
+    }
+}
+
+impl<F: FnMut(u64) -> Meddled> Probe for Between<F> {
+    fn name(&self) -> String {
+        self.drive.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.drive.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn now(&mut self) -> Time {
+        self.drive.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.drive.send(tag, op, extent)
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let answer = self.drive.answer()?;
+        self.reads += 1;
+        match (self.meddle)(self.reads) {
+            Meddled::Late(span) => {
+                self.drive.pause(span);
+                Ok(Answer {
+                    at: answer.at + span,
+                    ..answer
+                })
+            }
+            Meddled::Fails => Ok(Answer {
+                failure: Some("unrecovered read error".into()),
+                ..answer
+            }),
+        }
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.drive.pause(span);
+    }
+}
+
+fn learn(probe: &mut impl Probe) -> (Extraction, Result<(), ExtractError>) {
+    let mut extraction = Extraction::new(probe, 1);
+    let result = extraction.run(probe, LONG);
+    (extraction, result)
+}
+
+#[test]
+fn devices_without_a_turn_are_told_within_a_minute() {
+    let mut dice = Pcg64::seed_from_u64(1);
+    let mut noise = move |from: u64, to: u64| from + dice.next_u64() % (to - from);
+    let mut far = noise.clone();
+    // Nothing at all; an SSD; a network; something with stalls like those of shingled disks.
+    let null = learn(&mut Plain::new(1 << 30, |_| 0)).1;
+    let ssd = learn(&mut Plain::new(1 << 30, |_| noise(70_000, 110_000))).1;
+    let network = learn(&mut Plain::new(1 << 30, |_| far(2_000_000, 30_000_000))).1;
+    for (name, result) in [("null", null), ("ssd", ssd), ("network", network)] {
+        assert!(
+            matches!(result, Err(ExtractError::DoesNotTurn { .. })),
+            "{name}: {result:?}"
+        );
+    }
+}
+
+#[test]
+fn a_disk_of_a_few_sectors_is_too_small() {
+    for sectors in [1, 8, 4_095] {
+        let (extraction, result) = learn(&mut Plain::new(sectors, |_| 1_000_000));
+        assert!(
+            matches!(result, Err(ExtractError::TooSmall { .. })),
+            "{sectors}: {result:?}"
+        );
+        assert_eq!(extraction.reads, 0);
+    }
+}
+
+#[test]
+fn a_disk_under_load_is_refused_and_keeps_what_is_known() {
+    // Each read waits for another one, somewhere, as often as not.
+    let mut dice = Pcg64::seed_from_u64(2);
+    let mut loaded = Between::new("atlas10k", move |_| {
+        let other = dice.next_u64() % 24_000_000;
+        Meddled::Late(Nanos::from_nanos(other.saturating_sub(6_000_000)))
+    });
+    let (extraction, result) = learn(&mut loaded);
+    assert!(result.is_err());
+    assert!(extraction.stage() < Stage::Seeks);
+    assert!(extraction.profile().is_err());
+}
+
+#[test]
+fn a_disk_that_fails_half_way_says_where_and_can_be_gone_on_with() {
+    let mut failing = Between::new("hp-c2247a", |read| match read {
+        2_000 => Meddled::Fails,
+        _ => Meddled::Late(Nanos::ZERO),
+    });
+    let (mut extraction, result) = learn(&mut failing);
+    let error = result.unwrap_err().to_string();
+    assert!(
+        error.starts_with("a read of sectors ") && error.ends_with("unrecovered read error"),
+        "{error}"
+    );
+    assert!(!extraction.walked.zones.is_empty());
+    extraction.run(&mut failing, LONG).unwrap();
+    assert_eq!(extraction.stage(), Stage::Done);
+    assert_eq!(extraction.profile().unwrap().geometry.heads, 13);
+}
+
+#[test]
+fn a_few_late_answers_change_no_track() {
+    // One in fifty answers is late by up to two turns: a retry, a recalibration, another program.
+    let mut dice = Pcg64::seed_from_u64(3);
+    let mut uneven = Between::new("hp-c2247a", move |_| {
+        let late = dice.next_u64() % 50 == 0;
+        Meddled::Late(Nanos::from_nanos(if late {
+            dice.next_u64() % 20_000_000
+        } else {
+            0
+        }))
+    });
+    let (extraction, result) = learn(&mut uneven);
+    result.unwrap();
+    let truth = by_name("hp-c2247a").unwrap();
+    let learned = extraction.profile().unwrap();
+    let lengths = |zones: &[headtime_disk::profile::Zone]| -> Vec<u32> {
+        zones.iter().map(|zone| zone.sectors_per_track).collect()
+    };
+    assert_eq!(lengths(&learned.layout.zones), lengths(&truth.layout.zones));
+}
+
+#[test]
+fn a_budget_ends_it_with_what_is_known() {
+    let profile = by_name("atlas10k").unwrap();
+    let mut probe = Modelled::new(&profile, 1);
+    let mut extraction = Extraction::new(&probe, 1);
+    extraction
+        .run(&mut probe, Nanos::from_millis(60_000))
+        .unwrap();
+    assert_eq!(extraction.stage(), Stage::Tracks);
+    assert!(extraction.spent < Nanos::from_millis(70_000));
+    assert!(matches!(extraction.profile(), Err(ExtractError::TooEarly)));
+    assert!(extraction.spindle.is_some() && extraction.walked.upto > 1_000_000);
+    let progress = extraction.progress();
+    assert!(progress.share > 0.05 && progress.share < 0.9 && !progress.left.is_zero());
+    // Some seeks make a curve.
+    while extraction.seeks.len() < 20 {
+        extraction.step(&mut probe).unwrap();
+    }
+    let learned = extraction.profile().unwrap();
+    assert_eq!(learned.geometry.heads, 6);
+}
