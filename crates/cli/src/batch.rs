@@ -78,8 +78,8 @@ pub fn all<T: Send, R: Send>(
     tasks: Vec<T>,
     make: impl Fn(T) -> R + Sync,
 ) -> Result<Vec<R>, Fault> {
-    struct Kept<R>(Vec<Option<R>>);
-    impl<R> Taker<R> for Kept<R> {
+    struct InOrder<R>(Vec<Option<R>>);
+    impl<R> Taker<R> for InOrder<R> {
         fn take(&mut self, number: usize, result: R) -> ControlFlow<()> {
             self.0[number] = Some(result);
             ControlFlow::Continue(())
@@ -88,7 +88,7 @@ pub fn all<T: Send, R: Send>(
     if tasks.len() <= 1 || jobs == Some(1) {
         return Ok(tasks.into_iter().map(make).collect());
     }
-    let mut kept = Kept(tasks.iter().map(|_| None).collect());
+    let mut kept = InOrder(tasks.iter().map(|_| None).collect());
     each(jobs, tasks, make, &mut kept)?;
     let results = kept.0.into_iter();
     Ok(results

@@ -62,7 +62,7 @@ use store::failure;
 use sync::{Syncer, Ticket};
 use undo::Undo;
 
-pub use error::OpenError;
+pub use error::EmulateError;
 pub use store::FILE_BYTES_MAX;
 
 /// A drive that is told to stall for longer does so for a year.
@@ -159,7 +159,7 @@ pub struct Emulated {
 ///
 /// If the size does not fit the drive, or the store cannot be opened, belongs to a volume of another
 /// size, or is in use.
-pub fn open(options: EmulatedOptions) -> Result<Emulated, OpenError> {
+pub fn open(options: EmulatedOptions) -> Result<Emulated, EmulateError> {
     Emulated::open(&options, FILE_BYTES_MAX)
 }
 
@@ -169,7 +169,7 @@ pub fn open(options: EmulatedOptions) -> Result<Emulated, OpenError> {
 /// # Errors
 ///
 /// As [`open`], as far as that shows.
-pub fn look(options: &EmulatedOptions) -> Result<u64, OpenError> {
+pub fn look(options: &EmulatedOptions) -> Result<u64, EmulateError> {
     let bytes = options.bytes()?;
     if let Some(pieces) = options.pieces(bytes, FILE_BYTES_MAX) {
         pieces.look()?;
@@ -179,16 +179,16 @@ pub fn look(options: &EmulatedOptions) -> Result<u64, OpenError> {
 
 impl EmulatedOptions {
     /// The volume's bytes, if they fit the drive.
-    fn bytes(&self) -> Result<u64, OpenError> {
+    fn bytes(&self) -> Result<u64, EmulateError> {
         let profile = &self.profile;
         let sector_bytes = profile.geometry.sector_bytes;
         let capacity = profile.geometry.capacity.bytes(sector_bytes);
         let size = self.size.unwrap_or(capacity);
         if size == 0 || !size.is_multiple_of(u64::from(sector_bytes)) {
-            return Err(OpenError::Size { size, sector_bytes });
+            return Err(EmulateError::Size { size, sector_bytes });
         }
         if size > capacity {
-            return Err(OpenError::Capacity {
+            return Err(EmulateError::Capacity {
                 size,
                 capacity,
                 drive: profile.name.clone(),
@@ -212,7 +212,7 @@ impl EmulatedOptions {
 }
 
 impl Emulated {
-    fn open(options: &EmulatedOptions, file_bytes: u64) -> Result<Emulated, OpenError> {
+    fn open(options: &EmulatedOptions, file_bytes: u64) -> Result<Emulated, EmulateError> {
         let profile = &options.profile;
         let sector_bytes = profile.geometry.sector_bytes;
         let size = options.bytes()?;
@@ -224,7 +224,7 @@ impl Emulated {
             true => None,
             false => Some(Syncer::start(Arc::clone(&store)).map_err(|error| {
                 store.made().remove();
-                OpenError::Thread(error)
+                EmulateError::Thread(error)
             })?),
         };
         let mut drive = Drive::new(profile, options.seed);

@@ -41,7 +41,7 @@ use headtime_engine::DriveTag;
 use headtime_sched::{Flags, Op, Request};
 use headtime_units::{Extent, Sectors, Time};
 use opening::Opening;
-use ring::{Action, Ring};
+use ring::{Ring, RingAction};
 use rustix::fs::Stat;
 use std::collections::VecDeque;
 use std::io;
@@ -203,11 +203,11 @@ impl File {
         let len = slot.extent.len.get() * bytes;
         let mut mode = libc::FALLOC_FL_KEEP_SIZE;
         let action = match slot.step {
-            Stage::Transfer if slot.op == Op::Read => Action::Read {
+            Stage::Transfer if slot.op == Op::Read => RingAction::Read {
                 offset: offset + slot.progress,
                 skip: slot.progress,
             },
-            Stage::Transfer => Action::Write {
+            Stage::Transfer => RingAction::Write {
                 offset: offset + slot.progress,
                 skip: slot.progress,
                 durable: slot.durable,
@@ -217,13 +217,13 @@ impl File {
                     true => libc::FALLOC_FL_PUNCH_HOLE,
                     false => libc::FALLOC_FL_ZERO_RANGE,
                 };
-                Action::Allocate { mode, offset, len }
+                RingAction::Allocate { mode, offset, len }
             }
             Stage::Discard => {
                 mode |= libc::FALLOC_FL_PUNCH_HOLE;
-                Action::Allocate { mode, offset, len }
+                RingAction::Allocate { mode, offset, len }
             }
-            Stage::Sync => Action::Sync,
+            Stage::Sync => RingAction::Sync,
         };
         self.slots[usize::from(index)] = Some(slot);
         self.ring.start(index, action);

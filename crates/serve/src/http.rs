@@ -16,7 +16,7 @@
 //! default its owner alone. An answer other than 200 has a line of text that says why: 400 for a
 //! request that is not understood, 403 for a fault where none are allowed, 404 for a disk that does
 //! not exist, 409 for what the disk cannot do now, 413 for a text that is too long, 503 for a
-//! disk that has stopped. [`Limits`] bounds clients in number and time.
+//! disk that has stopped. [`HttpLimits`] bounds clients in number and time.
 
 pub mod client;
 pub mod fault;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use sockets::{Limits, Sockets};
+pub use sockets::{HttpLimits, Sockets};
 
 /// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
 pub type ParseScheduler =
@@ -132,7 +132,7 @@ impl Site {
         }
     }
 
-    fn find(&self, name: &str) -> Result<&Watched, Refusal> {
+    fn find(&self, name: &str) -> Result<&Watched, HttpRefusal> {
         let found = self
             .disks
             .iter()
@@ -141,7 +141,7 @@ impl Site {
             let names: Vec<&str> = self.disks.iter().map(|w| w.disk.name()).collect();
             let (name, are) = (Shown(name), if names.len() == 1 { "is" } else { "are" });
             let problem = format!("no disk `{name}`; there {are} {}", names.join(", "));
-            Refusal(StatusCode::NOT_FOUND, problem)
+            HttpRefusal(StatusCode::NOT_FOUND, problem)
         })
     }
 }
@@ -157,10 +157,10 @@ impl Watched {
         }
     }
 
-    fn may_fail(&self) -> Result<(), Refusal> {
+    fn may_fail(&self) -> Result<(), HttpRefusal> {
         match self.faults {
             true => Ok(()),
-            false => Err(Refusal(
+            false => Err(HttpRefusal(
                 StatusCode::FORBIDDEN,
                 format!(
                     "faults are not allowed on disk {}; its configuration must say faults = true",
@@ -171,46 +171,53 @@ impl Watched {
     }
 
     /// Returns how many acknowledged sectors that has cost.
-    async fn control(&self, what: Control) -> Result<Sectors, Refusal> {
-        let answer = self.disk.control(what).await.map_err(Refusal::stopped)?;
+    async fn control(&self, what: Control) -> Result<Sectors, HttpRefusal> {
+        let answer = self
+            .disk
+            .control(what)
+            .await
+            .map_err(HttpRefusal::stopped)?;
         answer.map_err(|error| self.conflict(error))
     }
 
     /// The disk cannot do that now.
-    fn conflict(&self, error: impl fmt::Display) -> Refusal {
+    fn conflict(&self, error: impl fmt::Display) -> HttpRefusal {
         let text = format!("disk {}: {error}", self.disk.name());
-        Refusal(StatusCode::CONFLICT, text)
+        HttpRefusal(StatusCode::CONFLICT, text)
     }
 }
 
 /// Why a request is not done.
-struct Refusal(StatusCode, String);
+struct HttpRefusal(StatusCode, String);
 
-impl Refusal {
-    fn stopped(error: impl fmt::Display) -> Refusal {
-        Refusal(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+impl HttpRefusal {
+    fn stopped(error: impl fmt::Display) -> HttpRefusal {
+        HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         (self.0, format!("{}\n", self.1)).into_response()
     }
 }
 
-type Shared = State<Arc<Site>>;
+type SiteState = State<Arc<Site>>;
 
-async fn metrics(State(site): Shared) -> Response {
+async fn metrics(State(site): SiteState) -> Response {
     let text = metrics::render(site.page().await);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
-async fn status(State(site): Shared) -> Response {
+async fn status(State(site): SiteState) -> Response {
     let text = status::render(&site.page().await);
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<String, Refusal> {
+async fn power_cut(
+    State(site): SiteState,
+    Path(name): Path<String>,
+) -> Result<String, HttpRefusal> {
     let watched = site.find(&name)?;
     watched.may_fail()?;
     let lost = watched.control(Control::PowerCut).await?;
@@ -221,57 +228,64 @@ async fn power_cut(State(site): Shared, Path(name): Path<String>) -> Result<Stri
     })
 }
 
-async fn power_on(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+async fn power_on(State(site): SiteState, Path(name): Path<String>) -> Result<(), HttpRefusal> {
     site.find(&name)?.control(Control::PowerOn).await?;
     tracing::info!(disk = name, "the power is switched on");
     Ok(())
 }
 
 async fn inject(
-    State(site): Shared,
+    State(site): SiteState,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<(), Refusal> {
+) -> Result<(), HttpRefusal> {
     let watched = site.find(&name)?;
     watched.may_fail()?;
     let geometry = watched.disk.geometry();
     let fault = fault::from_query(&query.unwrap_or_default(), geometry.capacity)
-        .map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))?;
+        .map_err(|error| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()))?;
     tracing::warn!(disk = name, ?fault, "a fault is injected");
     watched.control(Control::Fault(fault)).await?;
     Ok(())
 }
 
-async fn clear_failure(State(site): Shared, Path(name): Path<String>) -> Result<(), Refusal> {
+async fn clear_failure(
+    State(site): SiteState,
+    Path(name): Path<String>,
+) -> Result<(), HttpRefusal> {
     let watched = site.find(&name)?;
     let answer = watched.disk.clear_failure().await;
     answer
-        .map_err(Refusal::stopped)?
+        .map_err(HttpRefusal::stopped)?
         .map_err(|error| watched.conflict(error))?;
     tracing::info!(disk = name, "writes are taken again");
     Ok(())
 }
 
 async fn scheduler(
-    State(site): Shared,
+    State(site): SiteState,
     Path(name): Path<String>,
     body: String,
-) -> Result<(), Refusal> {
+) -> Result<(), HttpRefusal> {
     let watched = site.find(&name)?;
     let parse = Arc::clone(&watched.parse_scheduler);
     // What it has to know of the drive may take a while to learn.
     let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
     let (text, build) = parsed
-        .map_err(Refusal::stopped)?
-        .map_err(|problem| Refusal(StatusCode::BAD_REQUEST, problem))?;
+        .map_err(HttpRefusal::stopped)?
+        .map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
     tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
     watched.disk.swap_scheduler(&text, build);
     Ok(())
 }
 
-async fn gate(State(site): Shared, Path(name): Path<String>, body: String) -> Result<(), Refusal> {
+async fn gate(
+    State(site): SiteState,
+    Path(name): Path<String>,
+    body: String,
+) -> Result<(), HttpRefusal> {
     let watched = site.find(&name)?;
-    let refused = |error: GateError| Refusal(StatusCode::BAD_REQUEST, error.to_string());
+    let refused = |error: GateError| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string());
     let gate = (watched.parse_gate)(body.trim()).map_err(refused)?;
     watched.disk.set_gate(&gate).map_err(refused)?;
     tracing::info!(disk = name, %gate, "the gate is changed");

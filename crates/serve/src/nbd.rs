@@ -27,5 +27,5 @@ mod stream;
 pub mod wire;
 
 pub use crate::listen::{Listen, ParseListenError};
-pub use server::{BindError, Counts, Limits, Server};
+pub use server::{Counts, Limits, Server, SetupError};
 pub use session::SessionError;

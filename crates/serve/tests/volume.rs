@@ -53,7 +53,7 @@ fn options(config: EngineSpec, log: &Tape) -> Options {
 }
 
 fn start(config: EngineSpec, log: &Tape) -> Disk {
-    let open = || -> Result<Vec<Box<dyn Device>>, emulated::OpenError> {
+    let open = || -> Result<Vec<Box<dyn Device>>, emulated::EmulateError> {
         let profile = by_name("wd5000aaks").expect("it is shipped");
         let drive = |_| {
             let drive = emulated::open(emulated::EmulatedOptions {

@@ -5,7 +5,7 @@ use crate::args::{FigureFormat, Reproduce};
 use crate::fault::{Fault, did_you_mean};
 use crate::figure::baseline::Baseline;
 use crate::figure::judge::{self, MeasuredFigure};
-use crate::figure::run::{Runs, count};
+use crate::figure::run::{FigureRuns, count};
 use crate::figure::{BASELINE, Figure, SHIPPED, Scale, output};
 use crate::files::Output;
 use crate::output::{TableColumn, json, table};
@@ -36,7 +36,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     if let Some(directory) = &args.out {
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
-    let runs = Runs::make(&figures, args.jobs, &Progress::new(context.progress))?;
+    let runs = FigureRuns::make(&figures, args.jobs, &Progress::new(context.progress))?;
     let mut all: Vec<MeasuredFigure> = Vec::new();
     for figure in &figures {
         let known = baseline.of(&figure.id, scale);
@@ -222,7 +222,7 @@ fn write_files(
     directory: &Path,
     figure: &Figure,
     measured: &MeasuredFigure,
-    runs: &Runs,
+    runs: &FigureRuns,
 ) -> Result<(), Fault> {
     let path = |ending: &str| directory.join(format!("{}{ending}", figure.id));
     let mut text = Vec::new();

@@ -15,13 +15,13 @@ pub const DRIFT_MAX: f64 = 0.005;
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// By the figure's name.
-    pub figures: BTreeMap<String, Entry>,
+    pub figures: BTreeMap<String, KnownFigure>,
 }
 
 /// What is known of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct KnownFigure {
     /// At its full scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub full: Vec<KnownPoint>,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The runs of several figures.
 #[derive(Debug)]
-pub struct Runs {
+pub struct FigureRuns {
     /// By the text of their scenario.
     made: BTreeMap<String, FigureRun>,
 }
@@ -26,7 +26,7 @@ struct FigureRun {
 }
 
 /// A run to be made.
-struct Task {
+struct PlannedRun {
     scenario: Scenario,
     /// Whether its single requests are wanted.
     record: bool,
@@ -53,7 +53,7 @@ fn key(figure: &Figure, run: &RunOf, seed: u32) -> String {
     .to_toml()
 }
 
-fn tasks(figures: &[Figure]) -> BTreeMap<String, Task> {
+fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
     let mut tasks = BTreeMap::new();
     for figure in figures {
         let measured = || {
@@ -67,11 +67,13 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, Task> {
         // A picture of single requests is of the first seed.
         let recorded = figure.recorded().map(|run| (run, 0, true));
         for (run, seed, record) in measured.chain(recorded) {
-            let task = tasks.entry(key(figure, run, seed)).or_insert_with(|| Task {
-                scenario: scenario(figure, run, seed),
-                record: false,
-                name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
-            });
+            let task = tasks
+                .entry(key(figure, run, seed))
+                .or_insert_with(|| PlannedRun {
+                    scenario: scenario(figure, run, seed),
+                    record: false,
+                    name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
+                });
             task.record |= record;
         }
     }
@@ -88,17 +90,21 @@ pub fn count(figures: &[Figure]) -> u64 {
         .sum()
 }
 
-impl Runs {
+impl FigureRuns {
     /// Makes all runs of some figures, `jobs` at a time or as many as there are processors.
     ///
     /// # Errors
     ///
     /// The first in the order of the runs, with the figure and its scenario.
-    pub fn make(figures: &[Figure], jobs: Option<u16>, progress: &Progress) -> Result<Runs, Fault> {
+    pub fn make(
+        figures: &[Figure],
+        jobs: Option<u16>,
+        progress: &Progress,
+    ) -> Result<FigureRuns, Fault> {
         let tasks = tasks(figures);
         progress.begin(tasks.len() as u64);
         let stock = Stock::default();
-        let make = |(key, task): (String, Task)| {
+        let make = |(key, task): (String, PlannedRun)| {
             let made = make(&task, &stock).map_err(|fault| fault.of(&task.name))?;
             progress.task(Goal::Unknown).done();
             Ok((key, made))
@@ -107,7 +113,7 @@ impl Runs {
             batch::all(jobs, tasks.into_iter().collect(), make)?;
         progress.end();
         let made = made.into_iter().collect::<Result<_, _>>()?;
-        Ok(Runs { made })
+        Ok(FigureRuns { made })
     }
 
     fn made(&self, figure: &Figure, run: &RunOf, seed: u32) -> &FigureRun {
@@ -135,7 +141,7 @@ impl Runs {
     }
 }
 
-fn make(task: &Task, stock: &Stock) -> Result<FigureRun, Fault> {
+fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
     let prepared = prepare(task.scenario.clone(), stock)?;
     let how = Execution {
         jobs: Some(1),

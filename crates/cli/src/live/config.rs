@@ -39,8 +39,8 @@ pub struct Config {
 
 /// The file.
 #[derive(Deserialize)]
-struct File {
-    disk: Option<OneOrList<Placed<disk::Keys>>>,
+struct ConfigKeys {
+    disk: Option<OneOrList<Placed<disk::DiskKeys>>>,
     listen: Option<Placed<listen::ListenKeys>>,
     log: Option<listen::LogKeys>,
 }
@@ -74,7 +74,7 @@ impl Config {
             let place = table.place("disk").unwrap_or(&top);
             Err(Error::new(place.clone(), "disk", problem))
         };
-        let read: File = headtime_config::read(&table, &top)?;
+        let read: ConfigKeys = headtime_config::read(&table, &top)?;
         let Some(OneOrList(disks)) = read.disk else {
             return wrong("missing; give at least one [[disk]]".to_owned());
         };

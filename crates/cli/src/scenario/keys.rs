@@ -27,7 +27,7 @@ pub(super) const KEYS: [&str; 10] = [
 
 /// A scenario whose drives and engines have not been read.
 #[derive(Deserialize)]
-struct File {
+struct ScenarioKeys {
     title: Option<String>,
     #[serde(default = "one", deserialize_with = "whole::<_, _, 0, ANY>")]
     seed: u64,
@@ -115,7 +115,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     }
     let mut found = table.clone();
     beside_scenario(&mut found, &[("trace.file", false)])?;
-    let File {
+    let ScenarioKeys {
         title,
         seed,
         schedulers,

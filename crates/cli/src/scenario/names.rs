@@ -60,8 +60,8 @@ pub fn of_groups<'a>(
     groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>,
 ) -> Vec<String> {
     let wanted = groups.map(|(name, process)| match name {
-        Some(name) => Wanted::Given(name.to_owned()),
-        None => Wanted::Numbered(described(process), "#"),
+        Some(name) => WantedName::Given(name.to_owned()),
+        None => WantedName::Numbered(described(process), "#"),
     });
     different(wanted.collect())
 }
@@ -72,20 +72,19 @@ pub fn of_programs(entries: &[(Option<&str>, &str, usize)]) -> Vec<String> {
     let mut wanted = Vec::new();
     for (name, benchmark, count) in entries {
         match name {
-            Some(name) if *count == 1 => wanted.push(Wanted::Given((*name).to_owned())),
+            Some(name) if *count == 1 => wanted.push(WantedName::Given((*name).to_owned())),
             Some(name) => {
-                wanted.extend((0..*count).map(|_| Wanted::Numbered((*name).to_owned(), "")))
+                wanted.extend((0..*count).map(|_| WantedName::Numbered((*name).to_owned(), "")))
             }
-            None => {
-                wanted.extend((0..*count).map(|_| Wanted::Numbered((*benchmark).to_owned(), "")))
-            }
+            None => wanted
+                .extend((0..*count).map(|_| WantedName::Numbered((*benchmark).to_owned(), ""))),
         }
     }
     different(wanted)
 }
 
 /// What somebody is to be called.
-enum Wanted {
+enum WantedName {
     /// Exactly so.
     Given(String),
     /// So if nobody else is; otherwise with a number, behind this.
@@ -93,26 +92,26 @@ enum Wanted {
 }
 
 /// Names that differ from each other.
-fn different(wanted: Vec<Wanted>) -> Vec<String> {
-    let text = |one: &Wanted| match one {
-        Wanted::Given(name) | Wanted::Numbered(name, _) => name.clone(),
+fn different(wanted: Vec<WantedName>) -> Vec<String> {
+    let text = |one: &WantedName| match one {
+        WantedName::Given(name) | WantedName::Numbered(name, _) => name.clone(),
     };
     let texts: Vec<String> = wanted.iter().map(text).collect();
     let given: Vec<String> = wanted
         .iter()
-        .filter(|one| matches!(one, Wanted::Given(_)))
+        .filter(|one| matches!(one, WantedName::Given(_)))
         .map(text)
         .collect();
     let mut names: Vec<String> = Vec::new();
     for (one, text) in wanted.iter().zip(&texts) {
         let name = match one {
-            Wanted::Given(name) => name.clone(),
-            Wanted::Numbered(name, _)
+            WantedName::Given(name) => name.clone(),
+            WantedName::Numbered(name, _)
                 if texts.iter().filter(|other| *other == text).count() == 1 =>
             {
                 name.clone()
             }
-            Wanted::Numbered(name, mark) => (1..)
+            WantedName::Numbered(name, mark) => (1..)
                 .map(|number| format!("{name} {mark}{number}"))
                 .find(|name| !names.contains(name) && !given.contains(name))
                 .expect("there are more numbers than names"),

@@ -351,9 +351,9 @@ pub struct Device(pub String);
 
 impl<'de> Deserialize<'de> for Device {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Device, D::Error> {
-        struct Either;
+        struct DeviceVisitor;
 
-        impl Visitor<'_> for Either {
+        impl Visitor<'_> for DeviceVisitor {
             type Value = Device;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -369,7 +369,7 @@ impl<'de> Deserialize<'de> for Device {
             }
         }
 
-        from.deserialize_any(Either)
+        from.deserialize_any(DeviceVisitor)
     }
 }
 

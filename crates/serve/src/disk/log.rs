@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Writes a log on a thread of its own. If that is slower than the disk, the disk waits for it: a log
 /// with gaps could not be replayed. If nothing gets written for long, the log ends and the disk goes
 /// on.
-pub(super) struct Pieces {
+pub(super) struct LogThread {
     /// None once it has ended.
     pieces: Option<SyncSender<String>>,
     written: Receiver<String>,
@@ -18,20 +18,20 @@ pub(super) struct Pieces {
     given_up: bool,
 }
 
-impl Pieces {
+impl LogThread {
     /// So many pieces may wait to be written.
     const AHEAD: usize = 64;
     /// How long the disk waits for a piece to be written. A file system may be slow, but a pipe that
     /// nobody reads, or a file on a disk that waits for this one, would be waited for for ever.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    pub fn start(sink: Box<dyn Write + Send>) -> io::Result<Pieces> {
-        Pieces::with_patience(sink, Pieces::PATIENCE)
+    pub fn start(sink: Box<dyn Write + Send>) -> io::Result<LogThread> {
+        LogThread::with_patience(sink, LogThread::PATIENCE)
     }
 
-    fn with_patience(mut sink: Box<dyn Write + Send>, patience: Duration) -> io::Result<Pieces> {
-        let (pieces, incoming) = sync_channel::<String>(Pieces::AHEAD);
-        let (back, written) = sync_channel(Pieces::AHEAD + 2);
+    fn with_patience(mut sink: Box<dyn Write + Send>, patience: Duration) -> io::Result<LogThread> {
+        let (pieces, incoming) = sync_channel::<String>(LogThread::AHEAD);
+        let (back, written) = sync_channel(LogThread::AHEAD + 2);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || {
@@ -48,7 +48,7 @@ impl Pieces {
                 }
                 result.and_then(|()| sink.flush())
             })?;
-        Ok(Pieces {
+        Ok(LogThread {
             pieces: Some(pieces),
             written,
             thread: Some(thread),
@@ -95,7 +95,7 @@ impl Pieces {
     }
 }
 
-impl Sink for Pieces {
+impl Sink for LogThread {
     fn hand_on(&mut self, piece: &mut String) {
         let Some(pieces) = &self.pieces else {
             piece.clear();
@@ -118,7 +118,7 @@ impl Sink for Pieces {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        *piece = spare.unwrap_or_else(Writer::<Pieces>::piece);
+        *piece = spare.unwrap_or_else(Writer::<LogThread>::piece);
     }
 }
 
@@ -150,19 +150,19 @@ mod tests {
         }
     }
 
-    fn log(patience: Duration) -> (Pieces, Sender<usize>, Arc<Mutex<Vec<u8>>>) {
+    fn log(patience: Duration) -> (LogThread, Sender<usize>, Arc<Mutex<Vec<u8>>>) {
         let (tell, told) = channel();
         let taken = Arc::default();
         let sink = Told {
             told,
             taken: Arc::clone(&taken),
         };
-        let log = Pieces::with_patience(Box::new(sink), patience).unwrap();
+        let log = LogThread::with_patience(Box::new(sink), patience).unwrap();
         (log, tell, taken)
     }
 
     /// Writes more than can wait, a number in each piece.
-    fn fill(log: &mut Pieces, pieces: std::ops::Range<usize>) {
+    fn fill(log: &mut LogThread, pieces: std::ops::Range<usize>) {
         for number in pieces {
             let mut piece = format!("{number} ");
             log.hand_on(&mut piece);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_log_that_nobody_takes_ends_and_the_disk_goes_on() {
         let (mut log, _tell, taken) = log(Duration::from_millis(20));
-        fill(&mut log, 0..10 * Pieces::AHEAD);
+        fill(&mut log, 0..10 * LogThread::AHEAD);
         let error = log.finish().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "nothing of it was taken for 20ms");
@@ -196,10 +196,10 @@ mod tests {
                 std::thread::yield_now();
             }
         });
-        fill(&mut log, 0..10 * Pieces::AHEAD);
+        fill(&mut log, 0..10 * LogThread::AHEAD);
         log.finish().unwrap();
         slow.join().unwrap();
-        let whole: String = (0..10 * Pieces::AHEAD)
+        let whole: String = (0..10 * LogThread::AHEAD)
             .map(|number| format!("{number} "))
             .collect();
         let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     fn a_log_that_cannot_be_written_is_not_waited_for() {
         let (mut log, tell, _) = log(AGES);
         drop(tell);
-        fill(&mut log, 0..10 * Pieces::AHEAD);
+        fill(&mut log, 0..10 * LogThread::AHEAD);
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::Other);
     }
 
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_log_that_was_given_up_on_has_no_gap() {
         let (mut log, tell, taken) = log(Duration::from_millis(20));
-        fill(&mut log, 0..10 * Pieces::AHEAD);
+        fill(&mut log, 0..10 * LogThread::AHEAD);
         // The thread may have come to its end before the last of them.
         while tell.send(usize::MAX).is_ok() {
             std::thread::yield_now();
@@ -229,12 +229,12 @@ mod tests {
         thread.join().unwrap().unwrap();
         let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
         let mut whole = String::new();
-        (0..10 * Pieces::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
+        (0..10 * LogThread::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
         assert!(whole.starts_with(&taken), "{taken}");
         let numbers = taken.split_terminator(' ').count();
         // One more if the thread has taken the first off the queue before that was full.
         assert!(
-            (Pieces::AHEAD..=Pieces::AHEAD + 1).contains(&numbers),
+            (LogThread::AHEAD..=LogThread::AHEAD + 1).contains(&numbers),
             "{taken}"
         );
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::TimedOut);

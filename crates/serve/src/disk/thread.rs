@@ -10,7 +10,7 @@ mod live;
 mod orders;
 mod start;
 
-use super::log::Pieces;
+use super::log::LogThread;
 use super::options::{BuildScheduler, Options, StartError};
 use super::shared::Shared;
 use crate::device::Device;
@@ -83,7 +83,7 @@ impl Drop for Closing {
 }
 
 struct Thread {
-    core: Core<Pieces>,
+    core: Core<LogThread>,
     live: Live,
     /// By member.
     chosen: Vec<Chosen>,
@@ -101,7 +101,7 @@ struct Chosen {
 
 /// What came of looking for the next thing that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Progress {
     Done,
     /// It is due after the reading of the clock.
     Later,
@@ -126,14 +126,14 @@ impl Thread {
             let looks = !self.steps.is_multiple_of(ORDERS_EVERY);
             let mut step = match looks && events < CLOCK_EVERY {
                 true => self.step(real),
-                false => Step::Later,
+                false => Progress::Later,
             };
             events += 1;
-            if step == Step::Later && looks {
+            if step == Progress::Later && looks {
                 (real, events) = (self.live.clock.now(), 0);
                 step = self.step(real);
             }
-            if step == Step::Done {
+            if step == Progress::Done {
                 if self.live.completions >= ROUND {
                     self.live.wake_front_ends();
                 }
@@ -148,7 +148,7 @@ impl Thread {
                 self.obey(real);
                 continue;
             }
-            if self.step(real) == Step::Done {
+            if self.step(real) == Progress::Done {
                 continue;
             }
             if self.live.stopping && self.core.is_idle() && self.live.next.is_none() {
@@ -166,23 +166,23 @@ impl Thread {
     }
 
     /// Handles the next thing that is due by `real`.
-    fn step(&mut self, real: Time) -> Step {
+    fn step(&mut self, real: Time) -> Progress {
         let Thread { core, live, .. } = self;
         live.fetch();
         if let Some(done) = live.poll_real_time(real.max(core.now())) {
             kept(core.completed(live, done));
-            return Step::Done;
+            return Progress::Done;
         }
         let due = core.due(live);
         let Some(at) = due.at() else {
-            return Step::Nothing;
+            return Progress::Nothing;
         };
         if at > real {
-            return Step::Later;
+            return Progress::Later;
         }
         let at = at.max(core.now());
         kept(core.step(live, &due, at));
-        Step::Done
+        Progress::Done
     }
 
     fn flush_at_the_end(&mut self, real: Time) {

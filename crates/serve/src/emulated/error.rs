@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Why a drive cannot be emulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum EmulateError {
     /// The size is not that of whole sectors, or none.
     #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
     Size {

@@ -5,7 +5,7 @@
 //! first file has its size is whole. If a killed server leaves a store half made, the next server
 //! that may make it completes it.
 
-use super::OpenError;
+use super::EmulateError;
 use crate::backing::{
     Claim, Hint, MakeError, New, Place, TRIES_MAX, Way, keep_found_name, keep_name, lock,
     may_have_size, may_write, set_size, still_named,
@@ -84,7 +84,7 @@ impl Pieces<'_> {
     /// # Errors
     ///
     /// As [`Pieces::open`].
-    pub fn look(&self) -> Result<(), OpenError> {
+    pub fn look(&self) -> Result<(), EmulateError> {
         let found = self.look_at_all()?;
         let verdict = self.judge(&found)?;
         for ((path, bytes), found) in self.all().zip(&found) {
@@ -103,7 +103,7 @@ impl Pieces<'_> {
     }
 
     /// What there is, unlocked.
-    fn look_at_all(&self) -> Result<Vec<Option<Found>>, OpenError> {
+    fn look_at_all(&self) -> Result<Vec<Option<Found>>, EmulateError> {
         let one = |(path, _): (PathBuf, u64)| match stat(&path) {
             Ok(stat) => refuse_used(&path, &stat).map(|()| Some(Found::of(&stat))),
             Err(Errno::NOENT) => Ok(None),
@@ -113,14 +113,14 @@ impl Pieces<'_> {
     }
 
     /// What the pieces come to.
-    fn judge(&self, found: &[Option<Found>]) -> Result<Verdict, OpenError> {
+    fn judge(&self, found: &[Option<Found>]) -> Result<Verdict, EmulateError> {
         for ((path, bytes), found) in self.all().zip(found) {
             if let Some(Found { bytes: found, .. }) = *found
                 && found != 0
                 && found != bytes
             {
                 let wanted = bytes;
-                return Err(OpenError::OtherSize {
+                return Err(EmulateError::OtherSize {
                     path,
                     found,
                     wanted,
@@ -129,9 +129,9 @@ impl Pieces<'_> {
         }
         let beyond = self.piece(found.len());
         if beyond.exists() {
-            return Err(OpenError::Beyond { path: beyond });
+            return Err(EmulateError::Beyond { path: beyond });
         }
-        let in_part = |holds, missing| OpenError::InPart {
+        let in_part = |holds, missing| EmulateError::InPart {
             holds: self.piece(holds),
             missing: self.piece(missing),
         };
@@ -172,11 +172,11 @@ impl Pieces<'_> {
     ///
     /// If they are no store, are in use, or are not there and not made. What was made for this is gone
     /// again then.
-    pub fn open(&self) -> Result<Vec<Arc<Claim>>, OpenError> {
+    pub fn open(&self) -> Result<Vec<Arc<Claim>>, EmulateError> {
         self.open_by(Way::default())
     }
 
-    fn open_by(&self, mut way: Way) -> Result<Vec<Arc<Claim>>, OpenError> {
+    fn open_by(&self, mut way: Way) -> Result<Vec<Arc<Claim>>, EmulateError> {
         for _ in 0..TRIES_MAX {
             let mut claims = vec![None; self.all().count()];
             let is_open = self.open_into(&mut claims, &mut way);
@@ -198,11 +198,11 @@ impl Pieces<'_> {
         &self,
         claims: &mut [Option<Arc<Claim>>],
         way: &mut Way,
-    ) -> Result<bool, OpenError> {
+    ) -> Result<bool, EmulateError> {
         let mut found = vec![None; claims.len()];
         for (number, (path, bytes)) in self.all().enumerate() {
             match open_piece(&path, bytes, OFlags::RDWR)? {
-                Piece::Missing if number == 0 => {
+                OpenedPiece::Missing if number == 0 => {
                     // What is wrong shows before anything is made.
                     self.judge(&self.look_at_all()?)?;
                     let size = if claims.len() == 1 { bytes } else { 0 };
@@ -215,9 +215,9 @@ impl Pieces<'_> {
                         return Ok(false);
                     }
                 }
-                Piece::Missing => {}
-                Piece::Renamed => return Ok(false),
-                Piece::Found(claim) => {
+                OpenedPiece::Missing => {}
+                OpenedPiece::Renamed => return Ok(false),
+                OpenedPiece::Found(claim) => {
                     // Only now nobody changes it.
                     let stat = fstat(claim.file()).map_err(|errno| failed(&path, errno))?;
                     found[number] = Some(Found::of(&stat));
@@ -268,7 +268,7 @@ fn make(
     size: u64,
     bytes: u64,
     way: &mut Way,
-) -> Result<Option<Arc<Claim>>, OpenError> {
+) -> Result<Option<Arc<Claim>>, EmulateError> {
     // Also for what gets its size only when there are others.
     may_have_size(path, bytes)?;
     let place = Place::of(path)?;
@@ -283,7 +283,7 @@ fn make(
 }
 
 /// What comes of looking for a piece.
-enum Piece {
+enum OpenedPiece {
     Missing,
     /// It is there, and locked.
     Found(Claim),
@@ -292,11 +292,11 @@ enum Piece {
 }
 
 /// Opens a piece for this process alone.
-fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<Piece, OpenError> {
+fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<OpenedPiece, EmulateError> {
     let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match open(path, flags, Mode::empty()) {
         Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(Piece::Missing),
+        Err(Errno::NOENT) => return Ok(OpenedPiece::Missing),
         Err(Errno::ISDIR) => return Err(not_a_file(path)),
         Err(errno) => return Err(failed(path, errno)),
     };
@@ -308,28 +308,32 @@ fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<Piece, OpenErro
     match lock(&file, true) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
-            return Err(OpenError::Locked {
+            return Err(EmulateError::Locked {
                 path: path.to_owned(),
             });
         }
         Err(errno) => return Err(no_lock(path, errno)),
     }
     if !still_named(path, &file).map_err(told)? {
-        return Ok(Piece::Renamed);
+        return Ok(OpenedPiece::Renamed);
     }
     refuse_used(path, &stat)?;
-    Ok(Piece::Found(Claim::found(path, Arc::new(file), bytes)))
+    Ok(OpenedPiece::Found(Claim::found(
+        path,
+        Arc::new(file),
+        bytes,
+    )))
 }
 
 /// Refuses a file that a loop device or a mount uses, since a store would be written beneath them,
 /// and anything that is not a regular file.
-fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
+fn refuse_used(path: &Path, stat: &Stat) -> Result<(), EmulateError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(not_a_file(path));
     }
     match use_of_file(path, stat) {
         Ok(None) => Ok(()),
-        Ok(Some(what)) => Err(OpenError::InUse {
+        Ok(Some(what)) => Err(EmulateError::InUse {
             path: path.to_owned(),
             what,
         }),
@@ -341,21 +345,21 @@ fn refuse_used(path: &Path, stat: &Stat) -> Result<(), OpenError> {
     }
 }
 
-fn not_a_file(path: &Path) -> OpenError {
-    OpenError::NotAFile {
+fn not_a_file(path: &Path) -> EmulateError {
+    EmulateError::NotAFile {
         path: path.to_owned(),
     }
 }
 
-fn no_lock(path: &Path, errno: Errno) -> OpenError {
-    OpenError::NoLock {
+fn no_lock(path: &Path, errno: Errno) -> EmulateError {
+    EmulateError::NoLock {
         path: path.to_owned(),
         error: errno.into(),
     }
 }
 
-fn failed(path: &Path, errno: Errno) -> OpenError {
-    OpenError::File {
+fn failed(path: &Path, errno: Errno) -> EmulateError {
+    EmulateError::File {
         path: path.to_owned(),
         error: errno.into(),
     }

@@ -4,7 +4,7 @@
 //! `cmp`. It is recognised by its size. A volume of more than [`FILE_BYTES_MAX`] takes several
 //! files, `PATH`, `PATH.1` and so on. Only the last is shorter.
 
-use super::OpenError;
+use super::EmulateError;
 use super::pieces::Pieces;
 use crate::backing::{Claim, Lost, Made};
 use crate::device::Allocation;
@@ -60,12 +60,12 @@ pub(super) fn failure(errno: Errno) -> Failure {
 
 impl Store {
     /// A store in memory. It takes only the memory of written sectors.
-    pub fn memory(bytes: u64, file_bytes: u64) -> Result<Store, OpenError> {
+    pub fn memory(bytes: u64, file_bytes: u64) -> Result<Store, EmulateError> {
         let mut files = Vec::new();
         for len in Pieces::lengths(bytes, file_bytes) {
             let file = memfd_create("headtime-store", MemfdFlags::CLOEXEC)
-                .map_err(|error| OpenError::Memory(error.into()))?;
-            ftruncate(&file, len).map_err(|error| OpenError::Memory(error.into()))?;
+                .map_err(|error| EmulateError::Memory(error.into()))?;
+            ftruncate(&file, len).map_err(|error| EmulateError::Memory(error.into()))?;
             files.push(Arc::new(file));
         }
         Ok(Store {
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// A store in files. Makes them if they are missing and `create` is set.
-    pub fn file(pieces: &Pieces<'_>) -> Result<Store, OpenError> {
+    pub fn file(pieces: &Pieces<'_>) -> Result<Store, EmulateError> {
         let claims = pieces.open()?;
         Ok(Store {
             files: claims.iter().map(|claim| claim.file().clone()).collect(),

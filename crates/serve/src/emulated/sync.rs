@@ -22,12 +22,12 @@ pub(super) struct Ticket(u64);
 /// A thread that syncs. One sync serves all that were asked for during the sync before it.
 #[derive(Debug)]
 pub(super) struct Syncer {
-    shared: Arc<Shared>,
+    shared: Arc<SyncShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SyncShared {
     orders: Mutex<Orders>,
     ordered: Condvar,
     /// The last ticket that is done.
@@ -50,7 +50,7 @@ struct Orders {
 impl Syncer {
     /// Starts the thread.
     pub fn start(store: Arc<Store>) -> io::Result<Syncer> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SyncShared {
             orders: Mutex::default(),
             ordered: Condvar::new(),
             done: AtomicU64::new(0),
@@ -140,7 +140,7 @@ impl Syncer {
     }
 }
 
-impl Shared {
+impl SyncShared {
     /// Nothing that holds it can panic half-way.
     fn orders(&self) -> MutexGuard<'_, Orders> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)

@@ -37,7 +37,7 @@ const CANCELLATION: u64 = u64::MAX;
 
 /// What the kernel is to do for a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Action {
+pub(super) enum RingAction {
     /// Read into the buffers from byte `skip` of them on.
     Read { offset: u64, skip: u64 },
     /// Write the buffers, or zeroes where a part has them, from byte `skip` on.
@@ -128,20 +128,20 @@ impl Ring {
     }
 
     /// Collects something to be done for a slot; [`Ring::submit`] hands it over.
-    pub fn start(&mut self, index: u16, action: Action) {
+    pub fn start(&mut self, index: u16, action: RingAction) {
         self.serial += 1;
         let name = self.serial << 16 | u64::from(index);
         let slot = &mut self.slots[usize::from(index)];
         assert!(slot.name.is_none(), "one thing at a time for a slot");
         let file = types::Fixed(0);
         let entry = match action {
-            Action::Read { offset, skip } => {
+            RingAction::Read { offset, skip } => {
                 slot.fill(skip, self.sector_bytes, None);
                 opcode::Readv::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
                     .offset(offset)
                     .build()
             }
-            Action::Write {
+            RingAction::Write {
                 offset,
                 skip,
                 durable,
@@ -153,11 +153,11 @@ impl Ring {
                     .rw_flags(flags)
                     .build()
             }
-            Action::Allocate { mode, offset, len } => opcode::Fallocate::new(file, len)
+            RingAction::Allocate { mode, offset, len } => opcode::Fallocate::new(file, len)
                 .offset(offset)
                 .mode(mode)
                 .build(),
-            Action::Sync => opcode::Fsync::new(file)
+            RingAction::Sync => opcode::Fsync::new(file)
                 .flags(types::FsyncFlags::DATASYNC)
                 .build(),
         };

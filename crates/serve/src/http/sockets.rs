@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 /// What clients may ask of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HttpLimits {
     /// Connections at a time, 1 or more, of those who watch, and as many of those who control:
     /// neither keep the others out. Further ones wait until one ends. 32 by default.
     pub connections: usize,
@@ -31,9 +31,9 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits {
             connections: 32,
             head: Duration::from_secs(10),
             whole: Duration::from_secs(60),
@@ -63,7 +63,7 @@ impl Endpoint {
     }
 
     /// Serves until `ended`.
-    async fn serve(self, app: Router, limits: Limits, ended: watch::Receiver<bool>) {
+    async fn serve(self, app: Router, limits: HttpLimits, ended: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         let mut end = pin!(over(ended.clone()));
         loop {
@@ -106,8 +106,13 @@ fn note(result: Result<Talked, tokio::task::JoinError>) {
     }
 }
 
-async fn talk(stream: Stream, app: Router, limits: Limits, ended: watch::Receiver<bool>) -> Talked {
-    let io: Pin<Box<dyn Socket>> = match stream {
+async fn talk(
+    stream: Stream,
+    app: Router,
+    limits: HttpLimits,
+    ended: watch::Receiver<bool>,
+) -> Talked {
+    let io: Pin<Box<dyn Connection>> = match stream {
         Stream::Unix(stream) => Box::pin(stream),
         Stream::Tcp(stream) => Box::pin(stream),
     };
@@ -131,15 +136,15 @@ async fn talk(stream: Stream, app: Router, limits: Limits, ended: watch::Receive
     }
 }
 
-trait Socket: AsyncRead + AsyncWrite + Send {}
-impl<T: AsyncRead + AsyncWrite + Send> Socket for T {}
+trait Connection: AsyncRead + AsyncWrite + Send {}
+impl<T: AsyncRead + AsyncWrite + Send> Connection for T {}
 
 /// Sockets that are listened at.
 #[derive(Debug, Default)]
 pub struct Sockets {
     metrics: Option<Endpoint>,
     control: Option<Endpoint>,
-    limits: Limits,
+    limits: HttpLimits,
 }
 
 impl Sockets {
@@ -158,15 +163,15 @@ impl Sockets {
         Ok(Sockets {
             metrics: metrics.transpose()?,
             control: control.transpose()?,
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
         })
     }
 
     /// With other limits than the usual ones.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Sockets {
+    pub fn with_limits(self, limits: HttpLimits) -> Sockets {
         let connections = limits.connections.max(1);
-        let limits = Limits {
+        let limits = HttpLimits {
             connections,
             ..limits
         };
@@ -182,7 +187,7 @@ impl Sockets {
     }
 
     /// Serves until `ended` is true or its sender is gone. Then ends requests under way within
-    /// [`Limits::drain`].
+    /// [`HttpLimits::drain`].
     pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
         let Sockets {
             metrics,

@@ -33,7 +33,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(limits: Limits) -> Fixture {
+    fn new(limits: HttpLimits) -> Fixture {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder =
@@ -142,9 +142,9 @@ const METRICS: &str = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[test]
 fn a_connection_is_for_one_answer() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(HttpLimits {
         whole: AGES,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let answer = ask(&mut fixture.watcher(), METRICS);
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -156,11 +156,11 @@ fn a_connection_is_for_one_answer() {
 
 #[test]
 fn who_asks_nothing_is_cut_off_and_the_next_is_heard() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(HttpLimits {
         connections: 2,
         head: SOON,
         whole: AGES,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let mut silent = fixture.watcher();
     let mut slow = fixture.watcher();
@@ -177,11 +177,11 @@ fn who_asks_nothing_is_cut_off_and_the_next_is_heard() {
 
 #[test]
 fn who_does_not_end_what_it_says_is_cut_off() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(HttpLimits {
         connections: 1,
         head: AGES,
         whole: SOON,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let mut slow = fixture.controller();
     let request =
@@ -197,10 +197,10 @@ fn who_does_not_end_what_it_says_is_cut_off() {
 
 #[test]
 fn who_does_not_take_the_answer_is_cut_off() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(HttpLimits {
         connections: 1,
         whole: SOON,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let mut deaf = fixture.controller();
     deaf.write_all(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -219,11 +219,11 @@ fn who_does_not_take_the_answer_is_cut_off() {
 
 #[test]
 fn those_who_watch_do_not_keep_out_those_who_control() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(HttpLimits {
         connections: 1,
         head: AGES,
         whole: AGES,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let _idle: Vec<TcpStream> = (0..5).map(|_| fixture.watcher()).collect();
     let answer = client::ask(&fixture.socket(), "GET", "/metrics", "").expect("is heard");
@@ -232,7 +232,7 @@ fn those_who_watch_do_not_keep_out_those_who_control() {
 
 #[test]
 fn what_is_too_long_is_refused() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new(HttpLimits::default());
     let long = "x".repeat(BODY_MAX + 1);
     let answer = client::ask(&fixture.socket(), "POST", "/disks/one/scheduler", &long);
     assert_eq!(answer.expect("is heard").status, 413);
@@ -244,11 +244,11 @@ fn what_is_too_long_is_refused() {
 
 #[test]
 fn the_end_waits_for_nobody_long() {
-    let mut fixture = Fixture::new(Limits {
+    let mut fixture = Fixture::new(HttpLimits {
         head: AGES,
         whole: AGES,
         drain: SOON,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let mut silent = fixture.watcher();
     let mut slow = fixture.controller();

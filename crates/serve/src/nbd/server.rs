@@ -56,7 +56,7 @@ impl Default for Limits {
 /// Why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BindError {
+pub enum SetupError {
     /// A socket cannot be had.
     #[error(transparent)]
     Listen(#[from] listen::BindError),
@@ -132,14 +132,14 @@ impl Server {
         listen: &[Listen],
         exports: Vec<Export>,
         limits: Limits,
-    ) -> Result<Server, BindError> {
+    ) -> Result<Server, SetupError> {
         let mut names = BTreeSet::new();
         for export in &exports {
             if export.name.len() > super::wire::STRING_BYTES_MAX {
-                return Err(BindError::NameTooLong(export.name.len()));
+                return Err(SetupError::NameTooLong(export.name.len()));
             }
             if !names.insert(&export.name) {
-                return Err(BindError::SameName(export.name.clone()));
+                return Err(SetupError::SameName(export.name.clone()));
             }
         }
         let bound = listen

@@ -97,7 +97,7 @@ pub enum SessionError {
 
 /// A request that is not answered.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct Unanswered {
     request: Request,
     then: Then,
 }
@@ -170,7 +170,7 @@ pub(super) struct Session {
     reading: bool,
     /// A request has been read for which there is no room yet.
     held: bool,
-    slots: Vec<Pending>,
+    slots: Vec<Unanswered>,
     free: Vec<u32>,
     /// Requests whose replies are not written, and the bytes of their data.
     unanswered: usize,

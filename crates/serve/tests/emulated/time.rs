@@ -4,7 +4,7 @@ use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::{Command, Drive, Fault};
 use headtime_sched::{Flags, Op, Request};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::emulated::{EmulatedOptions, OpenError, StoreSpec, open};
+use headtime_serve::emulated::{EmulateError, EmulatedOptions, StoreSpec, open};
 use headtime_serve::request::{Failure, Kind};
 use headtime_units::{Extent, Lba, Nanos, Time};
 use headtime_workload::Random;
@@ -209,7 +209,7 @@ fn a_tag_that_nothing_has_cannot_be_given_up() {
 #[test]
 fn sizes_that_do_not_fit_the_drive() {
     let refused = |size| {
-        let error: OpenError = open(EmulatedOptions {
+        let error: EmulateError = open(EmulatedOptions {
             size: Some(size),
             ..EmulatedOptions::new(profile("atlas10k"), StoreSpec::Memory)
         })

@@ -7,7 +7,7 @@ use headtime_linux::clock::Clock;
 use headtime_serve::buffer::ALIGNMENT;
 use headtime_serve::listen;
 use headtime_serve::nbd::wire::command;
-use headtime_serve::nbd::{BindError, Limits, Listen, Server};
+use headtime_serve::nbd::{Limits, Listen, Server, SetupError};
 use headtime_units::Nanos;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -26,7 +26,7 @@ fn limited(limits: Limits) -> Fixture {
     })
 }
 
-fn bind(listen: Listen) -> Result<Server, BindError> {
+fn bind(listen: Listen) -> Result<Server, SetupError> {
     Server::bind(&[listen], Vec::new(), Limits::default())
 }
 
@@ -284,7 +284,7 @@ fn a_socket_of_a_dead_server_is_replaced() {
     let server = bind(Listen::unix(&path)).expect("replaces it");
     let error = bind(Listen::unix(&path)).expect_err("somebody listens");
     assert!(
-        matches!(error, BindError::Listen(listen::BindError::InUse(_))),
+        matches!(error, SetupError::Listen(listen::BindError::InUse(_))),
         "{error}"
     );
     assert!(path.exists());
@@ -293,7 +293,7 @@ fn a_socket_of_a_dead_server_is_replaced() {
     std::fs::write(&path, "valuable").expect("writes");
     let error = bind(Listen::unix(&path)).expect_err("a file");
     assert!(
-        matches!(error, BindError::Listen(listen::BindError::NotASocket(_))),
+        matches!(error, SetupError::Listen(listen::BindError::NotASocket(_))),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).expect("is there"), b"valuable");
@@ -305,7 +305,7 @@ fn a_socket_of_a_dead_server_is_replaced() {
     let long = Listen::unix(folder.join("x".repeat(200)));
     assert!(matches!(
         bind(long),
-        Err(BindError::Listen(listen::BindError::Io { .. }))
+        Err(SetupError::Listen(listen::BindError::Io { .. }))
     ));
 }
 
@@ -342,7 +342,7 @@ fn tcp_on_this_machine_only() {
     for text in ["tcp:0.0.0.0:0", "tcp:[::]:0", "tcp:192.0.2.1:10809"] {
         let error = bind(text.parse().expect("an address")).expect_err("not loopback");
         assert!(
-            matches!(error, BindError::Listen(listen::BindError::NotLoopback(_))),
+            matches!(error, SetupError::Listen(listen::BindError::NotLoopback(_))),
             "{error}"
         );
         assert!(error.to_string().starts_with(text), "{error}");
@@ -397,9 +397,9 @@ fn export_names_that_are_not_clear_are_refused() {
         let exports = names.iter().map(|name| export(name.to_string())).collect();
         Server::bind(&[], exports, Limits::default())
     };
-    assert!(matches!(bind(&["a", "b", "a"]), Err(BindError::SameName(name)) if name == "a"));
+    assert!(matches!(bind(&["a", "b", "a"]), Err(SetupError::SameName(name)) if name == "a"));
     let long = "x".repeat(4097);
-    assert!(matches!(bind(&[&long]), Err(BindError::NameTooLong(4097))));
+    assert!(matches!(bind(&[&long]), Err(SetupError::NameTooLong(4097))));
 }
 
 /// What a client sends right behind its handshake is not lost.

@@ -78,7 +78,7 @@ impl fmt::Display for AccessConfig {
 }
 
 /// The keys of some sockets.
-pub(super) struct Keys {
+pub(super) struct AccessKeys {
     pub(super) mode: &'static str,
     pub(super) group: &'static str,
     /// The key of the sockets themselves.
@@ -107,7 +107,7 @@ pub(super) struct Given<'a> {
 /// Who may connect to the sockets of a key of `section`.
 pub(super) fn access<T>(
     section: &Placed<T>,
-    keys: &Keys,
+    keys: &AccessKeys,
     given: &Given<'_>,
 ) -> Result<AccessConfig, Error> {
     let key = [keys.mode, keys.group]
@@ -151,12 +151,12 @@ pub(super) fn access<T>(
 
 /// Permissions of a socket.
 #[derive(Clone, Copy)]
-pub(super) struct Mode(pub(super) u32);
+pub(super) struct SocketMode(pub(super) u32);
 
-impl<'de> Deserialize<'de> for Mode {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Mode, D::Error> {
+impl<'de> Deserialize<'de> for SocketMode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SocketMode, D::Error> {
         let expected = "permissions as octal text, such as \"0660\"";
-        parse(from, expected, |text| mode(text).map(Mode))
+        parse(from, expected, |text| mode(text).map(SocketMode))
     }
 }
 
@@ -188,9 +188,9 @@ fn mode(text: &str) -> Result<u32, String> {
 /// By name or by number.
 impl<'de> Deserialize<'de> for GroupConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GroupConfig, D::Error> {
-        struct Either;
+        struct GroupVisitor;
 
-        impl Visitor<'_> for Either {
+        impl Visitor<'_> for GroupVisitor {
             type Value = GroupConfig;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +218,7 @@ impl<'de> Deserialize<'de> for GroupConfig {
             }
         }
 
-        from.deserialize_any(Either)
+        from.deserialize_any(GroupVisitor)
     }
 }
 

@@ -15,7 +15,7 @@ const EXPORTS_MAX: usize = 1024;
 
 /// The keys of `[[disk]]`.
 #[derive(Deserialize)]
-pub(super) struct Keys {
+pub(super) struct DiskKeys {
     #[serde(deserialize_with = "disk_name")]
     name: String,
     emulate: Option<String>,
@@ -97,7 +97,7 @@ fn usual_timeout() -> Timeout {
 }
 
 /// A disk, checked against those before it.
-pub(super) fn disk(keys: Placed<Keys>, seen: &mut Seen) -> Result<DiskConfig, Error> {
+pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig, Error> {
     let at = &keys;
     let (disk, stack) = (&keys.value, &keys.stack);
     let what = format!("there is a disk \"{}\" already", disk.name);
@@ -164,7 +164,7 @@ fn may_be_live(spec: &Spec) -> Result<(), String> {
     }
 }
 
-fn backend(at: &Placed<Keys>, seen: &mut Seen) -> Result<Backend, Error> {
+fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
     let (disk, stack) = (&at.value, &at.stack);
     let only = |keys: &[&str], what: &str| match keys.iter().find(|key| at.has(key)) {
         Some(key) => Err(at.error_at(key, format!("is for {what} only"))),

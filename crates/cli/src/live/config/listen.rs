@@ -1,6 +1,6 @@
 //! The sections of the sockets and of the messages.
 
-use super::access::{self, Given, GroupConfig, Keys, Mode};
+use super::access::{self, AccessKeys, Given, GroupConfig, SocketMode};
 use super::sections::{ListenConfig, LogConfig, LogFormat, Socket};
 use super::seen::{Seen, in_use_once, once};
 use crate::live::messages::filter;
@@ -17,14 +17,14 @@ pub const SOCKET_PATH_MAX: usize = 107;
 
 /// A last digit other than 0 says nothing but that everybody is let in: it needs no second key to be
 /// meant, as an address does.
-const CLIENTS: Keys = Keys {
+const CLIENTS: AccessKeys = AccessKeys {
     mode: "mode",
     group: "group",
     of: "nbd",
     others: true,
 };
 
-const CONTROL: Keys = Keys {
+const CONTROL: AccessKeys = AccessKeys {
     mode: "control_mode",
     group: "control_group",
     of: "control",
@@ -36,14 +36,14 @@ const CONTROL: Keys = Keys {
 #[serde(default)]
 pub(super) struct ListenKeys {
     nbd: Option<Many<Socket>>,
-    mode: Option<Mode>,
+    mode: Option<SocketMode>,
     group: Option<Placed<GroupConfig>>,
     tcp: bool,
     #[serde(deserialize_with = "metrics")]
     metrics: Option<SocketAddr>,
     #[serde(deserialize_with = "control")]
     control: Option<PathBuf>,
-    control_mode: Option<Mode>,
+    control_mode: Option<SocketMode>,
     control_group: Option<Placed<GroupConfig>>,
 }
 
@@ -64,8 +64,8 @@ fn control<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Err
 pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<ListenConfig, Error> {
     let nbd = keys.nbd.as_ref().map_or(&[][..], |Many(sockets)| sockets);
     let is_unix = |socket: &Socket| matches!(socket, Socket::Unix(_));
-    let given = |mode: Option<Mode>, group, is_there| Given {
-        mode: mode.map(|Mode(mode)| mode),
+    let given = |mode: Option<SocketMode>, group, is_there| Given {
+        mode: mode.map(|SocketMode(mode)| mode),
         group,
         is_there,
     };

@@ -1,7 +1,7 @@
 //! How messages look: each is one line, whatever was put into it, and not a long one.
 
+use crate::output::object;
 use headtime_linux::shown::{OneLine, is_plain};
-use serde::Serialize;
 use std::fmt::{self, Write as _};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::{DefaultFields, Format, Json, Writer};
@@ -25,19 +25,6 @@ pub(super) struct Lines {
     pub(super) colour: bool,
 }
 
-/// A message that has nothing but its text.
-#[derive(Serialize)]
-struct Object<'a> {
-    timestamp: &'a str,
-    level: &'a str,
-    fields: Fields<'a>,
-}
-
-#[derive(Serialize)]
-struct Fields<'a> {
-    message: &'a str,
-}
-
 impl Lines {
     /// The line of a message, with its end.
     pub(super) fn line(self, level: Level, text: impl fmt::Display) -> String {
@@ -55,13 +42,12 @@ impl Lines {
                 head + &cut(text, LINE_BYTES - HEAD_BYTES)
             }
             true => {
-                let object = Object {
+                // Each byte may be a quote, which are two.
+                let message = cut(text, (LINE_BYTES - HEAD_BYTES) / 2);
+                let object = object! {
                     timestamp: &time,
                     level: level.as_str(),
-                    fields: Fields {
-                        // Each byte may be a quote, which are two.
-                        message: &cut(text, (LINE_BYTES - HEAD_BYTES) / 2),
-                    },
+                    fields: object! { message: message },
                 };
                 serde_json::to_string(&object).expect("text can be written as JSON")
             }

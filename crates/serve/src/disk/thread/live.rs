@@ -32,7 +32,7 @@ pub(super) struct Pending {
 }
 
 /// A part that a request has on a member of a volume of several.
-struct Piece {
+struct MemberPiece {
     /// Where the request is in `pending`.
     of: usize,
     /// Where the piece lies in the request's buffer.
@@ -99,7 +99,7 @@ pub(super) struct Live {
     /// By the engine's name for it, or the volume's if that has several members.
     pub pending: Vec<Option<Pending>>,
     /// By the engine's name for it, in a volume of several members.
-    pieces: Vec<Option<Piece>>,
+    pieces: Vec<Option<MemberPiece>>,
     free: Vec<u32>,
     unfinished_max: usize,
     /// Commands that failed before they reached the device.
@@ -670,7 +670,7 @@ impl World for Live {
         if self.pieces.len() <= place {
             self.pieces.resize_with(place + 1, || None);
         }
-        self.pieces[place] = Some(Piece {
+        self.pieces[place] = Some(MemberPiece {
             of,
             offset,
             is_whole,

@@ -1,7 +1,7 @@
 //! What a disk is told beside requests.
 
 use super::super::cause::{Cause, NotCleared};
-use super::super::log::Pieces;
+use super::super::log::LogThread;
 use super::super::shared::{Order, lock};
 use super::live::Live;
 use super::{Chosen, Thread, kept};
@@ -145,7 +145,7 @@ impl Live {
 }
 
 /// How often all schedulers waited that there were.
-fn waits(core: &Core<Pieces>) -> WaitStats {
+fn waits(core: &Core<LogThread>) -> WaitStats {
     let mut waits = core.waits_before();
     waits.streams = 0;
     // One that was under way ended with its scheduler, unrewarded.
@@ -158,7 +158,7 @@ fn waits(core: &Core<Pieces>) -> WaitStats {
     waits
 }
 
-fn snapshot(core: &Core<Pieces>, live: &mut Live, chosen: &Chosen, at: Time) -> Box<Snapshot> {
+fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) -> Box<Snapshot> {
     live.check_backing();
     let (mut stats, mut gating) = (Stats::default(), Gating::default());
     let (mut in_flight, mut waiting) = (0, 0);

@@ -1,6 +1,6 @@
 //! Builds a disk's thread from its options.
 
-use super::super::log::Pieces;
+use super::super::log::LogThread;
 use super::super::options::{Options, StartError};
 use super::super::shared::Shared;
 use super::live::{Live, Station};
@@ -106,7 +106,7 @@ fn stack(
     mut options: Options,
     volume: Option<VolumeOf>,
     devices: &[Box<dyn Device>],
-) -> Result<(Core<Pieces>, Geometry, Vec<Chosen>), StartError> {
+) -> Result<(Core<LogThread>, Geometry, Vec<Chosen>), StartError> {
     let name = options.name.clone();
     let (map, others) = match volume {
         Some((map, schedulers)) => (Some(map), schedulers),
@@ -179,7 +179,7 @@ fn stack(
             gate: gate.to_string(),
         });
     }
-    let pieces = options.log.take().map(Pieces::start).transpose();
+    let pieces = options.log.take().map(LogThread::start).transpose();
     let log = pieces
         .map_err(|error| StartError::Machine {
             name: name.clone(),

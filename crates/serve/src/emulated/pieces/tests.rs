@@ -142,7 +142,7 @@ fn what_cannot_be_a_store() {
     assert!(
         matches!(
             error,
-            OpenError::Make(MakeError::TooLarge { .. } | MakeError::Limit { .. })
+            EmulateError::Make(MakeError::TooLarge { .. } | MakeError::Limit { .. })
         ),
         "{error}"
     );
@@ -269,7 +269,7 @@ fn race(folder: &Folder, bytes: u64, way: Way) {
     }
     assert_eq!(won.len(), 1, "{lost:?}");
     for error in &lost {
-        assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+        assert!(matches!(error, EmulateError::Locked { .. }), "{error}");
     }
     let expected: Vec<_> = asked
         .all()

@@ -2,7 +2,7 @@
 
 use super::super::status;
 use super::super::wire::{Request, flag};
-use super::{NOWHERE, Pending, Session, Then};
+use super::{NOWHERE, Session, Then, Unanswered};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Refused;
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Session {
     pub(super) fn slot(&mut self, request: &Request, then: Then) -> u32 {
-        let slot = Pending {
+        let slot = Unanswered {
             request: *request,
             then,
         };

@@ -2,7 +2,7 @@
 
 use super::super::stream::Moved;
 use super::super::wire::{Error, Head, Request, command};
-use super::{Pending, Reply, Session};
+use super::{Reply, Session, Unanswered};
 use crate::request::{Data, Failure, Kind};
 use std::io::{self, IoSlice};
 
@@ -12,7 +12,7 @@ const REPLIES_AT_A_TIME: usize = 64;
 impl Session {
     /// The request is over.
     pub(super) fn answer(&mut self, slot: u32, result: Result<(), Failure>, data: Data) {
-        let Pending { request, .. } = self.slots[slot as usize];
+        let Unanswered { request, .. } = self.slots[slot as usize];
         self.free.push(slot);
         if request.command == command::BLOCK_STATUS {
             self.queries.pop_front();
