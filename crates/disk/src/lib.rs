@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+pub mod datasheet;
 pub mod layout;
 pub mod mechanics;
 mod positioning;
@@ -22,6 +23,7 @@ mod longest;
 mod queue;
 pub mod validate;
 
+pub use datasheet::{Capacity, Datasheet, SectorFormat, SheetError};
 pub use layout::{Layout, Place, Run};
 pub use longest::Longest;
 pub use mechanics::{Access, Mechanics, Step};
