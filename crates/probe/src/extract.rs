@@ -23,12 +23,13 @@ mod surfaces;
 mod transfer;
 mod turns;
 mod walk;
+mod writes;
 mod zone;
 
-use crate::{Probe, ProbeError};
+use crate::{Probe, ProbeError, Switch};
 use bench::Bench;
 use headtime_disk::{Layout, Profile, ProfileError};
-use headtime_units::Nanos;
+use headtime_units::{Extent, Nanos};
 use serde::{Deserialize, Serialize};
 
 pub use assemble::skews;
@@ -37,6 +38,7 @@ pub use shape::Shape;
 pub use spindle::Spindle;
 pub use transfer::Transfer;
 pub use walk::Walked;
+pub use writes::Writes;
 pub use zone::{Extra, FoundZone};
 
 /// A sector and the angle, in turns, at which it has come.
@@ -107,6 +109,7 @@ pub enum Stage {
     Surfaces,
     Bus,
     Seeks,
+    Writes,
     Access,
     HoldOut,
     Done,
@@ -149,6 +152,9 @@ pub struct Extraction {
     pub seeks: Vec<(u32, f64)>,
     /// The same to another surface.
     pub switch: Option<f64>,
+    /// What may be written: the first sector, and how many.
+    scratch: Option<(u64, u64)>,
+    pub writes: Option<Writes>,
     pub zero_latency: Option<bool>,
     pub held: Held,
 }
@@ -181,9 +187,18 @@ impl Extraction {
             tried: 0,
             seeks: Vec::new(),
             switch: None,
+            scratch: None,
+            writes: None,
             zero_latency: None,
             held: Held::default(),
         }
+    }
+
+    /// Writes may be timed on these sectors, whose data is lost.
+    #[must_use]
+    pub fn with_scratch(mut self, range: Extent) -> Extraction {
+        self.scratch = Some((range.start.get(), range.len.get()));
+        self
     }
 
     /// What is learned next.
@@ -257,6 +272,7 @@ impl Extraction {
                 self.stage = Stage::Seeks;
             }
             Stage::Seeks => self.seek(bench, until)?,
+            Stage::Writes => self.write(bench)?,
             Stage::Access => {
                 let profile = self.draft()?;
                 let predictor = holdout::Predictor::new(&profile, bench.turn());
@@ -316,12 +332,7 @@ impl Extraction {
     ) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
-        let target = seeks::Target {
-            layout: &layout,
-            tail: self.transfer.map_or(0.0, |transfer| transfer.sector),
-            cylinders: profile.geometry.cylinders,
-            heads: profile.geometry.heads,
-        };
+        let target = self.target(&profile, &layout);
         if self.switch.is_none() && self.tried == 0 {
             self.switch = target.switch(bench, 1_500_000.0)?;
         }
@@ -336,9 +347,39 @@ impl Extraction {
             }
         }
         if self.tried == distances.len() {
-            self.stage = Stage::Access;
+            self.stage = Stage::Writes;
         }
         Ok(())
+    }
+
+    /// Times writes, without the write cache if it can be turned off, and turns it on again.
+    fn write<P: Probe + ?Sized>(&mut self, bench: &mut Bench<'_, P>) -> Result<(), ExtractError> {
+        if let Some((first, count)) = self.scratch {
+            let profile = self.draft()?;
+            let layout = Layout::new(&profile);
+            let target = self.target(&profile, &layout);
+            let reads = assemble::apart(self).seeks;
+            let cached = bench.probe.switch(Switch::WriteCache) == Some(true);
+            if cached {
+                bench.probe.set(Switch::WriteCache, false)?;
+            }
+            let measured = writes::measure(bench, &target, Extent::at(first, count), &reads, 1);
+            if cached {
+                bench.probe.set(Switch::WriteCache, true)?;
+            }
+            self.writes = measured?;
+        }
+        self.stage = Stage::Access;
+        Ok(())
+    }
+
+    fn target<'l>(&self, profile: &Profile, layout: &'l Layout) -> seeks::Target<'l> {
+        seeks::Target {
+            layout,
+            tail: self.transfer.map_or(0.0, |transfer| transfer.sector),
+            cylinders: profile.geometry.cylinders,
+            heads: profile.geometry.heads,
+        }
     }
 
     /// How far the work is.
@@ -364,6 +405,15 @@ impl Extraction {
                 Stage::Seeks,
                 300.0 * seeks as f64,
                 self.tried as f64 / seeks.max(1) as f64,
+            ),
+            (
+                Stage::Writes,
+                if self.scratch.is_some() {
+                    15_000.0
+                } else {
+                    0.0
+                },
+                0.0,
             ),
             (Stage::Access, 1_000.0, 0.0),
             (

@@ -2,13 +2,16 @@
 
 use super::shape;
 use super::turns::part;
-use super::{ExtractError, Extraction};
+use super::{ExtractError, Extraction, Writes};
 use headtime_disk::profile::{
     AccessSpec, BusSpec, CacheSpec, Geometry, Interpolation, LayoutSpec, Order, OverheadSpec,
     QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Trust, Zone,
 };
 use headtime_disk::{Layout, Profile};
 use headtime_units::{Nanos, Sectors, SignedNanos};
+
+/// Settling of writes that differs by more than this between distances, in nanoseconds, needs a curve.
+const UNEVEN: f64 = 60_000.0;
 
 /// What a read costs before the arm moves, and what its ways take, taken apart. Nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,19 @@ pub(super) struct Apart {
     pub seeks: Vec<(u32, f64)>,
     /// The rule of the least positioning time told them apart; else the time of a hit did.
     pub by_rule: bool,
+    pub writes: WritesApart,
+}
+
+/// The same of writes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct WritesApart {
+    /// After a read and after a write.
+    pub overhead: Option<[f64; 2]>,
+    /// Of a read after a write.
+    pub read_after: Option<f64>,
+    pub settle: Option<f64>,
+    /// Seeks of writes, if they take other times than those of reads and as much more everywhere.
+    pub seeks: Option<Vec<(u32, f64)>>,
 }
 
 /// Takes overhead and ways apart.
@@ -28,7 +44,9 @@ pub(super) struct Apart {
 /// (see [`headtime_disk::Mechanics::set_up`]). So the difference between the least time to the next
 /// cylinder and that to another head is a third of the former. Where the head switch is longer, that
 /// is no answer; then the processing of a miss is taken to be that of a hit.
-pub(super) fn apart(seeks: &[(u32, f64)], switch: Option<f64>, hit: f64) -> Apart {
+pub(super) fn apart(extraction: &Extraction) -> Apart {
+    let (seeks, switch) = (&extraction.seeks, extraction.switch);
+    let hit = extraction.transfer.map_or(0.0, |transfer| transfer.hit);
     let single = seeks
         .iter()
         .find(|(distance, _)| *distance == 1)
@@ -51,12 +69,68 @@ pub(super) fn apart(seeks: &[(u32, f64)], switch: Option<f64>, hit: f64) -> Apar
         .map(|&(distance, time)| (distance, time - overhead))
         .collect();
     let head_switch = switch.map_or(0.0, |switch| (switch - overhead).max(0.0));
+    let sector = extraction.transfer.map_or(0.0, |transfer| transfer.sector);
+    let writes = extraction
+        .writes
+        .as_ref()
+        .map(|writes| writes_apart(writes, &seeks, sector));
+    let (writes, settled_switch) = writes.unwrap_or_default();
+    // A write hides no head switch.
+    let head_switch = settled_switch.unwrap_or(head_switch);
     Apart {
         overhead,
         head_switch,
         seeks,
         by_rule: by_rule.is_some(),
+        writes,
     }
+}
+
+/// Takes the times of writes apart, the seeks of reads and a sector on the bus being known; and what is
+/// left for the head switch. On the track where the head is, a write shows its processing alone.
+fn writes_apart(writes: &Writes, seeks: &[(u32, f64)], sector: f64) -> (WritesApart, Option<f64>) {
+    let Some(after_read) = writes.after_read else {
+        return Default::default();
+    };
+    // The first sector comes over the bus when the command is processed.
+    let overhead = (after_read - sector).max(0.0);
+    let after_write = writes
+        .after_write
+        .map_or(overhead, |time| (time - sector).max(0.0));
+    let more = |&(distance, time): &(u32, f64)| {
+        super::seeks::between(seeks, distance).map(|read| (distance, time - overhead - read))
+    };
+    let more: Vec<(u32, f64)> = writes.seeks.iter().filter_map(more).collect();
+    let mut sorted: Vec<f64> = more.iter().map(|(_, more)| *more).collect();
+    let middle = super::turns::median(&mut sorted);
+    let off = |at: usize| middle.map_or(0.0, |middle| (more[at].1 - middle).abs());
+    // Some that are a little off are noise.
+    let far = (0..more.len()).filter(|at| off(*at) > UNEVEN).count();
+    let uneven = far * 4 > more.len() || (0..more.len()).any(|at| off(at) > 2.0 * UNEVEN);
+    // The shortest seek is all settling; what longer ones take beyond that is their own.
+    let settle = if uneven {
+        more.first().map(|(_, more)| *more)
+    } else {
+        middle
+    };
+    let read_after = writes.read_after.and_then(|(distance, time)| {
+        super::seeks::between(seeks, distance).map(|seek| (time - seek).max(0.0))
+    });
+    let apart = WritesApart {
+        overhead: Some([overhead, after_write]),
+        read_after,
+        settle,
+        seeks: uneven.then(|| {
+            let longer = |&(distance, read): &(u32, f64)| {
+                let more = super::seeks::between(&more, distance).unwrap_or(0.0);
+                (distance, (read + more - settle.unwrap_or(0.0)).max(0.0))
+            };
+            seeks.iter().map(longer).collect()
+        }),
+    };
+    let switch = writes.switch.zip(apart.settle);
+    let switch = switch.map(|(switch, settle)| (switch - overhead - settle).max(0.0));
+    (apart, switch)
 }
 
 fn nanos(time: f64) -> Nanos {
@@ -75,38 +149,41 @@ impl Extraction {
         let zones = shape::zones(&self.walked.zones, shape, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
         let hit = self.transfer.map_or(0.0, |transfer| transfer.hit);
-        let apart = apart(&self.seeks, self.switch, hit);
-        let points: Vec<(u32, Nanos)> = apart
-            .seeks
-            .iter()
-            .map(|&(distance, time)| (distance, nanos(time)))
-            .collect();
-        let read = if points.is_empty() {
-            SeekCurve::Constant(nanos(turn / 2.0))
+        let apart = apart(self);
+        let small = cylinders <= 16_384;
+        let interpolation = if small {
+            Interpolation::Linear
         } else {
-            let small = cylinders <= 16_384;
-            let interpolation = if small {
-                Interpolation::Linear
-            } else {
-                Interpolation::Log
-            };
-            SeekCurve::Table {
-                interpolation,
-                points,
-            }
+            Interpolation::Log
+        };
+        let table = |times: &[(u32, f64)]| SeekCurve::Table {
+            interpolation,
+            points: times
+                .iter()
+                .map(|&(distance, time)| (distance, nanos(time)))
+                .collect(),
+        };
+        let read = match apart.seeks.as_slice() {
+            [] => SeekCurve::Constant(nanos(turn / 2.0)),
+            times => table(times),
         };
         let overhead = nanos(apart.overhead);
+        let write = apart
+            .writes
+            .overhead
+            .map_or([overhead; 2], |times| times.map(nanos));
+        let unit = self.writes.as_ref().map_or(1, |writes| writes.unit.max(1)) as u32;
         let spec = Spec {
             name: self.name.clone(),
             model: format!("{}, learned by timing", self.name),
             provenance: self.provenance(&apart),
-            trust: trust(&read),
+            trust: trust(&read, self.writes.is_some()),
             geometry: Geometry {
                 capacity: Sectors::new(self.capacity),
                 cylinders,
                 heads: shape.heads as u16,
                 sector_bytes: self.sector_bytes,
-                physical_sector_bytes: self.sector_bytes,
+                physical_sector_bytes: self.sector_bytes * unit,
             },
             rotation: Rotation { rpm: 60e9 / turn },
             layout: LayoutSpec {
@@ -123,9 +200,9 @@ impl Extraction {
             },
             seek: SeekSpec {
                 read,
-                write: None,
+                write: apart.writes.seeks.as_deref().map(table),
                 head_switch: nanos(apart.head_switch),
-                write_settle: SignedNanos::default(),
+                write_settle: signed(apart.writes.settle.unwrap_or(0.0)),
             },
             access: AccessSpec {
                 zero_latency_read: self.zero_latency.unwrap_or(false),
@@ -136,9 +213,10 @@ impl Extraction {
                 read_hit_after_read: nanos(hit),
                 read_hit_after_write: nanos(hit),
                 read_miss_after_read: overhead,
-                read_miss_after_write: overhead,
-                write_miss_after_read: overhead,
-                write_miss_after_write: overhead,
+                read_miss_after_write: apart.writes.read_after.map_or(overhead, nanos),
+                write_miss_after_read: write[0],
+                write_miss_after_write: write[1],
+                write_completion: nanos(self.writes.as_ref().map_or(0.0, |writes| writes.tail)),
                 ..OverheadSpec::default()
             },
             bus: BusSpec {
@@ -172,7 +250,13 @@ impl Extraction {
         if self.shape.is_some_and(|shape| shape.group == 1) {
             text += "Whether every other cylinder runs backward does not show in the times of reads: cylinder-first is assumed.\n";
         }
-        text += "Nothing was written: the times of writes are those of reads.\n";
+        text += match (&self.scratch, &self.writes) {
+            (None, _) => "Nothing was written: the times of writes are those of reads.\n",
+            (Some(_), None) => {
+                "Writes were answered before they were on the medium: their times are those of reads.\n"
+            }
+            (Some(_), Some(_)) => "Writes were timed in the scratch range.\n",
+        };
         for (key, confidence) in self.confidence() {
             text += &format!("Confidence in {key}: {:.0} %.\n", 100.0 * confidence);
         }
@@ -197,10 +281,17 @@ impl Extraction {
             // the cylinders apart.
             keys.push(("geometry.heads", 0.9));
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
-            let by_rule = apart(&self.seeks, self.switch, 0.0).by_rule;
+            let apart = apart(self);
+            let by_rule = apart.by_rule;
             keys.push(("overhead", if by_rule { 0.7 } else { 0.4 }));
-            keys.push(("seek.head_switch", if by_rule { 0.3 } else { 0.6 }));
-            keys.push(("seek.write_settle", 0.0));
+            let written = apart.writes.settle.is_some();
+            let switch = match (by_rule, written) {
+                (true, false) => 0.3,
+                (false, _) => 0.6,
+                (true, true) => 0.8,
+            };
+            keys.push(("seek.head_switch", switch));
+            keys.push(("seek.write_settle", if written { 0.8 } else { 0.0 }));
         }
         if self.transfer.is_some_and(|transfer| transfer.hit > 0.0) {
             keys.push(("bus.interface_sector", 0.8));
@@ -214,18 +305,36 @@ impl Extraction {
     }
 }
 
-fn trust(read: &SeekCurve) -> Vec<(String, Trust)> {
+fn signed(time: f64) -> SignedNanos {
+    SignedNanos::from_nanos(libm::round(time) as i64)
+}
+
+fn trust(read: &SeekCurve, written: bool) -> Vec<(String, Trust)> {
     let seek = match read {
         SeekCurve::Table { .. } => Trust::Learned,
         _ => Trust::Assumed,
     };
     [
         ("geometry", Trust::Learned),
-        ("geometry.physical_sector", Trust::Assumed),
+        (
+            "geometry.physical_sector",
+            if written {
+                Trust::Learned
+            } else {
+                Trust::Assumed
+            },
+        ),
         ("rotation", Trust::Learned),
         ("layout", Trust::Learned),
         ("seek", seek),
-        ("seek.write_settle", Trust::Assumed),
+        (
+            "seek.write_settle",
+            if written {
+                Trust::Learned
+            } else {
+                Trust::Assumed
+            },
+        ),
         ("access", Trust::Learned),
         ("cache", Trust::Assumed),
         ("overhead", Trust::Learned),

@@ -73,15 +73,19 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
 
     /// Reads sectors, whatever the angle.
     pub fn read(&mut self, lba: u64, count: u64) -> Result<Answer, ExtractError> {
-        let extent = Extent::at(lba, count);
-        self.probe.send(0, Op::Read, extent)?;
+        self.command(Op::Read, Extent::at(lba, count))
+    }
+
+    /// Sends a command and waits for its answer.
+    pub fn command(&mut self, op: Op, extent: Extent) -> Result<Answer, ExtractError> {
+        self.probe.send(0, op, extent)?;
         let answer = self.probe.answer()?;
         self.reads += 1;
-        self.last = lba;
+        self.last = extent.start.get();
         match answer.failure {
             None => Ok(answer),
             Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
-                op: Op::Read,
+                op,
                 extent,
                 source,
             })),

@@ -9,7 +9,8 @@ use super::ExtractError;
 use super::bench::Bench;
 use super::turns::part;
 use crate::Probe;
-use headtime_units::{Nanos, Time};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos};
 
 /// A sector to come to, and the angle at which it will be answered.
 #[derive(Clone, Copy, Debug)]
@@ -33,19 +34,21 @@ pub(super) struct Reach<'b, 'a, P: ?Sized> {
 }
 
 impl<P: Probe + ?Sized> Reach<'_, '_, P> {
-    /// One trial: reads `source`, then the sector that `aim` gives for the angle that passes `guess`
-    /// nanoseconds later. Returns the time that would have been enough; a turn less was not.
+    /// One trial: the command `source`, then an operation on so many sectors from the one that `aim`
+    /// gives for the angle that passes `guess` nanoseconds later. Returns the time that would have been
+    /// enough; a turn less was not.
     ///
     /// `None` if the buffer or a disturbance was in the way.
     pub fn trial(
         &mut self,
-        source: u64,
+        source: (Op, Extent),
+        (op, count): (Op, u64),
         aim: impl Fn(f64) -> Option<Aim>,
         guess: f64,
     ) -> Result<Option<f64>, ExtractError> {
         self.bench.keep_phase()?;
-        let answer = self.bench.read(source, 1)?;
-        if self.bench.is_hit(&answer) {
+        let answer = self.bench.command(source.0, source.1)?;
+        if source.0.is_read() && self.bench.is_hit(&answer) {
             return Ok(None);
         }
         let turn = self.bench.turn();
@@ -58,15 +61,15 @@ impl<P: Probe + ?Sized> Reach<'_, '_, P> {
         if begins < turn / 2.0 {
             self.bench.probe.pause(Nanos::from_nanos(begins as u64));
         }
-        let answer = self.bench.read(aim.lba, 1)?;
-        if self.bench.is_hit(&answer) {
+        let answer = self.bench.command(op, Extent::at(aim.lba, count))?;
+        if op.is_read() && self.bench.is_hit(&answer) {
             return Ok(None);
         }
         let off = super::turns::near(self.bench.angle_at(answer.at) - aim.answered);
         if off.abs() > 0.01 {
             return Ok(None);
         }
-        let took = span(answer.sent, answer.at) - aim.lead;
+        let took = (answer.at - answer.sent).as_nanos() as f64 - aim.lead;
         Ok(Some(took))
     }
 
@@ -142,8 +145,4 @@ impl<P: Probe + ?Sized> Reach<'_, '_, P> {
         }
         Ok(Some(sum / count))
     }
-}
-
-fn span(from: Time, to: Time) -> f64 {
-    (to - from).as_nanos() as f64
 }

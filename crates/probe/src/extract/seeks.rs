@@ -4,9 +4,11 @@ use super::ExtractError;
 use super::bench::Bench;
 use super::reach::{Aim, Reach};
 use crate::Probe;
+use crate::random::Random;
 use headtime_disk::Layout;
 use headtime_disk::layout::Slot;
-use headtime_units::{Cylinder, Head, Track};
+use headtime_sched::Op;
+use headtime_units::{Cylinder, Extent, Head, Track};
 
 /// Distances on which seeks are measured: the table of section 4.2 of the paper on drives of its
 /// time, and beyond 500 cylinders at least twelve of each doubling on larger ones.
@@ -46,8 +48,8 @@ pub(super) struct Target<'l> {
 }
 
 impl Target<'_> {
-    /// A random track with data on a cylinder, as [`Target::source`] needs it.
-    fn source(&self, track: Track) -> Option<u64> {
+    /// A sector of a track to set out from.
+    pub fn source(&self, track: Track) -> Option<u64> {
         // Early on the track: reading ahead stays on it as long as the next command needs.
         (0..16).find_map(|slot| match self.layout.slot(track, slot)? {
             Slot::Data(lba) => Some(lba.get()),
@@ -56,7 +58,7 @@ impl Target<'_> {
     }
 
     /// The first sector of a track that begins at an angle or behind it.
-    fn aim(&self, track: Track, turn: f64, angle: f64) -> Option<Aim> {
+    pub fn aim(&self, track: Track, turn: f64, angle: f64) -> Option<Aim> {
         let per_track = self.layout.sectors_per_track(track)?;
         let zero = f64::from(self.layout.slot_angle(track, 0)?.to_bits()) / 4_294_967_296.0;
         let slots = f64::from(per_track);
@@ -77,21 +79,39 @@ impl Target<'_> {
         })
     }
 
-    /// The least time from one track to another, both chosen anew for each trial; `None` if there
-    /// are none, or the drive does not show it.
+    /// The least time after which a track can be read after a command; both are chosen anew for each
+    /// trial. `None` if there are none, or the drive does not show it.
     pub fn least<P: Probe + ?Sized>(
         &self,
         bench: &mut Bench<'_, P>,
         guess: f64,
-        mut tracks: impl FnMut(&mut crate::random::Random) -> (Track, Track),
+        mut ways: impl FnMut(&mut Random) -> Option<(Op, Extent, Track)>,
     ) -> Result<Option<f64>, ExtractError> {
         let turn = bench.turn();
         Reach { bench }.search(guess, |reach, guess| {
-            let (from, to) = tracks(&mut reach.bench.random);
-            let Some(source) = self.source(from) else {
+            let Some((op, source, to)) = ways(&mut reach.bench.random) else {
                 return Ok(None);
             };
-            reach.trial(source, |angle| self.aim(to, turn, angle), guess)
+            reach.trial(
+                (op, source),
+                (Op::Read, 1),
+                |angle| self.aim(to, turn, angle),
+                guess,
+            )
+        })
+    }
+
+    /// The least time from one track to another.
+    fn between_tracks<P: Probe + ?Sized>(
+        &self,
+        bench: &mut Bench<'_, P>,
+        guess: f64,
+        mut tracks: impl FnMut(&mut Random) -> (Track, Track),
+    ) -> Result<Option<f64>, ExtractError> {
+        self.least(bench, guess, |random| {
+            let (from, to) = tracks(random);
+            let source = self.source(from)?;
+            Some((Op::Read, Extent::at(source, 1), to))
         })
     }
 
@@ -104,7 +124,7 @@ impl Target<'_> {
     ) -> Result<Option<f64>, ExtractError> {
         let room = u64::from(self.cylinders - 1 - distance);
         let heads = u64::from(self.heads) - 1;
-        self.least(bench, guess, |random| {
+        self.between_tracks(bench, guess, |random| {
             let low = Cylinder(random.up_to(room) as u32);
             let high = Cylinder(low.0 + distance);
             let head = Head(random.up_to(heads) as u16);
@@ -126,7 +146,7 @@ impl Target<'_> {
             return Ok(None);
         }
         let (cylinders, heads) = (u64::from(self.cylinders) - 1, u64::from(self.heads) - 1);
-        self.least(bench, guess, |random| {
+        self.between_tracks(bench, guess, |random| {
             let cylinder = Cylinder(random.up_to(cylinders) as u32);
             let from = random.up_to(heads);
             let to = (from + 1 + random.up_to(heads - 1)) % (heads + 1);

@@ -12,6 +12,8 @@ use super::shape::{Shape, period};
 use super::turns::part;
 use super::zone::FoundZone;
 use crate::Probe;
+use headtime_sched::Op;
+use headtime_units::Extent;
 
 /// The most surfaces that are looked for.
 const MOST_HEADS: u64 = 32;
@@ -79,6 +81,7 @@ fn way<P: Probe + ?Sized>(
         let Some(source) = zone.address(begin, 0) else {
             return Ok(None);
         };
+        let source = (Op::Read, Extent::at(source, 1));
         let aim = |angle: f64| {
             let slots = zone.sectors_per_track as f64;
             let track = begin + there;
@@ -92,6 +95,6 @@ fn way<P: Probe + ?Sized>(
                 lead: turn / slots,
             })
         };
-        reach.trial(source, aim, guess)
+        reach.trial(source, (Op::Read, 1), aim, guess)
     })
 }

@@ -1,0 +1,187 @@
+//! What writes in a scratch range tell, and that nothing else is written.
+
+use headtime_disk::Mechanics;
+use headtime_disk::profile::{Profile, by_name};
+use headtime_probe::extract::{Extraction, Stage};
+use headtime_probe::{Answer, Modelled, Probe, ProbeError, Switch};
+use headtime_sched::Op;
+use headtime_units::{Cylinder, Extent, Head, Nanos, Sectors, Time, Track};
+
+const LONG: Nanos = Nanos::from_millis(90 * 60_000);
+
+/// A drive that notes what is written.
+struct Watched {
+    drive: Modelled,
+    written: Vec<Extent>,
+    /// Whether its switches can be reached.
+    switches: bool,
+}
+
+impl Watched {
+    fn new(name: &str, switches: bool) -> Watched {
+        let drive = Modelled::new(&by_name(name).unwrap(), 3);
+        Watched {
+            drive,
+            written: Vec::new(),
+            switches,
+        }
+    }
+}
+
+impl Probe for Watched {
+    fn name(&self) -> String {
+        self.drive.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.drive.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn now(&mut self) -> Time {
+        self.drive.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        if !op.is_read() {
+            self.written.push(extent);
+        }
+        self.drive.send(tag, op, extent)
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        self.drive.answer()
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.drive.pause(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        self.switches.then(|| self.drive.switch(which)).flatten()
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        match self.switches {
+            true => self.drive.set(which, on),
+            false => Err(ProbeError::NoSwitch(which)),
+        }
+    }
+}
+
+fn learn(probe: &mut Watched, scratch: Option<Extent>) -> Extraction {
+    let mut extraction = Extraction::new(probe, 3);
+    if let Some(range) = scratch {
+        extraction = extraction.with_scratch(range);
+    }
+    extraction.run(probe, LONG).unwrap();
+    assert_eq!(extraction.stage(), Stage::Done);
+    extraction
+}
+
+/// From the command to where the head can write, over so many cylinders or to another head, after a read.
+fn way(profile: &Profile, cylinders: u32, head: u16) -> f64 {
+    let at = |cylinder, head| Track {
+        cylinder: Cylinder(cylinder),
+        head: Head(head),
+    };
+    let mechanics = Mechanics::new(profile);
+    let way = mechanics
+        .reposition(at(0, 0), at(cylinders, head), Op::Write)
+        .total();
+    let overhead = &profile.overhead;
+    (overhead.per_command + overhead.write_miss_after_read + way).as_nanos() as f64
+}
+
+#[test]
+fn writes_in_a_scratch_range_tell_settling_and_switching_apart() {
+    for name in ["atlas10k", "cheetah9lp"] {
+        let truth = by_name(name).unwrap();
+        let mut probe = Watched::new(name, true);
+        let scratch = Extent::at(1_000_000, 2_000_000);
+        let learned = learn(&mut probe, Some(scratch)).profile().unwrap();
+        let is_near = |what: &str, one: i64, other: i64| {
+            assert!(
+                (one - other).abs() < 20_000,
+                "{name}: {what} {one} ns of {other}"
+            );
+        };
+        let (seek, seek_truth) = (&learned.seek, &truth.seek);
+        is_near(
+            "settling",
+            seek.write_settle.as_nanos(),
+            seek_truth.write_settle.as_nanos(),
+        );
+        let switches = [seek, seek_truth].map(|seek| seek.head_switch.as_nanos() as i64);
+        is_near("head switch", switches[0], switches[1]);
+        let overheads = [&learned, &truth].map(|profile| {
+            let of = &profile.overhead;
+            [
+                of.read_miss_after_read,
+                of.read_miss_after_write,
+                of.write_miss_after_read,
+                of.write_miss_after_write,
+            ]
+        });
+        for (one, other) in overheads[0].iter().zip(overheads[1]) {
+            is_near("processing", one.as_nanos() as i64, other.as_nanos() as i64);
+        }
+        let inside =
+            |extent: &Extent| scratch.start <= extent.start && extent.end() <= scratch.end();
+        assert!(
+            probe.written.len() > 100 && probe.written.iter().all(inside),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_whole_way_of_a_write_is_learned_where_its_parts_do_not_show() {
+    for name in ["cheetah18lp", "wd5000aaks", "exos-x18"] {
+        let truth = by_name(name).unwrap();
+        let mut probe = Watched::new(name, true);
+        let all = Extent::at(0, probe.capacity().get());
+        let learned = learn(&mut probe, Some(all)).profile().unwrap();
+        for (cylinders, head) in [(0, 1), (1, 0), (10, 0), (100, 0), (1_000, 0), (5_000, 0)] {
+            let [one, other] = [&learned, &truth].map(|profile| way(profile, cylinders, head));
+            assert!(
+                (one - other).abs() < 100_000.0,
+                "{name}: {cylinders} cylinders {one} of {other}"
+            );
+        }
+        let physical = learned.geometry.physical_sector_bytes;
+        assert_eq!(physical, truth.geometry.physical_sector_bytes, "{name}");
+        assert_ne!(
+            probe.switch(Switch::WriteCache),
+            Some(false),
+            "{name}: the cache is off"
+        );
+    }
+}
+
+#[test]
+fn without_a_scratch_range_nothing_is_written() {
+    let mut probe = Watched::new("hp-c2247a", true);
+    let extraction = learn(&mut probe, None);
+    assert!(extraction.writes.is_none() && probe.written.is_empty());
+}
+
+#[test]
+fn a_write_cache_that_cannot_be_turned_off_is_noticed() {
+    let mut probe = Watched::new("wd5000aaks", false);
+    let all = Extent::at(0, probe.capacity().get());
+    let extraction = learn(&mut probe, Some(all));
+    assert!(extraction.writes.is_none() && probe.written.len() < 50);
+    let provenance = extraction.profile().unwrap().provenance.clone();
+    assert!(
+        provenance.contains("before they were on the medium"),
+        "{provenance}"
+    );
+}
