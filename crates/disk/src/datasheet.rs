@@ -19,7 +19,7 @@ use crate::profile::{
 use headtime_units::{Bytes, Nanos, Sectors, SignedNanos};
 use seeks::Seeks;
 use std::fmt::Display;
-use tracks::Tracks;
+use tracks::LaidTracks;
 
 /// What a datasheet says of a drive. What may be missing from one is an option.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,7 +189,7 @@ impl Datasheet {
         self.check()?;
         let sector = self.sector_format();
         let seeks = Seeks::of(self)?;
-        let tracks = Tracks::lay(self, &seeks)?;
+        let tracks = LaidTracks::lay(self, &seeks)?;
         let interface = self.interface_rate();
         let model = self.model.clone();
         let spec = Spec {
@@ -356,7 +356,7 @@ impl Datasheet {
 
     /// Segments: 16 of up to 8 MB, 32 of up to 64 MB, else 64. Reading ahead goes on for as much as the outermost
     /// track holds, and half of the segments may be dirty.
-    fn cache_spec(&self, tracks: &Tracks) -> CacheSpec {
+    fn cache_spec(&self, tracks: &LaidTracks) -> CacheSpec {
         const MIB: u64 = 1 << 20;
         let sector = self.sector_format();
         let Bytes(bytes) = self.cache;

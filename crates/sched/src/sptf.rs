@@ -109,12 +109,14 @@ pub(crate) fn positioning<P>(given: Option<P>) -> P {
 
 const ALL: ListId = ListId(0);
 
+type MakeTracker<P> = fn(&P) -> Box<dyn Track>;
+
 /// Shortest positioning time first, plain, aged or seek-weighted; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Sptf<P: Positioning> {
     positioning: P,
     /// Makes a tracker for whoever drives this, once.
-    tracker: Option<fn(&P) -> Box<dyn Track>>,
+    tracker: Option<MakeTracker<P>>,
     rule: Rule,
     requests: Requests,
     by_lba: Oldest,

@@ -10,6 +10,7 @@
 
 mod load;
 mod overtaken;
+mod random;
 
 use crate::{Coalesce, Report, RunError, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
@@ -24,8 +25,7 @@ use headtime_units::{Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use load::{Crowd, begin_late, requests};
 use overtaken::Overtaken;
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{RngCore, SeedableRng};
+use random::Random;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -65,23 +65,6 @@ pub struct Failure {
     pub drawn: String,
     /// What is wrong.
     pub problem: String,
-}
-
-struct Random(Pcg64Mcg);
-
-impl Random {
-    /// 0 up to `end`, without it.
-    fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len() as u64) as usize]
-    }
 }
 
 /// What is changed while a run goes on.
@@ -314,13 +297,11 @@ fn execute(
 }
 
 fn draw(seed: u64) -> Plan {
-    let mut random = Random(Pcg64Mcg::seed_from_u64(seed));
+    let mut random = Random::new(seed);
     let shipped = random.pick(profile::shipped());
     let name = shipped.name;
     // A generator of its own, so that the other seeds draw what they always did.
-    let mut ends = seed
-        .is_multiple_of(3)
-        .then(|| Random(Pcg64Mcg::seed_from_u64(!seed)));
+    let mut ends = seed.is_multiple_of(3).then(|| Random::new(!seed));
     let sptf = random.chance(40);
     let drive_depth = 1 + random.below(32) as u32;
     let (cache, noise) = (random.chance(80), random.chance(30));
@@ -337,7 +318,7 @@ fn draw(seed: u64) -> Plan {
                 FirmwarePolicy::Fifo
             };
             // Of its own, as above.
-            let mut firmware = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(29)));
+            let mut firmware = Random::new(seed.rotate_left(29));
             if sptf {
                 draw_firmware(&mut firmware, &mut spec.queue);
             }
@@ -373,7 +354,7 @@ fn draw(seed: u64) -> Plan {
     let mut scheduler = spec(&mut random);
     if scheduler.info().among.is_some() {
         // Of its own, as above.
-        let mut own = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(17)));
+        let mut own = Random::new(seed.rotate_left(17));
         scheduler = among(&mut own, scheduler, &names);
     }
     let capacity = profile.geometry.capacity.get();
@@ -384,7 +365,7 @@ fn draw(seed: u64) -> Plan {
         begin_late(ends, &mut requests);
     }
     // Of its own, so that all else is drawn as without it.
-    let mut apart = Random(Pcg64Mcg::seed_from_u64(!seed));
+    let mut apart = Random::new(!seed);
     let crowd = apart.chance(10).then(|| Crowd::draw(&mut apart));
     if let Some(crowd) = &crowd {
         requests = crowd.requests(&mut apart, capacity);
@@ -403,7 +384,7 @@ fn draw(seed: u64) -> Plan {
         }
     }
     // Of its own, as above.
-    let mut gates = Random(Pcg64Mcg::seed_from_u64(seed.reverse_bits()));
+    let mut gates = Random::new(seed.reverse_bits());
     let mut gate = GateSpec::default();
     if gates.chance(50) {
         gate = draw_gate(&mut gates, config.depth);
@@ -418,7 +399,7 @@ fn draw(seed: u64) -> Plan {
         }
     }
     // Of its own, as above.
-    let mut drains = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(31)));
+    let mut drains = Random::new(seed.rotate_left(31));
     let gated = gate != GateSpec::default();
     for _ in 0..*drains.pick(&[0, 0, 1, 10]) * u64::from(gated) {
         let mut lane = || Lane(drains.below(4) as u8);
@@ -461,7 +442,7 @@ fn draw(seed: u64) -> Plan {
         timeout = Some(*ends.pick(&[Nanos::from_secs(3600), Nanos::LONGEST, Nanos::MAX]));
     }
     // Of its own, as above.
-    let mut adapter = Random(Pcg64Mcg::seed_from_u64(seed.rotate_left(41)));
+    let mut adapter = Random::new(seed.rotate_left(41));
     let coalesce = adapter.chance(20).then(|| Coalesce {
         commands: 2 + adapter.below(31) as u32,
         timeout: Nanos::from_micros(*adapter.pick(&[1, 100, 5_000, 100_000])),

@@ -1,16 +1,14 @@
 //! No module uses another that uses it, directly or through others, in any crate.
 //!
 //! A module uses another if it names an item of it. Declaring a module, importing it as a whole and re-exporting its
-//! items is no use. Tests may use what they like. The check reads the sources as text, so that it sees every feature.
+//! items is no use. Tests may use what they like.
 
+mod sources;
+
+use sources::{Name, in_each_crate, is_test, of_files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, ItemMod, ItemUse, Macro, Meta, UseTree, Visibility};
-
-/// A module, or an item in one: the names that lead to it from the root of its crate.
-type Name = Vec<String>;
+use syn::{Item, ItemUse, Macro, UseTree, Visibility};
 
 /// The modules of a crate.
 #[derive(Default)]
@@ -29,41 +27,18 @@ struct Module {
     written: BTreeSet<Name>,
 }
 
-/// Reads a module's file: `dir` is the folder of its children, and of a file `name.rs` in it.
-type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 impl Crate {
-    fn read(read: Read<'_>) -> Crate {
+    fn of(modules: Vec<(Name, Vec<Item>)>) -> Crate {
         let mut found = Crate::default();
-        let root = read("lib.rs").expect("a library has a root");
-        found.add(&Vec::new(), &parse(&root), read);
+        for (name, items) in modules {
+            found.modules.entry(name.clone()).or_default();
+            items.iter().for_each(|item| found.add_item(&name, item));
+        }
         found
     }
 
-    fn add(&mut self, name: &Name, items: &[Item], read: Read<'_>) {
-        self.modules.entry(name.clone()).or_default();
-        for item in items {
-            if !is_test(item) {
-                self.add_item(name, item, read);
-            }
-        }
-    }
-
-    fn add_item(&mut self, name: &Name, item: &Item, read: Read<'_>) {
+    fn add_item(&mut self, name: &Name, item: &Item) {
         match item {
-            Item::Mod(ItemMod { ident, content, .. }) => {
-                let child = joined(name, &[ident.to_string()]);
-                let items = match content {
-                    Some((_, items)) => items.clone(),
-                    None => {
-                        let path = child.join("/");
-                        let text = read(&format!("{path}.rs"));
-                        let text = text.or_else(|| read(&format!("{path}/mod.rs")));
-                        parse(&text.unwrap_or_else(|| panic!("no file of module {path}")))
-                    }
-                };
-                self.add(&child, &items, read);
-            }
             Item::Use(item) if !matches!(item.vis, Visibility::Inherited) => {
                 for (name_here, path) in leaves(&item.tree) {
                     let exported = joined(name, &[name_here]);
@@ -186,12 +161,6 @@ impl<'ast> Visit<'ast> for Names<'_> {
     }
 }
 
-fn parse(text: &str) -> Vec<Item> {
-    syn::parse_file(text)
-        .expect("sources that compile can be read")
-        .items
-}
-
 fn joined(name: &Name, rest: &[String]) -> Name {
     name.iter().chain(rest).cloned().collect()
 }
@@ -237,30 +206,9 @@ fn leaves(tree: &UseTree) -> Vec<(String, Name)> {
     }
 }
 
-/// Returns true if the item is there in tests alone.
-fn is_test(item: &Item) -> bool {
-    let attributes: &[Attribute] = match item {
-        Item::Mod(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        _ => &[],
-    };
-    attributes.iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
-        _ => false,
-    })
-}
-
 /// The circles of a crate of a few files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-    let read = |path: &str| {
-        let mut files = files.iter();
-        let found = files.find(|(name, _)| *name == path);
-        found.map(|(_, text)| (*text).to_owned())
-    };
-    Crate::read(&read).circles()
+    Crate::of(of_files(files)).circles()
 }
 
 #[test]
@@ -327,26 +275,12 @@ fn a_re_export_a_declaration_and_a_test_are_no_use() {
 
 #[test]
 fn no_crate_has_a_circle_of_modules() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (mut found, mut modules) = (Vec::new(), 0);
-    for entry in fs::read_dir(&crates).expect("the folder of the crates") {
-        let entry = entry.expect("an entry");
-        let (name, source) = (entry.file_name(), entry.path().join("src"));
-        if source.join("lib.rs").exists() {
-            let read = |path: &str| fs::read_to_string(source.join(path)).ok();
-            let of = Crate::read(&read);
-            modules += of.modules.len();
-            let name = name.to_string_lossy().into_owned();
-            let circles = of.circles().into_iter();
-            found.extend(circles.map(|circle| (name.clone(), circle.join(", "))));
-        }
-    }
-    assert!(modules > 300, "{modules} modules were read");
-    let lines = found.iter().map(|(of, circle)| format!("{of}: {circle}\n"));
-    eprint!("{}", lines.clone().collect::<String>());
-    assert_eq!(
-        found.len(),
-        0,
+    let found = in_each_crate(|modules| Crate::of(modules).circles());
+    let lines = found
+        .iter()
+        .map(|(of, circle)| format!("{of}: {}\n", circle.join(", ")));
+    assert!(
+        found.is_empty(),
         "modules use each other:\n{}",
         lines.collect::<String>()
     );

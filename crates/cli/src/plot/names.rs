@@ -6,7 +6,7 @@ use super::chart::{Area, across_grid, colours, frame};
 use super::drawn::Drawn;
 use super::svg::{FAINT, Style, Svg};
 use super::{EDGE, WIDTH, label_width};
-use crate::report::{KindRun, NamedRun};
+use crate::report::{KindRun, KindValue, NamedRun};
 
 const BAR: f64 = 11.0;
 const PITCH: f64 = 16.0;
@@ -56,8 +56,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     let bars: usize = lines.iter().map(|(_, named)| bars_of(named)).sum();
     let bottom = first + PITCH * bars as f64 + GAP * runs.len().saturating_sub(1) as f64;
     let width = (WIDTH - EDGE - left - 3.0 * BETWEEN) / 3.0;
-    type Value = fn(&KindRun) -> f64;
-    let values: [(&str, Value); 3] = [
+    let values: [(&str, KindValue); 3] = [
         ("MB/s", |kind| kind.throughput_mb_s),
         ("requests a second", |kind| kind.iops),
         ("mean response (ms)", |kind| kind.response_ms.mean),

@@ -199,7 +199,7 @@ macro_rules! every {
     };
 }
 
-type Value = Box<dyn Fn(&Row<'_>) -> Field + Send + Sync>;
+type FieldOf = Box<dyn Fn(&Row<'_>) -> Field + Send + Sync>;
 
 /// A column of results.
 pub struct Column {
@@ -207,7 +207,7 @@ pub struct Column {
     pub name: &'static str,
     /// The unit of its numbers; empty if they have none.
     pub unit: &'static str,
-    value: Value,
+    value: FieldOf,
 }
 
 impl fmt::Debug for Column {

@@ -491,6 +491,9 @@ impl PredictionsRun {
     }
 }
 
+/// A figure of requests of one kind.
+pub(crate) type KindValue = fn(&KindRun) -> f64;
+
 /// Requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KindRun {

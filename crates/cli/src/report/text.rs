@@ -1,7 +1,7 @@
 //! A report in its three forms: tables for people, JSON, CSV.
 
 use super::columns::{self, Row};
-use super::{KindRun, NamedRun, OriginRun, Report, Run};
+use super::{KindRun, KindValue, NamedRun, OriginRun, Report, Run};
 use crate::fault::Fault;
 use crate::output::{
     self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
@@ -403,9 +403,8 @@ fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
             .collect();
         columns.push(measured("MB/s", &rates).under("program"));
     }
-    type Kind = fn(&NamedRun) -> Option<&KindRun>;
-    type Value = fn(&KindRun) -> f64;
-    let kinds: [(&str, Kind); 2] = [
+    type OfKind = fn(&NamedRun) -> Option<&KindRun>;
+    let kinds: [(&str, OfKind); 2] = [
         ("reads", |named| named.of_reads.as_ref()),
         ("writes", |named| named.of_writes.as_ref()),
     ];
@@ -413,7 +412,7 @@ fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
         if rows.iter().all(|(_, named)| kind(named).is_none()) {
             continue;
         }
-        let values: [(&str, Value); 5] = [
+        let values: [(&str, KindValue); 5] = [
             ("IOPS", |of| of.iops),
             ("MB/s", |of| of.throughput_mb_s),
             ("mean ms", |of| of.response_ms.mean),

@@ -1,7 +1,7 @@
 //! What a profile made of a datasheet says of where its values come from.
 
 use super::seeks::{SETTLE_MS, SHAPE, Seeks, TRACK_PART};
-use super::tracks::{LEAST_SKEW, SLACK, SPARE, TRACKS_PER_SURFACE, Tracks, ZONES};
+use super::tracks::{LEAST_SKEW, LaidTracks, SLACK, SPARE, TRACKS_PER_SURFACE, ZONES};
 use super::{Age, Capacity, Datasheet, SectorFormat, megabytes};
 use crate::profile::{Trust, Zone};
 use std::fmt::Display;
@@ -81,7 +81,7 @@ fn listed(values: impl Iterator<Item = impl Display>) -> String {
 }
 
 /// The items that were given, and the rule of each key.
-pub(super) fn provenance(sheet: &Datasheet, tracks: &Tracks, seeks: &Seeks) -> String {
+pub(super) fn provenance(sheet: &Datasheet, tracks: &LaidTracks, seeks: &Seeks) -> String {
     let mut prose = Prose(String::new());
     prose.say(&format!(
         "Made from a datasheet; nothing was measured. The sheet: {}.",

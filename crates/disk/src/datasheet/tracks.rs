@@ -39,7 +39,7 @@ const DENSITIES: [(f64, f64); 7] = [
 
 /// Where the sectors are, and the seek curves that belong to so many cylinders.
 #[derive(Debug)]
-pub(super) struct Tracks {
+pub(super) struct LaidTracks {
     pub capacity: u64,
     pub heads: u16,
     pub cylinders: u32,
@@ -52,18 +52,18 @@ pub(super) struct Tracks {
 
 /// By how much a track is turned against the one before, and how many turns pass from one to the next.
 #[derive(Clone, Copy, Debug)]
-struct Turned {
+struct TrackTurn {
     skew: f64,
     turns: f64,
 }
 
-impl Turned {
+impl TrackTurn {
     /// Enough to hide what takes so long.
-    fn hiding(step: Nanos, turn: Nanos) -> Turned {
+    fn hiding(step: Nanos, turn: Nanos) -> TrackTurn {
         let turns = step.as_millis_f64() / turn.as_millis_f64() + SLACK;
         // Up to thousandths, but for what is one to many digits.
         let thousandths = libm::ceil(turns.max(LEAST_SKEW) * 1e3 - 1e-6) as u32;
-        Turned {
+        TrackTurn {
             skew: f64::from(thousandths % 1000) / 1e3,
             turns: f64::from(thousandths) / 1e3,
         }
@@ -72,13 +72,13 @@ impl Turned {
 
 /// The three ways from a track to the next.
 #[derive(Clone, Copy, Debug)]
-struct Skews {
-    head: Turned,
-    cylinder: Turned,
-    group: Turned,
+struct HidingSkews {
+    head: TrackTurn,
+    cylinder: TrackTurn,
+    group: TrackTurn,
 }
 
-impl Skews {
+impl HidingSkews {
     /// The turns that a track takes in sequence: its own, and the mean way to the next.
     fn turns_per_track(&self, order: Order, heads: u16) -> f64 {
         let heads = f64::from(heads);
@@ -95,14 +95,14 @@ impl Skews {
     }
 }
 
-impl Tracks {
-    pub fn lay(sheet: &Datasheet, seeks: &Seeks) -> Result<Tracks, SheetError> {
+impl LaidTracks {
+    pub fn lay(sheet: &Datasheet, seeks: &Seeks) -> Result<LaidTracks, SheetError> {
         let turn = Nanos::from_millis_f64(60_000.0 / sheet.rpm);
         let sector = sheet.sector_format();
-        let mut skews = Skews {
-            head: Turned::hiding(seeks.switch(), turn),
-            cylinder: Turned::hiding(seeks.step(), turn),
-            group: Turned::hiding(seeks.step(), turn),
+        let mut skews = HidingSkews {
+            head: TrackTurn::hiding(seeks.switch(), turn),
+            cylinder: TrackTurn::hiding(seeks.step(), turn),
+            group: TrackTurn::hiding(seeks.step(), turn),
         };
         // Sectors on the medium that pass in so many turns at this rate.
         let per_track = |rate: u64, turns: f64| {
@@ -125,7 +125,7 @@ impl Tracks {
         let per_physical = sector.physical_bytes() / sector.bytes();
         // The way to the next group depends on the curve, the curve on the cylinders, these on the tracks, and
         // these, by one track of thousands, on that way: the second time nothing moves any more.
-        let mut laid: Option<Tracks> = None;
+        let mut laid: Option<LaidTracks> = None;
         for _ in 0..3 {
             let turns = skews.turns_per_track(order, heads);
             let sectors_at = |item, rate: u64, of_rate: f64| {
@@ -168,9 +168,9 @@ impl Tracks {
                 let distance = distance.min(cylinders - 1);
                 let way = evaluate_seek(&write, cylinders, distance);
                 let way = Nanos::from_nanos(u64::from(way)) + seeks.settle;
-                skews.group = Turned::hiding(way.max(seeks.step()), turn);
+                skews.group = TrackTurn::hiding(way.max(seeks.step()), turn);
             }
-            laid = Some(Tracks {
+            laid = Some(LaidTracks {
                 capacity,
                 heads,
                 cylinders,
@@ -249,7 +249,7 @@ fn zones(
     heads: u16,
     [outer, inner]: [u32; 2],
     per_physical: u32,
-    skews: &Skews,
+    skews: &HidingSkews,
     order: Order,
 ) -> (u32, Vec<Zone>) {
     let steps = (outer - inner) / per_physical;

@@ -1,6 +1,6 @@
 //! What a random run asks for.
 
-use super::Random;
+use super::random::Random;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::NewRequest;
