@@ -18,9 +18,11 @@ pub mod extract;
 mod guarded;
 mod interface;
 mod modelled;
+pub mod quick;
 mod random;
 
 pub use curve::{CurveOptions, LearnError, Learned, curve_of, learn};
 pub use guarded::Guarded;
 pub use interface::{Answer, Probe, ProbeError, Switch};
 pub use modelled::Modelled;
+pub use quick::{Obstacle, Quick, QuickOptions};

@@ -10,6 +10,8 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 pub struct Modelled {
     drive: Drive,
     now: Time,
+    /// The latest time that the drive was told. An answer from before it may still be in the drive.
+    told: Time,
     /// When the command of each tag was sent.
     sent: Vec<Time>,
     in_drive: usize,
@@ -22,6 +24,7 @@ impl Modelled {
         Modelled {
             drive: Drive::new(profile, seed),
             now: Time::ZERO,
+            told: Time::ZERO,
             sent: vec![Time::ZERO; profile.queue.depth.max(1) as usize],
             in_drive: 0,
         }
@@ -34,6 +37,12 @@ impl Modelled {
 
 #[cfg(test)]
 impl Modelled {
+    /// As if a command had been sent earlier.
+    pub(crate) fn backdate(&mut self, tag: u16, span: Nanos) {
+        let sent = &mut self.sent[usize::from(tag)];
+        *sent = Time::from_nanos(sent.as_nanos() - span.as_nanos());
+    }
+
     pub(crate) fn record_written(&mut self) {
         self.drive.record_written(self.now, true);
     }
@@ -78,7 +87,8 @@ impl Probe for Modelled {
             fua: false,
             high: false,
         };
-        self.drive.submit(self.now, command);
+        self.told = self.told.max(self.now);
+        self.drive.submit(self.told, command);
         Ok(())
     }
 
@@ -87,7 +97,8 @@ impl Probe for Modelled {
         let completion = loop {
             let next = self.drive.next_event();
             let next = next.expect("a drive without faults completes every command");
-            if let Some(completion) = self.drive.poll(next) {
+            self.told = self.told.max(next);
+            if let Some(completion) = self.drive.poll(self.told) {
                 break completion;
             }
         };
@@ -117,11 +128,13 @@ impl Probe for Modelled {
         if self.switch(which).is_none() {
             return Err(ProbeError::NoSwitch(which));
         }
+        self.told = self.told.max(self.now);
         match which {
             Switch::LookAhead => self.drive.set_look_ahead(self.now, on),
             Switch::WriteCache => {
                 let done = self.drive.set_write_cache(self.now, on);
                 self.now = done.expect("a drive without faults completes every command");
+                self.told = self.now;
             }
         }
         Ok(())
@@ -132,6 +145,18 @@ impl Probe for Modelled {
 mod tests {
     use super::*;
     use headtime_disk::profile::by_name;
+
+    #[test]
+    fn what_is_answered_during_a_pause_comes_behind_a_command_sent_after_it() {
+        let mut probe = Modelled::new(&by_name("wd5000aaks").unwrap(), 3);
+        probe.send(0, Op::Read, Extent::at(500_000_000, 8)).unwrap();
+        probe.pause(Nanos::from_secs(1));
+        probe.send(1, Op::Read, Extent::at(0, 8)).unwrap();
+        let (first, second) = (probe.answer().unwrap(), probe.answer().unwrap());
+        assert_eq!((first.tag, second.tag), (0, 1));
+        assert!(first.at < second.sent, "{} {}", first.at, second.sent);
+        assert_eq!(probe.now(), second.at);
+    }
 
     #[test]
     fn its_clock_is_the_sum_of_what_it_says() {

@@ -1,0 +1,142 @@
+//! A probe that counts, and says how far it is.
+
+use super::{Obstacle, Progress};
+use crate::{Answer, Probe, ProbeError, Switch};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+
+/// So many stalls are no accident.
+const STALLS_MIN: u64 = 3;
+
+/// Stalls of more than this part of the reads are no exceptions.
+const STALLS_PART: u64 = 5;
+
+/// A probe with a time to keep.
+pub(super) struct Meter<'a, P: Probe> {
+    probe: &'a mut P,
+    watch: &'a mut dyn FnMut(Progress),
+    part: &'static str,
+    begun: Time,
+    time: Nanos,
+    in_drive: u64,
+    reads: u64,
+    /// Small reads that were alone in the drive, and how many of them stalled.
+    alone: u64,
+    stalls: u64,
+    longest: Nanos,
+    /// Whether the command sent last is such a read.
+    is_alone: bool,
+}
+
+impl<'a, P: Probe> Meter<'a, P> {
+    pub(super) fn new(
+        probe: &'a mut P,
+        time: Nanos,
+        watch: &'a mut dyn FnMut(Progress),
+    ) -> Meter<'a, P> {
+        Meter {
+            begun: probe.now(),
+            probe,
+            watch,
+            part: "",
+            time,
+            in_drive: 0,
+            reads: 0,
+            alone: 0,
+            stalls: 0,
+            longest: Nanos::ZERO,
+            is_alone: true,
+        }
+    }
+
+    pub(super) fn begin(&mut self, part: &'static str) {
+        self.part = part;
+    }
+
+    pub(super) fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    pub(super) fn elapsed(&mut self) -> Nanos {
+        self.probe.now() - self.begun
+    }
+
+    /// Of the time for all.
+    pub(super) fn left(&mut self) -> Nanos {
+        self.time.saturating_sub(self.elapsed())
+    }
+
+    /// An obstacle if reads that were alone in the drive stalled every now and then.
+    pub(super) fn check_stalls(&self) -> Result<(), Obstacle> {
+        if self.stalls < STALLS_MIN || self.stalls > self.alone / STALLS_PART {
+            return Ok(());
+        }
+        Err(Obstacle::Stalls {
+            count: self.stalls,
+            reads: self.alone,
+            longest: self.longest,
+        })
+    }
+}
+
+impl<P: Probe> Probe for Meter<'_, P> {
+    fn name(&self) -> String {
+        self.probe.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.probe.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.probe.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        self.probe.depth()
+    }
+
+    fn now(&mut self) -> Time {
+        self.probe.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.probe.send(tag, op, extent)?;
+        let bytes = extent.len.bytes(self.sector_bytes());
+        self.is_alone = self.in_drive == 0 && bytes <= super::READ_BYTES;
+        self.in_drive += 1;
+        self.reads += 1;
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let answer = self.probe.answer()?;
+        self.in_drive -= 1;
+        let took = answer.at - answer.sent;
+        if self.is_alone && self.in_drive == 0 {
+            self.alone += 1;
+            if took >= Obstacle::STALL {
+                self.stalls += 1;
+                self.longest = self.longest.max(took);
+            }
+        }
+        let elapsed = answer.at.saturating_since(self.begun).as_secs_f64();
+        (self.watch)(Progress {
+            part: self.part,
+            done: (elapsed / self.time.as_secs_f64()).min(1.0),
+        });
+        Ok(answer)
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.probe.pause(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        self.probe.switch(which)
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        self.probe.set(which, on)
+    }
+}
