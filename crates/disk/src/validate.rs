@@ -58,7 +58,7 @@ pub enum TraceError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// The blocks.
+        /// In blocks of 512 bytes.
         blocks: Extent,
         /// Why not.
         what: String,

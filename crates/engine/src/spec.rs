@@ -63,7 +63,7 @@ pub struct EngineSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct KeyError {
-    /// The key.
+    /// As in a configuration, such as `depth`.
     pub key: &'static str,
     /// What is wrong, and what is allowed.
     pub problem: String,

@@ -30,7 +30,7 @@ pub enum ReferenceError {
     /// The profile has changed since.
     #[error("the profile of {name} has changed: its hash was {was:016x} and is {is:016x}")]
     Changed {
-        /// Its name.
+        /// Of the drive, as its profile has it.
         name: String,
         /// In the reference.
         was: u64,

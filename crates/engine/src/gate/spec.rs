@@ -66,7 +66,7 @@ pub struct GateSpec(Spec);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("gate \"{text}\": {problem}")]
 pub struct GateError {
-    /// The text.
+    /// The gate with its options.
     pub text: String,
     /// What is wrong with it.
     pub problem: GateProblem,

@@ -62,7 +62,7 @@ pub enum ReplayError {
     NoLane {
         /// The line of the log, counted from 1.
         line: usize,
-        /// The lane.
+        /// Counted from 0, as in the log.
         lane: Lane,
     },
     /// The log names a member that the volume does not have.
@@ -70,7 +70,7 @@ pub enum ReplayError {
     NoMember {
         /// The line of the log, counted from 1.
         line: usize,
-        /// The member.
+        /// Counted from 0, as in the log.
         member: Member,
     },
     /// The log tells of a completion that cannot be.
@@ -78,7 +78,7 @@ pub enum ReplayError {
     Impossible {
         /// The line of the log, counted from 1.
         line: usize,
-        /// The tag.
+        /// Of the command, counted from 0.
         tag: DriveTag,
     },
     /// The log has a request join another that is not there.
