@@ -22,6 +22,9 @@ pub(super) struct Bench<'a, P: ?Sized> {
     last: u64,
     /// How many other reads drove a sector out of the buffer the last time.
     evict: usize,
+    relock_after: Nanos,
+    /// What known places are off in the mean, in turns.
+    pub noise: f64,
 }
 
 /// Where the platters are.
@@ -34,8 +37,10 @@ struct Phase {
     turn: f64,
 }
 
-/// The phase is looked at again after so long.
-const RELOCK: Nanos = Nanos::from_millis(250);
+/// The phase is looked at again after so long: the less steady the sooner.
+const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
+/// A residual up to this part of a turn is steady enough for the longer of these.
+const CALM: f64 = 1e-5;
 /// Residuals beyond this part of a turn are no drift.
 const ASTRAY: f64 = 0.02;
 /// Residuals below this are what a turn is measured to.
@@ -59,6 +64,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             hit_below: 0.0,
             last: u64::MAX,
             evict: 2,
+            relock_after: RELOCK[0],
+            noise: 0.0,
         }
     }
 
@@ -185,12 +192,20 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             }
             let phase = self.phase.as_mut().expect("locked");
             let turns = (answer.at - phase.at).as_nanos() as f64 / phase.turn;
-            // Half of what the phase is off is noise as likely as not; a tenth tells of the period.
-            if turns > 10.0 {
-                phase.turn *= turns / (turns + 0.1 * off);
+            // Most of what the phase is off is so; half of it may be the period's.
+            if turns > 4.0 {
+                phase.turn *= turns / (turns + 0.5 * off);
             }
-            phase.angle = part(angle + 0.5 * off);
+            phase.angle = part(angle + 0.9 * off);
             phase.at = answer.at;
+            self.noise += (off.abs() - self.noise) / 8.0;
+            let next = self.relock_after.as_nanos();
+            let next = if off.abs() > CALM {
+                next / 2
+            } else {
+                next * 5 / 4
+            };
+            self.relock_after = Nanos::from_nanos(next).clamp(RELOCK[0], RELOCK[1]);
             return Ok(());
         }
         Err(ExtractError::PhaseLost)
@@ -199,7 +214,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// Takes the phase anew if that is long ago. Returns true if it did.
     pub fn keep_phase(&mut self) -> Result<bool, ExtractError> {
         let phase = self.phase.expect("locked");
-        let is_due = self.probe.now().saturating_since(phase.at) > RELOCK;
+        let is_due = self.probe.now().saturating_since(phase.at) > self.relock_after;
         if is_due {
             self.relock()?;
         }

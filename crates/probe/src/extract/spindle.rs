@@ -174,23 +174,30 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
     }
     let astray = gaps.iter().filter(|gap| near(*gap / turn).abs() > 0.02);
     let astray = astray.count() as f64 / gaps.len() as f64;
-    let mut places = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut angles: Vec<(u64, f64)> = Vec::new();
     for (lba, times) in samples {
         let Some(first) = times.first() else { continue };
         let origin = first.as_nanos() as f64 / turn;
-        let mut off: Vec<f64> = times
-            .iter()
-            .map(|time| near(time.as_nanos() as f64 / turn - origin))
-            .collect();
-        let agree = off.iter().filter(|off| off.abs() < 0.02).count();
-        let middle = median(&mut off).expect("a first");
-        if times.len() >= 2 && agree == times.len() {
-            places.push(Place {
-                lba: *lba,
-                angle: part(origin + middle),
-            });
+        let off = |time: &Time| near(time.as_nanos() as f64 / turn - origin);
+        if times.len() >= 2 && times.iter().all(|time| off(time).abs() < 0.02) {
+            seen.extend(times.iter().map(|time| Seen {
+                place: angles.len(),
+                at: time.as_nanos() as f64,
+                off: off(time),
+            }));
+            angles.push((*lba, origin));
         }
     }
+    let (offsets, turn) = steady(&seen, angles.len(), turn);
+    let places = angles
+        .iter()
+        .zip(offsets)
+        .map(|(&(lba, origin), offset)| Place {
+            lba,
+            angle: part(origin + offset),
+        });
+    let places = places.collect();
     let spindle = Spindle {
         turn,
         astray,
@@ -198,4 +205,65 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
         hit_below,
     };
     Some((spindle, coherence(turn, &gaps)))
+}
+
+/// A place that was seen.
+struct Seen {
+    place: usize,
+    at: f64,
+    /// How far from the first time, in turns.
+    off: f64,
+}
+
+/// The angles of places against their first times, and the turn at the end, of a spindle whose speed
+/// changes smoothly meanwhile: least squares, by turns for the angles and for a cubic curve of the
+/// phase over the time. Each place was seen at several times in random order, so that the two do
+/// not stand for each other.
+fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64) {
+    let mut offsets = vec![0.0; places];
+    let begin = seen
+        .iter()
+        .map(|seen| seen.at)
+        .fold(f64::INFINITY, f64::min);
+    let end = seen.iter().map(|seen| seen.at).fold(0.0, f64::max);
+    let half = (end - begin) / 2.0;
+    if half <= 0.0 {
+        return (offsets, turn);
+    }
+    // Polynomials of Legendre, which hardly depend on each other.
+    let shapes = |at: f64| {
+        let u = (at - begin) / half - 1.0;
+        [u, (3.0 * u * u - 1.0) / 2.0, (5.0 * u * u - 3.0) * u / 2.0]
+    };
+    let mut curve = [0.0; 3];
+    for _ in 0..100 {
+        let left = |seen: &Seen, offsets: &[f64], curve: &[f64; 3]| {
+            let bent: f64 = shapes(seen.at)
+                .iter()
+                .zip(curve)
+                .map(|(shape, size)| shape * size)
+                .sum();
+            seen.off - offsets[seen.place] - bent
+        };
+        let mut sums = vec![(0.0, 0.0); places];
+        for seen in seen {
+            sums[seen.place].0 += left(seen, &offsets, &curve);
+            sums[seen.place].1 += 1.0;
+        }
+        for (offset, (sum, count)) in offsets.iter_mut().zip(sums) {
+            *offset += sum / f64::max(count, 1.0);
+        }
+        for shape in 0..curve.len() {
+            let (mut up, mut down) = (0.0, 0.0);
+            for seen in seen {
+                let size = shapes(seen.at)[shape];
+                up += size * left(seen, &offsets, &curve);
+                down += size * size;
+            }
+            curve[shape] += up / down;
+        }
+    }
+    // Turns and their curve make the phase: its slope at the end is the speed there.
+    let slope = (curve[0] + 3.0 * curve[1] + 6.0 * curve[2]) / half;
+    (offsets, 1.0 / (1.0 / turn + slope))
 }

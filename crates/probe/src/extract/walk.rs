@@ -35,6 +35,8 @@ pub struct Walked {
 /// Slipped places in a row that are looked for.
 const MOST_SLIPPED: u64 = 24;
 
+/// Angles that are known to no better than this part of a turn are not worth a walk.
+const MOST_NOISE: f64 = 0.01;
 /// Looks at a sector until two agree, at most.
 const MOST_LOOKS: usize = 6;
 /// Looks at the same sector differ by less than this part of a turn, as long as nothing is late.
@@ -76,7 +78,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
 
     /// How far off a prediction of the last zone may be.
     fn tolerance(&mut self) -> f64 {
-        0.35 / self.zone().sectors_per_track as f64
+        let per_track = self.zone().sectors_per_track as f64;
+        self.tolerance_of(per_track)
+    }
+
+    /// The same for so many sectors on a track: a third of a sector, unless angles are not known to that.
+    fn tolerance_of(&self, per_track: f64) -> f64 {
+        f64::max(0.35 / per_track, (4.0 * self.bench.noise).min(MOST_NOISE))
     }
 
     /// How far an address is from where it is expected, in turns. What is far is looked at again:
@@ -158,6 +166,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let per_track = self.zone().sectors_per_track;
         // Within a track the buffer is in the way, and it matters little where a slip is.
         let (low, high) = self.narrow(good, bad, per_track / 16)?;
+        // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to.
+        let off = self.off(high)?;
+        if off.abs() < f64::max(0.65 / per_track as f64, 1.5 * self.tolerance()) {
+            self.refine(high, off);
+            self.at.upto = high + 1;
+            return Ok(());
+        }
         if self.slip(low, high)? || self.turn(low, high)? {
             return Ok(());
         }
@@ -285,7 +300,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 rate = distance as f64 / ahead;
             } else {
                 let off = near(passed - distance as f64 / rate);
-                if off.abs() > (0.4 / rate).max(1e-4 * distance as f64 / rate) {
+                if off.abs() > self.tolerance_of(rate).max(1e-4 * distance as f64 / rate) {
                     bad = Some(distance);
                     break;
                 }
@@ -317,7 +332,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             return self.enter(zone, start + 1, 1);
         };
         let mut low = reach;
-        let tolerance = 0.35 / per_track as f64;
+        let tolerance = self.tolerance_of(per_track as f64);
         let mut jump;
         loop {
             let passed = slip.map_or(0, |(_, count)| count);
