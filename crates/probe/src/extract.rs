@@ -14,7 +14,9 @@
 
 mod assemble;
 mod bench;
+mod error;
 mod holdout;
+mod known;
 mod reach;
 mod seeks;
 mod shape;
@@ -26,79 +28,21 @@ mod walk;
 mod writes;
 mod zone;
 
-use crate::{Probe, ProbeError, Switch};
+use crate::{Probe, Switch};
 use bench::Bench;
-use headtime_disk::{Layout, Profile, ProfileError};
+use headtime_disk::{Layout, Profile};
 use headtime_units::{Extent, Nanos};
 use serde::{Deserialize, Serialize};
 
 pub use assemble::skews;
+pub use error::ExtractError;
 pub use holdout::Held;
+pub use known::{Mark, Spindle};
 pub use shape::Shape;
-pub use spindle::Spindle;
 pub use transfer::Transfer;
 pub use walk::Walked;
 pub use writes::Writes;
 pub use zone::{Extra, FoundZone};
-
-/// A sector and the angle, in turns, at which it has come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
-    pub lba: u64,
-    pub angle: f64,
-}
-
-/// Why a drive cannot be learned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExtractError {
-    /// The drive could not be read.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// There is no turn.
-    #[error(
-        "nothing turns: the times at which a sector was read again have no turn in common (agreement {coherence:.2} of 1); \
-         an SSD, a disk under load, or one whose firmware moves sectors about"
-    )]
-    DoesNotTurn {
-        /// How well the times agree with the best turn, 0 to 1.
-        coherence: f64,
-    },
-    /// It turned, and does no more.
-    #[error(
-        "the phase of the platters was lost: known sectors came at other angles than before; is the disk under load?"
-    )]
-    PhaseLost,
-    /// A sector cannot be read from the medium.
-    #[error("sector {lba} does not leave the drive's buffer, whatever else is read")]
-    Sticks {
-        /// Which.
-        lba: u64,
-    },
-    /// It is too small.
-    #[error("{sectors} sectors are too few to learn anything; a disk has a million and more")]
-    TooSmall {
-        /// What it has.
-        sectors: u64,
-    },
-    /// The tracks follow no rule.
-    #[error(
-        "no rule of tracks holds: {zones} beginnings of zones within the first {lba} sectors; \
-         a disk that maps its sectors anew (SMR, an array), or one under load"
-    )]
-    NoRule {
-        /// Zones that were begun.
-        zones: usize,
-        /// How far the walk came.
-        lba: u64,
-    },
-    /// There is no profile yet.
-    #[error("the tracks are not known yet")]
-    TooEarly,
-    /// The profile does not pass its own checks.
-    #[error("what was learned is no profile: {0}")]
-    Profile(#[from] ProfileError),
-}
 
 /// What is being learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,7 +61,7 @@ pub enum Stage {
 
 /// How far an extraction is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct Outlook {
     pub stage: Stage,
     /// The part of the stage that is done.
     pub share: f64,
@@ -227,7 +171,7 @@ impl Extraction {
     /// # Errors
     ///
     /// As for [`Extraction::run`].
-    pub fn step<P: Probe + ?Sized>(&mut self, probe: &mut P) -> Result<Progress, ExtractError> {
+    pub fn step<P: Probe + ?Sized>(&mut self, probe: &mut P) -> Result<Outlook, ExtractError> {
         let begin = probe.now();
         let mut bench = Bench::new(
             probe,
@@ -358,7 +302,7 @@ impl Extraction {
             let profile = self.draft()?;
             let layout = Layout::new(&profile);
             let target = self.target(&profile, &layout);
-            let reads = assemble::apart(self).seeks;
+            let reads = self.apart().seeks;
             let cached = bench.probe.switch(Switch::WriteCache) == Some(true);
             if cached {
                 bench.probe.set(Switch::WriteCache, false)?;
@@ -383,7 +327,7 @@ impl Extraction {
     }
 
     /// How far the work is.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> Outlook {
         let cylinders = match self.stage {
             Stage::Seeks => self
                 .draft()
@@ -436,7 +380,7 @@ impl Extraction {
                 left += takes;
             }
         }
-        Progress {
+        Outlook {
             stage: self.stage,
             share,
             left: Nanos::from_millis_f64(left),

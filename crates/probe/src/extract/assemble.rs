@@ -1,8 +1,11 @@
 //! A profile of what was learned.
 
+use super::Extraction;
+use super::error::ExtractError;
 use super::shape;
+use super::transfer::Transfer;
 use super::turns::part;
-use super::{ExtractError, Extraction, Writes};
+use super::writes::Writes;
 use headtime_disk::profile::{
     AccessSpec, BusSpec, CacheSpec, Geometry, Interpolation, LayoutSpec, Order, OverheadSpec,
     QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Trust, Zone,
@@ -44,9 +47,12 @@ pub(super) struct WritesApart {
 /// (see [`headtime_disk::Mechanics::set_up`]). So the difference between the least time to the next
 /// cylinder and that to another head is a third of the former. Where the head switch is longer, that
 /// is no answer; then the processing of a miss is taken to be that of a hit.
-pub(super) fn apart(extraction: &Extraction) -> Apart {
-    let (seeks, switch) = (&extraction.seeks, extraction.switch);
-    let hit = extraction.transfer.map_or(0.0, |transfer| transfer.hit);
+fn apart(
+    seeks: &[(u32, f64)],
+    switch: Option<f64>,
+    transfer: Transfer,
+    writes: Option<&Writes>,
+) -> Apart {
     let single = seeks
         .iter()
         .find(|(distance, _)| *distance == 1)
@@ -63,17 +69,13 @@ pub(super) fn apart(extraction: &Extraction) -> Apart {
         }
         _ => None,
     };
-    let overhead = by_rule.unwrap_or(hit).min(least);
+    let overhead = by_rule.unwrap_or(transfer.hit).min(least);
     let seeks: Vec<(u32, f64)> = seeks
         .iter()
         .map(|&(distance, time)| (distance, time - overhead))
         .collect();
     let head_switch = switch.map_or(0.0, |switch| (switch - overhead).max(0.0));
-    let sector = extraction.transfer.map_or(0.0, |transfer| transfer.sector);
-    let writes = extraction
-        .writes
-        .as_ref()
-        .map(|writes| writes_apart(writes, &seeks, sector));
+    let writes = writes.map(|writes| writes_apart(writes, &seeks, transfer.sector));
     let (writes, settled_switch) = writes.unwrap_or_default();
     // A write hides no head switch.
     let head_switch = settled_switch.unwrap_or(head_switch);
@@ -138,6 +140,12 @@ fn nanos(time: f64) -> Nanos {
 }
 
 impl Extraction {
+    /// What the parts of reads and writes take.
+    pub(super) fn apart(&self) -> Apart {
+        let transfer = self.transfer.unwrap_or_default();
+        apart(&self.seeks, self.switch, transfer, self.writes.as_ref())
+    }
+
     /// The layout with whatever else is known so far.
     pub(super) fn draft(&self) -> Result<Profile, ExtractError> {
         let (Some(spindle), Some(shape)) = (&self.spindle, self.shape) else {
@@ -149,7 +157,7 @@ impl Extraction {
         let zones = shape::zones(&self.walked.zones, shape, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
         let hit = self.transfer.map_or(0.0, |transfer| transfer.hit);
-        let apart = apart(self);
+        let apart = self.apart();
         let small = cylinders <= 16_384;
         let interpolation = if small {
             Interpolation::Linear
@@ -281,7 +289,7 @@ impl Extraction {
             // the cylinders apart.
             keys.push(("geometry.heads", 0.9));
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
-            let apart = apart(self);
+            let apart = self.apart();
             let by_rule = apart.by_rule;
             keys.push(("overhead", if by_rule { 0.7 } else { 0.4 }));
             let written = apart.writes.settle.is_some();

@@ -1,8 +1,8 @@
 //! Reads single sectors, and says at which angle they are.
 
-use super::spindle::Spindle;
+use super::error::ExtractError;
+use super::known::{Mark, Spindle};
 use super::turns::{near, part};
-use super::{ExtractError, Place};
 use crate::random::Random;
 use crate::{Answer, Probe};
 use headtime_sched::Op;
@@ -15,7 +15,7 @@ pub(super) struct Bench<'a, P: ?Sized> {
     /// Commands so far.
     pub reads: u64,
     phase: Option<Phase>,
-    places: Vec<Place>,
+    places: Vec<Mark>,
     next_place: usize,
     hit_below: f64,
     /// The address of the last command.
@@ -154,7 +154,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.read(lba, 1).map(|_| ())
     }
 
-    fn take_place(&mut self) -> Place {
+    fn take_place(&mut self) -> Mark {
         // Far from each other, so that none is where the arm or the buffer has just been.
         self.next_place = (self.next_place + self.places.len() / 3 + 1) % self.places.len();
         self.places[self.next_place]

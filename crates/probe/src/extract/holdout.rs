@@ -1,7 +1,7 @@
 //! Random reads that were not used to learn, predicted and timed.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use crate::Probe;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_sched::Op;

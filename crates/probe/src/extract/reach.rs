@@ -5,8 +5,8 @@
 //! the wait: processing, and the way. This is the minimum of MTBRC (Worthington et al.) with angles
 //! in place of distances in sectors, which DIXtrac searches for.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::turns::part;
 use crate::Probe;
 use headtime_sched::Op;

@@ -1,7 +1,7 @@
 //! Seek times by distance.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::reach::{Aim, Reach};
 use crate::Probe;
 use crate::random::Random;

@@ -7,25 +7,12 @@
 //! cache, and hits are told by their time).
 
 use super::bench::Bench;
+use super::error::ExtractError;
+use super::known::{Mark, Spindle};
 use super::turns::{median, near, part};
-use super::{ExtractError, Place};
 use crate::Probe;
 use headtime_units::Time;
-use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
-
-/// What is known of the rotation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spindle {
-    /// A turn, in nanoseconds.
-    pub turn: f64,
-    /// Times of the same sector that were no whole turns apart, as a part of all.
-    pub astray: f64,
-    /// Places whose angles are known, to find the phase again.
-    pub places: Vec<Place>,
-    /// The fastest that a miss may be, in nanoseconds: what is faster came from the buffer.
-    pub hit_below: f64,
-}
 
 /// Turns that are looked for: 2,000 to 25,000 a minute.
 const SLOWEST: f64 = 30.0e6;
@@ -193,7 +180,7 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
     let places = angles
         .iter()
         .zip(offsets)
-        .map(|(&(lba, origin), offset)| Place {
+        .map(|(&(lba, origin), offset)| Mark {
             lba,
             angle: part(origin + offset),
         });

@@ -5,8 +5,8 @@
 //! the arm is where it began: the way there is a switch of heads, while every other far track of the
 //! group needs a seek (Wong: the minima of the seek time count the surfaces).
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::reach::{Aim, Reach};
 use super::shape::{Shape, period};
 use super::turns::part;

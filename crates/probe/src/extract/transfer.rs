@@ -1,7 +1,7 @@
 //! How fast data come over the bus, and what an answer from the buffer costs.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::turns::median;
 use crate::Probe;
 use serde::{Deserialize, Serialize};

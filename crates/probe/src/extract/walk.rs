@@ -10,8 +10,8 @@
 //!   or the next group of tracks. The second that is equal makes it a rule;
 //! * else another *zone*, whose track length is found anew.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::turns::near;
 use super::zone::FoundZone;
 use crate::Probe;

@@ -3,8 +3,8 @@
 //! Only sectors of the scratch range are written, and only if the drive answers writes when they are on
 //! the medium: then an answer comes at the angle of its sector, as with reads.
 
-use super::ExtractError;
 use super::bench::Bench;
+use super::error::ExtractError;
 use super::reach::{Aim, Reach};
 use super::seeks::Target;
 use super::turns::{median, near, part};

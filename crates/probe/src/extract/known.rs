@@ -1,0 +1,23 @@
+//! What is known of the rotation, once it was found.
+
+use serde::{Deserialize, Serialize};
+
+/// A sector and the angle, in turns, at which it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    pub lba: u64,
+    pub angle: f64,
+}
+
+/// What is known of the rotation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spindle {
+    /// A turn, in nanoseconds.
+    pub turn: f64,
+    /// Times of the same sector that were no whole turns apart, as a part of all.
+    pub astray: f64,
+    /// Places whose angles are known, to find the phase again.
+    pub places: Vec<Mark>,
+    /// The fastest that a miss may be, in nanoseconds: what is faster came from the buffer.
+    pub hit_below: f64,
+}
