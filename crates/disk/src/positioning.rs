@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, Run};
 use crate::mechanics::{Mechanics, Step};
-use crate::profile::{Preseek, Profile};
+use crate::profile::{Preseek, Profile, ReadAhead};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct Model {
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
+    /// Sectors that it reads on behind a read before the arm leaves.
+    reads_on: u64,
 }
 
 /// The last operation of the drive, if known.
@@ -117,6 +119,11 @@ impl Model {
             writes: [after_read, after_write, unknown],
             minimum_seek_delay: spec.minimum_seek_delay,
             sector: profile.bus.sector(false),
+            reads_on: match &profile.cache {
+                cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
+                cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
+                cache => u64::from(cache.read_ahead_min).max(1),
+            },
             profile: profile.clone(),
         }
     }
@@ -331,7 +338,8 @@ impl Positioning for Model {
         let to = self.start(extent);
         let way = self.seek(head.place, to, op);
         let leaves = self.ready(head, sent, &to, way, op) - way;
-        let zero_latency = self.mechanics.zero_latency(op);
+        // The data of a write come while the arm is on its way, so that they are not all there when it could begin anywhere.
+        let zero_latency = op.is_read() && self.mechanics.zero_latency(op);
         let walk = self.mechanics.walk(
             &self.layout,
             head.place.track,
@@ -342,16 +350,22 @@ impl Positioning for Model {
         );
         let begin = head.free.max(sent);
         let (mut seek, mut transfer) = (Nanos::ZERO, Nanos::ZERO);
-        let mut end = begin;
+        let (mut end, mut behind) = (begin, Nanos::ZERO);
         let mut sending = Sending::new(&self.profile, extent.start);
         for step in walk {
             seek += step.seek + step.switch;
             transfer += step.transfer;
             end = step.end();
+            behind = match step.extent().end() == extent.end() {
+                true => (end - step.sectors_end(step.run.len - 1)) * self.reads_on,
+                false => Nanos::ZERO,
+            };
             sending.take(&step);
         }
         let done = self.done(sending.end, end, op);
         let free = match self.profile.queue.preseek {
+            // A drive that reads on has begun with the next sectors, and finishes what it must read.
+            Preseek::AtMediaEnd if op.is_read() => end + behind,
             Preseek::AtMediaEnd => end,
             Preseek::AtCompletion if op.is_read() => {
                 done.saturating_sub(self.profile.overhead.read_completion)

@@ -16,6 +16,8 @@ pub struct Config {
     /// Whether the driver asks for one request more than the drive has room for and commits to it,
     /// as the request function of Linux 2.6 did. It leaves the scheduler one step early.
     pub commit_ahead: bool,
+    /// When a request is chosen that goes to the drive behind others.
+    pub issue: Issue,
     /// Whether requests that come to an empty queue are held back for a moment so that others can
     /// join them, as the block layer of Linux 2.6 did.
     pub plug: Option<Plug>,
@@ -23,6 +25,27 @@ pub struct Config {
     /// does, which is told nothing of who asks but through which export. What is reported keeps the
     /// true origins.
     pub hide_origins: bool,
+}
+
+/// When a request is chosen that goes to the drive behind others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
+pub enum Issue {
+    /// When the drive has room.
+    #[default]
+    AtOnce,
+    /// Just before the arm is free for it ([`Issue::LEAD`]), as a tracker predicts that, so that what comes until then can
+    /// be chosen too. Without a tracker as `AtOnce`.
+    Late,
+}
+
+impl Issue {
+    /// How long before: more than a drive needs to process a command, and than predictions err.
+    pub const LEAD: Nanos = Nanos::from_micros(1_000);
 }
 
 impl Config {
@@ -51,6 +74,7 @@ impl Default for Config {
             merge: true,
             merge_sectors_max: Sectors::new(1024),
             commit_ahead: false,
+            issue: Issue::AtOnce,
             plug: None,
             hide_origins: false,
         }

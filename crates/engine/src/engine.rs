@@ -67,6 +67,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     depth: u32,
     tags: DriveTags,
     outbox: VecDeque<Command>,
+    /// Nothing is chosen before, since the drive will not be free for it so soon.
+    late_until: Option<Time>,
     now: Time,
     /// Kept for its memory.
     to_raise: Vec<Tag>,
@@ -162,6 +164,7 @@ impl<S: Scheduler> Engine<S> {
             depth: config.depth,
             tags: DriveTags::default(),
             outbox: VecDeque::new(),
+            late_until: None,
             now: Time::ZERO,
             to_raise: Vec::new(),
         })
@@ -226,11 +229,12 @@ impl<S: Scheduler> Engine<S> {
     /// Returns the time at which the engine needs [`Event::Woke`] if nothing else happens before.
     #[inline(always)]
     pub fn next_wakeup(&self) -> Option<Time> {
-        match (self.lanes.only(), self.hold) {
-            (Some(lane), None) => lane.next_wakeup(),
-            (_, hold) => {
+        match (self.lanes.only(), self.hold, self.late_until) {
+            (Some(lane), None, None) => lane.next_wakeup(),
+            (_, hold, late) => {
                 let lanes = self.lanes.iter().filter_map(Queue::next_wakeup);
-                lanes.chain(hold.and_then(|hold| hold.until)).min()
+                let held = hold.and_then(|hold| hold.until);
+                lanes.chain(held).chain(late).min()
             }
         }
     }

@@ -47,7 +47,7 @@ mod volume;
 mod world;
 
 pub use self::core::{Core, Due, earliest};
-pub use config::{Config, ConfigError, Plug};
+pub use config::{Config, ConfigError, Issue, Plug};
 pub use delays::DelayCounts;
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};

@@ -4,7 +4,7 @@
 //! server's configuration, logs and reports all read and write [`EngineSpec`] by its derived `serde` implementations, and
 //! whoever makes one names the options that matter to him and `..` for the others.
 
-use crate::config::{Config, Plug};
+use crate::config::{Config, Issue, Plug};
 use crate::gate::GateSpec;
 use headtime_units::{Bytes, Nanos, Sectors};
 
@@ -35,6 +35,8 @@ pub struct EngineSpec {
     pub merge_max: Bytes,
     /// As [`Config::commit_ahead`].
     pub commit_ahead: bool,
+    /// As [`Config::issue`].
+    pub issue: Issue,
     /// Whether there is a [`Config::plug`].
     pub plug: bool,
     /// As [`Plug::requests`]; none where there is no plug.
@@ -78,6 +80,7 @@ impl Default for EngineSpec {
             merge: true,
             merge_max: Bytes(512 << 10),
             commit_ahead: false,
+            issue: Issue::AtOnce,
             plug: false,
             plug_requests: None,
             plug_timeout: None,
@@ -134,6 +137,7 @@ impl EngineSpec {
             merge: self.merge,
             merge_sectors_max: Sectors::new((self.merge_max.0 / u64::from(sector_bytes)).max(1)),
             commit_ahead: self.commit_ahead,
+            issue: self.issue,
             plug: self.plug.then_some(plug),
             hide_origins: self.hide_processes,
         }
@@ -149,6 +153,7 @@ impl EngineSpec {
             merge: config.merge,
             merge_max: Bytes(config.merge_sectors_max.bytes(sector_bytes)),
             commit_ahead: config.commit_ahead,
+            issue: config.issue,
             plug: config.plug.is_some(),
             plug_requests: config.plug.map(|plug| plug.requests),
             plug_timeout: config.plug.map(|plug| plug.timeout),
@@ -252,6 +257,7 @@ mod tests {
             merge: false,
             merge_sectors_max: Sectors::new(77),
             commit_ahead: true,
+            issue: Issue::Late,
             plug: Some(Plug::LINUX_2_6),
             hide_origins: true,
         };

@@ -49,6 +49,8 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ncq-fig21",
     "ncq-fig22",
     "nise-any",
+    "freeblock-fig7",
+    "freeblock-fig8",
 ];
 
 /// Keys of scenarios that several figures share: what a figure names as its `base`.

@@ -1,6 +1,7 @@
 //! What goes to the drive next.
 
 use super::{Engine, Hold};
+use crate::config::Issue;
 use crate::event::Command;
 use crate::gate::{AnyGate, Gate, GateOrder, Lane, Next};
 use crate::lane::{Queue, View};
@@ -18,6 +19,9 @@ impl<S: Scheduler> Engine<S> {
         if let Some(command) = self.outbox.pop_front() {
             return Some(command);
         }
+        if self.shared.config.issue == Issue::Late && self.is_early(now) {
+            return None;
+        }
         // The usual case, without a view of the lanes: that would cost more than the rest of this function.
         let (Some(queue), AnyGate::Fixed(gate)) = (self.lanes.only(), &self.gate) else {
             let command = self.next_of(now);
@@ -32,6 +36,18 @@ impl<S: Scheduler> Engine<S> {
             true => self.next(now, room),
             false => None,
         }
+    }
+
+    /// Returns true if something may be chosen, but the arm will not be free for it for a while.
+    #[cold]
+    fn is_early(&mut self, now: Time) -> bool {
+        let following = self.shared.following.as_ref();
+        let due = following.and_then(|following| following.tracker.due(now));
+        let from = due.map(|due| due.saturating_sub(Issue::LEAD));
+        let room = (1..self.depth).contains(&self.in_flight);
+        let waits = room && self.lanes.iter().any(Queue::has_any);
+        self.late_until = from.filter(|from| *from > now && waits);
+        self.late_until.is_some()
     }
 
     /// The next command of the only lane, which has a staged request or may choose one.

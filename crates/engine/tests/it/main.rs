@@ -4,6 +4,7 @@ mod core;
 mod counts;
 mod crowded;
 mod docs;
+mod following;
 mod gates;
 mod lanes;
 mod lending;

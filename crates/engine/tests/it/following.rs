@@ -1,0 +1,115 @@
+//! The engine follows the head for a scheduler that asks where it is.
+
+use crate::world::arrival;
+use headtime_engine::{Command, Config, DriveTag, Engine, Event, Issue, Outcome};
+use headtime_sched::{Op, Scheduler, Spec, Sptf, WorkConserving};
+use headtime_testkit::ToyMechanics;
+use headtime_units::{Nanos, Time};
+use std::sync::Arc;
+
+type Followed = Engine<WorkConserving<Sptf<Arc<ToyMechanics>>>>;
+
+fn engine(config: Config) -> Followed {
+    let sptf = Sptf::new(Arc::new(ToyMechanics::new())).tracked();
+    Engine::new(config, WorkConserving::new(sptf)).expect("in range")
+}
+
+fn two(issue: Issue) -> Config {
+    Config {
+        depth: 2,
+        issue,
+        ..Config::default()
+    }
+}
+
+fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
+    let commands = std::iter::from_fn(|| engine.poll(now));
+    let starts = commands.filter_map(|command| match command {
+        Command::Issue(request) => Some(request.extent.start.get()),
+        _ => None,
+    });
+    starts.collect()
+}
+
+fn read(engine: &mut Followed, now: Time, id: u64, start: u64) -> Vec<u64> {
+    engine.handle(now, Event::Arrived(arrival(id, Op::Read, start, 8, 0)));
+    poll(engine, now)
+}
+
+#[test]
+fn the_second_command_is_chosen_by_where_the_first_will_leave_the_head() {
+    let mut engine = engine(two(Issue::AtOnce));
+    assert_eq!(read(&mut engine, Time::ZERO, 0, 60_000_000), [60_000_000]);
+    assert_eq!(read(&mut engine, Time::ZERO, 1, 119_000_000), [119_000_000]);
+    // Now the drive is full. One waits near where the head is still on its way to, one near where it was.
+    assert_eq!(read(&mut engine, Time::ZERO, 2, 8_000), [0_u64; 0]);
+    assert_eq!(read(&mut engine, Time::ZERO, 3, 118_000_000), [0_u64; 0]);
+    let now = Time::ZERO + Nanos::from_millis(20);
+    let (tag, outcome) = (DriveTag(0), Outcome::Done);
+    engine.handle(now, Event::Completed { tag, outcome });
+    assert_eq!(poll(&mut engine, now), [118_000_000]);
+    assert_eq!(engine.predictions().map(|all| all.commands), Some(1));
+}
+
+#[test]
+fn a_late_second_command_waits_until_just_before_the_arm_is_free_and_sees_who_came() {
+    let mut engine = engine(two(Issue::Late));
+    assert_eq!(read(&mut engine, Time::ZERO, 0, 60_000_000), [60_000_000]);
+    assert_eq!(read(&mut engine, Time::ZERO, 1, 8_000), [0_u64; 0]);
+    let woken = engine.next_wakeup().expect("it waits for the arm");
+    assert!(woken > Time::ZERO);
+    // It came in time, and is nearer.
+    assert_eq!(read(&mut engine, Time::ZERO, 2, 60_500_000), [0_u64; 0]);
+    assert_eq!(engine.next_wakeup(), Some(woken));
+    engine.handle(woken, Event::Woke);
+    assert_eq!(poll(&mut engine, woken), [60_500_000]);
+    assert_eq!(engine.next_wakeup(), None);
+}
+
+#[test]
+fn a_late_second_command_goes_at_once_when_the_first_is_done_sooner() {
+    let mut engine = engine(two(Issue::Late));
+    read(&mut engine, Time::ZERO, 0, 60_000_000);
+    assert_eq!(read(&mut engine, Time::ZERO, 1, 8_000), [0_u64; 0]);
+    let now = Time::ZERO + Nanos::from_micros(200);
+    let (tag, outcome) = (DriveTag(0), Outcome::Done);
+    engine.handle(now, Event::Completed { tag, outcome });
+    assert_eq!(poll(&mut engine, now), [8_000]);
+    assert_eq!(engine.next_wakeup(), None);
+}
+
+#[test]
+fn without_a_tracker_nothing_is_late() {
+    let spec: Spec = "sstf".parse().expect("known");
+    let scheduler = spec.build(None::<headtime_sched::NoPositioning>);
+    let mut engine = Engine::new(two(Issue::Late), scheduler.expect("complete")).expect("in range");
+    let mut read = |id, start| {
+        engine.handle(
+            Time::ZERO,
+            Event::Arrived(arrival(id, Op::Read, start, 8, 0)),
+        );
+        poll(&mut engine, Time::ZERO)
+    };
+    assert_eq!(
+        (read(0, 60_000), read(1, 8_000)),
+        (vec![60_000], vec![8_000])
+    );
+    assert!(engine.predictions().is_none());
+}
+
+#[test]
+fn a_tracker_goes_on_when_schedulers_are_swapped() {
+    let mut engine = engine(two(Issue::AtOnce));
+    read(&mut engine, Time::ZERO, 0, 60_000_000);
+    let other = Sptf::new(Arc::new(ToyMechanics::new())).tracked();
+    engine.replace_scheduler(
+        Time::ZERO,
+        headtime_engine::Lane(0),
+        WorkConserving::new(other),
+    );
+    let now = Time::ZERO + Nanos::from_millis(20);
+    let (tag, outcome) = (DriveTag(0), Outcome::Done);
+    engine.handle(now, Event::Completed { tag, outcome });
+    poll(&mut engine, now);
+    assert_eq!(engine.predictions().map(|all| all.commands), Some(1));
+}
