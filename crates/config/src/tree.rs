@@ -14,10 +14,12 @@ use toml::de::{DeTable, DeValue};
 /// A dotted key has at most so many parts: trees are walked by recursion.
 const PARTS_MAX: usize = 64;
 
-/// The items of a list by comma; commas within parentheses do not count, blanks around an item
-/// are cut, and empty items vanish.
+/// The items of a list by comma; commas within parentheses do not count, and blanks around an item
+/// are cut. A blank text is an empty list; between, before and behind commas an empty item counts, so
+/// that whoever reads it refuses it.
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
+    let is_empty = text.trim().is_empty();
     text.split(move |letter| {
         match letter {
             '(' => depth += 1,
@@ -27,7 +29,7 @@ pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
         letter == ',' && depth <= 0
     })
     .map(str::trim)
-    .filter(|item| !item.is_empty())
+    .filter(move |_| !is_empty)
 }
 
 /// A value.
@@ -105,8 +107,17 @@ impl Node {
     /// As [`Node::items`], where a text within a list is a list as well.
     pub(crate) fn all_items(&self) -> Vec<Node> {
         match &self.value {
-            Value::List(list) => list.iter().flat_map(Node::split).collect(),
+            Value::List(list) => list.iter().flat_map(Node::split_or_self).collect(),
             _ => self.split(),
+        }
+    }
+
+    /// As [`Node::split`]; a blank text is an item.
+    fn split_or_self(&self) -> Vec<Node> {
+        let items = self.split();
+        match items.is_empty() {
+            true => vec![self.clone()],
+            false => items,
         }
     }
 
@@ -475,6 +486,29 @@ mod tests {
 
     fn parse(text: &str) -> Table {
         Table::parse("s.toml", text).unwrap()
+    }
+
+    #[test]
+    fn of_a_list_in_a_text_no_item_vanishes_because_it_is_empty() {
+        let items = |text: &str| split_list(text).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(items(" a , b(1,2) "), ["a", "b(1,2)"]);
+        assert_eq!(items("a,,b"), ["a", "", "b"]);
+        assert_eq!(items(", a"), ["", "a"]);
+        assert_eq!(items("a, "), ["a", ""]);
+        assert_eq!(items(","), ["", ""]);
+        assert!(items("").is_empty() && items(" ").is_empty());
+
+        let table = parse("a = 'x,,y'\nb = ['x', '', 'y,z']\nc = ''");
+        let of = |key| {
+            let items = table.at(key).unwrap().all_items();
+            items
+                .iter()
+                .map(|item| item.value.text())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("a"), ["x", "", "y"]);
+        assert_eq!(of("b"), ["x", "", "y", "z"]);
+        assert!(of("c").is_empty());
     }
 
     #[test]

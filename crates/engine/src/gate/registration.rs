@@ -61,6 +61,17 @@ pub enum GateProblem {
 fn in_words(kind: &SpecErrorKind) -> String {
     match kind {
         SpecErrorKind::Empty => "a gate has a name, as in \"rsd\"".to_owned(),
+        SpecErrorKind::UnknownPolicy {
+            name,
+            suggestion,
+            known,
+        } => {
+            let meant = match suggestion {
+                Some(name) => format!("; did you mean \"{name}\"?"),
+                None => ".".to_owned(),
+            };
+            format!("there is no gate \"{name}\"{meant} Known are {known}")
+        }
         kind => kind.to_string(),
     }
 }

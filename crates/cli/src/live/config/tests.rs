@@ -256,7 +256,7 @@ fn what_does_not_fit() {
         (
             "depth = 8",
             "depth = 8\ngate = \"rdd\"",
-            "c.toml:15: disk[0].gate: \"rdd\": there is no policy \"rdd\"; did you mean \"rsd\"?",
+            "c.toml:15: disk[0].gate: \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"?",
         ),
         (
             "depth = 8",
