@@ -286,30 +286,25 @@ impl Column {
     }
 }
 
-/// All columns, and how many of them `sim run` writes. They stay as long as the program runs, and so do their names.
-static COLUMNS: LazyLock<(Vec<Column>, usize)> = LazyLock::new(|| {
-    let mut all = of_each_run();
-    let count = all.len();
-    all.extend(of_sweeps_alone());
-    (all, count)
+/// They stay as long as the program runs, and so do their names.
+static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let mut all = figures();
+    all.extend(further());
+    all
 });
 
-/// The columns that `sim run --format csv` writes behind `origin`.
-pub fn of_run() -> &'static [Column] {
-    &of_sweep()[..COLUMNS.1]
-}
-
-/// The columns that `sweep` writes beside the swept keys.
-pub fn of_sweep() -> &'static [Column] {
-    &COLUMNS.0
+/// All columns: `sim run --format csv` writes them behind `origin`, `sweep` beside the swept keys.
+pub fn all() -> &'static [Column] {
+    &COLUMNS
 }
 
 /// The column of this name.
 pub fn find(name: &str) -> Option<&'static Column> {
-    of_sweep().iter().find(|column| column.name == name)
+    all().iter().find(|column| column.name == name)
 }
 
-fn of_each_run() -> Vec<Column> {
+/// What was run, and what every run has.
+fn figures() -> Vec<Column> {
     let mut all = vec![
         Column::described("scheduler", "", |run| Field::from(&run.scheduler)),
         Column::described("drive", "", |run| Field::from(&run.drive)),
@@ -374,7 +369,8 @@ fn of_each_run() -> Vec<Column> {
     all
 }
 
-fn of_sweeps_alone() -> Vec<Column> {
+/// What runs with repeats, programs or commands under way have further, and shares of the head time.
+fn further() -> Vec<Column> {
     type Half = fn(Confidence) -> f64;
     let halves: [(&str, &'static str, Half); 4] = [
         ("throughput_mb_s", "MB/s", |half| half.throughput_mb_s),
@@ -471,11 +467,11 @@ mod tests {
             bound: Some(Default::default()),
             ..Run::default()
         };
-        let names: Vec<&str> = of_sweep().iter().map(|column| column.name).collect();
+        let names: Vec<&str> = all().iter().map(|column| column.name).collect();
         for (number, name) in names.iter().enumerate() {
             assert!(!names[..number].contains(name), "{name}");
         }
-        for column in of_run() {
+        for column in figures() {
             // Of a kind of request that does not occur nothing is measured.
             if column.name.starts_with("read_") || column.name.starts_with("write_") {
                 continue;

@@ -34,13 +34,11 @@ pub fn write(
 
 /// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
 fn csv(report: &Report) -> String {
-    let names = columns::of_run()
-        .iter()
-        .map(|column| column.name.to_owned());
+    let names = columns::all().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
     let rows = report.runs.iter().flat_map(Row::all);
     for row in rows.filter(|row| !matches!(row, Row::Origin(..))) {
-        let fields = columns::of_run()
+        let fields = columns::all()
             .iter()
             .map(|column| column.of(&row).to_string());
         text.push_str(&line([row.name()].into_iter().chain(fields)));

@@ -9,7 +9,7 @@ use super::results::{MeasuredRow, Outcome};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::hash::hash_of;
-use crate::report::columns::{Field, of_sweep};
+use crate::report::columns::{self, Field};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -283,7 +283,7 @@ fn measured(texts: Vec<String>) -> Option<MeasuredRow> {
     let mut texts = texts.into_iter();
     let (origin, program) = (texts.next()?, field(&texts.next()?)?);
     let fields = texts.map(|text| field(&text)).collect::<Option<Vec<_>>>()?;
-    (fields.len() == of_sweep().len()).then_some(MeasuredRow {
+    (fields.len() == columns::all().len()).then_some(MeasuredRow {
         origin,
         program,
         fields,
@@ -318,7 +318,7 @@ fn field(text: &str) -> Option<Field> {
 
 impl Head {
     fn of(plan: &Plan) -> Head {
-        let columns: Vec<&str> = of_sweep().iter().map(|column| column.name).collect();
+        let columns: Vec<&str> = columns::all().iter().map(|column| column.name).collect();
         Head {
             headtime_sweep: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -4,7 +4,7 @@ use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
 use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
-use crate::report::columns::{Column, Field, find, of_sweep};
+use crate::report::columns::{self, Column, Field, find};
 use crate::report::{key, text};
 use crate::scenario::{Header, WHOLE};
 use headtime_config::Value;
@@ -53,7 +53,7 @@ impl OutputRow<'_> {
         for (name, field) in FIRST_COLUMNS.into_iter().zip(first) {
             give(name, &field)?;
         }
-        for (at, column) in of_sweep().iter().enumerate() {
+        for (at, column) in columns::all().iter().enumerate() {
             match self.row {
                 Ok(row) => give(column.name, &row.fields[at])?,
                 Err(_) => give(column.name, &of_cell(combination, column.name))?,
@@ -159,7 +159,7 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
         let of: Vec<String> = others.map(|(_, step)| step.to_string()).collect();
         let lists = std::iter::once("drive").chain(Header::names());
         let of = of.into_iter().chain(lists.filter_map(&text));
-        let measured = of_sweep()
+        let measured = columns::all()
             .iter()
             .filter(|column| column.name != "scheduler");
         Some(Served {

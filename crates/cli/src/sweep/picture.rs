@@ -10,7 +10,7 @@ use crate::plot::multiples::{
     self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers,
 };
 use crate::report::Run;
-use crate::report::columns::{Column, Field, Row, of_sweep};
+use crate::report::columns::{self, Column, Field, Row};
 use std::collections::BTreeSet;
 
 /// The most charts of a picture, and the most series of one.
@@ -173,12 +173,12 @@ fn metric(name: &str) -> Result<&'static Column, Fault> {
         let field = column.of(&Row::Whole(&nothing));
         !matches!(field, Field::Text(_) | Field::Flag(_))
     };
-    let found = of_sweep()
+    let found = columns::all()
         .iter()
         .filter(is_number)
         .find(|column| column.name == name);
     found.ok_or_else(|| {
-        let names = of_sweep()
+        let names = columns::all()
             .iter()
             .filter(is_number)
             .map(|column| column.name);

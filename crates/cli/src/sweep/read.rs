@@ -238,7 +238,7 @@ fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
         .iter()
         .chain(&LAST_COLUMNS)
         .copied()
-        .chain(columns::of_sweep().iter().map(|column| column.name));
+        .chain(columns::all().iter().map(|column| column.name));
     let taken: Vec<&str> = taken.collect();
     for (key, place) in axes
         .iter()

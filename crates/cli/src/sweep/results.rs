@@ -1,7 +1,7 @@
 //! The results of a sweep's runs.
 
 use crate::report::Run;
-use crate::report::columns::{Field, Row, of_sweep};
+use crate::report::columns::{self, Field, Row};
 
 /// What came of every combination, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct MeasuredRow {
     pub origin: String,
     /// Of which program; nothing if of none.
     pub program: Field,
-    /// One field for each column, see [`of_sweep`].
+    /// One field for each column, see [`columns::all`].
     pub fields: Vec<Field>,
 }
 
@@ -37,7 +37,10 @@ impl Outcome {
                 Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
                 Row::Origin(..) | Row::Named(..) | Row::Whole(_) => Field::Nothing,
             },
-            fields: of_sweep().iter().map(|column| column.of(&row)).collect(),
+            fields: columns::all()
+                .iter()
+                .map(|column| column.of(&row))
+                .collect(),
         });
         Outcome::Rows(rows.collect())
     }
@@ -52,7 +55,9 @@ impl Outcome {
         let Outcome::Rows(rows) = self else {
             return None;
         };
-        let place = of_sweep().iter().position(|other| other.name == column)?;
+        let place = columns::all()
+            .iter()
+            .position(|other| other.name == column)?;
         rows.first()?.fields.get(place)
     }
 }
