@@ -1,8 +1,8 @@
 //! What a profile made of a datasheet says of where its values come from.
 
 use super::seeks::{SETTLE_MS, SHAPE, Seeks, TRACK_PART};
+use super::sheet::{Age, Capacity, Datasheet, SectorFormat, megabytes};
 use super::tracks::{LEAST_SKEW, LaidTracks, SLACK, SPARE, TRACKS_PER_SURFACE, ZONES};
-use super::{Age, Capacity, Datasheet, SectorFormat, megabytes};
 use crate::profile::{Trust, Zone};
 use std::fmt::Display;
 

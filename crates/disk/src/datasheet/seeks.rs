@@ -1,6 +1,6 @@
 //! Seek times from an average: the shape that measured drives share.
 
-use super::{Datasheet, SheetError, part, time};
+use super::sheet::{Datasheet, SheetError, part, time};
 use crate::mechanics::evaluate_seek;
 use crate::profile::{Interpolation, SeekCurve, Zone};
 use headtime_units::Nanos;

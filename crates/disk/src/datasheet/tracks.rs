@@ -1,13 +1,11 @@
 //! Tracks, surfaces and zones from two rates and a capacity.
 
 use super::seeks::Seeks;
-use super::{Age, Capacity, Datasheet, GB, SheetError, megabytes};
+use super::sheet::{Age, Capacity, Datasheet, GB, MOST_HEADS, SheetError, megabytes};
 use crate::mechanics::evaluate_seek;
 use crate::profile::{Order, SeekCurve, Skew, Zone};
 use headtime_units::{Bytes, Nanos};
 
-/// More surfaces than any drive has.
-pub(super) const MOST_HEADS: u16 = 32;
 /// Tracks on a surface are so many times more or fewer, at most, than [`density`] lets expect.
 const OFF: f64 = 4.0;
 /// Tracks that a profile has room for, with spares.

@@ -1,6 +1,6 @@
 //! A probe that counts, and says how far it is.
 
-use super::{Obstacle, Progress};
+use super::found::{Obstacle, Progress, READ_BYTES};
 use crate::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -103,7 +103,7 @@ impl<P: Probe> Probe for Meter<'_, P> {
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
         self.probe.send(tag, op, extent)?;
         let bytes = extent.len.bytes(self.sector_bytes());
-        self.is_alone = self.in_drive == 0 && bytes <= super::READ_BYTES;
+        self.is_alone = self.in_drive == 0 && bytes <= READ_BYTES;
         self.in_drive += 1;
         self.reads += 1;
         Ok(())

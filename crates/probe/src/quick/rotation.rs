@@ -1,7 +1,7 @@
 //! The time of a turn, from reads of the same places.
 
+use super::found::{Obstacle, READ_BYTES, Rotation};
 use super::meter::Meter;
-use super::{Obstacle, READ_BYTES, Rotation};
 use crate::Probe;
 use crate::random::Random;
 use headtime_units::{Extent, Nanos};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ProbeError;
 use crate::{Answer, Modelled};
 use headtime_disk::profile::{NoiseSpec, by_name, shipped};
 use headtime_disk::{Layout, Mechanics, Profile};

@@ -1,7 +1,7 @@
 //! Bandwidth and rates: how much, and how many, in a second.
 
+use super::found::{DEPTH_MAX, Obstacle, READ_BYTES, RandomReads, Rate};
 use super::meter::Meter;
-use super::{Obstacle, READ_BYTES, RandomReads, Rate};
 use crate::Probe;
 use crate::random::Random;
 use headtime_sched::Op;
@@ -92,7 +92,7 @@ pub(super) fn small<P: Probe>(meter: &mut Meter<'_, P>, time: Nanos) -> Result<f
     let capacity = meter.capacity().get();
     // Behind what has been read there.
     let mut next = capacity / 64 / sectors * sectors;
-    let depth = meter.depth().min(super::DEPTH_MAX);
+    let depth = meter.depth().min(DEPTH_MAX);
     let flow = run(meter, depth, sectors, time, ANSWERS_MIN, |_| {
         let at = next;
         next += sectors;
