@@ -8,12 +8,14 @@
 //!
 //! What is not here: time. The drive says how far reading ahead has come before it asks the cache.
 
+mod filled;
 mod lookup;
 mod lru;
 mod segment;
 
 use crate::dirty::Dirty;
 use crate::profile::{CacheSpec, ReadAhead, RequestedData};
+use filled::Filled;
 use headtime_units::{Extent, Lba};
 use lru::Lru;
 use segment::Near;
@@ -30,6 +32,7 @@ pub(crate) struct Cache {
     order: Lru,
     /// How many are empty.
     empty: u32,
+    filled: Filled,
     spec: CacheSpec,
     ahead_min: u64,
     ahead_max: u64,
@@ -79,6 +82,7 @@ impl Cache {
             near: segments.iter().map(Near::of).collect(),
             order: Lru::new(spec.segments),
             empty: spec.segments,
+            filled: Filled::new(spec),
             segments,
             spec: *spec,
             ahead_min,
@@ -136,11 +140,31 @@ impl Cache {
         self.empty += u32::from(state == State::Empty);
         self.empty -= u32::from(segment.state == State::Empty);
         segment.state = state;
+        self.filled.count(id.index(), segment);
     }
 
     /// Sectors of a segment, or of a row of reads, are others now.
     fn changed(&mut self, id: SegmentId) {
         self.near[id.index()] = Near::of(&self.segments[id.index()]);
+        self.filled.count(id.index(), &self.segments[id.index()]);
+    }
+
+    /// Gives up what has gone unused for longest as long as the segments hold more than there is room
+    /// for; not `growing`, which has just come to hold more.
+    fn make_room(&mut self, growing: SegmentId) {
+        while self.filled.is_over() {
+            let unused = self.segments.iter().enumerate().filter(|(index, segment)| {
+                segment.state == State::Clean && segment.users == 0 && *index != growing.index()
+            });
+            let Some((index, _)) = unused.min_by_key(|(_, segment)| segment.used) else {
+                return;
+            };
+            let id = SegmentId(index as u32);
+            let segment = self.get_mut(id);
+            segment.start = segment.end;
+            self.set_state(id, State::Empty);
+            self.changed(id);
+        }
     }
 
     /// How many segments hold data that is not on the medium.
@@ -230,6 +254,7 @@ impl Cache {
         self.changed(id);
         self.lent.push(id);
         self.touch(id, true);
+        self.make_room(id);
     }
 
     /// The arm has written a run. Segments that the remaining runs do not need become segments
@@ -428,6 +453,7 @@ impl Cache {
         segment.end = segment.end.max(end);
         segment.start = segment.start.max(segment.end.saturating_sub(size));
         self.changed(id);
+        self.make_room(id);
     }
 
     /// Ends reading into a segment, complete or not.
@@ -459,6 +485,7 @@ impl Cache {
         self.changed(id);
         self.dirty += 1;
         debug_assert!(self.dirty <= self.spec.write_segments);
+        self.make_room(id);
     }
 
     /// Puts the data of a write beside or over dirty data.
@@ -478,6 +505,7 @@ impl Cache {
         let front = segment.end.saturating_sub(size).min(segment.dirty_start);
         segment.start = segment.start.max(front);
         self.changed(id);
+        self.make_room(id);
     }
 
     /// The arm sets out to write the dirty sectors of a segment.
@@ -542,6 +570,7 @@ impl Cache {
                 State::Empty | State::Lent => {}
             }
             self.near[index] = Near::of(segment);
+            self.filled.count(index, segment);
         }
     }
 
@@ -560,6 +589,7 @@ impl Cache {
             segment.end = segment.end.max(segment.start);
         }
         self.changed(id);
+        self.make_room(id);
     }
 
     /// Drops the data of a completed command if the drive does not keep requested data. Keeps dirty

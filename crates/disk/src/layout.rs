@@ -18,7 +18,9 @@
 //!
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
+mod by_head;
 mod divider;
+mod groups;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -245,7 +247,10 @@ impl Layout {
     /// The number of slots of a track; `None` for a track in no zone.
     pub fn sectors_per_track(&self, track: Track) -> Option<u32> {
         match &self.map {
-            Map::Zones(zones) => zones.of_track(track).map(ZoneMap::sectors_per_track),
+            Map::Zones(zones) => {
+                let zone = zones.of_track(track)?;
+                Some(zone.sectors_per_track(track.head))
+            }
             Map::Tracks(tracks) => tracks.sectors_per_track(track),
         }
     }
@@ -255,7 +260,7 @@ impl Layout {
         match &self.map {
             Map::Zones(zones) => {
                 let zone = zones.of_track(track)?;
-                (slot < zone.sectors_per_track()).then(|| zone.slot(track, slot))
+                (slot < zone.sectors_per_track(track.head)).then(|| zone.slot(track, slot))
             }
             Map::Tracks(tracks) => tracks.slot(track, slot),
         }

@@ -187,7 +187,11 @@ impl LayoutSpec {
 
     /// The shortest and the longest track, in slots; 0 of nothing.
     pub fn sectors_per_track(&self) -> [u32; 2] {
-        let zones = self.zones.iter().map(|zone| zone.sectors_per_track);
+        let zones = self.zones.iter().flat_map(|zone| {
+            let shortest = zone.by_head.iter().copied().min();
+            [Some(zone.sectors_per_track), shortest]
+        });
+        let zones = zones.flatten();
         let strips = self.map.iter().flat_map(|map| map.groups.iter().flatten());
         let tracks = strips.filter_map(|strip| match strip.of {
             MapPart::Track {
@@ -272,8 +276,15 @@ pub struct Zone {
     pub first_cylinder: u32,
     /// The innermost cylinder, itself in the zone.
     pub last_cylinder: u32,
-    /// Logical sectors on each track, usable or not. 1 to 65,535; a multiple of 8 for 512e.
+    /// Logical sectors on each track, usable or not. 1 to 65,535; a multiple of 8 for 512e. Of tracks
+    /// that differ by head, on the longest.
     pub sectors_per_track: u32,
+    /// The same for each of several heads in turn, where they differ; empty where they do not. Skews are then parts of a
+    /// turn, and spares at the end of the zone or the disk.
+    pub by_head: Vec<u32>,
+    /// Tracks on a surface before the next head's turn, for [`Order::SurfaceSerpentine`]; those of the order
+    /// if absent. At least 1.
+    pub tracks_per_surface: Option<u32>,
     /// Where slot 0 of the zone's first track begins.
     pub offset: Skew,
     /// By how much a track is turned against its predecessor on another head.
@@ -299,6 +310,22 @@ impl Zone {
     /// Cylinders in the zone.
     pub fn cylinders(&self) -> u32 {
         self.last_cylinder - self.first_cylinder + 1
+    }
+
+    /// Slots on the tracks of a cylinder, of so many heads.
+    pub(crate) fn sectors_per_cylinder(&self, heads: u16) -> u64 {
+        match self.by_head.is_empty() {
+            true => u64::from(heads) * u64::from(self.sectors_per_track),
+            false => self.by_head.iter().map(|slots| u64::from(*slots)).sum(),
+        }
+    }
+
+    /// Cylinders within which addresses go along a surface before the next; 1 where they go along cylinders.
+    pub(crate) fn group_cylinders(&self, order: Order) -> u32 {
+        match order {
+            Order::SurfaceSerpentine { tracks } => self.tracks_per_surface.unwrap_or(tracks),
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
+        }
     }
 }
 
@@ -418,6 +445,11 @@ pub struct CacheSpec {
     /// Logical sectors in a segment, 1 to the capacity (`Segment size (in blks)`).
     #[serde(deserialize_with = "whole::<_, _, 1, 0xffff_ffff>")]
     pub segment_sectors: u32,
+    /// Logical sectors that all segments hold together; how many of them hold any then follows the load:
+    /// many short ones, or few full ones. Those that commands need are kept beyond it. Zero: as many as fit
+    /// into the segments. Not in DiskSim.
+    #[serde(skip_serializing_if = "form::is_none")]
+    pub room_sectors: u32,
     /// How many of them may hold written data at a time, 1 to `segments`
     /// (`Maximum number of write segments`).
     pub write_segments: u32,
@@ -533,6 +565,7 @@ impl CacheSpec {
             enabled: true,
             segments: 1,
             segment_sectors: 1,
+            room_sectors: 0,
             write_segments: 1,
             dedicated_write_segment: false,
             read_ahead: ReadAhead::Off,

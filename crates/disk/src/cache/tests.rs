@@ -318,3 +318,68 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
     }
     assert!(kinds.iter().all(|count| *count > 500), "{kinds:?}");
 }
+
+/// As many segments hold data as there is room for: many short ones, or few long ones.
+#[test]
+fn the_number_of_segments_follows_what_they_hold() {
+    let shared = |spec: &mut CacheSpec| {
+        spec.segments = 20;
+        spec.write_segments = 2;
+        spec.room_sectors = 400;
+    };
+    let held = |cache: &Cache, len: u64| -> Vec<u64> {
+        let whole = |at: &u64| {
+            matches!(
+                cache.find_read(Extent::at(at * 200, len)),
+                ReadLookup::Whole(_)
+            )
+        };
+        (0..30).filter(whole).collect()
+    };
+    for (len, kept) in [(20, 20), (25, 16), (50, 8), (100, 4)] {
+        let mut cache = cache(shared);
+        for at in 0..30 {
+            read(&mut cache, at * 200, at * 200 + len);
+        }
+        assert_eq!(
+            held(&cache, len),
+            (30 - kept..30).collect::<Vec<_>>(),
+            "{len}"
+        );
+    }
+    // With room for all of them they are all full.
+    let mut cache = cache(|spec| spec.segments = 20);
+    for at in 0..30 {
+        read(&mut cache, at * 200, at * 200 + 100);
+    }
+    assert_eq!(held(&cache, 100).len(), 20);
+}
+
+#[test]
+fn what_is_dirty_or_needed_stays_when_others_are_given_up() {
+    let mut cache = cache(|spec| {
+        spec.segments = 20;
+        spec.room_sectors = 300;
+    });
+    write(&mut cache, 9_000, 50);
+    let needed = read(&mut cache, 8_000, 8_100);
+    cache.add_user(needed);
+    for at in 0..20 {
+        read(&mut cache, at * 200, at * 200 + 100);
+    }
+    let whole = |at| matches!(cache.find_read(Extent::at(at, 50)), ReadLookup::Whole(_));
+    assert!(whole(9_000) && whole(8_000) && whole(3_800));
+    assert!(
+        !whole(3_600),
+        "150 sectors are left for the others, less than two full segments"
+    );
+    let mut done = cache.clone();
+    done.drop_user(needed);
+    for at in 0..20 {
+        read(&mut done, at * 200, at * 200 + 100);
+    }
+    assert!(!matches!(
+        done.find_read(Extent::at(8_000, 50)),
+        ReadLookup::Whole(_)
+    ));
+}

@@ -289,6 +289,8 @@ fn zones(
             first_cylinder: first,
             last_cylinder: first + width - 1,
             sectors_per_track: per_track,
+            by_head: Vec::new(),
+            tracks_per_surface: None,
             offset: Skew::Sectors(0),
             track_skew: Skew::Turns(skews.head.skew),
             cylinder_skew: Skew::Turns(skews.cylinder.skew),

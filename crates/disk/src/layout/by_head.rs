@@ -1,8 +1,8 @@
 //! Tracks that differ by head, as those of drives do that write as densely as each head can.
 
 use super::divider::Divider;
+use super::groups::Groups;
 use super::place::step_of;
-use super::zone::Groups;
 
 /// The tracks of a cylinder of a zone, head by head.
 #[derive(Clone, Debug)]
@@ -81,13 +81,7 @@ impl ByHead {
     }
 
     /// The track of a place within a group, counted from the zone's first, and the slot there.
-    pub fn track_at(
-        &self,
-        groups: &Groups,
-        reversed: bool,
-        group: u64,
-        within: u64,
-    ) -> (u64, u64) {
+    pub fn track_at(&self, groups: &Groups, reversed: bool, group: u64, within: u64) -> (u64, u64) {
         let (length, by_length) = groups.length(group);
         let sums = self.sums(reversed);
         // A surface's tracks in the group are as many as a cylinder's slots are repeated.

@@ -81,6 +81,14 @@ pub(super) fn slot_angle(index: u32, step: u64) -> Angle {
     Angle::from_bits(((u64::from(index) * step).wrapping_add(0xFFFF_FFFF) >> 32) as u32)
 }
 
+/// 2^64 / slots, rounded down; 0 for a single slot.
+pub(super) fn step_of(sectors_per_track: u32) -> u64 {
+    match sectors_per_track {
+        1 => 0,
+        slots => ((1_u128 << 64) / u128::from(slots)) as u64,
+    }
+}
+
 /// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {

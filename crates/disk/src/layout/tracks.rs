@@ -8,10 +8,10 @@ mod flat;
 #[cfg(test)]
 mod tests;
 
-use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle};
+use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle, step_of};
 use crate::profile::{MapRemap, MapSpec, ProfileError, SpareTrack};
 pub(crate) use flat::Misfit;
-use flat::{Flat, flatten, step_of};
+use flat::{Flat, flatten};
 use headtime_config::Place;
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 use std::collections::{BTreeMap, BTreeSet};

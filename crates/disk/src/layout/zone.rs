@@ -11,8 +11,10 @@
 //! they use none:       number ── slips of the zone ── area ── spares in front ──► place
 //! ```
 
+use super::by_head::ByHead;
 use super::divider::Divider;
-use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle};
+use super::groups::Groups;
+use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle, step_of};
 use crate::profile::{Order, Skew, Sparing, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
 
@@ -41,6 +43,8 @@ pub(super) struct ZoneMap {
     reserved: u64,
     by_track: Divider,
     by_heads: Divider,
+    /// Tracks differ by head. `per_track`, `by_track` and `step` are then those of the longest.
+    by_head: Option<Box<ByHead>>,
     order: Order,
     groups: Groups,
     areas: Option<Areas>,
@@ -92,20 +96,6 @@ impl Areas {
             within >= self.numbers
         }
     }
-}
-
-/// Groups of cylinders of an order by surfaces.
-#[derive(Clone, Copy, Debug)]
-struct Groups {
-    /// Cylinders in a group.
-    cylinders: u32,
-    by_cylinders: Divider,
-    by_tracks: Divider,
-    /// Groups that are complete.
-    complete: u64,
-    /// Cylinders of the rest, at least 1 to keep the divider happy.
-    rest: u32,
-    by_rest: Divider,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +152,7 @@ pub(super) fn capacity(spec: &Spec, zone: &Zone) -> u64 {
     let heads = u64::from(spec.geometry.heads);
     let tracks = cylinders * heads;
     let per_track = u64::from(zone.sectors_per_track);
-    let places = tracks * per_track;
+    let places = cylinders * zone.sectors_per_cylinder(spec.geometry.heads);
     let spares = match spec.layout.sparing {
         Sparing::TracksAtZoneEnd => zone.spares * per_track,
         Sparing::CylinderEnd | Sparing::CylinderFront => zone.spares * cylinders,
@@ -219,16 +209,12 @@ impl ZoneMap {
         let heads = u32::from(spec.geometry.heads);
         let per_track = u64::from(zone.sectors_per_track);
         let areas = Areas::of(spec, zone);
-        let group = match spec.layout.order {
-            Order::SurfaceSerpentine { tracks } => tracks,
-            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
-        };
+        let group = zone.group_cylinders(spec.layout.order);
         let slips_turn = match spec.layout.sparing {
             Sparing::TrackEnd => Some(per_track),
             Sparing::CylinderEnd | Sparing::CylinderFront => Some(u64::from(heads) * per_track),
             _ => None,
         };
-        let rest = (zone.cylinders() % group).max(1);
         let cylinder_skew = zone.cylinder_skew;
         let turned = |skew| Turned::new(skew, per_track);
         let (offset, track) = (turned(zone.offset), turned(zone.track_skew));
@@ -244,15 +230,9 @@ impl ZoneMap {
             reserved: zone.reserved,
             by_track: Divider::new(per_track),
             by_heads: Divider::new(u64::from(heads)),
+            by_head: ByHead::of(&zone.by_head, group).map(Box::new),
             order: spec.layout.order,
-            groups: Groups {
-                cylinders: group,
-                by_cylinders: Divider::new(u64::from(group)),
-                by_tracks: Divider::new(u64::from(group) * u64::from(heads)),
-                complete: u64::from(zone.cylinders() / group),
-                rest,
-                by_rest: Divider::new(u64::from(rest)),
-            },
+            groups: Groups::new(group, zone.cylinders(), heads),
             is_plain: areas.is_none() && zone.slips.is_empty() && zone.remaps.is_empty(),
             areas,
             in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
@@ -278,11 +258,7 @@ impl ZoneMap {
                 .iter()
                 .any(|skew| matches!(skew, Some(Skew::Turns(_)))),
             },
-            step: if per_track == 1 {
-                0
-            } else {
-                ((1_u128 << 64) / u128::from(per_track)) as u64
-            },
+            step: step_of(zone.sectors_per_track),
         };
         map.remapped.sort_unstable();
         let mut slips: Vec<Slip> = Vec::with_capacity(zone.slips.len());
@@ -304,8 +280,51 @@ impl ZoneMap {
         }
     }
 
-    pub(super) fn sectors_per_track(&self) -> u32 {
-        self.per_track
+    /// Slots of the tracks of a head, and 2^64 / slots.
+    #[inline]
+    fn track_of(&self, head: u32) -> (u32, u64) {
+        match &self.by_head {
+            None => (self.per_track, self.step),
+            Some(by_head) => by_head.track(head),
+        }
+    }
+
+    pub(super) fn sectors_per_track(&self, head: Head) -> u32 {
+        self.track_of(u32::from(head.0)).0
+    }
+
+    /// The track of a place, and its slot there.
+    #[inline]
+    fn track_at(&self, place: u64) -> (u64, u64) {
+        match &self.by_head {
+            None => self.by_track.divide(place),
+            Some(by_head) => {
+                let (group, within) = by_head.group_of(place);
+                by_head.track_at(&self.groups, self.is_reversed(group), group, within)
+            }
+        }
+    }
+
+    /// The place of a track's first slot; behind the last track, the end of the zone.
+    fn first_place(&self, ordinal: u64) -> u64 {
+        match &self.by_head {
+            None => ordinal * u64::from(self.per_track),
+            Some(by_head) => {
+                let (group, within) = self.groups.of_track(ordinal);
+                by_head.first_place(&self.groups, self.is_reversed(group), group, within)
+            }
+        }
+    }
+
+    /// Returns true if addresses run from the last head to the first in a group, counted from the zone's
+    /// first.
+    fn is_reversed(&self, group: u64) -> bool {
+        match self.order {
+            Order::SurfaceSerpentine { .. } => group % 2 == 1,
+            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
+                self.runs_backward(group)
+            }
+        }
     }
 
     /// The area of a place and the first place of it.
@@ -518,16 +537,17 @@ impl ZoneMap {
     #[inline]
     pub(super) fn run(&self, address: u64) -> Run {
         let (place, room) = self.place(address);
-        let (ordinal, slot) = self.by_track.divide(place);
+        let (ordinal, slot) = self.track_at(place);
         let circle = self.circle(ordinal);
+        let (per_track, step) = self.track_of(circle.head);
         let room = room
-            .min(u64::from(self.per_track) - slot)
+            .min(u64::from(per_track) - slot)
             .min(self.end - address);
         let slot = slot as u32;
         let (zero_index, zero) = self.zero(ordinal, &circle);
         let mut index = zero_index + slot;
-        if index >= self.per_track {
-            index -= self.per_track;
+        if index >= per_track {
+            index -= per_track;
         }
         Run {
             start: Lba::new(address),
@@ -537,10 +557,10 @@ impl ZoneMap {
                 head: Head(circle.head as u16),
             },
             slot,
-            sectors_per_track: self.per_track,
+            sectors_per_track: per_track,
             index,
             zero,
-            step: self.step,
+            step,
         }
     }
 
@@ -551,9 +571,12 @@ impl ZoneMap {
             return None;
         }
         let number = address - self.first + self.reserved;
-        let first = address.checked_sub(self.by_track.divide(number).1)?;
-        let whole = first >= self.first && self.end - first >= u64::from(self.per_track);
-        whole.then(|| self.run(first))
+        let first = address.checked_sub(self.track_at(number).1)?;
+        if first < self.first {
+            return None;
+        }
+        let run = self.run(first);
+        (run.len == run.sectors_per_track).then_some(run)
     }
 
     /// Returns true if addresses run from the last head to the first on a cylinder, counted from the
@@ -586,15 +609,9 @@ impl ZoneMap {
                 }
             }
             Order::SurfaceSerpentine { .. } => {
-                let (group, within) = self.groups.by_tracks.divide(ordinal);
-                let (length, (surface, along)) = if group < self.groups.complete {
-                    (
-                        self.groups.cylinders,
-                        self.groups.by_cylinders.divide(within),
-                    )
-                } else {
-                    (self.groups.rest, self.groups.by_rest.divide(within))
-                };
+                let (group, within) = self.groups.of_track(ordinal);
+                let (length, by) = self.groups.length(group);
+                let (surface, along) = by.divide(within);
                 let (surface, along) = (surface as u32, along as u32);
                 let cylinder = if surface % 2 == 0 {
                     along
@@ -631,12 +648,8 @@ impl ZoneMap {
                 }
             }
             Order::SurfaceSerpentine { .. } => {
-                let (group, along) = self.groups.by_cylinders.divide(cylinder);
-                let length = u64::from(if group < self.groups.complete {
-                    self.groups.cylinders
-                } else {
-                    self.groups.rest
-                });
+                let (group, along) = self.groups.of_cylinder(cylinder);
+                let length = u64::from(self.groups.length(group).0);
                 let surface = if group % 2 == 0 {
                     head
                 } else {
@@ -689,7 +702,8 @@ impl ZoneMap {
     pub(super) fn angle(&self, track: Track, slot: u32) -> Angle {
         let ordinal = self.ordinal(track);
         let (index, zero) = self.zero(ordinal, &self.circle(ordinal));
-        zero + slot_angle((index + slot) % self.per_track, self.step)
+        let (per_track, step) = self.track_of(u32::from(track.head.0));
+        zero + slot_angle((index + slot) % per_track, step)
     }
 
     pub(super) fn slot(&self, track: Track, slot: u32) -> Slot {
@@ -698,7 +712,7 @@ impl ZoneMap {
         let mut place = if self.in_tracks {
             ordinal
         } else {
-            ordinal * per_track + u64::from(slot)
+            self.first_place(ordinal) + u64::from(slot)
         };
         if self
             .remaps
@@ -726,7 +740,7 @@ impl ZoneMap {
             if self.in_tracks {
                 self.first_number_at(ordinal).0 * per_track
             } else {
-                self.first_number_at(ordinal * per_track).0
+                self.first_number_at(self.first_place(ordinal)).0
             }
         };
         let address = |number: u64| {
@@ -743,7 +757,7 @@ impl ZoneMap {
         if self.in_tracks {
             self.place_of_number(self.by_track.divide(number).0).0
         } else {
-            self.by_track.divide(self.place_of_number(number).0).0
+            self.track_at(self.place_of_number(number).0).0
         }
     }
 

@@ -1,7 +1,7 @@
 //! The zones of a drive, and which of them an address or a track is in.
 
 use super::zone::ZoneMap;
-use crate::profile::{Order, Spec};
+use crate::profile::Spec;
 use headtime_units::Track;
 
 #[derive(Clone, Debug)]
@@ -43,16 +43,16 @@ impl Zones {
                 zone.min(zones.len() - 1) as u16
             })
             .collect();
-        let group_cylinders = match spec.layout.order {
-            Order::SurfaceSerpentine { tracks } => tracks,
-            Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
-        };
+        let groups = spec.layout.zones.iter();
+        let group_cylinders = groups
+            .map(|zone| zone.group_cylinders(spec.layout.order))
+            .max();
         Zones {
             zones,
             buckets,
             shift,
             heads: spec.geometry.heads,
-            group_cylinders,
+            group_cylinders: group_cylinders.unwrap_or(1),
             remapped: spec.layout.zones.iter().any(|zone| !zone.remaps.is_empty()),
         }
     }

@@ -31,6 +31,8 @@ fn small() -> Profile {
         first_cylinder: cylinders[0],
         last_cylinder: cylinders[1],
         sectors_per_track,
+        by_head: Vec::new(),
+        tracks_per_surface: None,
         offset: Skew::Sectors(0),
         track_skew: Skew::Sectors(1),
         cylinder_skew: Skew::Sectors(3),

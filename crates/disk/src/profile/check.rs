@@ -301,6 +301,7 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
             format!("a multiple of {aligned}, since sectors on the medium hold so many"),
         ));
     }
+    by_head(spec, zone, key)?;
     for (name, skew) in [
         ("offset", Some(zone.offset)),
         ("track_skew", Some(zone.track_skew)),
@@ -322,9 +323,17 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
             "means something with order = \"surface-serpentine\" only",
         ));
     }
+    if let Some(group) = zone.tracks_per_surface {
+        let key = format!("{key}.tracks_per_surface");
+        if !by_surface {
+            let why = "means something with order = \"surface-serpentine\" only";
+            return Err(conflict(key, why));
+        }
+        within(&key, u64::from(group), 1, 1 << 20)?;
+    }
     let cylinders = u64::from(zone.cylinders());
     let tracks = cylinders * u64::from(spec.geometry.heads);
-    let places = tracks * per_track;
+    let places = cylinders * zone.sectors_per_cylinder(spec.geometry.heads);
     within(key, places, 1, MOST_SECTORS)?;
     let (spared, area) = match spec.layout.sparing {
         Sparing::TracksAtZoneEnd => (tracks, "tracks in the zone"),
@@ -365,6 +374,51 @@ fn check_zone(spec: &Spec, zone: &Zone, key: &str) -> Check {
         return Err(conflict(key, "no sector of the zone is left for data"));
     }
     remaps(spec, zone, key)
+}
+
+/// Tracks that differ by head.
+fn by_head(spec: &Spec, zone: &Zone, key: &str) -> Check {
+    if zone.by_head.is_empty() {
+        return Ok(());
+    }
+    let tracks = format!("{key}.sectors_per_track");
+    let (given, heads) = (zone.by_head.len(), usize::from(spec.geometry.heads));
+    // A list of one would be read back as a number.
+    if given != heads || heads == 1 {
+        let why = format!(
+            "has a list of {given} numbers; allowed are one, or one for each of {heads} heads"
+        );
+        return Err(conflict(tracks, why));
+    }
+    let aligned = u64::from(spec.geometry.sectors_per_physical());
+    for slots in zone.by_head.iter().map(|slots| u64::from(*slots)) {
+        within(&tracks, slots, 1, 65_535)?;
+        if !slots.is_multiple_of(aligned) {
+            let why = format!("a multiple of {aligned}, since sectors on the medium hold so many");
+            return Err(range(tracks, slots, why));
+        }
+    }
+    let longest = zone.by_head.iter().max();
+    if longest != Some(&zone.sectors_per_track) {
+        let allowed = "that of the longest track by head";
+        return Err(range(tracks, zone.sectors_per_track, allowed));
+    }
+    if !matches!(spec.layout.sparing, Sparing::ZoneEnd | Sparing::DiskEnd) {
+        let why = "tracks differ by head with sparing = \"zone-end\" or \"disk-end\" only";
+        return Err(conflict(tracks, why));
+    }
+    for (name, skew) in [
+        ("offset", Some(zone.offset)),
+        ("track_skew", Some(zone.track_skew)),
+        ("cylinder_skew", Some(zone.cylinder_skew)),
+        ("group_skew", zone.group_skew),
+    ] {
+        if let Some(Skew::Sectors(sectors @ 1..)) = skew {
+            let allowed = "a part of a turn, since tracks differ by head";
+            return Err(range(format!("{key}.{name}"), sectors, allowed));
+        }
+    }
+    Ok(())
 }
 
 fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
@@ -430,7 +484,8 @@ fn slip_units(spec: &Spec, zone: &Zone) -> (u64, &'static str) {
     if spec.layout.sparing == Sparing::TracksAtZoneEnd {
         (tracks, "tracks")
     } else {
-        (tracks * u64::from(zone.sectors_per_track), "sectors")
+        let per_cylinder = zone.sectors_per_cylinder(spec.geometry.heads);
+        (u64::from(zone.cylinders()) * per_cylinder, "sectors")
     }
 }
 
@@ -610,6 +665,16 @@ fn cache(spec: &Spec) -> Check {
         1,
         u64::from(cache.segments),
     )?;
+    if cache.room_sectors > 0 {
+        // Reads have a segment beside what is dirty.
+        let size = u64::from(cache.segment_sectors);
+        within(
+            "cache.room_sectors",
+            u64::from(cache.room_sectors),
+            size * (u64::from(cache.write_segments) + 1),
+            u64::from(u32::MAX),
+        )?;
+    }
     within(
         "cache.read_ahead_max",
         u64::from(cache.read_ahead_max),

@@ -216,7 +216,7 @@ fn errors_say_what_is_allowed() {
             "offset = 3",
             "ofset = 3",
             "layout.zones[0].ofset: unknown key; did you mean `offset`? Allowed here: cylinder_skew, \
-             cylinders, group_skew, offset, remaps, reserved, sectors_per_track, slips, spares, track_skew",
+             cylinders, group_skew, offset, remaps, reserved, sectors_per_track, slips, spares, track_skew, tracks_per_surface",
         ),
         (
             "cylinders = [12, 23]",
@@ -398,6 +398,11 @@ fn errors_say_what_is_allowed() {
             "\"layout.zones\" = \"guessed\"",
             "trust.layout.zones: \"guessed\" is not allowed; allowed are \"measured\", \
              \"learned\", \"published\", \"derived\", \"calibrated\", \"assumed\"",
+        ),
+        (
+            "room_sectors = 320",
+            "room_sectors = 287",
+            "cache.room_sectors: 287 is not allowed; allowed is 288 to 4294967295",
         ),
         (
             "second_read_ahead_min = 48",

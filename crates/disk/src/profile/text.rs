@@ -5,7 +5,7 @@ use super::{
     OverheadSpec, Preseek, Profile, ProfileError, QueueSpec, Skew, SpareTrack, Sparing, Spec,
     Strip, Zone,
 };
-use headtime_config::{KeyError, Place, Table, read, rows, to_text_with, word};
+use headtime_config::{KeyError, OneOrList, Place, Table, read, rows, to_text_with, word};
 use headtime_units::Nanos;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -277,7 +277,8 @@ struct Cylinders {
 #[derive(Deserialize, Serialize)]
 struct ZoneText {
     cylinders: Cylinders,
-    sectors_per_track: u32,
+    sectors_per_track: OneOrList<u32>,
+    tracks_per_surface: Option<u32>,
     #[serde(default = "no_skew", skip_serializing_if = "is_no_skew")]
     offset: Skew,
     #[serde(default = "no_skew")]
@@ -310,10 +311,17 @@ fn is_none(count: &u64) -> bool {
 impl<'de> Deserialize<'de> for Zone {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Zone, D::Error> {
         let text = ZoneText::deserialize(from)?;
+        let OneOrList(mut tracks) = text.sectors_per_track;
+        let longest = tracks.iter().copied().max().unwrap_or_default();
+        if tracks.len() == 1 {
+            tracks.clear();
+        }
         Ok(Zone {
             first_cylinder: text.cylinders.first,
             last_cylinder: text.cylinders.last,
-            sectors_per_track: text.sectors_per_track,
+            sectors_per_track: longest,
+            by_head: tracks,
+            tracks_per_surface: text.tracks_per_surface,
             offset: text.offset,
             track_skew: text.track_skew,
             cylinder_skew: text.cylinder_skew,
@@ -334,7 +342,11 @@ impl Serialize for Zone {
                 first: zone.first_cylinder,
                 last: zone.last_cylinder,
             },
-            sectors_per_track: zone.sectors_per_track,
+            sectors_per_track: OneOrList(match zone.by_head.is_empty() {
+                true => vec![zone.sectors_per_track],
+                false => zone.by_head,
+            }),
+            tracks_per_surface: zone.tracks_per_surface,
             offset: zone.offset,
             track_skew: zone.track_skew,
             cylinder_skew: zone.cylinder_skew,

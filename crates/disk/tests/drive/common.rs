@@ -176,6 +176,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         oldest,
         prop_oneof![Just(0_u64), 0_u64..2_000_000, Just(50_000_000)],
         prop::bool::weighted(0.3),
+        0_u32..3,
     );
     (
         prop_oneof![profiles(), profiles().prop_map(buffering)],
@@ -188,7 +189,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         policies,
     )
         .prop_map(
-            |(profile, shape, depth, cap, kind, reshape, sweep, (oldest, hold, prio))| {
+            |(profile, shape, depth, cap, kind, reshape, sweep, (oldest, hold, prio, room))| {
                 profile
                     .with(|spec| {
                         let cache = &mut spec.cache;
@@ -204,6 +205,10 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
                             cache.destage_delay = Nanos::from_nanos(delay);
                         }
                         let cache = &mut spec.cache;
+                        if room > 0 && cache.segments > cache.write_segments {
+                            let full = (cache.write_segments + room).min(cache.segments);
+                            cache.room_sectors = full * cache.segment_sectors;
+                        }
                         cache.destage = Destage::Segment;
                         if let Some((runs, age)) = sweep {
                             cache.destage = Destage::Sweep;

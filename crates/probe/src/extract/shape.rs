@@ -159,6 +159,8 @@ pub(super) fn zones(found: &[FoundZone], shape: Shape, late: impl Fn(u64) -> f64
                 first_cylinder: cylinder,
                 last_cylinder: cylinder + cylinders - 1,
                 sectors_per_track: per_track as u32,
+                by_head: Vec::new(),
+                tracks_per_surface: None,
                 offset: turns(offset),
                 track_skew: turns(zone.skew),
                 cylinder_skew: turns(if by_cylinder { long } else { zone.skew }),

@@ -1,6 +1,6 @@
 //! A map with its repetitions written out.
 
-use crate::layout::place::fraction;
+use crate::layout::place::{fraction, step_of};
 use crate::profile::{MapPart, MapSpec, Strip};
 use headtime_units::{Angle, Cylinder, Head, Track};
 
@@ -81,15 +81,6 @@ impl Flat {
     pub(super) fn zero_of(&self, along: u32) -> Angle {
         let turned = self.skew.wrapping_mul(u64::from(along));
         Angle::from_bits((self.zero.wrapping_add(turned) >> 32) as u32)
-    }
-}
-
-/// 2^64 divided by a track's slots, as [`super::slot_angle`] takes it.
-pub(super) fn step_of(sectors_per_track: u32) -> u64 {
-    if sectors_per_track == 1 {
-        0
-    } else {
-        ((1_u128 << 64) / u128::from(sectors_per_track)) as u64
     }
 }
 

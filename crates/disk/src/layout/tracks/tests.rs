@@ -359,6 +359,8 @@ fn zoned(heads: u16, cylinders: [u32; 2], skews: [u32; 3]) -> Spec {
         first_cylinder,
         last_cylinder: first_cylinder + cylinders - 1,
         sectors_per_track,
+        by_head: Vec::new(),
+        tracks_per_surface: None,
         offset: Skew::Sectors(skews[0]),
         track_skew: Skew::Sectors(skews[1]),
         cylinder_skew: Skew::Sectors(skews[2]),

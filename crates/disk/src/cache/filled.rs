@@ -5,7 +5,7 @@ use crate::profile::CacheSpec;
 
 /// Sectors held. Counts nothing where the segments may all be full.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct Filled {
     /// By segment; empty if nothing is counted.
     sectors: Vec<u32>,
     sum: u64,
@@ -13,14 +13,14 @@ pub(super) struct Held {
     full: u32,
 }
 
-impl Held {
+impl Filled {
     /// Nothing is held.
-    pub fn new(spec: &CacheSpec) -> Held {
+    pub fn new(spec: &CacheSpec) -> Filled {
         let counted = match spec.room_sectors {
             0 => 0,
             _ => spec.segments as usize,
         };
-        Held {
+        Filled {
             sectors: vec![0; counted],
             sum: 0,
             room: u64::from(spec.room_sectors),
