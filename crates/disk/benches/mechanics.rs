@@ -24,7 +24,12 @@ fn extents(model: &Model) -> Vec<Extent> {
 }
 
 fn mechanics(criterion: &mut Criterion) {
-    for name in ["atlas10k", "barracuda-st32171w", "exos-x18"] {
+    for name in [
+        "atlas10k",
+        "barracuda-st32171w",
+        "exos-x18",
+        "nearline-20tb",
+    ] {
         let model = Model::new(&profile::by_name(name).expect("a shipped profile"));
         let (layout, mechanics) = (model.layout(), model.mechanics());
         let extents = extents(&model);

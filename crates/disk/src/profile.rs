@@ -14,6 +14,8 @@
 mod check;
 mod form;
 mod map;
+mod native;
+mod plausible;
 mod reference;
 mod shipped;
 #[cfg(test)]
@@ -27,6 +29,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use map::{MapPart, MapRemap, MapSpec, SpareTrack, Strip};
+pub use plausible::plausible;
 pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
 

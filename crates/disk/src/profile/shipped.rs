@@ -1,6 +1,6 @@
 //! The shipped profiles.
 
-use super::Profile;
+use super::{Profile, native, plausible};
 
 /// A profile that comes with the program, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 10] = [
+const SHIPPED: [Shipped; 11] = [
     Shipped {
         name: "atlas10k",
         text: include_str!("../../../../profiles/atlas10k.toml"),
@@ -52,6 +52,10 @@ const SHIPPED: [Shipped; 10] = [
         name: "exos-x18",
         text: include_str!("../../../../profiles/exos-x18.toml"),
     },
+    Shipped {
+        name: "nearline-20tb",
+        text: include_str!("../../../../profiles/nearline-20tb.toml"),
+    },
 ];
 
 impl Shipped {
@@ -67,10 +71,16 @@ pub fn shipped() -> &'static [Shipped] {
     &SHIPPED
 }
 
-/// The shipped profile of this name.
+/// The profile of this name: a shipped one; one of those with 4 KiB sectors for the host too,
+/// `NAME-4kn` ([`Profile::native`]); or one that is drawn, `plausible-SEED` ([`plausible`]).
 pub fn by_name(name: &str) -> Option<Profile> {
-    SHIPPED
-        .iter()
-        .find(|shipped| shipped.name == name)
-        .map(Shipped::profile)
+    let shipped = |name| SHIPPED.iter().find(|shipped| shipped.name == name);
+    if let Some(shipped) = shipped(name) {
+        return Some(shipped.profile());
+    }
+    if let Some(small) = name.strip_suffix(native::SUFFIX) {
+        return shipped(small)?.profile().native().ok();
+    }
+    let seed = name.strip_prefix(plausible::PREFIX)?.parse().ok()?;
+    Some(plausible(seed))
 }

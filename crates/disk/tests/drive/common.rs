@@ -73,6 +73,7 @@ pub fn profiles() -> impl Strategy<Value = Profile> {
         "barracuda-7200.10-160",
         "wd5000aaks",
         "exos-x18",
+        "nearline-20tb",
     ]);
     let write_back = prop::sample::select(vec![
         WriteBack::Off,

@@ -4,6 +4,7 @@ mod account;
 mod behaviour;
 mod common;
 mod destage;
+mod drawn;
 mod faults;
 mod partial;
 mod policies;
