@@ -1,7 +1,7 @@
 //! Learns a whole profile of a drive from timed reads.
 //!
 //! ```text
-//! rotation ──► tracks, skews, slips, zones ──► surfaces ──► bus ──► seeks ──► access ──► hold-out
+//! rotation ─► tracks, skews, slips, zones ─► surfaces ─► bus ─► gaps ─► seeks ─► writes ─► access ─► hold-out
 //! ```
 //!
 //! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
@@ -15,6 +15,7 @@
 mod assemble;
 mod bench;
 mod error;
+mod gaps;
 mod holdout;
 mod known;
 mod reach;
@@ -52,6 +53,7 @@ pub enum Stage {
     Tracks,
     Surfaces,
     Bus,
+    Gaps,
     Seeks,
     Writes,
     Access,
@@ -90,6 +92,8 @@ pub struct Extraction {
     pub walked: Walked,
     pub shape: Option<Shape>,
     pub transfer: Option<Transfer>,
+    /// Cylinders without data before each zone of the profile.
+    pub gaps: Vec<u32>,
     /// Seeks that have been tried.
     tried: usize,
     /// The least time by distance in cylinders, processing included, in nanoseconds.
@@ -107,6 +111,8 @@ pub struct Extraction {
 const STEP: Nanos = Nanos::from_millis(5_000);
 /// Random reads that check the profile.
 const HELD_OUT: u64 = 5_000;
+/// Borders of more zones than this are not looked at.
+const MOST_BORDERS: usize = 128;
 /// More zones than this within one part in a thousand of the disk are no zones.
 const MOST_ZONES: usize = 1_024;
 
@@ -128,6 +134,7 @@ impl Extraction {
             walked: Walked::default(),
             shape: None,
             transfer: None,
+            gaps: Vec::new(),
             tried: 0,
             seeks: Vec::new(),
             switch: None,
@@ -213,8 +220,9 @@ impl Extraction {
             }
             Stage::Bus => {
                 self.transfer = Some(transfer::measure(bench, hit_below)?);
-                self.stage = Stage::Seeks;
+                self.stage = Stage::Gaps;
             }
+            Stage::Gaps => self.gap(bench, until)?,
             Stage::Seeks => self.seek(bench, until)?,
             Stage::Writes => self.write(bench)?,
             Stage::Access => {
@@ -269,6 +277,59 @@ impl Extraction {
         Ok(())
     }
 
+    /// Measures short seeks, and with them how many cylinders stand between zones.
+    fn gap<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: headtime_units::Time,
+    ) -> Result<(), ExtractError> {
+        let profile = self.draft()?;
+        let layout = Layout::new(&profile);
+        let target = self.target(&profile, &layout);
+        if self.switch.is_none() && self.seeks.is_empty() {
+            self.switch = target.switch(bench, 1_500_000.0)?;
+        }
+        let short = seeks::distances(target.cylinders);
+        for distance in short
+            .into_iter()
+            .take_while(|distance| *distance <= gaps::KNOWN)
+        {
+            if self
+                .seeks
+                .last()
+                .is_some_and(|(known, _)| *known >= distance)
+            {
+                continue;
+            }
+            if bench.probe.now() >= until {
+                return Ok(());
+            }
+            let guess = self.seeks.last().map_or(1_500_000.0, |(_, time)| *time);
+            let time = target.seek(bench, distance, guess)?;
+            self.seeks.extend(time.map(|time| (distance, time)));
+        }
+        // Of surfaces and groups the cylinders are not that exact.
+        let zones = &profile.layout.zones;
+        if self.shape.is_some_and(|shape| shape.group == 1) && zones.len() <= MOST_BORDERS {
+            while self.gaps.len() < zones.len() {
+                let gap = match self.gaps.len() {
+                    0 => 0,
+                    next => {
+                        let end = headtime_units::Cylinder(zones[next - 1].last_cylinder);
+                        let begin = headtime_units::Cylinder(zones[next].first_cylinder);
+                        gaps::measure(bench, &target, (end, begin), &self.seeks)?
+                    }
+                };
+                self.gaps.push(gap);
+                if bench.probe.now() >= until {
+                    return Ok(());
+                }
+            }
+        }
+        self.stage = Stage::Seeks;
+        Ok(())
+    }
+
     fn seek<P: Probe + ?Sized>(
         &mut self,
         bench: &mut Bench<'_, P>,
@@ -277,13 +338,17 @@ impl Extraction {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
         let target = self.target(&profile, &layout);
-        if self.switch.is_none() && self.tried == 0 {
-            self.switch = target.switch(bench, 1_500_000.0)?;
-        }
         let distances = seeks::coarse_first(seeks::distances(target.cylinders));
         while bench.probe.now() < until && self.tried < distances.len() {
             let distance = distances[self.tried];
             self.tried += 1;
+            if self
+                .seeks
+                .binary_search_by_key(&distance, |(known, _)| *known)
+                .is_ok()
+            {
+                continue;
+            }
             let guess = seeks::between(&self.seeks, distance).unwrap_or(4_000_000.0);
             if let Some(time) = target.seek(bench, distance, guess)? {
                 let at = self.seeks.partition_point(|(other, _)| *other < distance);
@@ -323,6 +388,12 @@ impl Extraction {
             tail: self.transfer.map_or(0.0, |transfer| transfer.sector),
             cylinders: profile.geometry.cylinders,
             heads: profile.geometry.heads,
+            zones: profile
+                .layout
+                .zones
+                .iter()
+                .map(|zone| (zone.first_cylinder, zone.last_cylinder))
+                .collect(),
         }
     }
 
@@ -345,6 +416,7 @@ impl Extraction {
             ),
             (Stage::Surfaces, 4_000.0, 0.0),
             (Stage::Bus, 1_000.0, 0.0),
+            (Stage::Gaps, 30_000.0, 0.0),
             (
                 Stage::Seeks,
                 300.0 * seeks as f64,

@@ -172,7 +172,8 @@ fn the_atlas_10k_is_learned_with_cache_and_read_ahead_on() {
 
 #[test]
 fn shipped_drives_are_learned_as_units_that_vary() {
-    let old = ["atlas10k", "cheetah9lp"].map(|name| (name, 10));
+    let old = ["atlas10k", "cheetah9lp", "cheetah18lp", "ibm18es"];
+    let old = old.map(|name| (name, 10));
     let new = [
         "wd5000aaks",
         "st3400620as",
@@ -192,4 +193,15 @@ fn shipped_drives_are_learned_as_units_that_vary() {
 /// One unit in a debug build, five in a release build.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if cfg!(debug_assertions) { 1..=1 } else { 1..=5 }
+}
+
+#[test]
+fn cylinders_that_are_left_out_between_zones_are_found() {
+    let truth = by_name("cheetah9lp").unwrap();
+    let (extraction, _) = learn(&truth, 3);
+    let first = |profile: &Profile| -> Vec<u32> {
+        let zones = profile.layout.zones.iter();
+        zones.map(|zone| zone.first_cylinder).collect()
+    };
+    assert_eq!(first(&extraction.profile().unwrap()), first(&truth));
 }

@@ -154,7 +154,7 @@ impl Extraction {
         let turn = spindle.turn;
         let tail = self.transfer.map_or(0.0, |transfer| transfer.sector);
         let late = |per_track: u64| 1.0 / per_track as f64 + tail / turn;
-        let zones = shape::zones(&self.walked.zones, shape, late);
+        let zones = shape::zones(&self.walked.zones, shape, &self.gaps, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
         let hit = self.transfer.map_or(0.0, |transfer| transfer.hit);
         let apart = self.apart();
@@ -173,7 +173,15 @@ impl Extraction {
         };
         let read = match apart.seeks.as_slice() {
             [] => SeekCurve::Constant(nanos(turn / 2.0)),
-            times => table(times),
+            times => {
+                // As long as only short ones are known, the slope of the last two says nothing.
+                let mut times = times.to_vec();
+                let last = times[times.len() - 1];
+                if last.0 < cylinders / 2 {
+                    times.push((cylinders - 1, last.1));
+                }
+                table(&times)
+            }
         };
         let overhead = nanos(apart.overhead);
         let write = apart

@@ -45,6 +45,8 @@ pub(super) struct Target<'l> {
     pub tail: f64,
     pub cylinders: u32,
     pub heads: u16,
+    /// The first and the last cylinder of each zone.
+    pub zones: Vec<(u32, u32)>,
 }
 
 impl Target<'_> {
@@ -102,7 +104,7 @@ impl Target<'_> {
     }
 
     /// The least time from one track to another.
-    fn between_tracks<P: Probe + ?Sized>(
+    pub fn between_tracks<P: Probe + ?Sized>(
         &self,
         bench: &mut Bench<'_, P>,
         guess: f64,
@@ -125,7 +127,7 @@ impl Target<'_> {
         let room = u64::from(self.cylinders - 1 - distance);
         let heads = u64::from(self.heads) - 1;
         self.between_tracks(bench, guess, |random| {
-            let low = Cylinder(random.up_to(room) as u32);
+            let low = Cylinder(self.low(random, room, distance));
             let high = Cylinder(low.0 + distance);
             let head = Head(random.up_to(heads) as u16);
             let at = |cylinder| Track { cylinder, head };
@@ -134,6 +136,24 @@ impl Target<'_> {
                 _ => (at(high), at(low)),
             }
         })
+    }
+
+    /// The lower of two random cylinders so far apart, if possible of one zone: what stands between zones
+    /// has no address, but takes time.
+    fn low(&self, random: &mut Random, room: u64, distance: u32) -> u32 {
+        let mut low = 0;
+        for _ in 0..24 {
+            low = random.up_to(room) as u32;
+            let zone = self.zones.partition_point(|(_, last)| *last < low);
+            if self
+                .zones
+                .get(zone)
+                .is_some_and(|(_, last)| low + distance <= *last)
+            {
+                break;
+            }
+        }
+        low
     }
 
     /// The least time to another surface of the same cylinder, processing included.

@@ -116,9 +116,15 @@ fn stretches(zone: &FoundZone, period: u64) -> Vec<Stretch> {
 
 /// The zones of a profile: as [`Shape`] has it, angles being those at which sectors begin.
 ///
+/// `gaps` are the cylinders without data before each, as far as known.
 /// `late` is how much later, in turns of a track of so many sectors, a sector is answered than it
 /// begins.
-pub(super) fn zones(found: &[FoundZone], shape: Shape, late: impl Fn(u64) -> f64) -> Vec<Zone> {
+pub(super) fn zones(
+    found: &[FoundZone],
+    shape: Shape,
+    gaps: &[u32],
+    late: impl Fn(u64) -> f64,
+) -> Vec<Zone> {
     let mut zones: Vec<Zone> = Vec::new();
     let mut cylinder = 0_u32;
     for zone in found {
@@ -155,6 +161,7 @@ pub(super) fn zones(found: &[FoundZone], shape: Shape, late: impl Fn(u64) -> f64
                 zone.track_angle(stretch.from) - zone.skew * missing as f64 - late(per_track);
             let long = zone.skew + stretch.more;
             let by_cylinder = shape.group == 1;
+            cylinder += gaps.get(zones.len()).copied().unwrap_or(0);
             zones.push(Zone {
                 first_cylinder: cylinder,
                 last_cylinder: cylinder + cylinders - 1,
