@@ -205,3 +205,16 @@ fn cylinders_that_are_left_out_between_zones_are_found() {
     };
     assert_eq!(first(&extraction.profile().unwrap()), first(&truth));
 }
+
+#[test]
+fn the_turn_of_a_drive_whose_buffer_holds_hundreds_of_places_is_found() {
+    // Its tracks are not learned within 90 minutes: each look at the same track costs as many other reads.
+    let truth = by_name("nearline-20tb").unwrap();
+    let mut probe = Modelled::new(&truth, 3);
+    let mut extraction = Extraction::new(&probe, 3);
+    extraction.step(&mut probe).unwrap();
+    assert_eq!(extraction.stage(), Stage::Tracks);
+    let turn = extraction.spindle.as_ref().unwrap().turn;
+    let unit = probe.drive().turn().as_nanos() as f64;
+    assert!((turn / unit - 1.0).abs() < 5e-6, "{turn} of {unit}");
+}

@@ -50,7 +50,7 @@ const MOST_PLACES: usize = 64;
 /// Sectors that a drive reads ahead although another command waits, at most.
 const AHEAD: u64 = 256;
 /// Other reads until a sector is expected to be out of the buffer, at most.
-const MOST_EVICTIONS: usize = 512;
+const MOST_EVICTIONS: usize = 4_096;
 
 impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     pub fn new(probe: &'a mut P, seed: u64) -> Bench<'a, P> {

@@ -21,7 +21,7 @@ const FASTEST: f64 = 2.4e6;
 const ROUNDS: usize = 4;
 /// Places at first, and the most that are tried if the buffer holds so many.
 const PLACES: u64 = 64;
-const MOST_PLACES: u64 = 512;
+const MOST_PLACES: u64 = 4_096;
 
 /// Finds the turn and the angles of some places.
 ///
@@ -46,6 +46,11 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
                     ..spindle
                 });
             }
+        }
+        // Only what came from the buffer is a reason to take more places.
+        let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
+        if seen as u64 * 4 > count * ROUNDS as u64 * 3 {
+            break;
         }
         count *= 2;
     }
