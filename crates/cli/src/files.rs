@@ -1,6 +1,6 @@
 //! Files that are written: whole, or not at all.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, name};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -24,7 +24,7 @@ impl Output {
     ///
     /// If the directory does not exist or may not be written to.
     pub fn create(path: &Path) -> Result<Output, Fault> {
-        let special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let special = is_special(path);
         let beside = (!special).then(|| {
             let mut name = OsString::from(".");
             name.push(path.file_name().unwrap_or_default());
@@ -71,10 +71,55 @@ impl Output {
         output.finish()
     }
 
+    /// Refuses a file that is there. Devices and pipes always are.
+    ///
+    /// # Errors
+    ///
+    /// If it is.
+    pub fn is_new(path: &Path) -> Result<(), Fault> {
+        match fs::symlink_metadata(path) {
+            Ok(_) if !is_special(path) => Err(Fault::File(format!(
+                "{}: is there already; --force replaces it",
+                name(path)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a text as the whole file, which is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// If it is, also if it has come in the meantime, or if it cannot be written.
+    pub fn write_new(path: &Path, text: &str) -> Result<(), Fault> {
+        Output::is_new(path)?;
+        if is_special(path) {
+            return Output::write_all_of(path, text);
+        }
+        // Of two who take the name at the same time, one is told that it is there.
+        File::create_new(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Output::is_new(path)
+                .err()
+                .unwrap_or_else(|| Fault::writing(path, &error)),
+            _ => Fault::writing(path, &error),
+        })?;
+        let written = Output::write_all_of(path, text);
+        if written.is_err() {
+            // The name alone is of no use.
+            let _ = fs::remove_file(path);
+        }
+        written
+    }
+
     /// The file's name, for errors.
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Whether it is there and no file: it is written to directly.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 impl Write for Output {
@@ -134,5 +179,24 @@ mod tests {
                 .to_string()
                 .starts_with("no-such-directory/a.svg: cannot write: ")
         );
+    }
+
+    #[test]
+    fn a_new_file_does_not_take_the_place_of_one_that_is_there() {
+        let directory = directory("new");
+        let path = directory.join("a.toml");
+        Output::write_new(&path, "first").unwrap();
+        let fault = Output::write_new(&path, "second").unwrap_err();
+        assert_eq!(fault.exit_code(), 4);
+        let said = format!("{}: is there already; --force replaces it", path.display());
+        assert_eq!(fault.to_string(), said);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        // A name that leads nowhere is one, too.
+        let link = directory.join("link.toml");
+        std::os::unix::fs::symlink("nowhere.toml", &link).unwrap();
+        assert!(Output::write_new(&link, "third").is_err());
+        Output::write_new(Path::new("/dev/null"), "nothing").unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

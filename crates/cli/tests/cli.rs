@@ -19,6 +19,8 @@ mod errors;
 mod help;
 #[path = "cli/logs.rs"]
 mod logs;
+#[path = "cli/new.rs"]
+mod new;
 #[path = "cli/pictures.rs"]
 mod pictures;
 #[path = "cli/printed.rs"]

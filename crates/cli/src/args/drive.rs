@@ -1,16 +1,19 @@
 //! `headtime drive`
 
+use super::new::New;
 use super::trace::TextFormat;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Drive profiles: list, show, import, validate, learn
+/// Drive profiles: list, show, make, import, validate, learn
 #[derive(Debug, Subcommand)]
 pub enum DriveVerb {
     /// List the drives that come with the program
     List(List),
     /// Show what is known of a drive
     Show(Show),
+    /// Make a profile of a disk from its datasheet
+    New(Box<New>),
     /// Make a profile from DiskSim's parameter files
     Import(Import),
     /// Compare a drive's model with response times measured on the real drive

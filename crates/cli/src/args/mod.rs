@@ -3,6 +3,7 @@
 #[cfg(feature = "fuse")]
 mod attach;
 mod drive;
+mod new;
 mod output;
 mod reproduce;
 mod serve;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
 pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
@@ -67,7 +69,7 @@ pub enum Verb {
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]
     Trace(TraceVerb),
-    /// Drive profiles: list, show, import, validate, learn
+    /// Drive profiles: list, show, make, import, validate, learn
     #[command(subcommand)]
     Drive(DriveVerb),
     /// Reproduce the papers' figures and judge the results

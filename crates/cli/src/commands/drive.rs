@@ -1,6 +1,7 @@
 //! `headtime drive`
 
 mod curve;
+mod new;
 
 use super::context::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
@@ -17,6 +18,7 @@ use serde::Serialize;
 use std::fs;
 
 pub(super) use curve::curve;
+pub(super) use new::new;
 
 /// A drive, and what follows from its profile.
 struct Summary {

@@ -38,6 +38,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Trace(TraceVerb::Record(args)) => trace::record(&args, context),
         Verb::Drive(DriveVerb::List(args)) => drive::list(&args, context),
         Verb::Drive(DriveVerb::Show(args)) => drive::show(&args, context),
+        Verb::Drive(DriveVerb::New(args)) => drive::new(&args, context),
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),

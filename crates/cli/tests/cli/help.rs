@@ -18,6 +18,7 @@ fn short_help() {
         ("trace-record", vec!["trace", "record", "-h"]),
         ("drive", vec!["drive", "-h"]),
         ("drive-show", vec!["drive", "show", "-h"]),
+        ("drive-new", vec!["drive", "new", "-h"]),
         ("drive-curve", vec!["drive", "curve", "-h"]),
         ("drive-import", vec!["drive", "import", "-h"]),
         ("reproduce", vec!["reproduce", "-h"]),

@@ -219,7 +219,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 23] = [
     "",
     "sim",
     "sim run",
@@ -234,6 +234,7 @@ const VERBS: [&str; 22] = [
     "drive",
     "drive list",
     "drive show",
+    "drive new",
     "drive curve",
     "drive import",
     "drive validate",
