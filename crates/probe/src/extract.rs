@@ -94,6 +94,8 @@ pub struct Extraction {
     pub transfer: Option<Transfer>,
     /// Cylinders without data before each zone of the profile.
     pub gaps: Vec<u32>,
+    /// Short seeks that have been tried.
+    short: usize,
     /// Seeks that have been tried.
     tried: usize,
     /// The least time by distance in cylinders, processing included, in nanoseconds.
@@ -135,6 +137,7 @@ impl Extraction {
             shape: None,
             transfer: None,
             gaps: Vec::new(),
+            short: 0,
             tried: 0,
             seeks: Vec::new(),
             switch: None,
@@ -286,24 +289,18 @@ impl Extraction {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
         let target = self.target(&profile, &layout);
-        if self.switch.is_none() && self.seeks.is_empty() {
+        if self.switch.is_none() && self.short == 0 {
             self.switch = target.switch(bench, 1_500_000.0)?;
         }
         let short = seeks::distances(target.cylinders);
-        for distance in short
-            .into_iter()
-            .take_while(|distance| *distance <= gaps::KNOWN)
-        {
-            if self
-                .seeks
-                .last()
-                .is_some_and(|(known, _)| *known >= distance)
-            {
-                continue;
-            }
+        let known = short.partition_point(|distance| *distance <= gaps::KNOWN);
+        while self.short < known {
             if bench.probe.now() >= until {
                 return Ok(());
             }
+            let distance = short[self.short];
+            // What cannot be timed now is tried once more among all.
+            self.short += 1;
             let guess = self.seeks.last().map_or(1_500_000.0, |(_, time)| *time);
             let time = target.seek(bench, distance, guess)?;
             self.seeks.extend(time.map(|time| (distance, time)));
