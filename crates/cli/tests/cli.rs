@@ -25,6 +25,8 @@ mod new;
 mod pictures;
 #[path = "cli/printed.rs"]
 mod printed;
+#[path = "cli/probe.rs"]
+mod probe;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/requests.rs"]

@@ -13,6 +13,7 @@
 //! sectors, answers without a period, answers that vary by more than a turn for the same movement, reads
 //! that stall, a failure. What is known by then is kept.
 
+mod emit;
 mod found;
 mod meter;
 mod rotation;

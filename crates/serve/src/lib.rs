@@ -17,6 +17,7 @@
 //! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
 //! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
 //!   device does not tell.
+//! - [`probed`]: a device as a probe, to learn it.
 //! - [`listen`]: the sockets of all that listens.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing; what Linux
@@ -41,4 +42,5 @@ pub mod listen;
 pub mod metrics;
 pub mod nbd;
 pub mod null;
+pub mod probed;
 pub mod request;

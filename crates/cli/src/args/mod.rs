@@ -20,7 +20,9 @@ use std::path::PathBuf;
 
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
-pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use drive::{
+    Curve, CurveFormat, DriveVerb, Emit, Import, List, Probe, Show, ShowFormat, Validate,
+};
 pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use reproduce::{FigureFormat, Reproduce};

@@ -2,6 +2,7 @@
 
 mod curve;
 mod new;
+mod probe;
 
 use super::context::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
@@ -19,6 +20,7 @@ use std::fs;
 
 pub(super) use curve::curve;
 pub(super) use new::new;
+pub(super) use probe::probe;
 
 /// A drive, and what follows from its profile.
 struct Summary {

@@ -42,6 +42,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
+        Verb::Drive(DriveVerb::Probe(args)) => drive::probe(&args, context),
         Verb::Serve(args) => serve::serve(&args, context),
         #[cfg(feature = "fuse")]
         Verb::Attach(args) => attach::attach(&args),

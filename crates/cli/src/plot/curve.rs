@@ -45,12 +45,18 @@ pub fn draw(picture: &CurvePicture) -> String {
     let mut svg = Svg::new(WIDTH);
     let title = "How long a request takes, by its distance from the one before";
     let y = heading(&mut svg, title, &picture.subtitle) + 26.0;
+    let bottom = panel(&mut svg, y, picture);
+    svg.finish(bottom + EDGE)
+}
+
+/// Draws colours at `y`, and the chart below; returns its last base line.
+pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     let names = [
         (DOT, "a read"),
         (MEAN, "mean of a distance"),
         (CURVE, "curve"),
     ];
-    colours(&mut svg, y, (17.0, 16.0), names.into_iter());
+    colours(svg, y, (17.0, 16.0), names.into_iter());
     let top = y + 16.0;
     let bottom = top + HEIGHT;
 
@@ -64,7 +70,7 @@ pub fn draw(picture: &CurvePicture) -> String {
         right: WIDTH - EDGE,
         bottom,
     };
-    upright_grid(&mut svg, &upright, area, &upright.ticks(8), true);
+    upright_grid(svg, &upright, area, &upright.ticks(8), true);
     let middle = (top + bottom) / 2.0;
     svg.upward(LEFT - 48.0, middle, Style::PLAIN, "service time (ms)");
     let distances = || picture.points.iter().map(|point| point.distance);
@@ -113,7 +119,7 @@ pub fn draw(picture: &CurvePicture) -> String {
         }
     }
     svg.path(&dots, DOT, 1.6, "");
-    frame(&mut svg, area);
+    frame(svg, area);
     let mut curve = Path::default();
     for (number, point) in picture.points.iter().enumerate() {
         let (x, y) = (place(point.distance), upright.at(point.curve));
@@ -127,11 +133,11 @@ pub fn draw(picture: &CurvePicture) -> String {
         svg.rect(x - 2.0, y - 2.0, 4.0, 4.0, MEAN);
     }
     svg.path(&curve, CURVE, 1.8, "");
-    svg.finish(bottom + 38.0 + EDGE)
+    bottom + 38.0
 }
 
 /// Bytes as a tick shows them.
-fn bytes(value: f64) -> String {
+pub(super) fn bytes(value: f64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     // What computes to just below a unit is one.
     let found = units

@@ -1,4 +1,4 @@
-//! Draws pictures as SVG: of a comparison, a sweep, a figure and a learned curve.
+//! Draws pictures as SVG: of a comparison, a sweep, a figure, a learned curve and a probed disk.
 //!
 //! This file has what all of them share: size, colours, headings. The colours are those of Okabe and Ito ("Color Universal
 //! Design", 2008), which people with any kind of colour vision can tell apart. Lines differ in their dashes too.
@@ -13,6 +13,7 @@ pub mod figure;
 mod head;
 pub mod multiples;
 mod names;
+pub mod quick;
 mod response;
 mod svg;
 

@@ -20,6 +20,7 @@ fn short_help() {
         ("drive-show", vec!["drive", "show", "-h"]),
         ("drive-new", vec!["drive", "new", "-h"]),
         ("drive-curve", vec!["drive", "curve", "-h"]),
+        ("drive-probe", vec!["drive", "probe", "-h"]),
         ("drive-import", vec!["drive", "import", "-h"]),
         ("reproduce", vec!["reproduce", "-h"]),
         ("drive-validate", vec!["drive", "validate", "-h"]),

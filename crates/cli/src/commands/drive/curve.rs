@@ -18,7 +18,7 @@ use std::io::Write;
 const LINES: usize = 24;
 
 /// What JSON and CSV have of each distance.
-fn points(learned: &Learned) -> Vec<Fields> {
+pub(super) fn points(learned: &Learned) -> Vec<Fields> {
     let bytes = learned.origin().sector_bytes;
     let ms = |time: Nanos| round(time.as_millis_f64(), 6).into();
     let each = learned.points().iter().map(|point| {
@@ -137,7 +137,7 @@ fn describe(learned: &Learned, context: &Context<'_>) -> String {
 }
 
 /// A distance in bytes with three digits.
-fn size(distance: Sectors, sector_bytes: u32) -> String {
+pub(super) fn size(distance: Sectors, sector_bytes: u32) -> String {
     let bytes = distance.bytes(sector_bytes) as f64;
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let Some((scale, unit)) = units.into_iter().find(|(scale, _)| bytes >= *scale) else {
@@ -153,6 +153,11 @@ fn size(distance: Sectors, sector_bytes: u32) -> String {
 }
 
 fn draw(learned: &Learned) -> String {
+    plot::curve::draw(&picture(learned))
+}
+
+/// What is drawn of a curve.
+pub(super) fn picture(learned: &Learned) -> plot::curve::CurvePicture {
     let origin = learned.origin();
     let bytes = |distance: Sectors| distance.bytes(origin.sector_bytes) as f64;
     let points = learned
@@ -167,7 +172,7 @@ fn draw(learned: &Learned) -> String {
         .samples()
         .iter()
         .map(|sample| (bytes(sample.distance), sample.time.as_millis_f64()));
-    plot::curve::draw(&plot::curve::CurvePicture {
+    plot::curve::CurvePicture {
         subtitle: format!(
             "{} · {:.1} % from the means (root mean square)",
             summary(origin, learned.points().len()),
@@ -175,7 +180,7 @@ fn draw(learned: &Learned) -> String {
         ),
         points: points.collect(),
         samples: samples.collect(),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,166 @@
+//! A device as a probe: its commands are timed by the machine's clock.
+
+use crate::buffer::Pool;
+use crate::device::{Device, Part, Parts};
+use crate::request::{Data, Failure, Kind};
+use headtime_engine::{DriveTag, RequestId};
+use headtime_linux::clock::{Clock, timespec};
+use headtime_probe::{Answer, Probe, ProbeError};
+use headtime_sched::{Op, Request};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// A command that is not answered in so long is given up.
+const PATIENCE: Nanos = Nanos::from_secs(120);
+
+/// A device that is probed: alone, with nothing between the probe and it.
+///
+/// A write brings zeroes. Whoever probes sees to it that nothing is written where it must not
+/// be ([`headtime_probe::Guarded`]).
+#[derive(Debug)]
+pub struct Probed<D: Device> {
+    name: String,
+    device: D,
+    clock: Clock,
+    pool: Pool,
+    /// When the command of each tag was sent, while it is in the device.
+    sent: Vec<Option<Time>>,
+}
+
+impl<D: Device> Probed<D> {
+    /// Probes a device that is called so.
+    pub fn new(name: String, device: D) -> Probed<D> {
+        let depth = device.geometry().depth as usize;
+        Probed {
+            name,
+            device,
+            clock: Clock::start(),
+            pool: Pool::new(),
+            sent: vec![None; depth],
+        }
+    }
+
+    fn parts(&self, op: Op, extent: Extent) -> Parts {
+        let bytes = extent.len.bytes(self.device.geometry().sector_bytes) as usize;
+        let data = match op {
+            Op::Read => Data::Buffer(self.pool.take(bytes)),
+            // Not `Data::Zeroes`, which a file may do without writing.
+            Op::Write => {
+                let mut buffer = self.pool.take(bytes);
+                buffer.fill(0);
+                Data::Buffer(buffer)
+            }
+            Op::Flush | Op::Discard => Data::None,
+        };
+        vec![Part {
+            id: RequestId::Client(0),
+            extent,
+            data,
+        }]
+    }
+
+    /// Waits until the device has something to return, or that time. In model time, `until` is when.
+    fn wait(&self, until: Time) -> Result<(), Errno> {
+        let now = self.clock.now();
+        if self.device.in_model_time() {
+            let next = self.device.next_event().unwrap_or(until).min(until);
+            sleep(next.saturating_since(now));
+            return Ok(());
+        }
+        let Some(ready) = self.device.ready_fd() else {
+            return Ok(());
+        };
+        let timeout = timespec(until.saturating_since(now));
+        match poll(&mut [PollFd::new(&ready, PollFlags::IN)], Some(&timeout)) {
+            Err(Errno::INTR) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn sleep(span: Nanos) {
+    let mut rest = timespec(span);
+    while let rustix::thread::NanosleepRelativeResult::Interrupted(left) =
+        rustix::thread::nanosleep(&rest)
+    {
+        rest = left;
+    }
+}
+
+fn failed(op: Op, extent: Extent, failure: Failure) -> ProbeError {
+    ProbeError::Failed {
+        op,
+        extent,
+        source: failure.into(),
+    }
+}
+
+impl<D: Device> Probe for Probed<D> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.device.geometry().capacity
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.device.geometry().sector_bytes
+    }
+
+    fn depth(&self) -> u16 {
+        self.device.geometry().depth as u16
+    }
+
+    fn now(&mut self) -> Time {
+        self.clock.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        if op != Op::Read && self.device.geometry().read_only {
+            return Err(failed(op, extent, Failure::new(Kind::ReadOnly)));
+        }
+        let place = &mut self.sent[usize::from(tag)];
+        assert!(place.is_none(), "tag {tag} is in use");
+        let now = self.clock.now();
+        *place = Some(now);
+        let parts = self.parts(op, extent);
+        let command = Request::new(DriveTag(tag.into()), op, extent, now);
+        self.device.submit(now, &command, parts);
+        self.device.kick();
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let oldest = self.sent.iter().flatten().min();
+        let until = *oldest.expect("no command is in the device") + PATIENCE;
+        loop {
+            let now = self.clock.now();
+            if let Some(done) = self.device.poll(now) {
+                let tag = done.tag.0 as u16;
+                let sent = self.sent[usize::from(tag)].take();
+                return Ok(Answer {
+                    tag,
+                    sent: sent.expect("what is answered was sent"),
+                    at: done.at,
+                    failure: done.result.err().map(Into::into),
+                });
+            }
+            let lost = |failure| failed(Op::Read, Extent::at(0, 0), failure);
+            if now >= until {
+                return Err(lost(Failure::new(Kind::TimedOut)));
+            }
+            self.wait(until).map_err(|error| {
+                lost(Failure {
+                    errno: Some(error.raw_os_error()),
+                    ..Failure::new(Kind::Device)
+                })
+            })?;
+        }
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        sleep(span);
+    }
+}
