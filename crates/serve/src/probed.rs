@@ -164,3 +164,58 @@ impl<D: Device> Probe for Probed<D> {
         sleep(span);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{self, FileOptions};
+    use crate::null::Null;
+
+    #[test]
+    fn both_times_of_a_command_are_of_one_clock() {
+        let mut probe = Probed::new("null".to_owned(), Null::new(Sectors::new(1 << 20), 4));
+        for _ in 0..3 {
+            let before = probe.now();
+            for tag in 0..4 {
+                probe.send(tag, Op::Read, Extent::at(64, 8)).unwrap();
+            }
+            let mut tags: Vec<u16> = (0..4)
+                .map(|_| {
+                    let answer = probe.answer().unwrap();
+                    assert!(before <= answer.sent && answer.sent <= answer.at);
+                    assert!(answer.failure.is_none());
+                    answer.tag
+                })
+                .collect();
+            tags.sort_unstable();
+            assert_eq!(tags, [0, 1, 2, 3]);
+            let pause = Nanos::from_millis(3);
+            let began = probe.now();
+            probe.pause(pause);
+            assert!(probe.now() - began >= pause);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_only_read_is_not_written() {
+        let name = format!("headtime-probed-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let content = vec![7; 1 << 20];
+        std::fs::write(&path, &content).unwrap();
+        let options = FileOptions {
+            read_only: true,
+            direct: false,
+            ..FileOptions::new(&path)
+        };
+        let mut probe = Probed::new("file".to_owned(), file::open(&options).unwrap());
+        assert_eq!((probe.capacity().get(), probe.depth()), (2048, 32));
+        assert!(!probe.read(Extent::at(100, 8)).unwrap().is_zero());
+        let refused = probe.send(0, Op::Write, Extent::at(100, 8)).unwrap_err();
+        assert!(refused.to_string().contains("read-only"), "{refused}");
+        // The tag is free.
+        assert!(!probe.read(Extent::at(2040, 8)).unwrap().is_zero());
+        drop(probe);
+        assert_eq!(std::fs::read(&path).unwrap(), content);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
