@@ -121,5 +121,4 @@ average seeks are those of the sheet to 1 %. docs/my-disk.md compares
 profiles made so with others of the same drives.
 
 Examples:
-  headtime drive new --from-datasheet --capacity 18TB --rpm 7200 --seek 7.5ms --rate 270MB/s --cache 256MiB
-  headtime drive new --from-datasheet --sectors 976773168 --rpm 7200 --seek 8.9ms --rate 94.5MB/s --cache 16MiB -o blue.toml";
+  headtime drive new --from-datasheet --capacity 1TB --rpm 7200 --seek 8ms --rate 95MB --cache 8MB";
