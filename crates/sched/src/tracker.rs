@@ -76,7 +76,8 @@ struct Sent<Place> {
     ahead: Nanos,
 }
 
-/// Follows the head of a drive by a [`Positioning`]; see the [module](self).
+/// Follows the head of a drive by a [`Positioning`]: each command begins where the one before it ends, and each answer puts the
+/// account right.
 #[derive(Clone)]
 pub struct Tracker<P: Positioning> {
     model: P,
