@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, Run};
 use crate::mechanics::{Mechanics, Step};
-use crate::profile::{Preseek, Profile, ReadAhead};
+use crate::profile::{Preseek, Profile, ReadAhead, WriteBack};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct Model {
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
+    /// Whether writes end in the buffer.
+    buffers_writes: bool,
     /// Sectors that it reads on behind a read before the arm leaves.
     reads_on: u64,
 }
@@ -119,6 +121,7 @@ impl Model {
             writes: [after_read, after_write, unknown],
             minimum_seek_delay: spec.minimum_seek_delay,
             sector: profile.bus.sector(false),
+            buffers_writes: profile.cache.enabled && profile.cache.write_back != WriteBack::Off,
             reads_on: match &profile.cache {
                 cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
                 cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
@@ -382,6 +385,7 @@ impl Positioning for Model {
                 free: free.max(end),
             },
             done,
+            on_medium: op.is_read() || !self.buffers_writes,
         }
     }
 

@@ -45,6 +45,8 @@ pub struct HeadTime<Place> {
     pub head: Head<Place>,
     /// When the drive tells that the request is done, by the clock of the model.
     pub done: Time,
+    /// Whether that is when the medium has served it. A write that ends in the drive's buffer tells nothing of the head.
+    pub on_medium: bool,
 }
 
 /// A model of where sectors are and how long the head takes to reach them.
@@ -113,6 +115,7 @@ pub trait Positioning {
                 free,
             },
             done: free,
+            on_medium: true,
         }
     }
 

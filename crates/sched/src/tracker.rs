@@ -47,8 +47,8 @@ pub trait Track: fmt::Debug {
     /// A command has gone to the drive, behind all others there.
     fn issued(&mut self, now: Time, tag: u32, op: Op, extent: Extent);
 
-    /// A command is done, with or without success. Returns what was predicted of it; `None` if it has no sectors, or
-    /// nobody was told of it.
+    /// A command is done, with or without success. Returns what was predicted of it; `None` if it has no sectors, is a write
+    /// that ends in the drive's buffer, or nobody was told of it.
     fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting>;
 
     /// The head behind all commands in the drive, and behind those that are `staged` and still to go there, in order.
@@ -191,6 +191,15 @@ impl<P: Positioning> Track for Tracker<P> {
             self.predict_again(now);
         }
         let sent = self.in_drive.pop_front().expect("it is there");
+        if !sent.time.on_medium {
+            // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
+            self.place = sent.time.head.place;
+            self.lba = sent.extent.end();
+            self.op = Some(sent.op);
+            (self.free, self.ended) = (now, now);
+            self.predict_again(now);
+            return None;
+        }
         let begin = sent.at.max(self.ended);
         let expected = (sent.time.done).saturating_sub(sent.ahead);
         let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
