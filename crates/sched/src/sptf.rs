@@ -3,8 +3,8 @@
 //! # Rule
 //!
 //! `sptf`: the request whose first sector the head reaches soonest goes next. The [`Positioning`]
-//! predicts seek and rotational latency together, for a head that is free to move at the moment of the
-//! decision. Of two that take the same time the older one goes.
+//! predicts seek and rotational latency together, behind what is in the drive: a [`Tracker`] follows the head by the same
+//! model, and corrects the platter's angle and period at each completion. Of two that take the same time the older one goes.
 //!
 //! `sptf` with an `age_weight` W above 0 (aged SPTF): the request with the least positioning time minus W
 //! times its wait so far goes next. Of equal ones the older goes.
@@ -80,9 +80,9 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     idea: "what the head reaches soonest",
     bound: "none: can starve; with age_weight W, none that came longest positioning / W later passes",
     source: "Seltzer, Chen, Ousterhout, USENIX 1990; Jacobson, Wilkes, HPL-CSP-91-7",
-    avoid: "there is no accurate profile of the drive, the drive holds several commands (it predicts \
-            for the head as it is now, and the head is elsewhere when the request's turn comes), or, \
-            with age_weight 0, anybody waits for distant requests",
+    avoid: "there is no accurate profile of the drive, the drive holds more than two commands (it then \
+            orders them itself, and each was chosen the earlier), or, with age_weight 0, anybody waits for \
+            distant requests",
     options: &[OptionInfo::weight(
         "age_weight",
         Millionths::ZERO,

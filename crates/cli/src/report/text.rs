@@ -166,9 +166,12 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
         TableColumn::numbers("depth", each(|run| run.header.text("depth"))),
     ];
     let gate = TableColumn::words("gate", each(|run| run.header.text("gate")));
-    // So does the depth of the engine, which is a gate too.
-    if !gate.is_constant() || gate.cells.iter().any(|gate| gate != "depth") {
-        all.push(gate);
+    let issue = TableColumn::words("issue", each(|run| run.header.text("issue")));
+    // The usual goes without saying; so does the depth of the engine, which is a gate too.
+    for (column, usual) in [(gate, "depth"), (issue, "at-once")] {
+        if !column.is_constant() || column.cells.iter().any(|value| value != usual) {
+            all.push(column);
+        }
     }
     let is_host = runs.iter().all(|run| !run.programs.is_empty());
     let (plain, host) = (EngineSpec::default(), EngineSpec::linux_2_6());

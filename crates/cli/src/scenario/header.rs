@@ -108,7 +108,8 @@ mod tests {
         let names = Header::names();
         assert_eq!(names[..3], ["depth", "firmware", "gate"]);
         for (key, value) in entries(&EngineSpec::default()) {
-            let is_plain = matches!(value, Value::Flag(_) | Value::Integer(_)) || key == "gate";
+            let is_plain = matches!(value, Value::Flag(_) | Value::Integer(_))
+                || ["gate", "issue"].contains(&&*key);
             assert_eq!(names.contains(&&*key), is_plain, "{key}");
         }
         // A plug has further keys, which no column shows.

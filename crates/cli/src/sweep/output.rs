@@ -264,7 +264,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         // The usual goes without saying.
         let is_usual = match cells[0].as_str() {
             "true" | "false" | "" => true,
-            gate => name == "gate" && gate == "depth",
+            value => [("gate", "depth"), ("issue", "at-once")].contains(&(name, value)),
         };
         if within {
             columns.push(TableColumn::words(name, cells.into_iter()));
