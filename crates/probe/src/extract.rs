@@ -25,14 +25,16 @@ mod spindle;
 mod surfaces;
 mod transfer;
 mod turns;
+mod verdict;
 mod walk;
 mod writes;
 mod zone;
 
 use crate::{Probe, Switch};
 use bench::Bench;
+pub use bench::Stalls;
 use headtime_disk::{Layout, Profile};
-use headtime_units::{Extent, Nanos};
+use headtime_units::{Extent, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
 
 pub use assemble::skews;
@@ -41,6 +43,7 @@ pub use holdout::Held;
 pub use known::{Mark, Spindle};
 pub use shape::Shape;
 pub use transfer::Transfer;
+pub use verdict::{Finding, Known, Verdict, Worth};
 pub use walk::Walked;
 pub use writes::Writes;
 pub use zone::{Extra, FoundZone};
@@ -59,6 +62,24 @@ pub enum Stage {
     Access,
     HoldOut,
     Done,
+}
+
+impl Stage {
+    /// What is done in it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Stage::Rotation => "rotation",
+            Stage::Tracks => "tracks and zones",
+            Stage::Surfaces => "surfaces",
+            Stage::Bus => "bus",
+            Stage::Gaps => "short seeks",
+            Stage::Seeks => "seeks",
+            Stage::Writes => "writes",
+            Stage::Access => "zero latency",
+            Stage::HoldOut => "checking by other reads",
+            Stage::Done => "done",
+        }
+    }
 }
 
 /// How far an extraction is.
@@ -107,6 +128,8 @@ pub struct Extraction {
     pub writes: Option<Writes>,
     pub zero_latency: Option<bool>,
     pub held: Held,
+    #[serde(default)]
+    stalls: Stalls,
 }
 
 /// Time of the drive's that a step takes, about.
@@ -145,6 +168,7 @@ impl Extraction {
             writes: None,
             zero_latency: None,
             held: Held::default(),
+            stalls: Stalls::default(),
         }
     }
 
@@ -153,6 +177,30 @@ impl Extraction {
     pub fn with_scratch(mut self, range: Extent) -> Extraction {
         self.scratch = Some((range.start.get(), range.len.get()));
         self
+    }
+
+    /// The drive's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sectors of the drive.
+    pub fn capacity(&self) -> Sectors {
+        Sectors::new(self.capacity)
+    }
+
+    pub fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
+    }
+
+    /// Determines what is read.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Sectors that may be written.
+    pub fn scratch(&self) -> Option<Extent> {
+        self.scratch.map(|(first, count)| Extent::at(first, count))
     }
 
     /// What is learned next.
@@ -176,6 +224,21 @@ impl Extraction {
         Ok(())
     }
 
+    /// Goes on for some seconds, or leaves all as it was if that fails.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Extraction::run`].
+    pub fn step_or_stay<P: Probe + ?Sized>(
+        &mut self,
+        probe: &mut P,
+    ) -> Result<Outlook, ExtractError> {
+        let mut next = self.clone();
+        let outlook = next.step(probe)?;
+        *self = next;
+        Ok(outlook)
+    }
+
     /// Goes on for some seconds.
     ///
     /// # Errors
@@ -187,10 +250,12 @@ impl Extraction {
             probe,
             self.seed ^ self.steps.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         );
+        bench.stalls = self.stalls;
         self.steps += 1;
         let stage = self.stage;
         let result = self.work(&mut bench);
         self.reads += bench.reads;
+        self.stalls = bench.stalls;
         let spent = probe.now() - begin;
         self.spent += spent;
         self.stage_spent = if stage == self.stage {

@@ -140,4 +140,7 @@ pub enum ProbeError {
     /// Nothing may be written here.
     #[error("sectors {0} may not be written: they are not in the scratch range")]
     NotScratch(Extent),
+    /// See [`crate::Stopping`].
+    #[error("told to stop")]
+    Stopped,
 }

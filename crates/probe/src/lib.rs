@@ -20,9 +20,11 @@ mod interface;
 mod modelled;
 pub mod quick;
 mod random;
+mod stopping;
 
 pub use curve::{CurveOptions, LearnError, Learned, curve_of, learn};
 pub use guarded::Guarded;
 pub use interface::{Answer, Probe, ProbeError, Switch};
 pub use modelled::Modelled;
 pub use quick::{Obstacle, Quick, QuickOptions};
+pub use stopping::Stopping;

@@ -170,6 +170,56 @@ fn devices_without_a_turn_are_told_within_a_minute() {
 }
 
 #[test]
+fn a_disk_behind_a_cache_that_keeps_everything_is_told() {
+    let mut kept = std::collections::BTreeSet::new();
+    let mut dice = Pcg64::seed_from_u64(4);
+    let mut cached = Plain::new(1 << 30, move |lba| match kept.insert(lba) {
+        true => 4_000_000 + dice.next_u64() % 12_000_000,
+        false => 90_000,
+    });
+    let (extraction, result) = learn(&mut cached);
+    assert!(
+        matches!(result, Err(ExtractError::Buffered { places: 4_096 })),
+        "{result:?}"
+    );
+    assert!(
+        extraction.spent < Nanos::from_secs(120),
+        "{}",
+        extraction.spent
+    );
+}
+
+#[test]
+fn a_disk_that_stalls_every_now_and_then_is_told_from_one_that_starts() {
+    // As a shingled disk that tidies up: a second, once in 200 reads.
+    let every = |period: u64, from: u64| {
+        move |read: u64| {
+            let stalls = read > from && read.is_multiple_of(period);
+            Meddled::Late(Nanos::from_millis(if stalls { 1_000 } else { 0 }))
+        }
+    };
+    let mut tidying = Between::new("hp-c2247a", every(200, 0));
+    let (extraction, result) = learn(&mut tidying);
+    let Err(ExtractError::Stalls(stalls)) = result else {
+        panic!("{result:?}");
+    };
+    assert_eq!((stalls.count, stalls.of), (3, 600));
+    assert!(stalls.longest >= Nanos::from_secs(1));
+    assert!(extraction.spent < Nanos::from_secs(60));
+    // Every read: slow from the beginning, as a network is or a disk that dies.
+    let (extraction, result) = learn(&mut Between::new("hp-c2247a", every(1, 0)));
+    assert!(matches!(result, Err(ExtractError::Stalls(_))), "{result:?}");
+    assert_eq!(extraction.reads, 3);
+    // The first two: the motor starts.
+    let mut starting = Between::new("hp-c2247a", |read| {
+        Meddled::Late(Nanos::from_secs(if read < 3 { 6 } else { 0 }))
+    });
+    let (extraction, result) = learn(&mut starting);
+    result.unwrap();
+    assert_eq!(extraction.stage(), Stage::Done);
+}
+
+#[test]
 fn a_disk_of_a_few_sectors_is_too_small() {
     for sectors in [1, 8, 4_095] {
         let (extraction, result) = learn(&mut Plain::new(sectors, |_| 1_000_000));

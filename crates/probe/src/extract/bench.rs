@@ -4,9 +4,10 @@ use super::error::ExtractError;
 use super::known::{Mark, Spindle};
 use super::turns::{near, part};
 use crate::random::Random;
-use crate::{Answer, Probe};
+use crate::{Answer, Obstacle, Probe};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
+use serde::{Deserialize, Serialize};
 
 /// A drive under probe, and the phase of its platters.
 pub(super) struct Bench<'a, P: ?Sized> {
@@ -25,6 +26,35 @@ pub(super) struct Bench<'a, P: ?Sized> {
     relock_after: Nanos,
     /// What known places are off in the mean, in turns.
     pub noise: f64,
+    /// Answers that took too long for any movement.
+    pub stalls: Stalls,
+}
+
+/// Answers that took too long for any movement: how many of how many, and the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stalls {
+    pub count: u64,
+    pub of: u64,
+    pub longest: Nanos,
+}
+
+/// One stall is a disk that starts, a few in an hour a disk that calibrates itself.
+const STALLS_MIN: u64 = 3;
+/// A disk that stalls oftener than once in so many commands is one that can't be learned.
+const STALLS_PART: u64 = 1_000;
+
+impl Stalls {
+    fn note(&mut self, took: Nanos) -> Result<(), ExtractError> {
+        self.of += 1;
+        if took >= Obstacle::STALL {
+            self.count += 1;
+            self.longest = self.longest.max(took);
+            if self.count >= STALLS_MIN && self.count * STALLS_PART > self.of {
+                return Err(ExtractError::Stalls(*self));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where the platters are.
@@ -66,6 +96,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             evict: 2,
             relock_after: RELOCK[0],
             noise: 0.0,
+            stalls: Stalls::default(),
         }
     }
 
@@ -90,7 +121,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.reads += 1;
         self.last = extent.start.get();
         match answer.failure {
-            None => Ok(answer),
+            None => self.stalls.note(answer.at - answer.sent).map(|()| answer),
             Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
                 op,
                 extent,

@@ -1,6 +1,7 @@
 //! Why a drive cannot be learned.
 
-use crate::ProbeError;
+use super::bench::Stalls;
+use crate::{Obstacle, ProbeError};
 use headtime_disk::ProfileError;
 
 /// Why a drive cannot be learned.
@@ -19,11 +20,26 @@ pub enum ExtractError {
         /// How well the times agree with the best turn, 0 to 1.
         coherence: f64,
     },
+    /// Whatever was read comes from a buffer from then on.
+    #[error(
+        "the buffer still has what was read {places} reads before, so that no place could be read twice from the medium"
+    )]
+    Buffered {
+        /// Places that were read in between.
+        places: u64,
+    },
     /// It turned, and does no more.
     #[error(
         "the phase of the platters was lost: known sectors came at other angles than before; is the disk under load?"
     )]
     PhaseLost,
+    /// Some commands took far longer than any movement.
+    #[error(
+        "{} of {} commands took over {} each, the longest {}: the disk does something of its own in between, as shingled \
+         (SMR) disks do, retries sectors that it can hardly read, or is kept busy by something else",
+        .0.count, .0.of, Obstacle::STALL, .0.longest
+    )]
+    Stalls(Stalls),
     /// A sector cannot be read from the medium.
     #[error("sector {lba} does not leave the drive's buffer, whatever else is read")]
     Sticks {

@@ -33,7 +33,7 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
     let hit_below = hit_time(bench)?;
     let mut count = PLACES.min(bench.capacity() / 2).max(1);
     let mut best = 0.0;
-    while count <= MOST_PLACES {
+    loop {
         let samples = rounds(bench, count, hit_below)?;
         if let Some((spindle, coherence)) = fit(&samples, hit_below) {
             best = f64::max(best, coherence);
@@ -49,8 +49,13 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
         }
         // Only what came from the buffer is a reason to take more places.
         let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
-        if seen as u64 * 4 > count * ROUNDS as u64 * 3 {
+        let seen = seen as u64;
+        // Where not even what was never read takes longer there is no medium behind.
+        if seen * 4 > count * ROUNDS as u64 * 3 || seen * 4 < count {
             break;
+        }
+        if count >= MOST_PLACES {
+            return Err(ExtractError::Buffered { places: count });
         }
         count *= 2;
     }

@@ -5,6 +5,7 @@ use headtime_disk::profile::{NoiseSpec, by_name, shipped};
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
+use std::collections::BTreeSet;
 
 fn learned(probe: &mut impl Probe, seed: u64) -> Quick {
     let options = QuickOptions {
@@ -179,6 +180,92 @@ impl Probe for Memory {
     fn pause(&mut self, span: Nanos) {
         self.now += span;
     }
+}
+
+/// A drive behind a cache that keeps all that was ever read.
+struct Cached {
+    drive: Modelled,
+    kept: BTreeSet<u64>,
+    /// Commands that it answers by itself.
+    hits: Vec<(u16, Time)>,
+}
+
+impl Probe for Cached {
+    fn name(&self) -> String {
+        self.drive.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.drive.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        self.drive.depth()
+    }
+
+    fn now(&mut self) -> Time {
+        self.drive.now()
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        if self.kept.insert(extent.start.get()) {
+            return self.drive.send(tag, op, extent);
+        }
+        self.hits.push((tag, self.drive.now()));
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let Some((tag, sent)) = self.hits.pop() else {
+            return self.drive.answer();
+        };
+        self.drive.pause(Nanos::from_micros(100));
+        Ok(Answer {
+            tag,
+            sent,
+            at: self.drive.now(),
+            failure: None,
+        })
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.drive.pause(span);
+    }
+}
+
+#[test]
+fn of_a_disk_behind_a_cache_all_but_the_turn_is_learned() {
+    let mut cached = Cached {
+        drive: Modelled::new(&by_name("wd5000aaks").unwrap(), 1),
+        kept: BTreeSet::new(),
+        hits: Vec::new(),
+    };
+    let quick = learned(&mut cached, 1);
+    assert_eq!(quick.obstacle, Some(Obstacle::Buffered { places: 1024 }));
+    assert_eq!((quick.rotation, quick.random.len()), (None, 2));
+    assert!(quick.rates.len() > 16 && quick.curve.is_some());
+    assert!(quick.took < Nanos::from_secs(140), "{}", quick.took);
+}
+
+#[test]
+fn a_disk_of_a_read_a_second_is_too_slow_for_the_time() {
+    let options = QuickOptions {
+        time: QuickOptions::TIME_MIN,
+        seed: 1,
+    };
+    let mut memory = Memory::new(1 << 30, 1_000_000, 300_000_000);
+    let quick = quick(&mut memory, &options, &mut |_| {});
+    let Some(Obstacle::Slow { reads, took }) = quick.obstacle else {
+        panic!("{:?}", quick.obstacle);
+    };
+    assert!(
+        reads < 40 && took < Nanos::from_secs(40),
+        "{reads} in {took}"
+    );
 }
 
 #[test]
