@@ -107,6 +107,9 @@ pub struct Anticipating<E, F> {
     hz: Option<Hz>,
     /// Behind the last request handed out.
     head: HeadState,
+    /// Where a tracker has the head, for the elevator's next choice. What is foreseen and held goes by the requests handed
+    /// out: one that the drive's buffer serves leaves the head where it is, but its stream goes on behind it.
+    tracked: Option<HeadState>,
     /// What was waited for, and goes next.
     held: Option<Request>,
     /// The run that is served, and since when.
@@ -134,6 +137,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             slice,
             hz,
             head: HeadState::START,
+            tracked: None,
             held: None,
             run: (0, Time::ZERO),
             members: Vec::new(),
@@ -147,6 +151,10 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     /// The elevator.
     pub fn elevator(&self) -> &E {
         &self.elevator
+    }
+
+    fn elevator_head(&self) -> HeadState {
+        self.tracked.unwrap_or(self.head)
     }
 
     fn stage(&self, tag: Tag) -> Stage {
@@ -196,6 +204,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.waits.end(self.came.take() == Some(request.tag));
         let before = self.head.lba;
         self.head = HeadState::behind(&request);
+        self.tracked = None;
         let pending = pending(&self.elevator, now, &self.head);
         let run = self.foresight.handed_out(now, before, &request, pending);
         if run != self.run.0 {
@@ -206,7 +215,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     /// The elevator's choice goes, and the held request joins those that wait in the elevator.
     fn let_go(&mut self, now: Time) -> Dispatch {
-        let request = self.elevator.take(now, &self.head);
+        let request = self.elevator.take(now, &self.elevator_head());
         let request = request.expect("it was peeked at");
         self.give_back(now);
         self.hand_out(now, request, Stage::Gone)
@@ -216,7 +225,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
         let slice_end = self.slice_end();
-        let candidate = self.elevator.peek(now, &self.head);
+        let candidate = self.elevator.peek(now, &self.elevator_head());
         if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
             return self.let_go(now);
         }
@@ -225,7 +234,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             && self.stage(follower) == Stage::InElevator
         {
             if candidate.is_some_and(|candidate| candidate.tag == follower) {
-                let request = self.elevator.take(now, &self.head);
+                let request = self.elevator.take(now, &self.elevator_head());
                 let request = request.expect("it was peeked at");
                 return self.hand_out(now, request, Stage::Gone);
             }
@@ -271,7 +280,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     }
 
     fn head_is(&mut self, head: &HeadState) {
-        self.head = *head;
+        self.tracked = Some(*head);
     }
 
     fn insert(&mut self, now: Time, request: Request) {

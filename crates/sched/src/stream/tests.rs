@@ -1,7 +1,7 @@
 use super::*;
 use crate::deadline::{Deadline, DeadlineConfig};
 use crate::tests::{at, grown, read};
-use crate::{Dispatch, Foretold, Noop, Scheduler, Value};
+use crate::{Dispatch, Foretold, HeadState, Noop, Scheduler, Value};
 use headtime_units::{Extent, Sectors};
 use std::format;
 use std::string::String;
@@ -868,4 +868,48 @@ fn a_request_that_has_grown_is_continued_where_it_ends_now() {
     let bursts = &sched.foresight.bursts;
     assert_eq!(bursts.continued_by(&read(2, 116, 0)), Some(Tag(1)));
     assert_eq!(bursts.continued_by(&read(2, 108, 0)), None);
+}
+
+/// A request that the drive's buffer serves leaves the head where it was; the stream goes on behind it nevertheless.
+#[test]
+fn what_is_foreseen_goes_by_what_was_handed_out_wherever_the_head_is() {
+    let new = || Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
+    let (mut plain, mut told) = (new(), new());
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut ends = [0, 1_000_000, 2_000_000];
+    let (mut in_drive, mut now, mut held) = (None, 0, 0);
+    for step in 0..3_000_u32 {
+        now += random(3);
+        if plain.queued() < 8 {
+            // Three streams of 8 sectors.
+            let stream = random(3) as usize;
+            let request = read(step, ends[stream], now);
+            ends[stream] += 8;
+            for front in [false, true] {
+                let partners = plain.partners(&request, front);
+                assert_eq!(partners, told.partners(&request, front), "step {step}");
+            }
+            plain.insert(at(now), request);
+            told.insert(at(now), request);
+        }
+        if let Some(request) = in_drive.take() {
+            plain.completed(at(now), &request);
+            told.completed(at(now), &request);
+        }
+        told.head_is(&HeadState::at(Lba::new(random(3_000_000))));
+        let next = plain.dispatch(at(now));
+        assert_eq!(next, told.dispatch(at(now)), "step {step}");
+        match next {
+            Dispatch::Request(request) => in_drive = Some(request),
+            Dispatch::IdleUntil(_) => held += 1,
+            Dispatch::Empty => {}
+        }
+    }
+    assert!(held > 100, "{held}");
 }
