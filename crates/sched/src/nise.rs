@@ -68,7 +68,8 @@ mod trials;
 use crate::anticipatory::{Anticipatory, AnticipatoryConfig};
 use crate::policy::{Among, Built, Counts, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{
-    Dispatch, Foretold, Noop, Op, Partners, Request, Scheduler, Tag, WaitStats, WorkConserving,
+    Dispatch, Foretold, HeadState, Noop, Op, Partners, Request, Scheduler, Tag, Track, WaitStats,
+    WorkConserving,
 };
 use alloc::boxed::Box;
 use alloc::format;
@@ -367,6 +368,14 @@ impl Scheduler for Nise {
 
     fn dispatch_forced(&mut self, now: Time) -> Dispatch {
         self.next(now, true)
+    }
+
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        self.members.tracker()
+    }
+
+    fn head_is(&mut self, head: &HeadState) {
+        self.members.head_is(head);
     }
 
     fn depth(&self) -> Option<u32> {

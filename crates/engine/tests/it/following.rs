@@ -2,16 +2,18 @@
 
 use crate::world::arrival;
 use headtime_engine::{Command, Config, DriveTag, Engine, Event, Issue, Outcome};
-use headtime_sched::{Op, Scheduler, Spec, Sptf, WorkConserving};
+use headtime_sched::{Nise, NiseConfig, Op, Scheduler, Spec, Sptf, WorkConserving};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Nanos, Time};
 use std::sync::Arc;
 
-type Followed = Engine<WorkConserving<Sptf<Arc<ToyMechanics>>>>;
-
-fn engine(config: Config) -> Followed {
+fn sptf() -> Box<dyn Scheduler> {
     let sptf = Sptf::new(Arc::new(ToyMechanics::new())).tracked();
-    Engine::new(config, WorkConserving::new(sptf)).expect("in range")
+    Box::new(WorkConserving::new(sptf))
+}
+
+fn engine(config: Config) -> Engine<Box<dyn Scheduler>> {
+    Engine::new(config, sptf()).expect("in range")
 }
 
 fn two(issue: Issue) -> Config {
@@ -31,14 +33,21 @@ fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
     starts.collect()
 }
 
-fn read(engine: &mut Followed, now: Time, id: u64, start: u64) -> Vec<u64> {
+fn read<S: Scheduler>(engine: &mut Engine<S>, now: Time, id: u64, start: u64) -> Vec<u64> {
     engine.handle(now, Event::Arrived(arrival(id, Op::Read, start, 8, 0)));
     poll(engine, now)
 }
 
 #[test]
 fn the_second_command_is_chosen_by_where_the_first_will_leave_the_head() {
-    let mut engine = engine(two(Issue::AtOnce));
+    let nise = Nise::among(vec![(sptf(), None), (sptf(), None)], NiseConfig::default());
+    for scheduler in [sptf(), Box::new(nise)] {
+        let engine = Engine::new(two(Issue::AtOnce), scheduler);
+        chooses_behind_the_first(engine.expect("in range"));
+    }
+}
+
+fn chooses_behind_the_first(mut engine: Engine<Box<dyn Scheduler>>) {
     assert_eq!(read(&mut engine, Time::ZERO, 0, 60_000_000), [60_000_000]);
     assert_eq!(read(&mut engine, Time::ZERO, 1, 119_000_000), [119_000_000]);
     // Now the drive is full. One waits near where the head is still on its way to, one near where it was.
@@ -101,12 +110,7 @@ fn without_a_tracker_nothing_is_late() {
 fn a_tracker_goes_on_when_schedulers_are_swapped() {
     let mut engine = engine(two(Issue::AtOnce));
     read(&mut engine, Time::ZERO, 0, 60_000_000);
-    let other = Sptf::new(Arc::new(ToyMechanics::new())).tracked();
-    engine.replace_scheduler(
-        Time::ZERO,
-        headtime_engine::Lane(0),
-        WorkConserving::new(other),
-    );
+    engine.replace_scheduler(Time::ZERO, headtime_engine::Lane(0), sptf());
     let now = Time::ZERO + Nanos::from_millis(20);
     let (tag, outcome) = (DriveTag(0), Outcome::Done);
     engine.handle(now, Event::Completed { tag, outcome });

@@ -1,6 +1,6 @@
 //! Several schedulers of the same requests, of which one has the say.
 
-use crate::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, WaitStats};
+use crate::{Dispatch, Foretold, HeadState, Partners, Request, Scheduler, Tag, Track, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::Time;
@@ -41,6 +41,16 @@ impl Members {
 
     fn first(&self) -> &dyn Scheduler {
         &*self.all[0].scheduler
+    }
+
+    /// One will do for all: they believe the same of the drive.
+    pub fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        let trackers: Vec<_> = self.each().filter_map(|one| one.tracker()).collect();
+        trackers.into_iter().next()
+    }
+
+    pub fn head_is(&mut self, head: &HeadState) {
+        self.each().for_each(|one| one.head_is(head));
     }
 
     pub fn insert(&mut self, now: Time, request: Request) {
