@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use headtime_disk::{Model, profile};
-use headtime_sched::{Op, Positioning};
+use headtime_sched::{Head, Op, Positioning};
 use headtime_units::{Extent, Time};
 use std::hint::black_box;
 
@@ -49,6 +49,18 @@ fn mechanics(criterion: &mut Criterion) {
                     let now = Time::from_nanos(black_box(index as u64 * 10_000_000));
                     black_box(model.predict(now, pair[0], pair[1], Op::Read));
                 }
+            });
+        });
+        group.bench_function("follow", |bencher| {
+            bencher.iter(|| {
+                let mut head = Head {
+                    place: places[0],
+                    free: Time::ZERO,
+                };
+                for extent in &extents {
+                    head = model.follow(&head, head.free, *extent, Op::Read).head;
+                }
+                head.free
             });
         });
         for (label, zero_latency) in [("access", false), ("access, zero latency", true)] {

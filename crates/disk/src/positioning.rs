@@ -56,6 +56,16 @@ enum Before {
     Unknown,
 }
 
+impl From<Op> for Before {
+    fn from(op: Op) -> Before {
+        match op {
+            Op::Read => Before::Read,
+            Op::Write => Before::Write,
+            _ => Before::Unknown,
+        }
+    }
+}
+
 /// The delays of a write between its submission and the time at which the arm can write.
 #[derive(Clone, Copy, Debug)]
 struct WriteLead {
@@ -144,6 +154,16 @@ impl Model {
     /// Its mechanics.
     pub fn mechanics(&self) -> &Mechanics {
         &self.mechanics
+    }
+
+    /// The place of a request of `len` sectors that begins with a run.
+    fn start_of(&self, run: &Run, len: u64) -> ModelPlace {
+        ModelPlace {
+            track: run.track,
+            phase: self.mechanics.phase(run.angle(0)),
+            supply: self.supply(run, len),
+            before: Before::Unknown,
+        }
     }
 
     fn clamp(&self, lba: Lba) -> Lba {
@@ -264,17 +284,50 @@ impl Sending {
     }
 }
 
+/// What the steps of a request come to.
+#[derive(Debug)]
+struct Taken {
+    extent: Extent,
+    seek: Nanos,
+    transfer: Nanos,
+    /// When the last step has ended.
+    end: Time,
+    /// How long the sectors behind the last one take that the drive must read too.
+    behind: Nanos,
+    sending: Sending,
+}
+
+impl Taken {
+    fn new(profile: &Profile, extent: Extent, begin: Time) -> Taken {
+        Taken {
+            extent,
+            seek: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            end: begin,
+            behind: Nanos::ZERO,
+            sending: Sending::new(profile, extent.start),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, step: &Step, reads_on: u64) {
+        self.seek += step.seek + step.switch;
+        self.transfer += step.transfer;
+        self.end = step.end();
+        self.behind = match step.extent().end() == self.extent.end() {
+            true => (self.end - step.sectors_end(step.run.len - 1)) * reads_on,
+            false => Nanos::ZERO,
+        };
+        self.sending.take(step);
+    }
+}
+
 impl Positioning for Model {
     type Place = ModelPlace;
 
     fn start(&self, extent: Extent) -> ModelPlace {
         let run = self.layout.run(self.clamp(extent.start));
-        ModelPlace {
-            track: run.track,
-            phase: self.mechanics.phase(run.angle(0)),
-            supply: self.supply(&run, extent.len.get()),
-            before: Before::Unknown,
-        }
+        self.start_of(&run, extent.len.get())
     }
 
     fn end(&self, extent: Extent) -> ModelPlace {
@@ -289,13 +342,8 @@ impl Positioning for Model {
     }
 
     fn left_by(&self, extent: Extent, op: Op) -> ModelPlace {
-        let before = match op {
-            Op::Read => Before::Read,
-            Op::Write => Before::Write,
-            _ => Before::Unknown,
-        };
         ModelPlace {
-            before,
+            before: Before::from(op),
             ..self.end(extent)
         }
     }
@@ -338,33 +386,51 @@ impl Positioning for Model {
         op: Op,
     ) -> HeadTime<ModelPlace> {
         let extent = self.within(extent);
-        let to = self.start(extent);
-        let way = self.seek(head.place, to, op);
-        let leaves = self.ready(head, sent, &to, way, op) - way;
+        let run = self.layout.run(extent.start);
+        let to = self.start_of(&run, extent.len.get());
+        let way = self.mechanics.reposition(head.place.track, to.track, op);
+        let leaves = self.ready(head, sent, &to, way.total(), op) - way.total();
         // The data of a write come while the arm is on its way, so that they are not all there when it could begin anywhere.
         let zero_latency = op.is_read() && self.mechanics.zero_latency(op);
-        let walk = self.mechanics.walk(
-            &self.layout,
-            head.place.track,
-            leaves,
-            extent,
-            op,
-            zero_latency,
-        );
         let begin = head.free.max(sent);
-        let (mut seek, mut transfer) = (Nanos::ZERO, Nanos::ZERO);
-        let (mut end, mut behind) = (begin, Nanos::ZERO);
-        let mut sending = Sending::new(&self.profile, extent.start);
-        for step in walk {
-            seek += step.seek + step.switch;
-            transfer += step.transfer;
-            end = step.end();
-            behind = match step.extent().end() == extent.end() {
-                true => (end - step.sectors_end(step.run.len - 1)) * self.reads_on,
-                false => Nanos::ZERO,
-            };
-            sending.take(&step);
-        }
+        let mut taken = Taken::new(&self.profile, extent, begin);
+        // Most requests are one run, for which a walk is a long way round.
+        let one = u64::from(run.len) >= extent.len.get();
+        let run = run.truncated(extent.len.get());
+        let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
+        let place = match one.flatten() {
+            Some(step) => {
+                taken.take(&step, self.reads_on);
+                ModelPlace {
+                    track: run.track,
+                    phase: self.mechanics.phase(run.angle(run.len)),
+                    supply: Nanos::ZERO,
+                    before: Before::from(op),
+                }
+            }
+            None => {
+                let walk = self.mechanics.walk(
+                    &self.layout,
+                    head.place.track,
+                    leaves,
+                    extent,
+                    op,
+                    zero_latency,
+                );
+                for step in walk {
+                    taken.take(&step, self.reads_on);
+                }
+                self.left_by(extent, op)
+            }
+        };
+        let Taken {
+            seek,
+            transfer,
+            end,
+            behind,
+            sending,
+            ..
+        } = taken;
         let done = self.done(sending.end, end, op);
         let free = match self.profile.queue.preseek {
             // A drive that reads on has begun with the next sectors, and finishes what it must read.
@@ -381,7 +447,7 @@ impl Positioning for Model {
             rotation: (end - begin).saturating_sub(seek + transfer),
             transfer,
             head: Head {
-                place: self.left_by(extent, op),
+                place,
                 free: free.max(end),
             },
             done,

@@ -210,7 +210,7 @@ impl<S: Scheduler> Queue<S> {
     #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
-        if let Some(following) = &of.following {
+        if let Some(following) = &mut of.following {
             let slots = &of.slots;
             let staged = self.staged.iter().map(|tag| {
                 let request = &slots[*tag].merged;

@@ -52,17 +52,17 @@ impl HeadState {
     }
 
     /// A head that a tracker follows: behind a request that has left it there, and that is done since `free` or, if it is
-    /// still to come, should be by then.
+    /// still to come, should be by then, as far as anybody knows.
     pub const fn tracked(
         lba: Lba,
         op: Option<Op>,
-        free: Time,
+        free: Option<Time>,
         is_busy: bool,
         ahead: Nanos,
     ) -> HeadState {
         let (free, due) = match is_busy {
-            true => (None, Some(free)),
-            false => (Some(free), None),
+            true => (None, free),
+            false => (free, None),
         };
         HeadState {
             lba,

@@ -72,9 +72,17 @@ impl Platter {
 
     /// How far the clock of the model is ahead at `now`: 0 to less than a turn.
     pub fn ahead(&self, now: Time) -> Nanos {
-        let elapsed = now.saturating_since(self.since).as_nanos();
-        let drift = i128::from(self.rate) * i128::from(elapsed) / 1_000_000_000;
-        let ahead = (i128::from(self.ahead) + drift).rem_euclid(i128::from(self.turn));
+        let elapsed = now.saturating_since(self.since).as_nanos() as i64;
+        let drift = match self.rate.checked_mul(elapsed) {
+            Some(product) => product / 1_000_000_000,
+            // After an hour without a request.
+            None => (i128::from(self.rate) * i128::from(elapsed) / 1_000_000_000) as i64,
+        };
+        let ahead = self.ahead + drift;
+        let ahead = match (0..self.turn).contains(&ahead) {
+            true => ahead,
+            false => ahead.rem_euclid(self.turn),
+        };
         Nanos::from_nanos(ahead as u64)
     }
 
@@ -119,8 +127,7 @@ impl Platter {
         let ahead = self.ahead(now).as_nanos() as i64 - late / angle_part;
         if self.seen > 0 && elapsed > 0 {
             let part = (i64::from(self.seen) * 8).min(PERIOD_PART);
-            let rate = -i128::from(late) * 1_000_000_000 / i128::from(elapsed.max(1_000_000));
-            let rate = (rate / i128::from(part)) as i64;
+            let rate = (-late).saturating_mul(1_000_000_000) / elapsed.max(1_000_000) / part;
             self.rate = (self.rate + rate).clamp(-RATE_MAX, RATE_MAX);
         }
         self.ahead = ahead.rem_euclid(self.turn);

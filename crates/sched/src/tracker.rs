@@ -52,10 +52,13 @@ pub trait Track: fmt::Debug {
     fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting>;
 
     /// The head behind all commands in the drive, and behind those that are `staged` and still to go there, in order.
-    fn head(&self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>) -> HeadState;
+    ///
+    /// Says nothing of when it is free if the drive has more than two commands and serves them in an order of its own.
+    fn head(&mut self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>)
+    -> HeadState;
 
-    /// When the command that is served last of those in the drive should be done; `None` if the drive has none.
-    fn due(&self, now: Time) -> Option<Time>;
+    /// When the head should be free behind the commands in the drive; `None` if there are none, or if nobody knows.
+    fn due(&mut self, now: Time) -> Option<Time>;
 
     /// Returns true if the tracker knows where the platter is.
     fn is_found(&self) -> bool;
@@ -64,6 +67,9 @@ pub trait Track: fmt::Debug {
 /// How much sooner than its seek and transfer a command may be done that the medium served.
 const SLACK: Nanos = Nanos::from_micros(300);
 
+/// So many commands are taken to be served in the order in which they were sent, whatever the drive did before.
+const IN_ORDER: usize = 2;
+
 /// A command in the drive.
 #[derive(Clone, Copy)]
 struct Sent<Place> {
@@ -71,8 +77,8 @@ struct Sent<Place> {
     at: Time,
     op: Op,
     extent: Extent,
-    /// By the clock of the model, which was `ahead` by this.
-    time: HeadTime<Place>,
+    /// By the clock of the model, which was `ahead` by this; `None` if it has not been predicted yet.
+    time: Option<HeadTime<Place>>,
     ahead: Nanos,
 }
 
@@ -84,6 +90,12 @@ pub struct Tracker<P: Positioning> {
     platter: Option<Platter>,
     /// In the order in which the drive should serve them: first come, first served.
     in_drive: VecDeque<Sent<P::Place>>,
+    /// So many of the first are predicted from where the head is now.
+    known: usize,
+    /// So many of the first are predicted, each behind the one before it, if perhaps not from where the head is now.
+    chained: usize,
+    /// How many commands in a row have ended in the order in which they were sent.
+    in_order: usize,
     /// The head behind the last command that is done, by the time of the host.
     place: P::Place,
     free: Time,
@@ -101,6 +113,9 @@ impl<P: Positioning> Tracker<P> {
         Tracker {
             platter,
             in_drive: VecDeque::new(),
+            known: 0,
+            chained: 0,
+            in_order: usize::MAX,
             place,
             free: Time::ZERO,
             lba: Lba::ZERO,
@@ -120,12 +135,14 @@ impl<P: Positioning> Tracker<P> {
             .map_or(Nanos::ZERO, |platter| platter.ahead(now))
     }
 
-    /// The head behind all commands in the drive, by a clock of the model that is `ahead`.
-    fn behind(&self, ahead: Nanos) -> Head<P::Place> {
-        match self.in_drive.back() {
-            Some(last) => Head {
-                free: (last.time.head.free + ahead).saturating_sub(last.ahead),
-                ..last.time.head
+    /// The head behind the first `count` commands in the drive, all of which are predicted, by a clock of the model that is
+    /// `ahead`.
+    fn behind(&self, count: usize, ahead: Nanos) -> Head<P::Place> {
+        let last = count.checked_sub(1).map(|last| &self.in_drive[last]);
+        match last.and_then(|last| Some((last.time?.head, last.ahead))) {
+            Some((head, of)) => Head {
+                free: (head.free + ahead).saturating_sub(of),
+                ..head
             },
             None => Head {
                 place: self.place,
@@ -134,20 +151,44 @@ impl<P: Positioning> Tracker<P> {
         }
     }
 
-    /// Predicts the commands in the drive again, from the one at `from` on.
-    fn predict_again(&mut self, now: Time) {
-        let ahead = self.ahead(now);
-        let mut head = Head {
-            place: self.place,
-            free: self.free + ahead,
-        };
-        for sent in &mut self.in_drive {
-            sent.time = self
+    /// Predicts the first `count` commands in the drive.
+    ///
+    /// As soon as one ends where it did when it was predicted before, those behind it do too. That is the rule: where the
+    /// sector is on the platter decides when a command ends, and not when the command before it has ended.
+    fn predict(&mut self, count: usize) {
+        while self.known < count {
+            let sent = self.in_drive[self.known];
+            let ahead = self.ahead(sent.at.max(self.ended));
+            let head = self.behind(self.known, ahead);
+            let time = self
                 .model
                 .follow(&head, sent.at + ahead, sent.extent, sent.op);
-            sent.ahead = ahead;
-            head = sent.time.head;
+            // Where it leaves the arm is where its last sector is.
+            let before = sent.time.filter(|_| self.known < self.chained);
+            let as_before = before.is_some_and(|before| before.head.free == time.head.free);
+            let sent = &mut self.in_drive[self.known];
+            (sent.time, sent.ahead) = (Some(time), ahead);
+            self.known += 1;
+            if as_before {
+                for sent in self.in_drive.range_mut(self.known..self.chained) {
+                    sent.ahead = ahead;
+                }
+                self.known = self.known.max(self.chained);
+            }
+            self.chained = self.chained.max(self.known);
         }
+    }
+
+    /// Notes that the head is elsewhere than the predictions of the commands in the drive took it to be.
+    fn put_right(&mut self, now: Time) {
+        self.ended = now;
+        self.known = 0;
+    }
+
+    /// Returns true if the drive can be taken to serve its commands in the order in which they were sent.
+    fn serves_in_order(&self) -> bool {
+        let commands = self.in_drive.len();
+        commands <= IN_ORDER || self.in_order >= commands
     }
 }
 
@@ -168,17 +209,13 @@ impl<P: Positioning> Track for Tracker<P> {
         if extent.is_empty() {
             return;
         }
-        let ahead = self.ahead(now);
-        let time = self
-            .model
-            .follow(&self.behind(ahead), now + ahead, extent, op);
         self.in_drive.push_back(Sent {
             tag,
             at: now,
             op,
             extent,
-            time,
-            ahead,
+            time: None,
+            ahead: Nanos::ZERO,
         });
     }
 
@@ -186,22 +223,27 @@ impl<P: Positioning> Track for Tracker<P> {
         let index = self.in_drive.iter().position(|sent| sent.tag == tag)?;
         if index > 0 {
             // The drive has another order. What it served comes from where the head is.
-            let sent = self.in_drive.remove(index).expect("it was found");
+            let mut sent = self.in_drive.remove(index).expect("it was found");
+            sent.time = None;
             self.in_drive.push_front(sent);
-            self.predict_again(now);
+            (self.known, self.chained, self.in_order) = (0, 0, 0);
         }
+        self.in_order = self.in_order.saturating_add(usize::from(index == 0));
+        self.predict(1);
         let sent = self.in_drive.pop_front().expect("it is there");
-        if !sent.time.on_medium {
+        let time = sent.time.expect("it is predicted");
+        self.chained -= 1;
+        if !time.on_medium {
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
-            self.place = sent.time.head.place;
+            self.place = time.head.place;
             self.lba = sent.extent.end();
             self.op = Some(sent.op);
-            (self.free, self.ended) = (now, now);
-            self.predict_again(now);
+            self.free = now;
+            self.put_right(now);
             return None;
         }
         let begin = sent.at.max(self.ended);
-        let expected = (sent.time.done).saturating_sub(sent.ahead);
+        let expected = (time.done).saturating_sub(sent.ahead);
         let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
         let predicted = expected.saturating_since(begin);
         let observed = now - begin;
@@ -210,7 +252,7 @@ impl<P: Positioning> Track for Tracker<P> {
             let (turns, rest) = platter.divide(late);
             // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
             // medium.
-            let least = sent.time.seek + sent.time.transfer;
+            let least = time.seek + time.transfer;
             let early = late < -platter.window(now);
             hit = early && (!platter.fits(now, rest) || observed + SLACK < least);
             surprise = if hit {
@@ -226,15 +268,14 @@ impl<P: Positioning> Track for Tracker<P> {
         }
         if !hit {
             // From the end on the medium to the answer, as predicted.
-            let told = sent.time.done.saturating_since(sent.time.head.free);
-            let early = sent.time.head.free.saturating_since(sent.time.done);
+            let told = time.done.saturating_since(time.head.free);
+            let early = time.head.free.saturating_since(time.done);
             self.free = now.saturating_sub(told) + early;
-            self.place = sent.time.head.place;
+            self.place = time.head.place;
             self.lba = sent.extent.end();
             self.op = Some(sent.op);
         }
-        self.ended = now;
-        self.predict_again(now);
+        self.put_right(now);
         Some(Predicting {
             observed,
             predicted,
@@ -242,29 +283,44 @@ impl<P: Positioning> Track for Tracker<P> {
         })
     }
 
-    fn head(&self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>) -> HeadState {
+    fn head(
+        &mut self,
+        now: Time,
+        staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>,
+    ) -> HeadState {
         let ahead = self.ahead(now);
-        let mut head = self.behind(ahead);
         let (mut lba, mut op) = match self.in_drive.back() {
             Some(last) => (last.extent.end(), Some(last.op)),
             None => (self.lba, self.op),
         };
         let mut busy = !self.in_drive.is_empty();
+        let mut head = None;
+        if self.serves_in_order() {
+            self.predict(self.in_drive.len());
+            head = Some(self.behind(self.in_drive.len(), ahead));
+        }
         for (_, next, extent) in staged {
             if extent.is_empty() {
                 continue;
             }
-            head = self.model.follow(&head, now + ahead, extent, next).head;
+            if let Some(head) = &mut head {
+                *head = self.model.follow(head, now + ahead, extent, next).head;
+            }
             (lba, op, busy) = (extent.end(), Some(next), true);
         }
-        let free = head.free.saturating_sub(ahead);
+        let free = head.map(|head| head.free.saturating_sub(ahead));
         HeadState::tracked(lba, op, free, busy, ahead)
     }
 
-    fn due(&self, now: Time) -> Option<Time> {
+    fn due(&mut self, now: Time) -> Option<Time> {
+        let commands = self.in_drive.len();
+        if commands == 0 || !self.serves_in_order() {
+            return None;
+        }
+        self.predict(commands);
         let ahead = self.ahead(now);
-        self.in_drive.back()?;
-        Some(self.behind(ahead).free.saturating_sub(ahead))
+        let free = self.behind(commands, ahead).free;
+        Some(free.saturating_sub(ahead))
     }
 
     fn is_found(&self) -> bool {
@@ -321,7 +377,7 @@ mod tests {
         tracker.issued(micros(now), tag, Op::Read, Extent::at(lba, 8));
     }
 
-    fn head(tracker: &Tracker<Line>, now: u64) -> HeadState {
+    fn head(tracker: &mut Tracker<Line>, now: u64) -> HeadState {
         tracker.head(micros(now), &mut core::iter::empty())
     }
 
@@ -332,7 +388,7 @@ mod tests {
         assert_eq!(tracker.due(micros(0)), Some(micros(1_000)));
         // 500 more sectors to go, and the platter is there at 1,500.
         read(&mut tracker, 0, 1, 1_508);
-        assert_eq!(head(&tracker, 0).due, Some(micros(1_508)));
+        assert_eq!(head(&mut tracker, 0).due, Some(micros(1_508)));
         let staged = &mut [(Tag(9), Op::Read, Extent::at(1_516, 8))].into_iter();
         let behind = tracker.head(micros(0), staged);
         assert_eq!((behind.lba.get(), behind.due), (1_524, Some(micros(1_516))));
@@ -341,7 +397,7 @@ mod tests {
         let second = tracker.completed(micros(1_508), 1, true).expect("known");
         assert_eq!(second.observed, Nanos::from_micros(508));
         assert_eq!((second.error(), second.surprise), (0, Surprise::None));
-        assert_eq!(head(&tracker, 2_000).free, Some(micros(1_508)));
+        assert_eq!(head(&mut tracker, 2_000).free, Some(micros(1_508)));
         assert_eq!(tracker.due(micros(2_000)), None);
     }
 
@@ -367,7 +423,7 @@ mod tests {
         read(&mut tracker, 1_100, 1, 5_000);
         let hit = tracker.completed(micros(1_250), 1, true).expect("known");
         assert_eq!(hit.surprise, Surprise::Hit);
-        assert_eq!(head(&tracker, 2_000).lba.get(), 1_008);
+        assert_eq!(head(&mut tracker, 2_000).lba.get(), 1_008);
         read(&mut tracker, 2_000, 2, 3_008);
         let next = tracker.completed(micros(9_008), 2, true).expect("known");
         assert_eq!((next.error(), next.surprise), (0, Surprise::None));
@@ -409,5 +465,75 @@ mod tests {
             tracker.platter().map(|platter| platter.ahead(now)),
             Some(Nanos::ZERO)
         );
+    }
+
+    /// What is predicted of the commands in the drive does not depend on when it was asked for, nor on what was predicted
+    /// before.
+    #[test]
+    fn the_head_is_the_same_whether_it_is_asked_for_at_each_step_or_once() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut asked, mut seldom) = (Tracker::new(Line), Tracker::new(Line));
+        let (mut now, mut tag, mut in_drive) = (0, 0, VecDeque::new());
+        let mut surprises = 0;
+        for step in 0..20_000 {
+            now += random(4_000);
+            if in_drive.len() < 8 && random(2) == 0 {
+                let lba = random(100_000);
+                read(&mut asked, now, tag, lba);
+                read(&mut seldom, now, tag, lba);
+                in_drive.push_back(tag);
+                tag += 1;
+            } else if !in_drive.is_empty() {
+                // Mostly when it should be done, sometimes a turn later, sometimes another first.
+                let (one, due) = match random(20) {
+                    0 => (in_drive.len() - 1, now),
+                    late => {
+                        let mut first = seldom.clone();
+                        first.predict(1);
+                        let sent = first.in_drive[0];
+                        let done = sent.time.expect("predicted").done + Nanos::from_nanos(TURN);
+                        let done = done.saturating_sub(sent.ahead).as_nanos() / 1_000 - 6_000;
+                        (0, done + if late == 1 { 6_000 } else { random(40) })
+                    }
+                };
+                now = now.max(due);
+                let done = in_drive.remove(one).expect("it is there");
+                let one = asked.completed(micros(now), done, true);
+                assert_eq!(one, seldom.completed(micros(now), done, true));
+                surprises += u64::from(one.expect("known").surprise != Surprise::None);
+            }
+            let head = head(&mut asked, now);
+            if step % 7 == 0 {
+                assert_eq!(head, self::head(&mut seldom, now), "step {step}");
+                let mut anew = asked.clone();
+                anew.put_right(anew.ended);
+                anew.chained = 0;
+                anew.in_drive.iter_mut().for_each(|sent| sent.time = None);
+                assert_eq!(head, self::head(&mut anew, now), "step {step}");
+            }
+        }
+        assert!(surprises > 500, "{surprises}");
+    }
+
+    #[test]
+    fn of_many_in_a_drive_with_its_own_order_nobody_knows_when_the_head_is_free() {
+        let mut tracker = Tracker::new(Line);
+        for tag in 0..4 {
+            read(&mut tracker, 0, tag, 1_000 * u64::from(tag + 1));
+        }
+        assert!(tracker.due(micros(0)).is_some());
+        tracker.completed(micros(1_000), 2, true);
+        let unknown = head(&mut tracker, 1_000);
+        assert_eq!((unknown.lba.get(), unknown.due), (4_008, None));
+        assert_eq!((unknown.free, tracker.due(micros(1_000))), (None, None));
+        // Two are served in the order in which they were sent, as far as anybody can say.
+        tracker.completed(micros(2_000), 0, true);
+        assert!(head(&mut tracker, 2_000).due.is_some());
     }
 }

@@ -557,3 +557,29 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// The short way of a request that is one run is the walk, or none if the walk takes two steps.
+    #[test]
+    fn an_access_of_one_run_is_the_only_step_of_its_walk(
+        lba in any::<Index>(),
+        len in 1_u64..=12,
+        from in any::<Index>(),
+        now in 0_u64..40_000_000,
+        write in any::<bool>(),
+        zero_latency in any::<bool>(),
+    ) {
+        let profile = small();
+        let (layout, mechanics) = (Layout::new(&profile), Mechanics::new(&profile));
+        let any_lba = |index: Index| Lba::new(index.index(58) as u64);
+        let op = if write { Op::Write } else { Op::Read };
+        let run = layout.run(any_lba(lba)).truncated(len);
+        let extent = Extent::new(run.start, Sectors::new(u64::from(run.len)));
+        let track = layout.run(any_lba(from)).track;
+        let (now, way) = (Time::from_nanos(now), mechanics.reposition(track, run.track, op));
+        let walk = mechanics.walk(&layout, track, now, extent, op, zero_latency);
+        let steps: Vec<Step> = walk.collect();
+        let one = mechanics.one_step(run, now, way, zero_latency);
+        prop_assert_eq!(one, (steps.len() == 1).then(|| steps[0]));
+    }
+}

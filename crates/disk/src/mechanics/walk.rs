@@ -1,6 +1,6 @@
 //! The steps of an access.
 
-use super::Mechanics;
+use super::{Mechanics, Reposition};
 use crate::layout::{Layout, Run};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
@@ -180,6 +180,40 @@ impl Mechanics {
         }
     }
 
+    /// Goes to `run` by `way`, waits for its first sector, and takes all.
+    fn pass(&self, run: Run, begin: Time, way: Reposition) -> Step {
+        let from = phase(&run, 0, self.turn);
+        let wait = self.wait(self.phase_at(begin + way.total()), from);
+        Step {
+            run,
+            begin,
+            seek: way.seek,
+            switch: way.switch,
+            rotation: wait,
+            transfer: between(from, phase(&run, run.len, self.turn), self.turn),
+            turn: self.turn,
+        }
+    }
+
+    /// The only step of an access that is one run; `None` if a zero-latency access takes it in two parts.
+    pub(crate) fn one_step(
+        &self,
+        run: Run,
+        begin: Time,
+        way: Reposition,
+        zero_latency: bool,
+    ) -> Option<Step> {
+        let step = self.pass(run, begin, way);
+        let whole = !zero_latency || step.rotation.is_zero() || {
+            let (first, last) = (
+                phase(&run, 0, self.turn),
+                phase(&run, run.len - 1, self.turn),
+            );
+            self.turn - step.rotation >= self.wait(first, last)
+        };
+        whole.then_some(step)
+    }
+
     /// An access as a whole: how its time divides, and where the heads are left.
     ///
     /// # Panics
@@ -236,27 +270,15 @@ impl<'a> Walk<'a> {
             *part = Nanos::from_nanos(part.as_nanos().saturating_add_signed(self.seek_error));
             self.seek_error = 0;
         }
-        let arrival = begin + way.total();
-        let from = phase(&run, 0, mechanics.turn);
-        let wait = mechanics.wait(mechanics.phase_at(arrival), from);
-        let transfer = between(from, phase(&run, run.len, mechanics.turn), mechanics.turn);
         let within = moved && !self.first;
         self.first = false;
         self.track = run.track;
-        self.now = arrival + wait + transfer;
-        Step {
-            run,
-            begin,
-            seek: way.seek,
-            switch: if within {
-                way.switch + wait
-            } else {
-                way.switch
-            },
-            rotation: if within { Nanos::ZERO } else { wait },
-            transfer,
-            turn: mechanics.turn,
+        let mut step = mechanics.pass(run, begin, way);
+        if within {
+            step.switch += core::mem::take(&mut step.rotation);
         }
+        self.now = step.end();
+        step
     }
 
     /// How long before the head reaches `run`'s track, after the arm leaves, the first sector of the

@@ -41,7 +41,7 @@ impl<S: Scheduler> Engine<S> {
     /// Returns true if something may be chosen, but the arm will not be free for it for a while.
     #[cold]
     fn is_early(&mut self, now: Time) -> bool {
-        let following = self.shared.following.as_ref();
+        let following = self.shared.following.as_mut();
         let due = following.and_then(|following| following.tracker.due(now));
         let from = due.map(|due| due.saturating_sub(Issue::LEAD));
         let room = (1..self.depth).contains(&self.in_flight);
