@@ -109,8 +109,9 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         }
         let text = profile.to_toml();
         hash.text(&text);
-        let open = |name: &str| Ok(stock.profile(name)?.0);
-        let beliefs = drive.believed.read(Some(&profile), open);
+        let beliefs = drive
+            .believed
+            .read(Some(&profile), |source| stock.believed(source));
         let beliefs = beliefs.map_err(|(_, fault): (_, Fault)| fault)?;
         // A result depends on them only if a scheduler asks for them.
         let needs = scenario.needs();

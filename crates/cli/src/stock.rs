@@ -13,7 +13,7 @@ use headtime_disk::profile::Profile;
 use headtime_host::DiskSize;
 use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
 use headtime_stack::drives::{self, Findings};
-use headtime_stack::{Beliefs, Known};
+use headtime_stack::{Beliefs, Known, Source};
 use headtime_workload::{Script, Trace};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +66,7 @@ impl<T: Clone> Memo<T> {
 /// What scenarios share. Small things are kept for good, large ones only if they were used lately.
 pub struct Stock {
     profiles: Memo<Result<(Profile, Findings), Fault>>,
+    probed: Memo<Result<Profile, Fault>>,
     layouts: Memo<Arc<Layout>>,
     known: Memo<Arc<Known>>,
     traces: Memo<Result<(Arc<Trace>, String), Fault>>,
@@ -91,6 +92,7 @@ impl Default for Stock {
     fn default() -> Stock {
         Stock {
             profiles: Memo::new(SMALL),
+            probed: Memo::new(SMALL),
             layouts: Memo::new(SMALL),
             known: Memo::new(LARGE),
             traces: Memo::new(HUGE),
@@ -110,6 +112,21 @@ impl Stock {
     pub fn profile(&self, name: &str) -> Result<(Profile, Findings), Fault> {
         let open = || Ok(drives::open_with_findings(name)?);
         self.profiles.get(name.to_owned(), open)
+    }
+
+    /// The drive that schedulers are to believe in.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`].
+    pub fn believed(&self, source: Source<'_>) -> Result<Profile, Fault> {
+        match source {
+            Source::Named(name) => Ok(self.profile(name)?.0),
+            Source::Probed(drive) => {
+                let probe = || Ok(source.open()?);
+                self.probed.get(drive.to_toml(), probe)
+            }
+        }
     }
 
     /// Where the sectors of a drive are; `text` is its profile as text.
@@ -255,6 +272,11 @@ mod tests {
         };
         assert!(Arc::ptr_eq(&curve(&drive), &curve(&drive)));
         assert_ne!(curve(&drive), curve(&slower));
+        let probed = |drive| {
+            let learned = stock.believed(Source::Probed(drive)).unwrap();
+            learned.overhead.read_miss_after_read
+        };
+        assert!(probed(&slower) > probed(&drive));
         let fault = stock.profile("atlas10").unwrap_err();
         assert!(
             fault.to_string().contains("did you mean `atlas10k`"),

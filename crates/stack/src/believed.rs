@@ -1,9 +1,10 @@
 //! What schedulers believe of the drive.
 
-use crate::{StackError, Unbuilt};
+use crate::{StackError, Unbuilt, drives};
 use headtime_disk::Model;
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::Config;
+use headtime_probe::extract::profile_of;
 use headtime_probe::{Learned, curve_of};
 use headtime_sched::{Knowledge, ServiceCurve, Spec};
 use serde::{Deserialize, Serialize};
@@ -11,20 +12,46 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Where a believed drive is probed for its curve: what is learned of it has nothing to do with what
-/// is run.
+/// Which unit of a drive is probed, and where for its curve: what is learned of it has nothing to do with
+/// what is run.
 const PROBE_SEED: u64 = 1;
+
+/// The belief in what probing a unit of the simulated drive finds out.
+const PROBED: &str = "probed";
 
 /// What schedulers are to believe of the drive, where they are not to believe what is so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Believed {
-    /// The drive that they believe to have, by name or file.
+    /// The drive that they believe to have, by name or file, or `probed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub belief: Option<String>,
     /// The file of the service-time curve that they are given if they need one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,
+}
+
+/// Where a believed drive comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// It is named, or a file is.
+    Named(&'a str),
+    /// It is learned of a unit of this drive.
+    Probed(&'a Profile),
+}
+
+impl Source<'_> {
+    /// The drive. Probing takes seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`drives::open`], or if the drive cannot be learned.
+    pub fn open(self) -> Result<Profile, StackError> {
+        match self {
+            Source::Named(name) => drives::open(name),
+            Source::Probed(drive) => profile_of(drive, PROBE_SEED).map_err(StackError::input),
+        }
+    }
 }
 
 /// What [`Believed`] names, read.
@@ -38,18 +65,24 @@ pub struct Beliefs {
 
 impl Believed {
     /// Reads what is named, whether or not a scheduler asks for it. Without a belief, `drive` is believed. The curve must be of
-    /// the drive that is believed. `open` opens a drive by name or file.
+    /// the drive that is believed. `open` opens where the belief comes from, as [`Source::open`] does.
     ///
     /// # Errors
     ///
-    /// If what a key names cannot be read, or the curve is of a drive of another size; with the key.
+    /// If what a key names cannot be read, there is no simulated drive to be probed, or the curve is of a drive
+    /// of another size; with the key.
     pub fn read<E: From<StackError>>(
         &self,
         drive: Option<&Profile>,
-        open: impl FnOnce(&str) -> Result<Profile, E>,
+        open: impl FnOnce(Source<'_>) -> Result<Profile, E>,
     ) -> Result<Beliefs, (&'static str, E)> {
-        let drive = match &self.belief {
-            Some(name) => Some(open(name).map_err(|error| ("belief", error))?),
+        let believed = |error| ("belief", error);
+        let drive = match self.belief.as_deref() {
+            Some(PROBED) => {
+                let drive = drive.ok_or_else(|| believed(nothing_to_probe().into()))?;
+                Some(open(Source::Probed(drive)).map_err(believed)?)
+            }
+            Some(name) => Some(open(Source::Named(name)).map_err(believed)?),
             None => drive.cloned(),
         };
         let curve = match &self.curve {
@@ -62,6 +95,12 @@ impl Believed {
         };
         Ok(Beliefs { drive, curve })
     }
+}
+
+fn nothing_to_probe() -> StackError {
+    StackError::Input(format!(
+        "`{PROBED}` is for simulated drives; give the FILE that `headtime drive probe` has written of this one"
+    ))
 }
 
 impl From<Beliefs> for Known {
@@ -229,7 +268,7 @@ mod tests {
             belief: belief.map(str::to_owned),
             curve: curve_of.map(|_| file.to_string_lossy().into_owned()),
         };
-        let beliefs = believed.read(Some(&drive("atlas10k")), crate::drives::open);
+        let beliefs = believed.read(Some(&drive("atlas10k")), |source| source.open());
         beliefs.map_err(|(key, error): (_, StackError)| (key, error.to_string()))
     }
 
@@ -261,5 +300,30 @@ mod tests {
         let (key, problem) = read(Some("atlas10"), None).unwrap_err();
         assert_eq!(key, "belief");
         assert!(problem.contains("did you mean `atlas10k`"), "{problem}");
+    }
+
+    /// What is learned is of the drive as it is there, and not its profile: angles count from where the probe began.
+    #[test]
+    fn what_is_probed_is_learned_of_the_drive_that_is_there_and_of_no_other() {
+        let probed = |drive: Option<&Profile>| {
+            let believed = Believed {
+                belief: Some("probed".to_owned()),
+                curve: None,
+            };
+            let beliefs = believed.read(drive, |source| source.open());
+            beliefs.map(|beliefs| beliefs.drive.expect("one is believed"))
+        };
+        let truth = drive("atlas10k");
+        let learned = probed(Some(&truth)).unwrap();
+        assert_eq!(probed(Some(&truth)).unwrap(), learned);
+        assert_eq!(learned.geometry.capacity, truth.geometry.capacity);
+        assert_ne!(learned.seek, truth.seek);
+        let faster = truth.with(|spec| spec.rotation.rpm = 12_000.0).unwrap();
+        let rpm = probed(Some(&faster)).unwrap().rotation.rpm;
+        assert!((rpm - 12_000.0).abs() < 1.0, "{rpm}");
+        let (key, refused) = probed(None).unwrap_err();
+        assert_eq!(key, "belief");
+        let refused = refused.to_string();
+        assert!(refused.contains("`headtime drive probe`"), "{refused}");
     }
 }

@@ -18,7 +18,7 @@ mod log;
 mod simulated;
 mod timeout;
 
-pub use believed::{Beliefs, Believed, Known};
+pub use believed::{Beliefs, Believed, Known, Source};
 pub use builder::Builder;
 pub use describe::{Stack, entries};
 pub use error::{StackError, Unbuilt};

@@ -6,7 +6,7 @@ use headtime_disk::profile::Profile;
 use headtime_engine::{EngineSpec, GateSpec};
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
-use headtime_stack::{Builder, Known, StackError, Unbuilt, drives};
+use headtime_stack::{Builder, Known, StackError, Unbuilt};
 
 /// What the configuration of a disk says is believed, or else `drive`: the profile of an emulated
 /// drive, without its noise.
@@ -15,7 +15,7 @@ use headtime_stack::{Builder, Known, StackError, Unbuilt, drives};
 ///
 /// If a file cannot be read, or a curve is not of such a drive.
 pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Fault> {
-    let beliefs = config.stack.believed.read(drive, drives::open);
+    let beliefs = config.stack.believed.read(drive, |source| source.open());
     let beliefs = beliefs.map_err(|(key, error)| error_at(config, key, error))?;
     Ok(beliefs.into())
 }

@@ -121,6 +121,11 @@ fn a_wrong_configuration_is_refused_by_check() {
             "error: serve.toml:22: disk[1].belief: no drive is called `x`",
         ),
         (
+            "timeout = \"off\"",
+            "belief = \"probed\"",
+            "error: serve.toml:22: disk[1].belief: `probed` is for simulated drives; give the FILE",
+        ),
+        (
             "\"disk.img\"",
             "\"no/disk.img\"",
             "error: serve.toml:17: disk[1].device: no: No such file or directory",
