@@ -56,7 +56,7 @@ mod tests {
             spec.layout.zones.truncate(1);
             let zone = &mut spec.layout.zones[0];
             (zone.last_cylinder, zone.spares, zone.reserved) = (3, 0, 0);
-            zone.slips = Vec::new().into();
+            zone.slips = Vec::new();
             spec.geometry.cylinders = 4;
             spec.geometry.capacity = Sectors::new(1_000);
         };
