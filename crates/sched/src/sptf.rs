@@ -80,8 +80,9 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     idea: "what the head reaches soonest",
     bound: "none: can starve; with age_weight W, none that came longest positioning / W later passes",
     source: "Seltzer, Chen, Ousterhout, USENIX 1990; Jacobson, Wilkes, HPL-CSP-91-7",
-    avoid: "there is no accurate profile of the drive, the drive holds more than two commands (it then \
-            orders them itself, and each was chosen the earlier), or, with age_weight 0, anybody waits for \
+    avoid: "there is no accurate profile of the drive, the drive holds several commands that were sent \
+            at once (it orders them itself, and each was chosen too early: up to a third less; with issue = late \
+            two cost nothing), or, with age_weight 0, anybody waits for \
             distant requests",
     options: &[OptionInfo::weight(
         "age_weight",

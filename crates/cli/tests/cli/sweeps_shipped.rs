@@ -185,6 +185,43 @@ fn stream_on_readers_of_files_is_never_behind_its_elevator_on_small_drives() {
     }
 }
 
+/// Of one drive, which chooses between two commands with a margin, and of another, which does not.
+#[test]
+fn a_second_command_chosen_late_costs_nothing_and_one_chosen_at_once_can() {
+    let rows = part_of(
+        "issue",
+        &[
+            (
+                "\"atlas10k\", \"cheetah18lp\", \"cheetah9lp\", \"ibm18es\", \"barracuda-7200.10-160\", ",
+                "\"cheetah18lp\", ",
+            ),
+            (", \"st3400620as\", \"exos-x18\"]", "]"),
+            ("repeats = 3", "repeats = 1"),
+        ],
+        "schedulers = [\"sptf\"]
+         workload.processes = [4, 16]
+         workload.size = [\"4KiB\", \"64KiB\"]
+         engine.issue = [\"at-once\", \"late\"]
+         engine.depth = [1, 2]",
+    );
+    let keys = [
+        "drive",
+        "workload.processes",
+        "workload.size",
+        "engine.issue",
+    ];
+    let lines = over(&rows, "engine.depth", &keys, "iops");
+    assert_eq!(lines.len(), 2 * 2 * 2 * 2);
+    for (line, rates) in &lines {
+        let gain = rates[1] / rates[0];
+        match (line[3].as_str(), line[0].as_str()) {
+            ("late", _) => assert!(gain >= 0.99, "{line:?}: {rates:?}"),
+            (_, "wd5000aaks") => assert!(gain <= 0.95, "{line:?}: {rates:?}"),
+            _ => assert!((0.9..1.1).contains(&gain), "{line:?}: {rates:?}"),
+        }
+    }
+}
+
 #[test]
 fn random_reads_and_writes_do_not_fall_with_depth() {
     let rows = part_of(
