@@ -140,6 +140,11 @@ impl Account {
         }
         while let Some((tag, class)) = starved(self.count) {
             let class = class_index(class);
+            assert!(
+                !self.starving.has(tag),
+                "the gate names tag {} a second time among those that starve",
+                tag.0
+            );
             self.starving.insert(tag);
             self.count += 1;
             self.of_class[class] += 1;
@@ -180,6 +185,12 @@ mod tests {
             plugged,
         });
         prop::collection::vec(step, 1..40)
+    }
+
+    #[test]
+    #[should_panic(expected = "names tag 3 a second time")]
+    fn a_gate_that_always_names_one_command_is_a_bug_and_not_a_loop_without_end() {
+        Account::default().settle(Time::ZERO, false, |_| Some((DriveTag(3), Class::IDLE)));
     }
 
     proptest! {
