@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! rotation ─► tracks, skews, slips, zones ─► surfaces ─► bus ─► gaps ─► seeks ─► writes ─► access ─► hold-out
+//!     ─► buffer
 //! ```
 //!
 //! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
@@ -12,8 +13,11 @@
 //! It reads single sectors and sees when they are answered. Read-ahead and the buffer stay on: an
 //! answer that came too fast for the medium is asked for again when other reads have driven it out.
 
+mod ahead;
 mod assemble;
 mod bench;
+mod desk;
+mod electronics;
 mod error;
 mod gaps;
 mod holdout;
@@ -21,9 +25,11 @@ mod known;
 mod of_model;
 mod reach;
 mod seeks;
+mod segments;
 mod shape;
 mod spindle;
 mod surfaces;
+mod told;
 mod transfer;
 mod turns;
 mod verdict;
@@ -38,12 +44,17 @@ use headtime_disk::{Layout, Profile};
 use headtime_units::{Extent, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
 
+pub use ahead::Ahead;
 pub use assemble::skews;
+pub use desk::HitTime;
+pub use electronics::Electronics;
 pub use error::ExtractError;
 pub use holdout::Held;
 pub use known::{Mark, Spindle};
 pub use of_model::{UnlearnedModel, profile_of};
+pub use segments::Segments;
 pub use shape::Shape;
+pub use told::Told;
 pub use transfer::Transfer;
 pub use verdict::{Finding, Known, Verdict, Worth};
 pub use walk::Walked;
@@ -63,6 +74,7 @@ pub enum Stage {
     Writes,
     Access,
     HoldOut,
+    Electronics,
     Done,
 }
 
@@ -79,6 +91,7 @@ impl Stage {
             Stage::Writes => "writes",
             Stage::Access => "zero latency",
             Stage::HoldOut => "checking by other reads",
+            Stage::Electronics => "buffer",
             Stage::Done => "done",
         }
     }
@@ -131,6 +144,8 @@ pub struct Extraction {
     pub zero_latency: Option<bool>,
     pub held: Held,
     #[serde(default)]
+    pub electronics: Electronics,
+    #[serde(default)]
     stalls: Stalls,
 }
 
@@ -170,6 +185,7 @@ impl Extraction {
             writes: None,
             zero_latency: None,
             held: Held::default(),
+            electronics: Electronics::default(),
             stalls: Stalls::default(),
         }
     }
@@ -310,7 +326,17 @@ impl Extraction {
                     self.held.compare(bench, &predictor, taken, count)?;
                 }
                 if self.held.reads >= HELD_OUT {
-                    self.stage = Stage::Done;
+                    self.stage = Stage::Electronics;
+                }
+            }
+            Stage::Electronics => {
+                let profile = self.draft()?;
+                let (layout, turn) = (Layout::new(&profile), bench.turn());
+                while bench.probe.now() < until {
+                    if !self.electronics.step(bench, &layout, turn)? {
+                        self.stage = Stage::Done;
+                        break;
+                    }
                 }
             }
             Stage::Done => {}
@@ -501,6 +527,7 @@ impl Extraction {
                 12.0 * HELD_OUT as f64,
                 self.held.reads as f64 / HELD_OUT as f64,
             ),
+            (Stage::Electronics, 30_000.0, self.electronics.share()),
         ];
         let (mut left, mut share) = (0.0, 1.0);
         for (stage, takes, done) in parts {

@@ -189,7 +189,8 @@ impl Extraction {
             .overhead
             .map_or([overhead; 2], |times| times.map(nanos));
         let unit = self.writes.as_ref().map_or(1, |writes| writes.unit.max(1)) as u32;
-        let spec = Spec {
+        let zero_latency = self.zero_latency.or(self.electronics.ahead.around);
+        let mut spec = Spec {
             name: self.name.clone(),
             model: format!("{}, learned by timing", self.name),
             provenance: self.provenance(&apart),
@@ -221,8 +222,8 @@ impl Extraction {
                 write_settle: signed(apart.writes.settle.unwrap_or(0.0)),
             },
             access: AccessSpec {
-                zero_latency_read: self.zero_latency.unwrap_or(false),
-                zero_latency_write: self.zero_latency.unwrap_or(false),
+                zero_latency_read: zero_latency.unwrap_or(false),
+                zero_latency_write: zero_latency.unwrap_or(false),
             },
             cache: CacheSpec::default(),
             overhead: OverheadSpec {
@@ -242,6 +243,7 @@ impl Extraction {
             queue: QueueSpec::default(),
             noise: Default::default(),
         };
+        self.electronics.apply(&mut spec);
         let profile = spec.check()?;
         // The zones must have exactly the addresses that were walked.
         let layout = Layout::new(&profile);
@@ -273,6 +275,7 @@ impl Extraction {
             }
             (Some(_), Some(_)) => "Writes were timed in the scratch range.\n",
         };
+        text += &self.electronics.lines();
         for (key, confidence) in self.confidence() {
             text += &format!("Confidence in {key}: {:.0} %.\n", 100.0 * confidence);
         }
@@ -312,9 +315,19 @@ impl Extraction {
         if self.transfer.is_some_and(|transfer| transfer.hit > 0.0) {
             keys.push(("bus.interface_sector", 0.8));
         }
-        if self.zero_latency.is_some() {
+        if self
+            .zero_latency
+            .or(self.electronics.ahead.around)
+            .is_some()
+        {
             keys.push(("access.zero_latency_read", 0.9));
         }
+        let told = &self.electronics.told;
+        keys.extend(
+            told.known
+                .iter()
+                .map(|(key, confidence)| (key.as_str(), *confidence)),
+        );
         keys.into_iter()
             .map(|(key, confidence)| (key.to_owned(), confidence))
             .collect()

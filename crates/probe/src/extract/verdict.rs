@@ -1,6 +1,7 @@
 //! What came of it: which keys of the profile are learned and how surely, which are not and why, and
 //! whether the whole predicts reads that were not used to learn it.
 
+use super::electronics::Electronics;
 use super::holdout::Held;
 use super::{Extraction, Stage};
 
@@ -95,7 +96,7 @@ impl Extraction {
             (Some(_), None) => "writes are answered before they are on the medium",
             (Some(_), Some(_)) => "no write came to where it could be timed",
         };
-        let findings = vec![
+        let mut findings = vec![
             finding("rotation", Stage::Rotation, "nothing turns"),
             // Both are checked by reads that were held out.
             finding("layout.zones", Stage::HoldOut, "no read came as predicted"),
@@ -116,6 +117,12 @@ impl Extraction {
                 "too few reads took another time with it than without",
             ),
         ];
+        let unknown = &self.electronics.told.unknown;
+        for key in Electronics::KEYS {
+            let why = unknown.iter().find(|(other, _)| other == key);
+            let why = why.map_or("it was not asked for", |(_, why)| why);
+            findings.push(finding(key, Stage::Electronics, why));
+        }
         Verdict {
             findings,
             worth: self.worth(),

@@ -1,0 +1,617 @@
+//! How far a drive reads on behind a read, and what it keeps of it.
+//!
+//! The questions of DIXtrac (Schindler and Ganger, CMU-CS-99-176): read, wait, and see which sectors behind
+//! are held; across the end of a track, of a cylinder; with another command at once; before the read.
+
+use super::desk::{Desk, EDGE};
+use super::error::ExtractError;
+use super::told::Told;
+use crate::Probe;
+use headtime_disk::Layout;
+use headtime_disk::profile::{CacheSpec, ReadAhead, RequestedData};
+use headtime_units::{Extent, Lba, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// What was found out about reading ahead. Numbers are sectors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ahead {
+    pub kind: Option<ReadAhead>,
+    /// At most.
+    pub most: Option<u64>,
+    /// What one segment holds.
+    pub segment: Option<u64>,
+    pub requested: Option<RequestedData>,
+    pub on_idle_hit: Option<bool>,
+    pub free_sectors: Option<bool>,
+    /// At least, before another command.
+    pub least: Option<u64>,
+    /// Sectors that are read before another command is served, whatever is behind it.
+    pub passing: Option<u64>,
+    /// At least, behind a second read on a track.
+    pub second: Option<u64>,
+    /// The whole track is taken, beginning anywhere.
+    pub around: Option<bool>,
+}
+
+/// No segment is looked for beyond this.
+const MOST: u64 = 65_535;
+/// Questions that decide.
+const VOTES: u32 = 6;
+
+/// The questions in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question {
+    Kind,
+    Segment,
+    Requested,
+    IdleHit,
+    Free,
+    Least,
+    Second,
+}
+
+pub(super) const QUESTIONS: [Question; 7] = [
+    Question::Kind,
+    Question::Segment,
+    Question::Requested,
+    Question::IdleHit,
+    Question::Free,
+    Question::Least,
+    Question::Second,
+];
+
+/// Where on its track a read ends that is to have much of the track behind it.
+fn early(per_track: u64) -> u64 {
+    EDGE.min(per_track / 4).max(1)
+}
+
+fn anywhere(_: &Layout, _: Extent) -> bool {
+    true
+}
+
+/// Returns true if the track is the first one of its cylinder.
+fn first_of_cylinder(layout: &Layout, track: Extent) -> bool {
+    let before = track.start.get().checked_sub(1);
+    before.is_none_or(|before| layout.cylinder_end(Lba::new(before)) == track.start)
+}
+
+/// Returns true if the track is not the last one of its cylinder.
+fn inside_cylinder(layout: &Layout, track: Extent) -> bool {
+    layout.cylinder_end(track.start) > track.end()
+}
+
+impl Ahead {
+    pub(super) fn ask<P: Probe + ?Sized>(
+        &mut self,
+        question: Question,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        match question {
+            Question::Kind => self.kind(desk, told),
+            _ if self.kind == Some(ReadAhead::Off)
+                && !matches!(question, Question::Segment | Question::Free) =>
+            {
+                Ok(())
+            }
+            Question::Segment => self.segment(desk, told),
+            Question::Requested => self.requested(desk, told),
+            Question::IdleHit => self.idle_hit(desk, told),
+            Question::Free => self.free(desk, told),
+            Question::Least => self.least(desk, told),
+            Question::Second => self.second(desk, told),
+        }
+    }
+
+    /// Whether a sector is held so far behind a read of `len` that ends `into` its track, after a rest in which at least
+    /// `reach` is read on.
+    fn behind<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        (len, into, reach): (u64, u64, u64),
+        offset: i64,
+        good: impl Fn(&Layout, Extent) -> bool,
+    ) -> Result<Option<bool>, ExtractError> {
+        let Some(track) = desk.track(len, good) else {
+            return Ok(None);
+        };
+        let end = track.start.get() + into;
+        let Some(at) = (end as i64 - 1 + offset)
+            .try_into()
+            .ok()
+            .filter(|at| *at < desk.bench.capacity())
+        else {
+            return Ok(None);
+        };
+        desk.away(end)?;
+        desk.bench.read(end - len, len)?;
+        desk.rest(reach.max(offset.unsigned_abs()));
+        desk.is_held_from_afar(at).map(Some)
+    }
+
+    /// How many sectors are held behind a read of `len`.
+    fn held_behind<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        read: (u64, u64, u64),
+        good: impl Fn(&Layout, Extent) -> bool + Copy,
+    ) -> Result<Option<u64>, ExtractError> {
+        desk.largest(MOST, |desk, count| {
+            Ahead::behind(desk, read, count as i64, good)
+        })
+    }
+
+    fn kind<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let per_track = desk.per_track;
+        let on = desk.votes(VOTES, |desk| {
+            Ahead::behind(desk, (1, per_track / 2, 1), 1, anywhere)
+        })?;
+        let key = "cache.read_ahead";
+        match on.verdict() {
+            Some(true) => {}
+            Some(false) => {
+                self.kind = Some(ReadAhead::Off);
+                told.know(key, 0.9);
+                return Ok(());
+            }
+            None => {
+                told.doubt(
+                    key,
+                    "sectors behind a read are sometimes held and sometimes not",
+                );
+                return Ok(());
+            }
+        }
+        let last = |layout: &Layout, track: Extent| !inside_cylinder(layout, track);
+        let over_cylinder = desk.votes(VOTES, |desk| Ahead::over_end(desk, last))?;
+        let over_track = desk.votes(VOTES, |desk| Ahead::over_end(desk, inside_cylinder))?;
+        let borders = [over_track, over_cylinder].map(|votes| match votes.yes + votes.no {
+            0 => None,
+            _ => Some(votes.verdict()),
+        });
+        let kind = match borders {
+            [Some(Some(true)), Some(Some(false))] => Some(ReadAhead::CylinderEnd),
+            [Some(Some(true)), Some(Some(true)) | None] | [None, Some(Some(true))] => {
+                Some(ReadAhead::SegmentFull)
+            }
+            // A read over a border tells the rest.
+            [Some(Some(false)), Some(Some(false)) | None] | [None, Some(Some(false))] => {
+                let straddles = desk.votes(VOTES, |desk| Ahead::over_border(desk))?;
+                match straddles.verdict() {
+                    Some(true) => Some(ReadAhead::NextTrack),
+                    Some(false) => Some(ReadAhead::TrackEnd),
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        self.kind = kind;
+        let Some(kind) = kind else {
+            told.doubt(key, "where reading ahead stops differs from read to read");
+            return Ok(());
+        };
+        told.know(key, 0.9);
+        if kind == ReadAhead::NextTrack {
+            told.doubt(
+                "cache.read_ahead_max",
+                "reading ahead stops at the end of a track whatever it is",
+            );
+            return Ok(());
+        }
+        let into = early(per_track);
+        let most = Ahead::held_behind(desk, (1, into, 1), |layout, track| {
+            // The first track of a cylinder has most before it.
+            kind != ReadAhead::CylinderEnd || first_of_cylinder(layout, track)
+        })?;
+        let room = match kind {
+            ReadAhead::TrackEnd => per_track - into,
+            ReadAhead::CylinderEnd => desk.track(0, first_of_cylinder).map_or(0, |track| {
+                (desk.layout.cylinder_end(track.start) - track.start).get() * 97 / 100
+            }),
+            _ => MOST,
+        };
+        match most {
+            None => told.doubt("cache.read_ahead_max", "it differs from read to read"),
+            Some(most) if most >= room => {
+                told.doubt(
+                    "cache.read_ahead_max",
+                    format!("nothing shows more than {room} sectors"),
+                );
+            }
+            Some(most) => {
+                self.most = Some(most);
+                told.know("cache.read_ahead_max", 0.9);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a read near the end of a track is followed over that.
+    fn over_end<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        good: impl Fn(&Layout, Extent) -> bool,
+    ) -> Result<Option<bool>, ExtractError> {
+        let Some(track) = desk.any_track(good) else {
+            return Ok(None);
+        };
+        let end = track.end().get();
+        desk.away(end)?;
+        desk.bench.read(end - EDGE, 1)?;
+        desk.rest(2 * EDGE);
+        desk.is_held_from_afar(end + 1).map(Some)
+    }
+
+    /// Whether a read over the border of two tracks is followed up to the track behind the second.
+    fn over_border<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+    ) -> Result<Option<bool>, ExtractError> {
+        let Some(track) = desk.track(0, anywhere) else {
+            return Ok(None);
+        };
+        let second = desk.layout.track_extent_of(track.end());
+        let third = desk.layout.track_extent_of(second.end());
+        desk.away(track.start.get())?;
+        desk.bench.read(track.end().get() - 2, 4)?;
+        desk.rest(2 * desk.per_track);
+        // A segment may hold less than a track.
+        desk.is_held_from_afar(third.end().get() - EDGE).map(Some)
+    }
+
+    /// Sectors that are read on behind a read at the most.
+    fn reach<P: Probe + ?Sized>(&self, desk: &mut Desk<'_, '_, '_, P>) -> u64 {
+        match (self.kind, self.most) {
+            (Some(ReadAhead::Off), _) => 0,
+            (_, Some(most)) => most,
+            (Some(ReadAhead::CylinderEnd), None) => {
+                desk.any_track(first_of_cylinder).map_or(0, |track| {
+                    (desk.layout.cylinder_end(track.start) - track.start).get()
+                })
+            }
+            _ => 2 * desk.per_track,
+        }
+    }
+
+    fn segment<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.segment_sectors";
+        let into = early(desk.per_track);
+        let reach = self.reach(desk);
+        // A read that the segment does not hold: its first sector goes.
+        let mut len = 32;
+        loop {
+            let fits = desk.votes(3, |desk| {
+                Ahead::behind(desk, (len, into, reach), 1 - len as i64, anywhere)
+            })?;
+            match fits.verdict() {
+                Some(false) => break,
+                _ if len < MOST => len = (len * 2).min(MOST),
+                _ => {
+                    told.doubt(key, format!("a segment holds {MOST} sectors or more"));
+                    return Ok(());
+                }
+            }
+        }
+        let behind = match self.kind {
+            Some(ReadAhead::Off) => Some(0),
+            // To the end of the track behind the one on which it ends.
+            Some(ReadAhead::NextTrack) => Some(2 * desk.per_track - into),
+            _ => Ahead::held_behind(desk, (len, into, len), anywhere)?,
+        };
+        let Some(behind) = behind.filter(|behind| *behind < MOST) else {
+            told.doubt(
+                key,
+                "how much is held behind a long read differs from read to read",
+            );
+            return Ok(());
+        };
+        // The first sector that is held, counted back from the last one.
+        let held = desk.largest(len + behind, |desk, back| {
+            let offset = behind as i64 + 1 - back as i64;
+            Ahead::behind(desk, (len, into, reach.max(behind)), offset, anywhere)
+        })?;
+        match held {
+            Some(held) if held > 0 && held < len + behind => {
+                self.segment = Some(held);
+                told.know(key, 0.9);
+            }
+            _ => told.doubt(key, "what is held of a long read differs from read to read"),
+        }
+        Ok(())
+    }
+
+    fn requested<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.requested_data";
+        let (Some(segment), Some(kind)) = (self.segment, self.kind) else {
+            told.doubt(key, "the size of a segment is not known");
+            return Ok(());
+        };
+        if kind == ReadAhead::NextTrack {
+            told.doubt(
+                key,
+                "reading ahead goes on to the end of a track, over whatever the segment holds",
+            );
+            return Ok(());
+        }
+        let (len, into) = (segment.saturating_sub(4).max(1), early(desk.per_track));
+        // Far enough that it is not read for the sake of the least.
+        let more = self.most.unwrap_or(MOST).min(desk.per_track - into) * 3 / 4;
+        if more < 8 {
+            told.doubt(key, "too little is read ahead to show it");
+            return Ok(());
+        }
+        let over = desk.votes(VOTES, |desk| {
+            Ahead::behind(desk, (len, into, len), more as i64, anywhere)
+        })?;
+        match over.verdict() {
+            Some(over) => {
+                self.requested = Some(match over {
+                    true => RequestedData::Replaceable,
+                    false => RequestedData::Kept,
+                });
+                told.know(key, 0.9);
+            }
+            None => told.doubt(key, "it differs from read to read"),
+        }
+        Ok(())
+    }
+
+    fn idle_hit<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.read_ahead_on_idle_hit";
+        let Some(most) = self.most else {
+            told.doubt(key, "reading ahead always comes to where it has to stop");
+            return Ok(());
+        };
+        let into = early(desk.per_track);
+        if self.kind != Some(ReadAhead::SegmentFull) && into + most + 4 > desk.per_track {
+            told.doubt(key, "reading ahead comes to where it has to stop");
+            return Ok(());
+        }
+        let goes_on = desk.votes(VOTES, |desk| {
+            let Some(track) = desk.track(0, anywhere) else {
+                return Ok(None);
+            };
+            let last = track.start.get() + into - 1 + most;
+            desk.away(last)?;
+            desk.bench.read(track.start.get() + into - 1, 1)?;
+            desk.rest(most);
+            if !desk.is_held(last)? {
+                return Ok(None);
+            }
+            desk.rest(4);
+            desk.is_held(last + 2).map(Some)
+        })?;
+        match goes_on.verdict() {
+            Some(goes_on) => {
+                self.on_idle_hit = Some(goes_on);
+                told.know(key, 0.9);
+            }
+            None => told.doubt(key, "it differs from read to read"),
+        }
+        Ok(())
+    }
+
+    fn free<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.read_free_sectors";
+        let before = desk.votes(2 * VOTES, |desk| {
+            let Some(track) = desk.track(0, anywhere) else {
+                return Ok(None);
+            };
+            let lba = track.start.get() + desk.per_track / 2;
+            desk.away(lba)?;
+            desk.bench.read(lba, 1)?;
+            desk.is_held(lba - 1).map(Some)
+        })?;
+        let Some(free) = before.verdict() else {
+            told.doubt(
+                key,
+                "sectors before a read are sometimes held and sometimes not",
+            );
+            return Ok(());
+        };
+        self.free_sectors = Some(free);
+        told.know(key, 0.9);
+        if !free {
+            return Ok(());
+        }
+        // A head that takes a track beginning anywhere has been around it a turn later, wherever it came in.
+        let per_track = desk.per_track;
+        let on = match self.kind {
+            Some(ReadAhead::TrackEnd | ReadAhead::NextTrack) => EDGE,
+            Some(ReadAhead::Off) | None => return Ok(()),
+            Some(_) => self.most.unwrap_or(u64::MAX).min(per_track * 6 / 5),
+        };
+        // What is read on meanwhile must not take the place of what was before.
+        let room = self.segment.unwrap_or(0).saturating_sub(on + 8);
+        let room = room.min(per_track * 3 / 4);
+        if room * 2 < per_track {
+            return Ok(());
+        }
+        let all = desk.votes(2 * VOTES, |desk| {
+            let Some(track) = desk.track(0, anywhere) else {
+                return Ok(None);
+            };
+            let lba = track.end().get() - EDGE;
+            desk.away(lba)?;
+            desk.bench.read(lba, 1)?;
+            desk.bench
+                .probe
+                .pause(Nanos::from_nanos((1.05 * desk.turn) as u64));
+            desk.is_held(lba - room).map(Some)
+        })?;
+        self.around = match all.verdict() {
+            Some(true) => Some(true),
+            _ if all.no >= VOTES / 2 => Some(false),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// Whether a sector so far behind is held although the drive was sent away, `after` nanoseconds after a read, or
+    /// after a `second` one on the track.
+    fn interrupted<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        into: u64,
+        count: u64,
+        (after, second): (f64, bool),
+    ) -> Result<Option<bool>, ExtractError> {
+        let Some(track) = desk.track(0, anywhere) else {
+            return Ok(None);
+        };
+        let mut lba = track.start.get() + into;
+        desk.away(lba)?;
+        desk.bench.read(lba, 1)?;
+        if second {
+            lba += 1;
+            desk.bench.read(lba, 1)?;
+        }
+        desk.pause(after / desk.turn);
+        desk.away(lba)?;
+        desk.rest(0);
+        desk.is_held(lba + count).map(Some)
+    }
+
+    /// About how many sectors are held in the end.
+    fn passed<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        (into, most): (u64, u64),
+        after: (f64, bool),
+    ) -> Result<Option<u64>, ExtractError> {
+        desk.about(most, |desk, count| {
+            desk.likely(|desk| Ahead::interrupted(desk, into, count, after))
+        })
+    }
+
+    /// Returns true if it is always exactly so many.
+    fn is_exact<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        into: u64,
+        count: u64,
+        after: (f64, bool),
+    ) -> Result<bool, ExtractError> {
+        let mut ask =
+            |count| desk.votes(VOTES, |desk| Ahead::interrupted(desk, into, count, after));
+        Ok((count == 0 || ask(count)?.verdict() == Some(true))
+            && ask(count + 1)?.verdict() == Some(false))
+    }
+
+    fn least<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.read_ahead_min";
+        if desk.segments.is_none_or(|count| count < 2) {
+            told.doubt(
+                key,
+                "the buffer forgets what was read when another command comes",
+            );
+            return Ok(());
+        }
+        let into = early(desk.per_track);
+        let most = desk.per_track - into - 2;
+        let slot = desk.turn / desk.per_track as f64;
+        let more = f64::max(4.0 * slot, 150e3);
+        let mut held = [0; 2];
+        for (held, after) in held.iter_mut().zip([0.0, more]) {
+            let found = Ahead::passed(desk, (into, most), (after, false))?;
+            let Some(found) = found.filter(|found| *found < most) else {
+                told.doubt(key, "a track passes while a command is processed");
+                return Ok(());
+            };
+            *held = found;
+        }
+        self.passing = Some(held[0]);
+        let grown = held[1].saturating_sub(held[0]) as f64;
+        // What must be read is the same number each time.
+        let is_exact =
+            grown < 0.5 * more / slot && Ahead::is_exact(desk, into, held[0], (0.0, false))?;
+        if is_exact {
+            self.least = Some(held[0]);
+            told.know(key, 0.9);
+        } else {
+            let why = format!(
+                "it does not show: about {} sectors pass while a command is processed",
+                held[0]
+            );
+            told.doubt(key, why);
+        }
+        Ok(())
+    }
+
+    fn second<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.second_read_ahead_min";
+        let Some(passing) = self.passing else {
+            told.doubt(key, "how much is read before another command is not known");
+            return Ok(());
+        };
+        let into = early(desk.per_track);
+        let room = self.segment.unwrap_or(u64::MAX).saturating_sub(4);
+        let most = (desk.per_track - into - 4).min(room);
+        if most < passing * 2 + 16 {
+            told.doubt(key, "a track passes while a command is processed");
+            return Ok(());
+        }
+        let found = Ahead::passed(desk, (into, most), (0.0, true))?;
+        // What passes during a second read, which asks for one sector more.
+        let gap = desk.hit.middle;
+        let passed = Ahead::passed(desk, (into, most), (gap, false))?;
+        match found.zip(passed) {
+            Some((found, passed)) if found * 2 <= passed * 3 + 16 => {
+                self.second = Some(0);
+                told.know(key, 0.8);
+            }
+            Some((found, _)) if found * 10 >= most * 9 => {
+                self.second = Some(MOST);
+                told.know(key, 0.9);
+            }
+            Some((found, _)) => {
+                if Ahead::is_exact(desk, into, found, (0.0, true))? {
+                    self.second = Some(found);
+                    told.know(key, 0.7);
+                } else {
+                    told.doubt(key, "it differs from read to read");
+                }
+            }
+            None => told.doubt(key, "it differs from read to read"),
+        }
+        Ok(())
+    }
+
+    /// Puts what is known into a profile.
+    pub(super) fn apply(&self, cache: &mut CacheSpec) {
+        if let Some(kind) = self.kind {
+            cache.read_ahead = kind;
+        }
+        if cache.read_ahead == ReadAhead::Off {
+            return;
+        }
+        let size = u64::from(cache.segment_sectors);
+        let most = self.most.map_or(size, |most| most.min(size));
+        cache.read_ahead_max = most as u32;
+        cache.read_ahead_min = self.least.unwrap_or(0).min(most) as u32;
+        cache.second_read_ahead_min = self.second.unwrap_or(0).min(65_535) as u32;
+        cache.requested_data = self.requested.unwrap_or(RequestedData::Kept);
+        cache.read_ahead_on_idle_hit = self.on_idle_hit.unwrap_or(false);
+    }
+}

@@ -1,0 +1,287 @@
+//! Asks the buffer of a drive what it holds.
+//!
+//! A sector is held if a read of it is answered too soon for the medium. A question that is answered
+//! by the medium fills a segment with what is near, so that each is asked about a place of its own.
+
+use super::bench::Bench;
+use super::error::ExtractError;
+use super::turns::median;
+use crate::Probe;
+use headtime_disk::Layout;
+use headtime_units::{Extent, Lba, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// How long reads take that the buffer answers, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HitTime {
+    pub middle: f64,
+    /// None takes longer.
+    pub limit: f64,
+}
+
+/// Reads that are looked at for that.
+const HITS: usize = 60;
+/// Sectors at an end of a track that are left out.
+pub(super) const EDGE: u64 = 4;
+/// Tracks that are looked at until one is good.
+const TRIES: usize = 300;
+/// Tracks of which the most common length is taken.
+const LENGTHS: usize = 96;
+
+impl HitTime {
+    /// Reads sectors twice. `None` if the second read is not the faster one.
+    pub(super) fn measure<P: Probe + ?Sized>(
+        bench: &mut Bench<'_, P>,
+        turn: f64,
+    ) -> Result<Option<HitTime>, ExtractError> {
+        let mut times = Vec::new();
+        for _ in 0..HITS {
+            let lba = bench.random.up_to(bench.capacity() - 1);
+            bench.read(lba, 1)?;
+            let again = bench.read(lba, 1)?;
+            times.push((again.at - again.sent).as_nanos() as f64);
+        }
+        let middle = median(&mut times).expect("some");
+        // A read of the medium that follows its sector takes a turn.
+        if middle > 0.4 * turn {
+            return Ok(None);
+        }
+        // Processing that varies about nothing is cut off below: only what is above the middle tells.
+        times.sort_unstable_by(f64::total_cmp);
+        let spread = times[HITS * 9 / 10] - middle;
+        Ok(Some(HitTime {
+            middle,
+            limit: middle + 4.0 * spread + 15e3,
+        }))
+    }
+}
+
+/// A drive whose tracks and whose hits are known.
+pub(super) struct Desk<'b, 'a, 'l, P: ?Sized> {
+    pub bench: &'b mut Bench<'a, P>,
+    pub layout: &'l Layout,
+    /// In nanoseconds.
+    pub turn: f64,
+    pub hit: HitTime,
+    /// How many the buffer has, once that is known.
+    pub segments: Option<u64>,
+    /// The zone in which tracks are taken.
+    area: Extent,
+    /// How many sectors those have.
+    pub per_track: u64,
+}
+
+impl<'b, 'a, 'l, P: Probe + ?Sized> Desk<'b, 'a, 'l, P> {
+    /// Of a layout that has a zone.
+    pub fn new(
+        bench: &'b mut Bench<'a, P>,
+        layout: &'l Layout,
+        turn: f64,
+        hit: HitTime,
+    ) -> Desk<'b, 'a, 'l, P> {
+        let zones = layout.zones().map(|zone| zone.extent);
+        let area = zones
+            .max_by_key(|extent| extent.len)
+            .expect("a layout has zones");
+        let mut lengths: Vec<u64> = (0..LENGTHS)
+            .map(|_| {
+                let lba = area.start.get() + bench.random.up_to(area.len.get() - 1);
+                layout.track_extent_of(Lba::new(lba)).len.get()
+            })
+            .collect();
+        lengths.sort_unstable();
+        let runs = lengths.chunk_by(|one, other| one == other);
+        let per_track = runs.max_by_key(|run| run.len()).expect("some tracks")[0];
+        Desk {
+            bench,
+            layout,
+            turn,
+            hit,
+            segments: None,
+            area,
+            per_track,
+        }
+    }
+
+    /// A track with neighbours in the zone: so many sectors before it, and the two tracks behind it. `good` says more.
+    pub fn track(&mut self, before: u64, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
+        let area = self.area;
+        let behind = |extent: Extent| self.layout.track_extent_of(extent.end());
+        for round in 0..2 * TRIES {
+            // Where tracks differ by head, no two neighbours are alike.
+            let alike = match round < TRIES {
+                true => self.per_track,
+                false => self.per_track * 8 / 10,
+            };
+            let lba = area.start.get() + self.bench.random.up_to(area.len.get() - 1);
+            let track = self.layout.track_extent_of(Lba::new(lba));
+            if track.len.get() != self.per_track
+                || track.start.get() < area.start.get() + before
+                || track.end().get() + 3 * self.per_track > area.end().get()
+            {
+                continue;
+            }
+            let next = behind(track);
+            let whole = |extent: Extent| extent.len.get() >= alike;
+            if whole(next) && whole(behind(next)) && good(self.layout, track) {
+                return Some(track);
+            }
+        }
+        None
+    }
+
+    /// Any track in the zone of which something holds, whatever its length.
+    pub fn any_track(&mut self, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
+        let area = self.area;
+        (0..TRIES).find_map(|_| {
+            let lba = area.start.get() + self.bench.random.up_to(area.len.get() - 1);
+            let track = self.layout.track_extent_of(Lba::new(lba));
+            let room = track.end().get() + 3 * self.per_track < area.end().get();
+            (room && track.len.get() > 2 * EDGE && good(self.layout, track)).then_some(track)
+        })
+    }
+
+    /// Reads something far away.
+    pub fn away(&mut self, from: u64) -> Result<(), ExtractError> {
+        let capacity = self.bench.capacity();
+        let far = capacity / 8 + self.bench.random.up_to(capacity / 4 * 3);
+        let lba = (from + far) % capacity;
+        self.bench.read(lba, 1).map(|_| ())
+    }
+
+    /// Waits for so many turns.
+    pub fn pause(&mut self, turns: f64) {
+        self.bench
+            .probe
+            .pause(Nanos::from_nanos((turns * self.turn) as u64));
+    }
+
+    /// Waits until the head has passed so many sectors, and more.
+    pub fn rest(&mut self, sectors: u64) {
+        self.pause(1.3 + 1.4 * sectors as f64 / self.per_track as f64);
+    }
+
+    /// Returns true if a sector comes from the buffer.
+    pub fn is_held(&mut self, lba: u64) -> Result<bool, ExtractError> {
+        let answer = self.bench.read(lba, 1)?;
+        Ok(((answer.at - answer.sent).as_nanos() as f64) < self.hit.limit)
+    }
+
+    /// The same with the arm elsewhere, if the buffer has room for that too: then no sector comes soon by chance. Else at
+    /// no angle in particular.
+    pub fn is_held_from_afar(&mut self, lba: u64) -> Result<bool, ExtractError> {
+        let turns = self.bench.random.unit();
+        if self.segments.is_some_and(|count| count >= 3) {
+            self.away(lba)?;
+            // The least that is read ahead there comes first.
+            self.pause(1.0);
+        } else {
+            self.pause(turns);
+        }
+        self.is_held(lba)
+    }
+
+    /// The answers of so many questions: how many were yes.
+    pub fn votes(
+        &mut self,
+        count: u32,
+        mut ask: impl FnMut(&mut Self) -> Result<Option<bool>, ExtractError>,
+    ) -> Result<Votes, ExtractError> {
+        let mut votes = Votes::default();
+        for _ in 0..count {
+            votes.note(ask(self)?);
+        }
+        Ok(votes)
+    }
+
+    /// What two of three answers say.
+    pub fn likely(
+        &mut self,
+        mut ask: impl FnMut(&mut Self) -> Result<Option<bool>, ExtractError>,
+    ) -> Result<Option<bool>, ExtractError> {
+        let mut votes = Votes::default();
+        for _ in 0..6 {
+            votes.note(ask(self)?);
+            if votes.yes.max(votes.no) >= 2 {
+                return Ok(Some(votes.yes > votes.no));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The largest number up to `most` for which the answer is yes, if it is yes up to there and no behind, about.
+    pub fn about(
+        &mut self,
+        most: u64,
+        mut ask: impl FnMut(&mut Self, u64) -> Result<Option<bool>, ExtractError>,
+    ) -> Result<Option<u64>, ExtractError> {
+        let (mut low, mut step) = (0, 1);
+        let mut high = most + 1;
+        while low < most && high > most {
+            let at = (low + step).min(most);
+            match ask(self, at)? {
+                Some(true) => (low, step) = (at, step * 2),
+                Some(false) => high = at,
+                None => return Ok(None),
+            }
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match ask(self, middle)? {
+                Some(true) => low = middle,
+                Some(false) => high = middle,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(low))
+    }
+
+    /// The same, exactly. `None` if the answers contradict each other; `most` if all are yes.
+    pub fn largest(
+        &mut self,
+        most: u64,
+        mut ask: impl FnMut(&mut Self, u64) -> Result<Option<bool>, ExtractError>,
+    ) -> Result<Option<u64>, ExtractError> {
+        for _ in 0..4 {
+            let Some(low) = self.about(most, &mut ask)? else {
+                return Ok(None);
+            };
+            if low == most {
+                return Ok(Some(most));
+            }
+            let below = self.votes(3, |desk| match low {
+                0 => Ok(Some(true)),
+                low => ask(desk, low),
+            })?;
+            let behind = self.votes(3, |desk| ask(desk, low + 1))?;
+            if below.no == 0 && behind.yes == 0 {
+                return Ok(Some(low));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Votes {
+    pub yes: u32,
+    pub no: u32,
+}
+
+impl Votes {
+    fn note(&mut self, answer: Option<bool>) {
+        self.yes += u32::from(answer == Some(true));
+        self.no += u32::from(answer == Some(false));
+    }
+
+    /// What all but one in six say, of three at least.
+    pub fn verdict(self) -> Option<bool> {
+        let all = self.yes + self.no;
+        match all >= 3 {
+            true if self.no * 6 <= all => Some(true),
+            true if self.yes * 6 <= all => Some(false),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What is inside the drive beside its mechanics: buffer, queue, write cache.
+//!
+//! Needs the layout and the turn. Each [`Electronics::step`] asks a question or two; what was answered is plain data.
+
+use super::ahead::{self, Ahead};
+use super::bench::Bench;
+use super::desk::{Desk, HitTime};
+use super::error::ExtractError;
+use super::segments::Segments;
+use super::told::Told;
+use crate::{Probe, Switch};
+use headtime_disk::Layout;
+use headtime_disk::profile::{CacheSpec, Spec, Trust};
+use serde::{Deserialize, Serialize};
+
+/// What was learned of a drive's buffer, queue and write cache so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Electronics {
+    /// The next question.
+    at: usize,
+    pub hit: Option<HitTime>,
+    pub ahead: Ahead,
+    pub segments: Segments,
+    /// Switches that can be turned, and whether they were on.
+    pub switches: Vec<(String, bool)>,
+    pub told: Told,
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Hits,
+    Ahead(ahead::Question),
+    Segments,
+    Room,
+}
+
+fn steps() -> Vec<Step> {
+    let mut steps = vec![Step::Hits, Step::Segments];
+    steps.extend(ahead::QUESTIONS.map(Step::Ahead));
+    steps.push(Step::Room);
+    steps
+}
+
+impl Electronics {
+    /// The keys that are asked for.
+    pub(super) const KEYS: [&'static str; 10] = [
+        "cache.segments",
+        "cache.segment_sectors",
+        "cache.room_sectors",
+        "cache.read_ahead",
+        "cache.read_ahead_max",
+        "cache.read_ahead_min",
+        "cache.second_read_ahead_min",
+        "cache.requested_data",
+        "cache.read_ahead_on_idle_hit",
+        "cache.read_free_sectors",
+    ];
+
+    /// The part of the questions that are answered.
+    pub fn share(&self) -> f64 {
+        self.at as f64 / steps().len() as f64
+    }
+
+    /// Answers the next question. Returns false if none is left.
+    ///
+    /// Switches that are off are on meanwhile, and off again then, also after a failure.
+    pub(super) fn step<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        layout: &Layout,
+        turn: f64,
+    ) -> Result<bool, ExtractError> {
+        let Some(step) = steps().get(self.at).copied() else {
+            return Ok(false);
+        };
+        let was = bench.probe.switch(Switch::LookAhead);
+        if was == Some(false) {
+            bench.probe.set(Switch::LookAhead, true)?;
+        }
+        let result = self.answer(step, bench, layout, turn);
+        if was == Some(false) {
+            bench.probe.set(Switch::LookAhead, false)?;
+        }
+        result?;
+        self.at += 1;
+        Ok(self.at < steps().len())
+    }
+
+    fn answer<P: Probe + ?Sized>(
+        &mut self,
+        step: Step,
+        bench: &mut Bench<'_, P>,
+        layout: &Layout,
+        turn: f64,
+    ) -> Result<(), ExtractError> {
+        if let Step::Hits = step {
+            for which in Switch::ALL {
+                if let Some(on) = bench.probe.switch(which) {
+                    let name = match which {
+                        Switch::LookAhead => "Reading ahead",
+                        Switch::WriteCache => "The write cache",
+                    };
+                    self.switches.push((name.to_owned(), on));
+                }
+            }
+            self.hit = HitTime::measure(bench, turn)?;
+            if self.hit.is_none() {
+                for key in Electronics::KEYS {
+                    self.told
+                        .doubt(key, "no read that was repeated came from a buffer");
+                }
+            }
+            return Ok(());
+        }
+        let Some(hit) = self.hit else { return Ok(()) };
+        let told = &mut self.told;
+        let mut desk = Desk::new(bench, layout, turn, hit);
+        let fewest = self.segments.count.unwrap_or(self.segments.least);
+        desk.segments = (fewest > 0).then_some(fewest);
+        match step {
+            Step::Hits => Ok(()),
+            Step::Ahead(question) => self.ahead.ask(question, &mut desk, told),
+            Step::Segments => self.segments.count(&mut desk, told),
+            Step::Room => {
+                let known = (self.ahead.segment, self.ahead.passing);
+                self.segments.room(&mut desk, known, told)
+            }
+        }
+    }
+
+    /// Puts what is known into a profile.
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        for (key, _) in &self.told.known {
+            spec.trust.push((key.clone(), Trust::Learned));
+        }
+        let Some(segment) = self.ahead.segment.filter(|_| self.hit.is_some()) else {
+            return;
+        };
+        let fewest = self.segments.count.unwrap_or(self.segments.least);
+        let room = self.segments.room.map_or(0, |room| room.max(2 * segment));
+        let mut cache = CacheSpec {
+            enabled: true,
+            segments: fewest.clamp(1, 65_535) as u32,
+            segment_sectors: segment as u32,
+            room_sectors: room as u32,
+            read_free_sectors: self.ahead.free_sectors.unwrap_or(false),
+            ..CacheSpec::default()
+        };
+        self.ahead.apply(&mut cache);
+        spec.cache = cache;
+    }
+
+    /// What stays unknown, and what can be switched, in lines.
+    pub(super) fn lines(&self) -> String {
+        let mut text = String::new();
+        for (which, on) in &self.switches {
+            let state = if *on { "on" } else { "off" };
+            text += &format!("{which} can be switched; it was {state}.\n");
+        }
+        for (key, why) in &self.told.unknown {
+            text += &format!("Not learned: {key}, since {why}.\n");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! How many segments a buffer has.
+//!
+//! Reads of different places, and then the same backward: as many come from the buffer as it has segments
+//! (DIXtrac; Worthington et al., SIGMETRICS 1995, ask forward for the first alone). What comes from the buffer changes
+//! nothing in it, so that one miss ends the count.
+
+use super::desk::Desk;
+use super::error::ExtractError;
+use super::told::Told;
+use crate::Probe;
+use serde::{Deserialize, Serialize};
+
+/// What was found out about segments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Segments {
+    /// Places that the buffer holds at a time, if little is read of each.
+    pub count: Option<u64>,
+    /// The fewest that it has, where they cannot be counted.
+    pub least: u64,
+    /// How many it holds that are full.
+    pub full: Option<u64>,
+    /// Sectors that all hold together, if they are fewer than fit.
+    pub room: Option<u64>,
+}
+
+/// Places are at least so far apart.
+const APART: u64 = 65_536;
+/// More segments are not counted.
+const MOST: u64 = 2_048;
+
+impl Segments {
+    /// How many of so many places, each read with so many sectors, the buffer holds in the end; `behind` asks for the
+    /// sector behind.
+    fn held<P: Probe + ?Sized>(
+        desk: &mut Desk<'_, '_, '_, P>,
+        lengths: &[u64],
+        behind: bool,
+    ) -> Result<u64, ExtractError> {
+        let capacity = desk.bench.capacity();
+        let count = lengths.len() as u64;
+        let longest = lengths.iter().copied().max().unwrap_or(1);
+        let stride = (capacity / (count + 1)).min(APART.max(longest * 8));
+        let first = desk.bench.random.up_to(capacity - (count + 1) * stride);
+        let mut places: Vec<u64> = (0..count).map(|index| first + index * stride).collect();
+        for at in (1..places.len()).rev() {
+            places.swap(at, desk.bench.random.up_to(at as u64) as usize);
+        }
+        let mut last = Vec::with_capacity(places.len());
+        for (place, len) in places.into_iter().zip(lengths) {
+            let place = place + desk.bench.random.up_to(stride / 4);
+            desk.bench.read(place, *len)?;
+            last.push(place + len - u64::from(!behind));
+        }
+        let mut held = 0;
+        for lba in last.into_iter().rev() {
+            if !desk.is_held(lba)? {
+                break;
+            }
+            held += 1;
+            if held == 1 {
+                // A second read on its track may have begun to read on there.
+                desk.rest(0);
+            }
+        }
+        Ok(held)
+    }
+
+    pub(super) fn count<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.segments";
+        let most = MOST.min(desk.bench.capacity() / 4096);
+        let mut tried = 4;
+        let mut seen = Vec::new();
+        let mut next = tried;
+        for _ in 0..20 {
+            if seen.len() == 4 {
+                break;
+            }
+            let held = Segments::held(desk, &vec![1; next as usize], false)?;
+            if held == next {
+                // All of them: there are as many or more.
+                if next >= most {
+                    self.least = next;
+                    told.doubt(key, format!("{next} or more"));
+                    return Ok(());
+                }
+                tried = next;
+                next = (tried * 2).min(most);
+                seen.clear();
+                continue;
+            }
+            if seen.contains(&held) && held > 0 {
+                self.count = Some(held);
+                told.know(key, 0.9);
+                return Ok(());
+            }
+            seen.push(held);
+            next = held + 2 + seen.len() as u64;
+        }
+        seen.push(tried);
+        seen.sort_unstable();
+        self.least = seen[seen.len() - 1];
+        told.doubt(
+            key,
+            format!(
+                "the buffer held {} to {} places",
+                seen[0],
+                seen[seen.len() - 1]
+            ),
+        );
+        Ok(())
+    }
+
+    /// Whether segments share a room that not all of them can fill, and how large it is.
+    pub(super) fn room<P: Probe + ?Sized>(
+        &mut self,
+        desk: &mut Desk<'_, '_, '_, P>,
+        (segment, passing): (Option<u64>, Option<u64>),
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.room_sectors";
+        let count = self.count.unwrap_or(self.least);
+        let Some(segment) = segment.filter(|_| count > 0) else {
+            told.doubt(key, "the size of a segment is not known");
+            return Ok(());
+        };
+        let full = |desk: &mut Desk<'_, '_, '_, P>, count: u64, behind: bool| {
+            Segments::held(desk, &vec![segment; count as usize], behind)
+        };
+        // Data that were read ahead may have taken the place of those that were asked for.
+        let mut stays = [false; 2];
+        for (stays, behind) in stays.iter_mut().zip([false, true]) {
+            let few = count.min(3);
+            *stays = full(desk, few, behind)? == few && full(desk, few, behind)? == few;
+        }
+        let behind = stays[1] && !stays[0];
+        if stays == [false; 2] {
+            told.doubt(key, "nothing stays of a segment that was filled");
+            return Ok(());
+        }
+        // Most buffers hold all, and a few of many are enough to see that others do not.
+        let (mut held, mut tried) = (0, count.min(8));
+        loop {
+            held = full(desk, tried, behind)?.max(held);
+            if held < tried {
+                held = full(desk, tried, behind)?.max(held);
+            }
+            if held < tried || tried == count {
+                break;
+            }
+            tried = (tried * 2).min(count);
+        }
+        self.full = Some(held);
+        if held == count {
+            told.know(key, 0.9);
+            return Ok(());
+        }
+        if held == 0 || full(desk, held, behind)? < held || full(desk, held + 1, behind)? > held {
+            told.doubt(key, "how many full segments the buffer holds varies");
+            return Ok(());
+        }
+        // Full segments and a part of one: the first goes when there is no room for that part.
+        let (mut low, mut high) = (0, segment);
+        let near = (segment / 16).max(1);
+        while high - low > near {
+            let part = low + (high - low) / 2;
+            let mut lengths = vec![segment; held as usize];
+            lengths.push(part);
+            let all = Segments::held(desk, &lengths, behind)?;
+            if all > held {
+                low = part;
+            } else {
+                high = part;
+            }
+        }
+        self.room = Some(held * segment + low + (high - low) / 2 + passing.unwrap_or(0));
+        told.know(key, 0.8);
+        Ok(())
+    }
+}
