@@ -165,10 +165,9 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
         TableColumn::words("firmware", each(|run| run.header.text("firmware"))),
         TableColumn::numbers("depth", each(|run| run.header.text("depth"))),
     ];
-    let gate = TableColumn::words("gate", each(|run| run.header.text("gate")));
-    let issue = TableColumn::words("issue", each(|run| run.header.text("issue")));
     // The usual goes without saying; so does the depth of the engine, which is a gate too.
-    for (column, usual) in [(gate, "depth"), (issue, "at-once")] {
+    for (key, usual) in Header::default().words() {
+        let column = TableColumn::words(key, runs.iter().map(|run| run.header.text(key)));
         if !column.is_constant() || column.cells.iter().any(|value| value != usual) {
             all.push(column);
         }

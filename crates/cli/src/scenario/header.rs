@@ -86,6 +86,14 @@ impl Header {
             _ => None,
         })
     }
+
+    /// What the engine is told in words: the gate, when a command is chosen.
+    pub fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.columns().filter_map(|(name, value)| match value {
+            Value::Text(text) if name != "firmware" => Some((name, text.as_str())),
+            _ => None,
+        })
+    }
 }
 
 impl Serialize for Header {
@@ -112,6 +120,9 @@ mod tests {
                 || ["gate", "issue"].contains(&&*key);
             assert_eq!(names.contains(&&*key), is_plain, "{key}");
         }
+        let header = Header::default();
+        let usual: Vec<_> = header.words().collect();
+        assert_eq!(usual, [("gate", "depth"), ("issue", "at-once")]);
         // A plug has further keys, which no column shows.
         let engine = EngineSpec::linux_2_6().complete().unwrap();
         let header = Header::new(&engine, "fifo");

@@ -252,6 +252,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         }
     }
     // What the scenario's own lists make, beside what is swept.
+    let usual = Header::default();
     for (key, name) in lists() {
         let cells: Vec<String> = (0..all.len())
             .map(|number| described(plan, outcomes, number, name).to_string())
@@ -264,7 +265,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         // The usual goes without saying.
         let is_usual = match cells[0].as_str() {
             "true" | "false" | "" => true,
-            value => [("gate", "depth"), ("issue", "at-once")].contains(&(name, value)),
+            value => usual.words().any(|word| word == (name, value)),
         };
         if within {
             columns.push(TableColumn::words(name, cells.into_iter()));
