@@ -65,11 +65,6 @@ impl Platter {
         }
     }
 
-    /// The time of a revolution, as the model has it.
-    pub fn turn(&self) -> Nanos {
-        Nanos::from_nanos(self.turn as u64)
-    }
-
     /// How far the clock of the model is ahead at `now`: 0 to less than a turn.
     pub fn ahead(&self, now: Time) -> Nanos {
         let elapsed = now.saturating_since(self.since).as_nanos() as i64;
@@ -88,7 +83,7 @@ impl Platter {
 
     /// Returns true if the platter has been found and not lost since.
     pub fn is_found(&self) -> bool {
-        self.seen >= FINDING && self.strange < LOST
+        self.seen >= FINDING
     }
 
     /// By how much the platter turns slower than the model has it, in parts of 10^9.
@@ -198,6 +193,21 @@ mod tests {
         last_error(&mut platter, 300, 1_000_000, 9_700_000, 600);
         let after = last_error(&mut platter, 300, 1_000_000, 1_000_000_000, 1);
         assert!(after.abs() < 30_000, "{after} ns off");
+    }
+
+    #[test]
+    fn hours_without_ends_are_bridged_to_the_nanosecond() {
+        for hours in [1, 2, 1_000] {
+            let mut platter = Platter::new(TURN);
+            (platter.ahead, platter.rate) = (5, RATE_MAX);
+            let seconds = 3_600 * hours;
+            let ahead = (5 + RATE_MAX * seconds) % TURN.as_nanos() as i64;
+            let now = Time::ZERO + Nanos::from_secs(seconds as u64);
+            assert_eq!(platter.ahead(now).as_nanos() as i64, ahead, "{hours} h");
+            platter.rate = -RATE_MAX;
+            let ahead = (5 - RATE_MAX * seconds).rem_euclid(TURN.as_nanos() as i64);
+            assert_eq!(platter.ahead(now).as_nanos() as i64, ahead, "{hours} h");
+        }
     }
 
     #[test]
