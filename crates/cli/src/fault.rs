@@ -44,7 +44,8 @@ Exit codes:
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written, or a socket not be used
-  5  serve or attach was told to end a second time, and did so at once; or a sweep was told to end";
+  5  serve or attach was told to end a second time, and did so at once; or a sweep or a
+     probe was told to end, or its time was over";
 
 impl Fault {
     /// The code that the process ends with.

@@ -1,9 +1,12 @@
 //! Files that are written: whole, or not at all.
 
 use crate::fault::{Fault, name};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file under way. Until [`Output::finish`] the old one, if there is one, stays as it is.
@@ -115,6 +118,40 @@ impl Output {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Opens a file for this process alone, and makes an empty one if there is none. `taken` says what to do if another
+/// process has it.
+///
+/// # Errors
+///
+/// If another process has it, or it cannot be read and written.
+pub fn lock(path: &Path, taken: &str) -> Result<File, Fault> {
+    let fault = |error: io::Error| Fault::writing(path, &error);
+    loop {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false);
+        let file = file.open(path).map_err(fault)?;
+        // Not every file system has locks.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(Fault::File(format!("{}: {taken}", name(path))));
+        }
+        // The other may have removed or replaced it between opening and locking.
+        let same = |found: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == found.ino());
+        if fs::metadata(path).is_ok_and(same) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Makes the names of a file's directory durable.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn sync_directory(of: &Path) -> io::Result<()> {
+    let directory = of.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Whether it is there and no file: it is written to directly.

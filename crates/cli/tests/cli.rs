@@ -27,6 +27,8 @@ mod pictures;
 mod printed;
 #[path = "cli/probe.rs"]
 mod probe;
+#[path = "cli/probe_whole.rs"]
+mod probe_whole;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/requests.rs"]

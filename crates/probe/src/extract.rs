@@ -534,7 +534,7 @@ impl Extraction {
             if stage == self.stage {
                 share = done;
                 let spent = self.stage_spent.as_millis_f64();
-                left += if done > 0.02 {
+                left += if done > 0.02 || done > 0.0 && spent > takes {
                     spent * (1.0 - done) / done
                 } else {
                     takes

@@ -24,6 +24,8 @@ pub struct Guarded<'a, P: Probe> {
     /// Switches that are not as they were, and how they were.
     turned: Vec<(Switch, bool)>,
     record: Record<'a>,
+    /// Whether there are switches to see and to turn.
+    switches: bool,
 }
 
 impl<'a, P: Probe> Guarded<'a, P> {
@@ -35,7 +37,15 @@ impl<'a, P: Probe> Guarded<'a, P> {
             in_drive: 0,
             turned: Vec::new(),
             record: Box::new(|_| Ok(())),
+            switches: true,
         }
+    }
+
+    /// As if the drive had no switches: where nothing can be recorded, nothing is turned.
+    #[must_use]
+    pub fn without_switches(mut self) -> Guarded<'a, P> {
+        self.switches = false;
+        self
     }
 
     /// Has it recorded, before a switch is turned, which ones are to be put back to what. If that fails the
@@ -152,11 +162,11 @@ impl<P: Probe> Probe for Guarded<'_, P> {
     }
 
     fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.probe.switch(which)
+        self.switches.then(|| self.probe.switch(which)).flatten()
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        let Some(is_on) = self.probe.switch(which) else {
+        let Some(is_on) = self.switch(which) else {
             return Err(ProbeError::NoSwitch(which));
         };
         if is_on == on {
@@ -269,6 +279,21 @@ mod tests {
         let mut guarded = Guarded::new(&mut probe, None).recording(|_| Err("disk full".into()));
         let error = guarded.set(Switch::LookAhead, false).unwrap_err();
         assert!(error.to_string().ends_with("disk full"), "{error}");
+        drop(guarded);
+        assert_eq!(switches(&mut probe), [Some(true); 2]);
+    }
+
+    #[test]
+    fn without_switches_none_is_seen_and_none_is_turned() {
+        let mut probe = probe();
+        let mut guarded = Guarded::new(&mut probe, None).without_switches();
+        for which in Switch::ALL {
+            assert_eq!(guarded.switch(which), None);
+            assert!(matches!(
+                guarded.set(which, false),
+                Err(ProbeError::NoSwitch(_))
+            ));
+        }
         drop(guarded);
         assert_eq!(switches(&mut probe), [Some(true); 2]);
     }

@@ -103,6 +103,15 @@ impl Switch {
     pub const ALL: [Switch; 2] = [Switch::LookAhead, Switch::WriteCache];
 }
 
+impl std::fmt::Display for Switch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Switch::LookAhead => "look-ahead",
+            Switch::WriteCache => "the write cache",
+        })
+    }
+}
+
 /// The answer to a command.
 #[derive(Debug)]
 pub struct Answer {
@@ -129,10 +138,16 @@ pub enum ProbeError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The drive has no such switch, or the host cannot reach it.
-    #[error("{0:?} cannot be switched here")]
+    #[error("{0} cannot be switched here")]
     NoSwitch(Switch),
+    /// The drive, or the host, does not turn a switch.
+    #[error("{which} cannot be turned: {source}")]
+    Refused {
+        which: Switch,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// What a switch is to be put back to could not be recorded, so that it was not turned.
-    #[error("{which:?} stays as it is, since its state cannot be recorded: {source}")]
+    #[error("{which} stays as it is, since its state cannot be recorded: {source}")]
     NotRecorded {
         which: Switch,
         source: Box<dyn std::error::Error + Send + Sync>,

@@ -1,11 +1,15 @@
 //! A device as a probe: its commands are timed by the machine's clock.
 
+mod kernel;
+
+pub use kernel::Kernel;
+
 use crate::buffer::Pool;
 use crate::device::{Device, Part, Parts};
 use crate::request::{Data, Failure, Kind};
 use headtime_engine::{DriveTag, RequestId};
 use headtime_linux::clock::{Clock, timespec};
-use headtime_probe::{Answer, Probe, ProbeError};
+use headtime_probe::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::{Op, Request};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -26,6 +30,7 @@ pub struct Probed<D: Device> {
     pool: Pool,
     /// When the command of each tag was sent, while it is in the device.
     sent: Vec<Option<Time>>,
+    kernel: Option<Kernel>,
 }
 
 impl<D: Device> Probed<D> {
@@ -38,7 +43,21 @@ impl<D: Device> Probed<D> {
             clock: Clock::start(),
             pool: Pool::new(),
             sent: vec![None; depth],
+            kernel: None,
         }
+    }
+
+    /// With what the kernel knows of the disk: its switches.
+    #[must_use]
+    pub fn with_kernel(mut self, kernel: Kernel) -> Probed<D> {
+        self.kernel = Some(kernel);
+        self
+    }
+
+    /// What no other disk is called, as far as that is known.
+    pub fn identity(&self) -> &str {
+        let known = self.kernel.as_ref().map(Kernel::identity);
+        known.unwrap_or(&self.name)
     }
 
     fn parts(&self, op: Op, extent: Extent) -> Parts {
@@ -162,6 +181,24 @@ impl<D: Device> Probe for Probed<D> {
 
     fn pause(&mut self, span: Nanos) {
         sleep(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        match which {
+            Switch::WriteCache => self.kernel.as_ref().and_then(Kernel::write_cache),
+            Switch::LookAhead => None,
+        }
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        let kernel = self.kernel.as_ref();
+        let kernel = kernel.filter(|_| which == Switch::WriteCache);
+        let kernel = kernel.ok_or(ProbeError::NoSwitch(which))?;
+        let set = kernel.set_write_cache(on);
+        set.map_err(|source| ProbeError::Refused {
+            which,
+            source: source.into(),
+        })
     }
 }
 

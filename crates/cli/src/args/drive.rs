@@ -1,10 +1,9 @@
 //! `headtime drive`
 
 use super::new::New;
+use super::probe::Probe;
 use super::trace::TextFormat;
 use clap::{Args, Subcommand};
-use headtime_probe::QuickOptions;
-use headtime_units::Nanos;
 use std::path::PathBuf;
 
 /// Drive profiles: list, show, make, import, validate, learn
@@ -23,7 +22,7 @@ pub enum DriveVerb {
     /// Learn how long a request takes, by its distance from the previous one
     Curve(Curve),
     /// Learn what a disk is by reading it
-    Probe(Probe),
+    Probe(Box<Probe>),
 }
 
 /// List the drives that come with the program
@@ -136,74 +135,6 @@ pub enum CurveFormat {
     /// A line per distance
     Csv,
 }
-
-/// Learn what a disk is by reading it
-///
-/// Reads a disk for two minutes, and says what it is: how fast it turns, how fast it reads in sequence
-/// from beginning to end, how many random reads it serves one at a time and 32 at a time, how long a
-/// request takes by its distance from the one before. Nothing is ever written. What else uses the disk
-/// disturbs the measurement and is slowed down by it.
-#[derive(Debug, Args)]
-#[command(after_long_help = PROBE_HELP)]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["device", "emulate"])))]
-pub struct Probe {
-    /// The block device, or a file on a disk; opened for reading only, past the page cache
-    #[arg(value_name = "DEVICE")]
-    pub device: Option<PathBuf>,
-    /// A simulated drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
-    #[arg(long, value_name = "NAME|FILE")]
-    pub emulate: Option<String>,
-    /// Only what two minutes tell
-    #[arg(long, required = true)]
-    pub quick: bool,
-    /// How long it may take, 30s to 1h
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = budget)]
-    pub time: Nanos,
-    /// The seed of the places, of the pauses and of a simulated drive's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// A page for people, or JSON
-    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
-    pub format: TextFormat,
-    /// What another program takes, in place of the page
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "format")]
-    pub emit: Option<Emit>,
-    /// Draw a picture: bandwidth by place, service time by distance
-    #[arg(long, value_name = "FILE.svg")]
-    pub plot: Option<PathBuf>,
-}
-
-/// What other programs take of what was learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Emit {
-    /// osd_mclock_max_capacity_iops_hdd and osd_mclock_max_sequential_bandwidth_hdd, for ceph.conf
-    Ceph,
-    /// A line for /sys/fs/cgroup/io.cost.model
-    Iocost,
-    /// The service time by distance, as `drive curve --out` writes it
-    Curve,
-}
-
-fn budget(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
-    let (least, most) = (QuickOptions::TIME_MIN, QuickOptions::TIME_MAX);
-    match (least..=most).contains(&time) {
-        true => Ok(time),
-        false => Err("allowed is 30s to 1h".to_owned()),
-    }
-}
-
-const PROBE_HELP: &str = "\
-What cannot be learned is said as soon as it shows, with what is known by then,
-and ends with exit code 1: what does not turn (an SSD, memory), a disk that
-something else uses, reads that stall, a failure.
-
-Examples:
-  headtime drive probe --emulate exos-x18 --quick --plot disk.svg
-  sudo headtime drive probe /dev/sdb --quick
-  sudo headtime drive probe /dev/sdb --quick --emit ceph
-  sudo headtime drive probe /dev/sdb --quick --emit iocost > /sys/fs/cgroup/io.cost.model
-  sudo headtime drive probe /dev/sdb --quick --emit curve > mine.curve.toml";
 
 const CURVE_HELP: &str = "\
 How it is measured:

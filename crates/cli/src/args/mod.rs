@@ -5,6 +5,7 @@ mod attach;
 mod drive;
 mod new;
 mod output;
+mod probe;
 mod reproduce;
 mod serve;
 mod sim;
@@ -20,11 +21,10 @@ use std::path::PathBuf;
 
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
-pub use drive::{
-    Curve, CurveFormat, DriveVerb, Emit, Import, List, Probe, Show, ShowFormat, Validate,
-};
+pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
+pub use probe::{Emit, Probe, ScratchRange};
 pub use reproduce::{FigureFormat, Reproduce};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};

@@ -1,4 +1,4 @@
-//! Draws pictures as SVG: of a comparison, a sweep, a figure, a learned curve and a probed disk.
+//! Draws pictures as SVG: of a comparison, a sweep, a figure, a learned curve, and a probed disk (`quick`, or whole: `disk`).
 //!
 //! This file has what all of them share: size, colours, headings. The colours are those of Okabe and Ito ("Color Universal
 //! Design", 2008), which people with any kind of colour vision can tell apart. Lines differ in their dashes too.
@@ -8,6 +8,7 @@ mod breakdown;
 mod chart;
 pub mod comparison;
 pub mod curve;
+pub mod disk;
 mod drawn;
 pub mod figure;
 mod head;

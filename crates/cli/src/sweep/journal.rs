@@ -8,16 +8,14 @@ use super::plan::Plan;
 use super::results::{MeasuredRow, Outcome};
 use crate::clock::Clock;
 use crate::fault::Fault;
+use crate::files::{lock, sync_directory};
 use crate::hash::hash_of;
 use crate::report::columns::{self, Field};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The form of the file.
@@ -84,7 +82,7 @@ impl Journal {
     /// If it is of another sweep, or no journal; if another process has it; if it cannot be read or
     /// written.
     pub fn open(path: &Path, plan: &Plan, restart: bool) -> Result<(Journal, Kept), Fault> {
-        let mut file = lock(path)?;
+        let mut file = lock(path, "another sweep is writing it; give another --out")?;
         let mut content = Vec::new();
         let read = file.read_to_end(&mut content);
         read.map_err(|error| Fault::reading(path, &error))?;
@@ -110,13 +108,7 @@ impl Journal {
             journal.write(&head)?;
             journal.sync()?;
             // The name too is to be there after a power failure.
-            let directory = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            let directory = File::open(directory.unwrap_or(Path::new(".")));
-            directory
-                .and_then(|directory| directory.sync_all())
-                .map_err(fault)?;
+            sync_directory(path).map_err(fault)?;
         }
         Ok((journal, kept))
     }
@@ -192,28 +184,6 @@ impl Journal {
     /// Its name.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-/// Opens a file for this process alone.
-fn lock(path: &Path) -> Result<File, Fault> {
-    let fault = |error: io::Error| Fault::writing(path, &error);
-    loop {
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false);
-        let file = file.open(path).map_err(fault)?;
-        // Not every file system has locks.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            let name = path.display();
-            return Err(Fault::File(format!(
-                "{name}: another sweep is writing it; give another --out"
-            )));
-        }
-        // The other may have finished, and removed it, between opening and locking.
-        let same = |found: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == found.ino());
-        if fs::metadata(path).is_ok_and(same) {
-            return Ok(file);
-        }
     }
 }
 

@@ -219,7 +219,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 24] = [
     "",
     "sim",
     "sim run",
@@ -235,6 +235,7 @@ const VERBS: [&str; 23] = [
     "drive list",
     "drive show",
     "drive new",
+    "drive probe",
     "drive curve",
     "drive import",
     "drive validate",

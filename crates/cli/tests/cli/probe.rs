@@ -108,11 +108,6 @@ fn what_is_asked_wrongly_is_said() {
     for (args, code, said) in [
         (vec!["drive", "probe", "--quick"], 2, "--emulate"),
         (
-            vec!["drive", "probe", "--emulate", "atlas10k"],
-            2,
-            "--quick",
-        ),
-        (
             emulate("atlas10k", &["/dev/null"]),
             2,
             "cannot be used with",

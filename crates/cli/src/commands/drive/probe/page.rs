@@ -1,0 +1,568 @@
+//! The page of a whole probe: what the disk is, in words, tables and pictures; what is not known, and why.
+
+use super::super::curve::size;
+use super::sparse;
+use crate::fault::{Fault, name};
+use crate::output::{TableColumn, Terminal, object, table};
+use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};
+use crate::report::round;
+use headtime_disk::profile::SeekCurve;
+use headtime_disk::{Layout, Mechanics, Profile};
+use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth, skews};
+use headtime_sched::Op;
+use std::path::Path;
+
+/// Why a probe has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    /// All was looked at.
+    Done,
+    /// The time is over.
+    Time,
+    /// It was told to.
+    Told,
+    /// The disk cannot be learned, or not now.
+    Refused(String),
+}
+
+/// Tracks that are alike, in the order of addresses.
+struct Tracks {
+    /// Sectors from the beginning of the disk.
+    from: u64,
+    to: u64,
+    sectors: u64,
+    /// Parts of a turn from track to track, cylinder to cylinder, group to group.
+    skews: Option<[f64; 3]>,
+    slips: u64,
+}
+
+/// What is known when a probe has ended.
+pub(super) struct Page<'a> {
+    extraction: &'a Extraction,
+    end: End,
+    profile: Option<Profile>,
+    verdict: Verdict,
+    tracks: Vec<Tracks>,
+}
+
+impl<'a> Page<'a> {
+    pub fn new(extraction: &'a Extraction, end: End) -> Page<'a> {
+        let profile = extraction.profile().ok();
+        let tracks = match &profile {
+            Some(profile) => of_profile(profile),
+            None => of_walk(extraction),
+        };
+        Page {
+            extraction,
+            end,
+            profile,
+            verdict: extraction.verdict(),
+            tracks,
+        }
+    }
+
+    /// The profile, if there is one.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref()
+    }
+
+    /// What the command ends with.
+    pub fn result(&self, out: Option<&Path>, state: Option<&Path>) -> Result<(), Fault> {
+        let disk = self.extraction.name();
+        let kept = match (out, &self.profile, state) {
+            (Some(out), Some(_), _) => format!("; what is known stands in {}", name(out)),
+            (Some(out), None, _) => format!("; {} was not written", name(out)),
+            _ => String::new(),
+        };
+        let on = match state {
+            Some(state) => format!("; the same command goes on with {}", name(state)),
+            None => "; with --state it could be gone on with".to_owned(),
+        };
+        match &self.end {
+            End::Refused(why) => Err(Fault::Check(format!("{disk} was not learned: {why}{kept}"))),
+            End::Time => Err(Fault::Stopped(format!(
+                "{disk} was not learned in this time{kept}{on}"
+            ))),
+            End::Told => Err(Fault::Stopped(format!("told to end{kept}{on}"))),
+            End::Done if self.verdict.worth < Worth::Rough => Err(Fault::Check(format!(
+                "{disk} was not learned: {}{kept}",
+                worth(self.verdict.worth)
+            ))),
+            End::Done => Ok(()),
+        }
+    }
+
+    fn capacity(&self) -> f64 {
+        let bytes = self.extraction.capacity();
+        bytes.bytes(self.extraction.sector_bytes()) as f64
+    }
+
+    fn bytes(&self, sectors: u64) -> f64 {
+        sectors as f64 * f64::from(self.extraction.sector_bytes())
+    }
+
+    fn heading(&self) -> String {
+        let extraction = self.extraction;
+        format!(
+            "{} · {} · {} commands in {:.0} s · seed {}",
+            extraction.name(),
+            size(extraction.capacity(), extraction.sector_bytes()),
+            extraction.reads,
+            extraction.spent.as_secs_f64(),
+            extraction.seed()
+        )
+    }
+
+    /// What is known, by name.
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        if let Some(spindle) = &self.extraction.spindle {
+            let (rpm, turn) = (60e9 / spindle.turn, spindle.turn / 1e6);
+            let mut text = format!("{rpm:.3} turns a minute, {turn:.5} ms each");
+            let turns = &self.extraction.turns;
+            let of = turns.iter().map(|(_, turn)| *turn);
+            let (least, most) = of.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), turn| {
+                (least.min(turn), most.max(turn))
+            });
+            let ppm = (most / least - 1.0) * 1e6;
+            if turns.len() > 1 && ppm >= 0.05 {
+                text += &format!(", {ppm:.1} millionths between slowest and fastest");
+            }
+            lines.push(("rotation", text));
+        }
+        if let (Some(first), Some(last)) = (self.tracks.first(), self.tracks.last()) {
+            let slips: u64 = self.tracks.iter().map(|tracks| tracks.slips).sum();
+            let zones = self.tracks.len();
+            let upto = match &self.profile {
+                Some(_) => String::new(),
+                None => format!(", as far as {}", size_of(self.bytes(last.to))),
+            };
+            lines.push((
+                "tracks",
+                format!(
+                    "{} sectors at the beginning, {} at the end, {zones} zones, {slips} slipped{upto}",
+                    first.sectors, last.sectors
+                ),
+            ));
+        }
+        if let Some(profile) = &self.profile {
+            self.lines_of_profile(profile, &mut lines);
+        }
+        lines.push(("check", self.check()));
+        lines
+    }
+
+    fn lines_of_profile(&self, profile: &Profile, lines: &mut Vec<(&'static str, String)>) {
+        let geometry = &profile.geometry;
+        lines.push((
+            "surfaces",
+            format!(
+                "{}, {} cylinders, {}",
+                geometry.heads,
+                geometry.cylinders,
+                profile.layout.order_word()
+            ),
+        ));
+        let mechanics = Mechanics::new(profile);
+        let full = geometry.cylinders.saturating_sub(1).max(1);
+        let seeks = |op: Op| {
+            let ms = |distance: u32| mechanics.seek(distance.max(1), op).as_millis_f64();
+            format!(
+                "{:.3} ms one cylinder, {:.2} a third, {:.2} all",
+                ms(1),
+                ms(full / 3),
+                ms(full)
+            )
+        };
+        if matches!(profile.seek.read, SeekCurve::Table { .. }) {
+            lines.push(("reads seek", seeks(Op::Read)));
+        }
+        let written = self.extraction.writes.is_some();
+        if written {
+            lines.push(("writes seek", seeks(Op::Write)));
+        }
+        let overhead = &profile.overhead;
+        let most = if written { "" } else { "at most " };
+        lines.push((
+            "switch",
+            format!(
+                "{most}{:.3} ms to another head",
+                profile.seek.head_switch.as_millis_f64()
+            ),
+        ));
+        let processing = overhead.read_miss_after_read.as_millis_f64();
+        let hit = overhead.read_hit_after_read.as_millis_f64();
+        lines.push((
+            "processing",
+            format!("{processing:.3} ms a read, {hit:.3} ms one from the buffer"),
+        ));
+        if let Some(taken) = self.extraction.zero_latency {
+            let text = match taken {
+                true => "sectors of a track are taken as they come (zero latency)",
+                false => "sectors of a track are taken in their order (no zero latency)",
+            };
+            lines.push(("access", text.to_owned()));
+        }
+    }
+
+    /// How other reads came out.
+    fn check(&self) -> String {
+        let held = &self.extraction.held;
+        if held.reads == 0 {
+            return "no other reads were held against it".to_owned();
+        }
+        let compared = held.compared().max(1) as f64;
+        let [within_50, _, within_300] = held.shares().map(|share| 100.0 * share);
+        let late = 100.0 * held.late as f64 / compared;
+        let early = 100.0 * held.early as f64 / compared;
+        format!(
+            "of {} other reads {within_50:.1} % come within 50 us of what the profile says, {within_300:.1} % within 300, \
+             {late:.1} % a turn later, {early:.1} % a turn sooner",
+            held.compared()
+        )
+    }
+
+    /// What came of it, in a sentence.
+    fn sentence(&self) -> String {
+        let stage = self.extraction.stage();
+        let ended = match &self.end {
+            End::Done => return format!("All was looked at: {}.", worth(self.verdict.worth)),
+            End::Time => "The time was over".to_owned(),
+            End::Told => "It was told to end".to_owned(),
+            End::Refused(why) => format!("It ended: {why}. That was"),
+        };
+        let left = self.extraction.progress().left.as_secs_f64() / 60.0;
+        format!(
+            "{ended} at the part \"{}\", about {left:.0} min before all is known: {}.",
+            stage.text(),
+            worth(self.verdict.worth)
+        )
+    }
+
+    /// Keys, and how surely they are known or why they are not.
+    fn findings(&self) -> Vec<(String, String)> {
+        let findings = self.verdict.findings.iter();
+        let mut findings: Vec<(String, String)> = findings
+            .map(|finding| {
+                let known = match &finding.known {
+                    Known::Learned(confidence) => format!("{:.0} %", 100.0 * confidence),
+                    Known::Unchecked => "learned, and not checked".to_owned(),
+                    Known::Not(why) => format!("not learned: {why}"),
+                };
+                (finding.key.to_owned(), known)
+            })
+            .collect();
+        // What no part of the probe looks at.
+        let trust = self.profile.iter().flat_map(|profile| profile.trust.iter());
+        for (key, trust) in trust {
+            let known = |(finding, _): &(String, String)| {
+                finding == key || finding.starts_with(&format!("{key}."))
+            };
+            if *trust == headtime_disk::profile::Trust::Assumed && !findings.iter().any(known) {
+                findings.push((key.clone(), "assumed: not looked at".to_owned()));
+            }
+        }
+        findings
+    }
+
+    /// The page for people.
+    pub fn text(&self, terminal: Terminal) -> String {
+        let mut text = format!("{}\n\n", self.heading());
+        for (name, value) in self.lines() {
+            text.push_str(&format!("{name:13}{value}\n"));
+        }
+        if !self.tracks.is_empty() {
+            text.push_str("\nTracks by place\n");
+            text.push_str(&self.table_of_tracks(terminal));
+        }
+        if let Some((_, seeks)) = self.seek_tables().first() {
+            let some = sparse(seeks);
+            let write = self.profile.as_ref().map(Mechanics::new);
+            let write = write.filter(|_| self.extraction.writes.is_some());
+            let distances = some.iter().map(|(distance, _)| distance.to_string());
+            let ms = |time: f64| format!("{time:.3}");
+            let mut columns = vec![
+                TableColumn::numbers("cylinders", distances),
+                TableColumn::numbers("read ms", some.iter().map(|(_, time)| ms(*time))),
+            ];
+            if let Some(mechanics) = write {
+                let write = some
+                    .iter()
+                    .map(|(distance, _)| ms(mechanics.seek(*distance, Op::Write).as_millis_f64()));
+                columns.push(TableColumn::numbers("write ms", write));
+            }
+            text.push_str("\nSeeks by distance\n");
+            text.push_str(&table(&columns, terminal));
+        }
+        text.push_str("\nHow surely each key of the profile is known\n");
+        let findings = self.findings();
+        let columns = [
+            TableColumn::words("key", findings.iter().map(|(key, _)| key.clone())),
+            TableColumn::words("known", findings.iter().map(|(_, known)| known.clone())),
+        ];
+        text.push_str(&table(&columns, terminal));
+        text.push_str(&format!("\n{}\n", self.sentence()));
+        text
+    }
+
+    fn table_of_tracks(&self, terminal: Terminal) -> String {
+        let some = sparse(&self.tracks);
+        let from = some.iter().map(|tracks| size_of(self.bytes(tracks.from)));
+        let mut columns = vec![
+            TableColumn::numbers("from", from),
+            TableColumn::numbers(
+                "sectors",
+                some.iter().map(|tracks| tracks.sectors.to_string()),
+            ),
+        ];
+        if some.iter().any(|tracks| tracks.skews.is_some()) {
+            for (at, name) in self.skew_names() {
+                let cells = some.iter().map(|tracks| {
+                    let skew = tracks.skews.map(|skews| format!("{:.4}", skews[at]));
+                    skew.unwrap_or_default()
+                });
+                columns.push(TableColumn::numbers(name, cells));
+            }
+        }
+        let slips = some.iter().map(|tracks| tracks.slips.to_string());
+        columns.push(TableColumn::numbers("slipped", slips));
+        table(&columns, terminal)
+    }
+
+    /// The skews that tell something, by their place in [`skews`].
+    fn skew_names(&self) -> Vec<(usize, &'static str)> {
+        let by_group = |skews: [f64; 3]| skews[2] != skews[1];
+        let grouped = self
+            .tracks
+            .iter()
+            .filter_map(|tracks| tracks.skews)
+            .any(by_group);
+        match grouped {
+            true => vec![(0, "track skew"), (2, "group skew")],
+            false => vec![(0, "track skew"), (1, "cylinder skew")],
+        }
+    }
+
+    /// The tables of seeks that the profile has: cylinders and ms.
+    fn seek_tables(&self) -> Vec<(&'static str, Vec<(u32, f64)>)> {
+        let Some(profile) = &self.profile else {
+            return Vec::new();
+        };
+        let SeekCurve::Table { points, .. } = &profile.seek.read else {
+            return Vec::new();
+        };
+        let mechanics = Mechanics::new(profile);
+        let of = |op: Op| -> Vec<(u32, f64)> {
+            let distances = points.iter().map(|(distance, _)| *distance);
+            distances
+                .map(|distance| (distance, mechanics.seek(distance, op).as_millis_f64()))
+                .collect()
+        };
+        let mut tables = vec![("reads", of(Op::Read))];
+        if self.extraction.writes.is_some() {
+            tables.push(("writes", of(Op::Write)));
+        }
+        tables
+    }
+
+    pub fn json(&self) -> impl serde::Serialize {
+        let extraction = self.extraction;
+        let held = &extraction.held;
+        let tracks = self.tracks.iter().map(|tracks| {
+            object! {
+                from_sector: tracks.from,
+                to_sector: tracks.to,
+                sectors_per_track: tracks.sectors,
+                skews: tracks.skews.map(|skews| skews.map(|skew| round(skew, 9))),
+                slipped: tracks.slips,
+            }
+        });
+        let seeks = self.seek_tables().into_iter().map(|(name, points)| {
+            let points = points.into_iter();
+            object! {
+                of: name,
+                cylinders_and_ms: points.map(|(distance, ms)| (distance, round(ms, 6))).collect::<Vec<_>>(),
+            }
+        });
+        let findings = self.verdict.findings.iter().map(|finding| {
+            let (confidence, why) = match &finding.known {
+                Known::Learned(confidence) => (Some(round(*confidence, 6)), None),
+                Known::Unchecked => (None, Some("not checked")),
+                Known::Not(why) => (None, Some(why.as_str())),
+            };
+            object! { key: finding.key, confidence: confidence, why: why }
+        });
+        let ended = match &self.end {
+            End::Done => "done".to_owned(),
+            End::Time => "time".to_owned(),
+            End::Told => "told".to_owned(),
+            End::Refused(why) => why.clone(),
+        };
+        object! {
+            version: env!("CARGO_PKG_VERSION"),
+            drive: extraction.name(),
+            capacity_bytes: self.capacity(),
+            sector_bytes: extraction.sector_bytes(),
+            seed: extraction.seed(),
+            commands: extraction.reads,
+            took_s: round(extraction.spent.as_secs_f64(), 6),
+            ended: ended,
+            next: extraction.stage(),
+            worth: word(self.verdict.worth),
+            turn_ms: extraction.spindle.as_ref().map(|spindle| round(spindle.turn / 1e6, 9)),
+            heads: self.profile.as_ref().map(|profile| profile.geometry.heads),
+            cylinders: self.profile.as_ref().map(|profile| profile.geometry.cylinders),
+            order: self.profile.as_ref().map(|profile| profile.layout.order_word()),
+            tracks: tracks.collect::<Vec<_>>(),
+            seeks: seeks.collect::<Vec<_>>(),
+            zero_latency: extraction.zero_latency,
+            check: object! {
+                reads: held.reads,
+                hits: held.hits,
+                within_50_150_300_us: held.within,
+                a_turn_late: held.late,
+                a_turn_early: held.early,
+            },
+            known: findings.collect::<Vec<_>>(),
+        }
+    }
+
+    /// The picture.
+    pub fn draw(&self) -> String {
+        let words = self
+            .lines()
+            .into_iter()
+            .map(|(name, value)| format!("{name}: {value}"));
+        let mut subtitle = words.collect::<Vec<_>>().join("\n");
+        subtitle.push_str(&format!("\n{}", self.sentence()));
+        for (key, why) in self.verdict.missing() {
+            subtitle.push_str(&format!("\n{key}: not learned: {why}"));
+        }
+        let stretch = |tracks: &Tracks, value: f64| Stretch {
+            from: self.bytes(tracks.from),
+            to: self.bytes(tracks.to),
+            value,
+        };
+        let skews = self.skew_names().into_iter().map(|(at, name)| {
+            let parts = self.tracks.iter().filter_map(|tracks| {
+                let skews = tracks.skews?;
+                Some(stretch(tracks, skews[at]))
+            });
+            (name.to_owned(), parts.collect::<Vec<_>>())
+        });
+        let seeks = self.seek_tables().into_iter().map(|(name, points)| Seeks {
+            name: name.to_owned(),
+            points: points
+                .into_iter()
+                .filter(|(distance, _)| *distance > 0)
+                .map(|(distance, ms)| (f64::from(distance), ms))
+                .collect(),
+        });
+        picture::draw(&DiskPicture {
+            title: format!(
+                "{}, {}",
+                self.extraction.name(),
+                size(self.extraction.capacity(), self.extraction.sector_bytes())
+            ),
+            subtitle,
+            capacity: self.capacity(),
+            tracks: self
+                .tracks
+                .iter()
+                .map(|tracks| stretch(tracks, tracks.sectors as f64))
+                .collect(),
+            skews: skews.filter(|(_, parts)| !parts.is_empty()).collect(),
+            seeks: seeks.collect(),
+            checks: self.checks(),
+        })
+    }
+
+    fn checks(&self) -> Vec<(String, f64)> {
+        let held = &self.extraction.held;
+        if held.compared() == 0 {
+            return Vec::new();
+        }
+        let compared = held.compared() as f64;
+        let [one, two, three] = held.within;
+        let rest = held
+            .compared()
+            .saturating_sub(three + held.late + held.early);
+        let bars = [
+            ("within 50 us", one),
+            ("within 150 us", two),
+            ("within 300 us", three),
+            ("a turn late", held.late),
+            ("a turn early", held.early),
+            ("otherwise", rest),
+        ];
+        bars.map(|(name, count)| (name.to_owned(), 100.0 * count as f64 / compared))
+            .to_vec()
+    }
+}
+
+/// The zones of a profile.
+fn of_profile(profile: &Profile) -> Vec<Tracks> {
+    let layout = Layout::new(profile);
+    let zones = &profile.layout.zones;
+    // A layout that is mapped otherwise has zones of its own.
+    let same = layout.zones().len() == zones.len();
+    let each = layout.zones().enumerate();
+    each.map(|(number, zone)| {
+        let told = zones.get(number).filter(|_| same);
+        Tracks {
+            from: zone.extent.start.get(),
+            to: zone.extent.end().get(),
+            sectors: u64::from(zone.sectors_per_track),
+            skews: told.map(skews),
+            slips: told.map_or(0, |zone| zone.slips.len() as u64),
+        }
+    })
+    .collect()
+}
+
+/// What is known while there is no profile.
+fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
+    let walked = &extraction.walked;
+    let zones = walked.zones.iter().map(|zone| Tracks {
+        from: zone.start,
+        to: zone.end.min(walked.upto.max(zone.start + 1)),
+        sectors: zone.sectors_per_track,
+        skews: None,
+        slips: zone.slips.iter().map(|(_, count)| *count).sum(),
+    });
+    match extraction.stage() > Stage::Rotation {
+        true => zones.collect(),
+        false => Vec::new(),
+    }
+}
+
+fn size_of(bytes: f64) -> String {
+    size(headtime_units::Sectors::new(bytes as u64), 1)
+}
+
+/// What a profile is good for.
+fn worth(worth: Worth) -> &'static str {
+    match worth {
+        Worth::Nothing => "there is no profile",
+        Worth::Wrong => {
+            "the profile is wrong, less than half of other reads come within 300 us of what it says"
+        }
+        Worth::Unchecked => "the profile is not checked by enough other reads",
+        Worth::Rough => {
+            "the profile is rough: for simulation, but a scheduler by position needs 90 % of the reads within 300 us"
+        }
+        Worth::Predicts => {
+            "reads come when the profile says, which is what schedulers by position need"
+        }
+    }
+}
+
+fn word(worth: Worth) -> &'static str {
+    match worth {
+        Worth::Nothing => "nothing",
+        Worth::Wrong => "wrong",
+        Worth::Unchecked => "unchecked",
+        Worth::Rough => "rough",
+        Worth::Predicts => "predicts",
+    }
+}

@@ -1,0 +1,267 @@
+//! What is kept of a probe in a file: what it knows, to go on with, and how switches of the disk are to be put back.
+//!
+//! Both are a first line that says what it is and has a hash of the rest, and TOML. They are written beside, synced, and renamed, so that
+//! there is always a whole one. The state is locked for as long as a probe runs, and with it what is beside it.
+
+use crate::fault::{Fault, name};
+use crate::files::{lock, sync_directory};
+use crate::hash::hash_of;
+use headtime_config::{Place, Table, read, to_text};
+use headtime_linux::shown::one_line;
+use headtime_probe::Switch;
+use headtime_probe::extract::Extraction;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// How the first line begins.
+const STATE: &str = "# What a headtime drive probe knows ";
+const SWITCHES: &str = "# What a headtime drive probe is to put back ";
+
+/// The content of a state.
+#[derive(Deserialize, Serialize)]
+struct State {
+    version: String,
+    /// Which disk it is of.
+    disk: String,
+    extraction: Extraction,
+}
+
+/// The content of a record of switches.
+#[derive(Deserialize, Serialize)]
+struct Turned {
+    disk: String,
+    #[serde(default)]
+    look_ahead: Option<bool>,
+    #[serde(default)]
+    write_cache: Option<bool>,
+}
+
+/// The file of a state, which this process alone has.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    disk: String,
+    /// Holds the lock.
+    _file: File,
+}
+
+impl StateFile {
+    /// Takes the file for the probe of a disk, and reads what it has, if anything.
+    ///
+    /// # Errors
+    ///
+    /// If another process has it, it cannot be read, is damaged, or is of another disk or version.
+    pub fn open(path: &Path, disk: &str) -> Result<(StateFile, Option<Extraction>), Fault> {
+        // It is replaced by another each time: a device or a pipe would be lost.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let name = name(path);
+            return Err(Fault::Usage(format!(
+                "--state {name}: is there and no regular file"
+            )));
+        }
+        let mut file = lock(path, "another probe is writing it; give another --state")?;
+        let mut content = String::new();
+        file.read_to_string(&mut content)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => damaged(path, STATE),
+                _ => Fault::reading(path, &error),
+            })?;
+        let state = StateFile {
+            path: path.to_owned(),
+            disk: disk.to_owned(),
+            _file: file,
+        };
+        // Killed before there was anything to write.
+        if content.is_empty() {
+            return Ok((state, None));
+        }
+        let found: State = parsed(path, STATE, &content, "another --state")?;
+        if found.version != VERSION {
+            return Err(Fault::Input(format!(
+                "{}: was written by headtime {}; this is {VERSION}, which may learn otherwise. Go on with that one, or begin \
+                 with another --state",
+                name(path),
+                one_line(&found.version)
+            )));
+        }
+        if found.disk != disk {
+            return Err(Fault::Input(format!(
+                "{}: is of another disk: {}; this is {disk}. Begin with another --state",
+                name(path),
+                one_line(&found.disk)
+            )));
+        }
+        Ok((state, Some(found.extraction)))
+    }
+
+    /// Writes what is known now.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written. What was there stays.
+    pub fn write(&mut self, extraction: &Extraction) -> Result<(), Fault> {
+        let state = State {
+            version: VERSION.to_owned(),
+            disk: self.disk.clone(),
+            extraction: extraction.clone(),
+        };
+        self._file = replace(&self.path, STATE, &to_text(&state))
+            .map_err(|error| Fault::writing(&self.path, &error))?;
+        Ok(())
+    }
+
+    /// What records switches that are turned.
+    pub fn record(&self) -> Record {
+        Record::beside(&self.path, &self.disk)
+    }
+}
+
+/// The file that says how switches of a disk are to be put back. It is there only while some are turned.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    path: PathBuf,
+    disk: String,
+}
+
+impl Record {
+    /// The record of a disk beside its state.
+    pub fn beside(state: &Path, disk: &str) -> Record {
+        Record {
+            path: beside(state, "", ".switches"),
+            disk: disk.to_owned(),
+        }
+    }
+
+    /// What a probe that was killed has left to be put back.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is damaged, or of another disk.
+    pub fn left(&self) -> Result<Vec<(Switch, bool)>, Fault> {
+        let path = &self.path;
+        let content = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(damaged(path, SWITCHES));
+            }
+            content => content.map_err(|error| Fault::reading(path, &error))?,
+        };
+        let turned: Turned = parsed(path, SWITCHES, &content, "what it says")?;
+        if turned.disk != self.disk {
+            return Err(Fault::Input(format!(
+                "{}: is of another disk, whose switches a killed probe has left turned: {}; probe that one with this --state first",
+                name(path),
+                one_line(&turned.disk)
+            )));
+        }
+        let both = [
+            (Switch::LookAhead, turned.look_ahead),
+            (Switch::WriteCache, turned.write_cache),
+        ];
+        Ok(both
+            .into_iter()
+            .filter_map(|(which, on)| Some((which, on?)))
+            .collect())
+    }
+
+    /// Notes what is to be put back; nothing if all is as it was.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, or be removed.
+    pub fn note(&self, turned: &[(Switch, bool)]) -> io::Result<()> {
+        if turned.is_empty() {
+            return match fs::remove_file(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+                Ok(()) => sync_directory(&self.path),
+            };
+        }
+        let of = |which: Switch| {
+            let found = turned.iter().find(|(turned, _)| *turned == which);
+            found.map(|(_, on)| *on)
+        };
+        let content = Turned {
+            disk: self.disk.clone(),
+            look_ahead: of(Switch::LookAhead),
+            write_cache: of(Switch::WriteCache),
+        };
+        replace(&self.path, SWITCHES, &to_text(&content)).map(|_| ())
+    }
+}
+
+/// The name with something before and behind.
+fn beside(path: &Path, before: &str, behind: &str) -> PathBuf {
+    let mut name = OsString::from(before);
+    name.push(path.file_name().unwrap_or_default());
+    name.push(behind);
+    path.with_file_name(name)
+}
+
+/// Replaces a file by another, which is locked before it has its name, and durable.
+fn replace(path: &Path, what: &str, text: &str) -> io::Result<File> {
+    // Only who has the lock writes it.
+    let part = beside(path, ".", ".part");
+    let mut file = File::create(&part)?;
+    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    let written = file
+        .write_all(format!("{what}{}\n{text}", hash_of(text)).as_bytes())
+        .and_then(|()| file.sync_data())
+        .and_then(|()| fs::rename(&part, path))
+        .and_then(|()| sync_directory(path));
+    if written.is_err() {
+        // Nothing more can be done about a failure here.
+        let _ = fs::remove_file(&part);
+    }
+    written.map(|()| file)
+}
+
+/// The content of a file whose first line is `what` and a hash.
+fn parsed<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    what: &str,
+    content: &str,
+    otherwise: &str,
+) -> Result<T, Fault> {
+    let Some(rest) = content.strip_prefix(what) else {
+        // What is cut off within the first line is no other file.
+        if what.starts_with(content) {
+            return Err(damaged(path, what));
+        }
+        return Err(Fault::Input(format!(
+            "{}: is no file of a probe; give {otherwise}",
+            name(path)
+        )));
+    };
+    let whole = rest
+        .split_once('\n')
+        .filter(|(hash, text)| *hash == hash_of(text));
+    let (_, text) = whole.ok_or_else(|| damaged(path, what))?;
+    let name = name(path);
+    // Lines of an error are those of the file.
+    let table = Table::parse(&name, &format!("\n{text}"));
+    let value = table.and_then(|table| read(&table, &Place::line(&name, 2)));
+    value.map_err(|error| {
+        Fault::Input(format!(
+            "{error}; another version of headtime has written this"
+        ))
+    })
+}
+
+fn damaged(path: &Path, what: &str) -> Fault {
+    let name = name(path);
+    Fault::Input(match what {
+        SWITCHES => format!(
+            "{name}: is damaged or cut off; it says which switches of the disk a killed probe has left turned. See whether its \
+             write cache and look-ahead are on (hdparm -W -A, sdparm --get WCE), and remove it"
+        ),
+        _ => format!(
+            "{name}: is damaged or cut off, so that nothing can be gone on with; remove it, or begin with another --state"
+        ),
+    })
+}

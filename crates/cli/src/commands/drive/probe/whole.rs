@@ -1,0 +1,440 @@
+//! `headtime drive probe`: all that can be learned, as a session that can be stopped and gone on with.
+//!
+//! A simulated drive is switched on anew for each step, at the time that was spent: then whoever goes on from a state
+//! finds it as whoever did not stop.
+
+use super::device;
+use super::page::{End, Page};
+use super::state::{Record, StateFile};
+use crate::args::{Probe as Args, TextFormat};
+use crate::clock::Clock;
+use crate::commands::compare;
+use crate::commands::context::Context;
+use crate::commands::signals::signals;
+use crate::fault::{Fault, name};
+use crate::files::Output;
+use crate::hash::hash_of;
+use crate::output;
+use crate::progress::{Goal, Progress};
+use headtime_disk::Profile;
+use headtime_probe::extract::{ExtractError, Extraction, Outlook, Stage};
+use headtime_probe::{Guarded, Modelled, Probe, ProbeError, Stopping, Switch};
+use headtime_serve::file::File;
+use headtime_serve::probed::Probed;
+use headtime_units::{Bytes, Nanos, Time};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A step that is under way when the time is over has so long to end.
+const GRACE: Nanos = Nanos::from_secs(10);
+/// A simulated drive makes steps faster than anybody loses by repeating one.
+const WRITE_S: f64 = 0.1;
+/// The bar goes from 0 to this.
+const SHARES: u64 = 1_000;
+
+/// What is probed.
+enum Subject {
+    Device(Box<Probed<File>>),
+    Emulated(Emulated),
+}
+
+/// A simulated drive while it is off.
+struct Emulated {
+    profile: Profile,
+    seed: u64,
+    /// Where it keeps its switches.
+    switches: Option<PathBuf>,
+}
+
+impl Emulated {
+    /// Switches it on.
+    fn on(&self, at: Nanos) -> Lasting<'_> {
+        let mut drive = Modelled::new(&self.profile, self.seed);
+        drive.pause(at);
+        let mut lasting = Lasting {
+            drive,
+            file: self.switches.as_deref(),
+        };
+        lasting.restore();
+        lasting
+    }
+}
+
+/// A simulated drive that keeps its switches in a file, as disks keep theirs on the medium.
+struct Lasting<'a> {
+    drive: Modelled,
+    file: Option<&'a Path>,
+}
+
+impl Lasting<'_> {
+    /// The switches as they were when it was switched off.
+    fn restore(&mut self) {
+        let kept = self.file.and_then(|path| fs::read_to_string(path).ok());
+        for line in kept.iter().flat_map(|text| text.lines()) {
+            for which in Switch::ALL {
+                if let Some(on) = line.strip_prefix(&format!("{which:?} ")) {
+                    // One that it does not have stays away.
+                    let _ = self.drive.set(which, on == "on");
+                }
+            }
+        }
+    }
+}
+
+impl Probe for Lasting<'_> {
+    fn name(&self) -> String {
+        self.drive.name()
+    }
+
+    fn capacity(&self) -> headtime_units::Sectors {
+        self.drive.capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        self.drive.depth()
+    }
+
+    fn now(&mut self) -> Time {
+        self.drive.now()
+    }
+
+    fn send(
+        &mut self,
+        tag: u16,
+        op: headtime_sched::Op,
+        extent: headtime_units::Extent,
+    ) -> Result<(), ProbeError> {
+        self.drive.send(tag, op, extent)
+    }
+
+    fn answer(&mut self) -> Result<headtime_probe::Answer, ProbeError> {
+        self.drive.answer()
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.drive.pause(span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        self.drive.switch(which)
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        self.drive.set(which, on)?;
+        let Some(path) = self.file else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        for which in Switch::ALL {
+            if let Some(on) = self.drive.switch(which) {
+                let word = if on { "on" } else { "off" };
+                text.push_str(&format!("{which:?} {word}\n"));
+            }
+        }
+        let kept = Output::write_all_of(path, &text);
+        kept.map_err(|error| ProbeError::NotRecorded {
+            which,
+            source: error.into(),
+        })
+    }
+}
+
+impl Subject {
+    fn open(args: &Args, context: &mut Context<'_>) -> Result<Subject, Fault> {
+        if let Some(path) = &args.device {
+            let writes = args.write_scratch.is_some();
+            return Ok(Subject::Device(Box::new(device(path, writes)?)));
+        }
+        Ok(Subject::Emulated(Emulated {
+            profile: context.drive(args.emulate.as_deref().unwrap_or_default())?,
+            seed: args.seed,
+            switches: args.emulate_switches.clone(),
+        }))
+    }
+
+    /// What no other disk is called.
+    fn identity(&self) -> String {
+        match self {
+            Subject::Device(probe) => {
+                let bytes = probe.capacity().bytes(probe.sector_bytes());
+                format!("{}, {}", probe.identity(), Bytes(bytes))
+            }
+            Subject::Emulated(emulated) => format!(
+                "{}, simulated, seed {}, profile {}",
+                emulated.profile.name,
+                emulated.seed,
+                hash_of(&emulated.profile.to_toml())
+            ),
+        }
+    }
+
+    fn begin(&self, args: &Args) -> Result<Extraction, Fault> {
+        let new = |extraction: Extraction| match args.write_scratch {
+            None => Ok(extraction),
+            Some(range) => {
+                let scratch = range.on(extraction.capacity(), extraction.sector_bytes());
+                Ok(extraction.with_scratch(scratch.map_err(Fault::Usage)?))
+            }
+        };
+        match self {
+            Subject::Device(probe) => new(Extraction::new(probe.as_ref(), args.seed)),
+            Subject::Emulated(emulated) => {
+                new(Extraction::new(&emulated.on(Nanos::ZERO), args.seed))
+            }
+        }
+    }
+
+    /// Puts switches back that a killed probe has left turned.
+    fn put_back(&mut self, left: &[(Switch, bool)], record: &Record) -> Result<(), Fault> {
+        let done = match self {
+            Subject::Device(probe) => {
+                guarded(&mut **probe, None, Some(record)).restore_earlier(left)
+            }
+            Subject::Emulated(emulated) => {
+                guarded(&mut emulated.on(Nanos::ZERO), None, Some(record)).restore_earlier(left)
+            }
+        };
+        done.map_err(|error| {
+            Fault::File(format!(
+                "a killed probe has left switches of the disk turned, which cannot be put back: {error}"
+            ))
+        })
+    }
+
+    fn step(
+        &mut self,
+        extraction: &mut Extraction,
+        record: Option<&Record>,
+        session: &Session<'_>,
+    ) -> Result<Outlook, ExtractError> {
+        match self {
+            Subject::Device(probe) => step(&mut **probe, extraction, record, session),
+            Subject::Emulated(emulated) => step(
+                &mut emulated.on(extraction.spent),
+                extraction,
+                record,
+                session,
+            ),
+        }
+    }
+}
+
+/// What is turned is recorded, so that it can be put back after a kill; where it cannot be, nothing is turned.
+fn guarded<'a, P: Probe>(
+    probe: &'a mut P,
+    scratch: Option<headtime_units::Extent>,
+    record: Option<&'a Record>,
+) -> Guarded<'a, P> {
+    let guarded = Guarded::new(probe, scratch);
+    match record {
+        Some(record) => guarded.recording(move |turned| Ok(record.note(turned)?)),
+        None => guarded.without_switches(),
+    }
+}
+
+/// A step, after which all switches are as they were.
+fn step<P: Probe>(
+    probe: &mut P,
+    extraction: &mut Extraction,
+    record: Option<&Record>,
+    session: &Session<'_>,
+) -> Result<Outlook, ExtractError> {
+    let end = session
+        .until
+        .map(|until| probe.now() + until.saturating_sub(extraction.spent) + GRACE);
+    let mut guarded = guarded(probe, extraction.scratch(), record);
+    let mut stop = |now: Time| session.is_told() || end.is_some_and(|end| now > end);
+    let outlook = extraction.step_or_stay(&mut Stopping::new(&mut guarded, &mut stop));
+    guarded.restore()?;
+    outlook
+}
+
+/// By what a session ends before all is learned.
+struct Session<'a> {
+    told: &'a AtomicU32,
+    /// The time spent at which it ends.
+    until: Option<Nanos>,
+}
+
+impl Session<'_> {
+    fn is_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) > 0
+    }
+}
+
+pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault> {
+    let time = args.whole_time().map_err(Fault::Usage)?;
+    if let Some(path) = &args.plot {
+        compare::is_picture(path)?;
+    }
+    // Where nothing can be written, nothing need be learned.
+    for path in [&args.out, &args.plot].into_iter().flatten() {
+        drop(Output::create(path)?);
+    }
+    let mut subject = Subject::open(args, context)?;
+    let mut extraction = subject.begin(args)?;
+    let mut state = None;
+    if let Some(path) = &args.state {
+        state = Some(take_state(path, &mut subject, &mut extraction, context)?);
+    }
+    let signals = signals()?;
+    say_what_is_written(&extraction, context);
+    let session = Session {
+        told: &signals,
+        until: time.map(|time| extraction.spent + time),
+    };
+    let end = run(
+        &mut subject,
+        &mut extraction,
+        state.as_mut(),
+        &session,
+        context,
+    )?;
+    let page = Page::new(&extraction, end);
+    if let (Some(path), Some(profile)) = (&args.out, page.profile()) {
+        Output::write_all_of(path, &profile.to_toml())?;
+    }
+    if let Some(path) = &args.plot {
+        Output::write_all_of(path, &page.draw())?;
+    }
+    match args.format {
+        TextFormat::Json => output::json(context.out, &page.json())?,
+        TextFormat::Table => {
+            let text = page.text(context.terminal);
+            context.print(&text)?;
+        }
+    }
+    page.result(args.out.as_deref(), args.state.as_deref())
+}
+
+/// Takes the state: what it knows, and what is to be put back.
+fn take_state(
+    path: &Path,
+    subject: &mut Subject,
+    extraction: &mut Extraction,
+    context: &mut Context<'_>,
+) -> Result<StateFile, Fault> {
+    let disk = subject.identity();
+    let opened = StateFile::open(path, &disk);
+    // However little of it can be gone on with, the disk is put right.
+    if !matches!(opened, Err(Fault::File(_) | Fault::Usage(_))) {
+        let record = Record::beside(path, &disk);
+        let left = record.left()?;
+        if !left.is_empty() {
+            subject.put_back(&left, &record)?;
+            for (which, on) in left {
+                let word = if on { "on" } else { "off" };
+                context.note(&format!(
+                    "{which} is {word} again, which a probe that was killed had turned"
+                ));
+            }
+        }
+    }
+    let (file, known) = opened?;
+    if let Some(known) = known {
+        if known.scratch() != extraction.scratch() || known.seed() != extraction.seed() {
+            let scratch = match known.scratch() {
+                None => "without --write-scratch".to_owned(),
+                Some(range) => {
+                    format!("with --write-scratch {}-{}", range.start, range.end())
+                }
+            };
+            return Err(Fault::Input(format!(
+                "{}: was begun with --seed {} and {scratch}; go on so, or begin with another --state",
+                name(path),
+                known.seed()
+            )));
+        }
+        context.note(&format!(
+            "goes on with {}: {} commands in {:.0} s, next {}",
+            name(path),
+            known.reads,
+            known.spent.as_secs_f64(),
+            known.stage().text()
+        ));
+        *extraction = known;
+    }
+    Ok(file)
+}
+
+/// Before anything is.
+fn say_what_is_written(extraction: &Extraction, context: &mut Context<'_>) {
+    let Some(range) = extraction
+        .scratch()
+        .filter(|_| extraction.stage() <= Stage::Writes)
+    else {
+        return;
+    };
+    let bytes = |sectors: u64| Bytes(sectors * u64::from(extraction.sector_bytes()));
+    context.warn(&format!(
+        "writes zeroes to {} of {} from {} on (sectors {} to {}), and nowhere else; what is there is lost",
+        bytes(range.len.get()),
+        extraction.name(),
+        bytes(range.start.get()),
+        range.start,
+        range.end().get() - 1,
+    ));
+}
+
+/// Goes on until all is known, the time is over, it is told to end, or the disk cannot be learned.
+fn run(
+    subject: &mut Subject,
+    extraction: &mut Extraction,
+    mut state: Option<&mut StateFile>,
+    session: &Session<'_>,
+    context: &Context<'_>,
+) -> Result<End, Fault> {
+    let record = state.as_ref().map(|state| state.record());
+    let progress = Progress::new(context.progress);
+    progress.begin(1);
+    let mut task = progress.task(Goal::Requests(SHARES));
+    let mut written = Clock::start();
+    let end = loop {
+        if extraction.stage() == Stage::Done {
+            break End::Done;
+        }
+        if session.until.is_some_and(|until| extraction.spent >= until) {
+            break End::Time;
+        }
+        match subject.step(extraction, record.as_ref(), session) {
+            Ok(outlook) => {
+                let left = outlook.left.as_secs_f64();
+                let spent = extraction.spent.as_secs_f64();
+                let share = spent / (spent + left).max(1e-9);
+                task.note(Time::ZERO, (share * SHARES as f64) as u64);
+                progress.say(&format!(
+                    "{}, about {} of the disk's time to go",
+                    outlook.stage.text(),
+                    minutes(left)
+                ));
+            }
+            Err(ExtractError::Probe(ProbeError::Stopped)) if session.is_told() => break End::Told,
+            Err(ExtractError::Probe(ProbeError::Stopped)) => break End::Time,
+            Err(error) => break End::Refused(error.to_string()),
+        }
+        if let Some(state) = &mut state
+            && written.seconds() >= WRITE_S
+        {
+            state.write(extraction)?;
+            written = Clock::start();
+        }
+    };
+    progress.end();
+    if let Some(state) = state {
+        state.write(extraction)?;
+    }
+    Ok(end)
+}
+
+fn minutes(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 100.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 6_000.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3_600.0),
+    }
+}

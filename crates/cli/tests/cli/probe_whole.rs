@@ -1,0 +1,606 @@
+//! `headtime drive probe` without `--quick`: the profile, the page, stopping and going on, kills.
+
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "waits for processes"
+)]
+
+use super::common::{all, data, ended, headtime, json, keys, number, run, scratch, stdout};
+use headtime_disk::Profile;
+use headtime_disk::profile::Trust;
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Learned in 40 s of its time.
+const LITTLE: [&str; 4] = ["drive", "probe", "--emulate", "little.toml"];
+
+fn little<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&LITTLE[..], more].concat()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The profile that comes of it if nobody stops it.
+fn through(directory: &Path) -> String {
+    let (out, state) = (directory.join("through.toml"), directory.join("through"));
+    stdout(&little(&["--out", text(&out), "--state", text(&state)]));
+    fs::read_to_string(out).unwrap()
+}
+
+#[test]
+fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
+    let directory = scratch("probe-whole");
+    let (out, plot) = (directory.join("learned.toml"), directory.join("disk.svg"));
+    let page = stdout(&little(&["--out", text(&out), "--plot", text(&plot)]));
+    for part in [
+        "little · 43.0 MB · ",
+        "\nrotation     1",
+        "\ntracks       120 sectors at the beginning, 90 at the end, 2 zones, 3 slipped\n",
+        "\nsurfaces     2, 400 cylinders, cylinder-first\n",
+        "\nreads seek   ",
+        "\nswitch       at most ",
+        "\naccess       sectors of a track are taken in their order",
+        "\nTracks by place\n",
+        "\nSeeks by distance\n",
+        "\nseek.write_settle             not learned: nothing may be written without a scratch range\n",
+        "\ncache.segments                90 %\n",
+        "\nqueue                         assumed: not looked at\n",
+        "\nAll was looked at: reads come when the profile says",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    let picture = fs::read_to_string(&plot).unwrap();
+    for part in [
+        ">Sectors on a track<",
+        ">Skews<",
+        ">Seeks<",
+        ">Check<",
+        ">cylinder skew<",
+    ] {
+        assert!(picture.contains(part), "no {part}");
+    }
+    let learned = fs::read_to_string(&out).unwrap();
+    let profile = Profile::from_toml("learned.toml", &learned).unwrap();
+    assert_eq!(
+        (profile.geometry.cylinders, profile.geometry.heads),
+        (400, 2)
+    );
+    let rotation = profile.trust.iter().find(|(key, _)| key == "rotation");
+    assert_eq!(rotation.unwrap().1, Trust::Learned);
+    assert!(
+        profile.provenance.contains("Confidence in layout.zones: "),
+        "{}",
+        profile.provenance
+    );
+    // As any other profile.
+    stdout(&["drive", "show", text(&out)]);
+    assert_eq!(page, stdout(&little(&[])), "the same each time");
+}
+
+#[test]
+fn json_has_what_the_page_has() {
+    let value = json(&little(&["--format", "json"]));
+    for key in [
+        "version",
+        "capacity_bytes",
+        "commands",
+        "took_s",
+        "turn_ms",
+        "seeks",
+        "check",
+    ] {
+        assert!(keys(&value).contains(&key), "{key}");
+    }
+    assert_eq!(
+        (value["ended"].as_str(), value["worth"].as_str()),
+        (Some("done"), Some("predicts"))
+    );
+    assert_eq!(value["tracks"].as_array().unwrap().len(), 2);
+    assert_eq!(number(&value["tracks"][1]["sectors_per_track"]), 90.0);
+    assert_eq!(number(&value["check"]["reads"]), 5_000.0);
+    let known = value["known"].as_array().unwrap();
+    let of = |key: &str| known.iter().find(|known| known["key"] == key).unwrap();
+    assert!(number(&of("layout.zones")["confidence"]) > 0.9);
+    assert!(
+        of("seek.write_settle")["why"]
+            .as_str()
+            .unwrap()
+            .contains("scratch")
+    );
+}
+
+#[test]
+fn the_time_ends_it_with_what_is_known_and_the_same_command_goes_on() {
+    let directory = scratch("probe-time");
+    let (state, out) = (directory.join("state"), directory.join("learned.toml"));
+    let args = little(&[
+        "--time",
+        "10s",
+        "--state",
+        text(&state),
+        "--out",
+        text(&out),
+    ]);
+    let first = run(&args);
+    assert_eq!(first.status.code(), Some(5));
+    let page = String::from_utf8(first.stdout).unwrap();
+    assert!(
+        page.contains("\nThe time was over at the part \""),
+        "{page}"
+    );
+    assert!(page.contains(" not learned: not looked at yet\n"), "{page}");
+    let said = String::from_utf8(first.stderr).unwrap();
+    assert!(said.contains("was not learned in this time"), "{said}");
+    assert!(said.contains("the same command goes on with "), "{said}");
+    let mut runs = 1;
+    loop {
+        let (code, said) = ended(&args);
+        runs += 1;
+        assert!(said.contains("note: goes on with "), "{said}");
+        if code == 0 {
+            break;
+        }
+        assert_eq!(code, 5, "{said}");
+        assert!(runs < 10);
+    }
+    assert!(runs >= 4, "{runs} runs of 10 s learn what takes 40 s");
+    assert!(fs::read_to_string(&out).unwrap() == through(&directory));
+    // All is known: nothing is read again.
+    let value = json(&[&args[..], &["--format", "json"]].concat());
+    assert_eq!(value["ended"], "done");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #[test]
+    fn who_stops_and_goes_on_gets_the_profile_of_who_does_not(
+        seed in 1_u64..1_000_000,
+        times in prop::collection::vec(10_u32..40, 1..4),
+    ) {
+        let directory = scratch(&format!("probe-resumed-{seed}"));
+        let (state, out) = (directory.join("state"), directory.join("learned.toml"));
+        let (state, out, seed) = (text(&state), text(&out), seed.to_string());
+        let mut page = String::new();
+        for time in times.iter().map(Some).chain([None]) {
+            let time = time.map(|time| format!("{time}s"));
+            let mut args = little(&["--seed", &seed, "--state", state, "--out", out]);
+            args.extend(time.iter().flat_map(|time| ["--time", time.as_str()]));
+            page = String::from_utf8(run(&args).stdout).unwrap();
+        }
+        let (other, again) = (directory.join("through.toml"), directory.join("through"));
+        let (other, again) = (text(&other), text(&again));
+        let through = run(&little(&["--seed", &seed, "--state", again, "--out", other]));
+        prop_assert_eq!(page, String::from_utf8(through.stdout).unwrap());
+        prop_assert!(fs::read(out).unwrap() == fs::read(other).unwrap());
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+fn spawn(args: &[&str]) -> Child {
+    headtime(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn wait_until(mut done: impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(30) {
+        if done() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    false
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    let status = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// A drive that takes seconds in a debug build.
+const LONG: [&str; 4] = ["drive", "probe", "--emulate", "exos-x18"];
+
+#[test]
+fn a_signal_ends_it_with_a_state_to_go_on_with() {
+    for name in ["INT", "TERM", "HUP"] {
+        let directory = scratch(&format!("probe-signal-{name}"));
+        let state = directory.join("state");
+        let args = [&LONG[..], &["--state", text(&state)]].concat();
+        let mut child = spawn(&args);
+        assert!(wait_until(
+            || fs::metadata(&state).is_ok_and(|found| found.len() > 0)
+        ));
+        signal(&child, name);
+        let code = child.wait().unwrap().code();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+        assert_eq!(code, Some(5), "{said}");
+        assert!(
+            said.contains("told to end; the same command goes on with"),
+            "{said}"
+        );
+        let (code, said) = ended(&[&args[..], &["--time", "10s"]].concat());
+        assert!(code == 5 && said.contains("note: goes on with"), "{said}");
+        assert_eq!(
+            fs::read_dir(&directory).unwrap().count(),
+            1,
+            "nothing is left beside"
+        );
+    }
+}
+
+#[test]
+fn a_killed_probe_goes_on_as_if_it_had_not_been() {
+    let directory = scratch("probe-killed");
+    let (state, out) = (directory.join("state"), directory.join("learned.toml"));
+    let drive = ["drive", "probe", "--emulate", "cheetah9lp"];
+    let args = [&drive[..], &["--state", text(&state), "--out", text(&out)]].concat();
+    let mut kills = 0;
+    // Each time a little later, from before there is a state.
+    for round in 0.. {
+        let mut child = spawn(&args);
+        std::thread::sleep(Duration::from_millis(20 + 37 * round));
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(kills > 3, "{kills}");
+    let (through, again) = (directory.join("through.toml"), directory.join("through"));
+    let to = ["--out", text(&through), "--state", text(&again)];
+    stdout(&[&drive[..], &to].concat());
+    assert!(fs::read(&out).unwrap() == fs::read(&through).unwrap());
+}
+
+/// What the drive keeps while it is off.
+fn kept(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
+    let directory = scratch("probe-switches");
+    let (state, switches) = (directory.join("state"), directory.join("drive"));
+    let record = directory.join("state.switches");
+    let args = little(&[
+        "--state",
+        text(&state),
+        "--write-scratch",
+        "10MiB-30MiB",
+        "--emulate-switches",
+        text(&switches),
+    ]);
+    let on = "LookAhead on\nWriteCache on\n";
+    let (mut turned, mut recorded) = (0, 0);
+    for round in 0..40_u64 {
+        fs::write(&switches, on).unwrap();
+        let _ = fs::remove_file(&state);
+        let mut child = spawn(&args);
+        // Killed at different points from when it is recorded on.
+        let seen = wait_until(|| record.exists() || child.try_wait().unwrap().is_some());
+        assert!(seen);
+        std::thread::sleep(Duration::from_micros(round * 997 % 9_000));
+        let _ = child.kill();
+        child.wait().unwrap();
+        // Whatever is turned is recorded.
+        if kept(&switches) != on {
+            assert!(record.exists(), "round {round}: turned without a record");
+            turned += 1;
+        }
+        recorded += u32::from(record.exists());
+        let had = record.exists();
+        // The next start puts them back before it does anything else.
+        let (code, said) = ended(&[&args[..], &["--time", "10s"]].concat());
+        assert!(code == 0 || code == 5, "{said}");
+        assert_eq!(kept(&switches), on, "round {round}: {said}");
+        assert!(!record.exists(), "round {round}");
+        let told = said.contains(
+            "note: the write cache is on again, which a probe that was killed had turned",
+        );
+        assert_eq!(told, had, "round {round}: {said}");
+    }
+    assert!(
+        turned > 5,
+        "{turned} of {recorded} kills met a turned switch"
+    );
+}
+
+#[test]
+fn a_signal_while_switches_are_turned_puts_them_back() {
+    let directory = scratch("probe-switches-signal");
+    let (state, switches) = (directory.join("state"), directory.join("drive"));
+    let record = directory.join("state.switches");
+    let args = little(&[
+        "--state",
+        text(&state),
+        "--write-scratch",
+        "0-83900",
+        "--emulate-switches",
+        text(&switches),
+    ]);
+    let mut met = 0;
+    for _ in 0..10 {
+        let _ = fs::remove_file(&state);
+        let mut child = spawn(&args);
+        wait_until(|| record.exists() || child.try_wait().unwrap().is_some());
+        if child.try_wait().unwrap().is_none() {
+            signal(&child, "INT");
+        }
+        met += u32::from(child.wait().unwrap().code() == Some(5));
+        assert_eq!(kept(&switches), "LookAhead on\nWriteCache on\n");
+        assert!(!record.exists());
+    }
+    assert!(met > 0, "no signal came in time");
+}
+
+#[test]
+fn what_is_written_is_said_before() {
+    let directory = scratch("probe-scratch");
+    let state = directory.join("state");
+    let with = |range| little(&["--state", text(&state), "--write-scratch", range]);
+    let said = ended(&with("10MiB-30MiB")).1;
+    assert!(
+        said.starts_with(
+            "warning: writes zeroes to 20MiB of little from 10MiB on (sectors 20480 to 61439), and nowhere else; \
+             what is there is lost\n"
+        ),
+        "{said}"
+    );
+    for (args, code, part) in [
+        (little(&["--write-scratch", "0-8"]), 2, "--state"),
+        (with("0-83901"), 2, "the disk ends at 83900"),
+        (with("8-8"), 2, "there is none"),
+        (with("8"), 2, "FIRST-END"),
+        // It was begun with another range.
+        (with("0-83900"), 3, "with --write-scratch 20480-61440"),
+        (
+            little(&["--state", text(&state)]),
+            3,
+            "with --write-scratch 20480-61440",
+        ),
+    ] {
+        let (found, said) = ended(&args);
+        assert!(
+            found == code && said.contains(part),
+            "{args:?}: {found} {said}"
+        );
+    }
+}
+
+/// FNV-1a of a text and its end.
+fn hash_of(text: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = text.bytes().chain([0]).fold(0xcbf2_9ce4_8422_2325, step);
+    format!("{hash:016x}")
+}
+
+#[test]
+fn a_state_of_something_else_is_refused() {
+    let directory = scratch("probe-states");
+    let state = directory.join("state");
+    let path = text(&state);
+    let args = little(&["--state", path, "--time", "10s"]);
+    assert_eq!(ended(&args).0, 5);
+    let good = fs::read_to_string(&state).unwrap();
+    let other = directory.join("other.toml");
+    let profile = fs::read_to_string(data().join("little.toml")).unwrap();
+    fs::write(&other, profile.replace("15000", "10000")).unwrap();
+    for (args, part) in [
+        (
+            vec!["drive", "probe", "--emulate", "atlas10k", "--state", path],
+            "is of another disk: little, ",
+        ),
+        (
+            vec!["drive", "probe", "--emulate", text(&other), "--state", path],
+            "is of another disk: little, ",
+        ),
+        (
+            little(&["--state", path, "--seed", "2"]),
+            "is of another disk: little, ",
+        ),
+    ] {
+        let (code, said) = ended(&args);
+        assert!(code == 3 && said.contains(part), "{args:?}: {code} {said}");
+    }
+    // Another version, whole.
+    let (first, rest) = good.split_once('\n').unwrap();
+    let rest = rest.replacen("version = \"", "version = \"9.", 1);
+    let begin = first.rsplit_once(' ').unwrap().0;
+    let hash = hash_of(&rest);
+    fs::write(&state, format!("{begin} {hash}\n{rest}")).unwrap();
+    let (code, said) = ended(&args);
+    assert!(
+        code == 3 && said.contains("was written by headtime 9."),
+        "{said}"
+    );
+    // One that this version has not written like that.
+    let rest = rest.replace("9.", "").replacen("seed = 1", "sed = 1", 1);
+    let hash = hash_of(&rest);
+    fs::write(&state, format!("{begin} {hash}\n{rest}")).unwrap();
+    let (code, said) = ended(&args);
+    assert!(
+        code == 3 && said.contains("extraction.sed: unknown key"),
+        "{said}"
+    );
+    // Cut off, damaged, something else; nothing is what a kill at the beginning leaves.
+    for at in [1, 20, 40, good.len() / 2, good.len() - 1] {
+        fs::write(&state, &good[..at]).unwrap();
+        let (code, said) = ended(&args);
+        assert!(
+            code == 3 && said.contains("is damaged or cut off"),
+            "{at}: {said}"
+        );
+        assert_eq!(
+            fs::read_to_string(&state).unwrap(),
+            good[..at],
+            "it is left as it is"
+        );
+        let mut bytes = good.clone().into_bytes();
+        bytes[at.max(40)] ^= 0x81;
+        fs::write(&state, bytes).unwrap();
+        let (code, said) = ended(&args);
+        assert!(
+            code == 3 && said.contains("is damaged or cut off"),
+            "{at}: {said}"
+        );
+    }
+    fs::write(&state, "a letter\n").unwrap();
+    let (code, said) = ended(&args);
+    assert!(
+        code == 3 && said.contains("is no file of a probe"),
+        "{said}"
+    );
+    fs::write(&state, "").unwrap();
+    assert_eq!(ended(&args).0, 5);
+    // What is no file would be replaced by one. Not tried on a device: it would be lost if this failed.
+    let pipe = directory.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for path in [&pipe, &directory] {
+        let (code, said) = ended(&little(&["--state", text(path)]));
+        assert!(code == 2 && said.contains("no regular file"), "{said}");
+    }
+    let kind = std::os::unix::fs::FileTypeExt::is_fifo;
+    assert!(kind(&fs::symlink_metadata(&pipe).unwrap().file_type()));
+}
+
+#[test]
+fn a_damaged_record_of_switches_is_not_passed_over() {
+    let directory = scratch("probe-record");
+    let state = directory.join("state");
+    let record = directory.join("state.switches");
+    let args = little(&["--state", text(&state), "--time", "10s"]);
+    fs::write(
+        &record,
+        "# What a headtime drive probe is to put back 01234",
+    )
+    .unwrap();
+    let (code, said) = ended(&args);
+    assert!(
+        code == 3 && said.contains("which switches of the disk"),
+        "{said}"
+    );
+    assert!(record.exists(), "it is left as it is");
+    fs::remove_file(&record).unwrap();
+    assert_eq!(ended(&args).0, 5);
+}
+
+#[test]
+fn one_probe_at_a_time_has_a_state() {
+    let directory = scratch("probe-locked");
+    let state = directory.join("state");
+    let mut child = spawn(&[&LONG[..], &["--state", text(&state)]].concat());
+    assert!(wait_until(
+        || fs::metadata(&state).is_ok_and(|found| found.len() > 0)
+    ));
+    let (code, said) = ended(&[&LONG[..], &["--state", text(&state)]].concat());
+    assert!(
+        code == 4 && said.contains("another probe is writing it"),
+        "{said}"
+    );
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn what_is_no_disk_is_refused_and_stays_as_it_is() {
+    let directory = scratch("probe-no-disk");
+    let out = directory.join("learned.toml");
+    let file = |name: &str, bytes: usize| -> PathBuf {
+        let path = directory.join(name);
+        fs::write(&path, vec![7; bytes]).unwrap();
+        path
+    };
+    for (path, said) in [
+        (file("tiny", 512), "1 sectors are too few"),
+        (file("small", 32 << 20), ""),
+    ] {
+        let output = run(&[
+            "drive",
+            "probe",
+            text(&path),
+            "--time",
+            "20s",
+            "--out",
+            text(&out),
+        ]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        // Not every file system has direct reads.
+        if output.status.code() == Some(4) && error.contains("direct") {
+            return;
+        }
+        // What the machine's disk makes of the other one is not known, but no disk of 32 MiB.
+        assert!(matches!(output.status.code(), Some(1 | 5)), "{error}");
+        assert!(
+            error.contains(said) && error.contains("was not learned"),
+            "{error}"
+        );
+        assert!(error.contains("learned.toml was not written"), "{error}");
+        let page = String::from_utf8(output.stdout).unwrap();
+        assert!(page.contains("there is no profile."), "{page}");
+        assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7));
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    for (args, code, said) in [
+        (vec!["drive", "probe"], 2, "--emulate"),
+        (little(&["/dev/null"]), 2, "cannot be used with"),
+        (little(&["--time", "9s"]), 2, "allowed is 10s and more"),
+        (
+            little(&["--quick", "--out", "a.toml"]),
+            2,
+            "cannot be used with",
+        ),
+        (
+            little(&["--quick", "--state", "a"]),
+            2,
+            "cannot be used with",
+        ),
+        (little(&["--emit", "ceph"]), 2, "--quick"),
+        (little(&["--plot", "disk.png"]), 2, "svg"),
+        (
+            little(&["--out", "no/such/directory/a.toml"]),
+            4,
+            "cannot write",
+        ),
+        (
+            little(&["--state", "no/such/directory/a"]),
+            4,
+            "cannot write",
+        ),
+        (little(&["--seed", "9223372036854775808"]), 2, "--seed"),
+        (
+            vec!["drive", "probe", "--emulate", "no-such-drive"],
+            3,
+            "no-such-drive",
+        ),
+        (vec!["drive", "probe", "/no/such/device"], 4, "No such file"),
+        (
+            vec!["drive", "probe", "/dev/null"],
+            4,
+            "regular file or a block device",
+        ),
+    ] {
+        let (found, text) = ended(&args);
+        assert_eq!(found, code, "{args:?}: {text}");
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+    assert!(!all(&little(&["--time", "10s"])).contains("panicked"));
+}

@@ -1,0 +1,210 @@
+//! What the kernel says of a disk below `/sys`: which one it is, and its write cache.
+//!
+//! The write cache of a SCSI disk, and of an ATA disk behind libata, is the file `cache_type` of its `scsi_disk`.
+//! Writing it sends a MODE SELECT, which the disk may keep for ever. There is no such file for look-ahead.
+
+use headtime_linux::shown::one_line;
+use rustix::fs::{FileType, major, minor, stat};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A disk as the kernel shows it.
+#[derive(Debug)]
+pub struct Kernel {
+    identity: String,
+    /// What its write cache is read from and written to.
+    cache_type: Option<PathBuf>,
+}
+
+/// The bits of what stands in `cache_type`: whether reads go past the cache, and whether writes end in it.
+const CACHE_TYPES: [(&str, bool); 4] = [
+    ("write through", false),
+    ("none", false),
+    ("write back", true),
+    ("write back, no read (daft)", true),
+];
+
+impl Kernel {
+    /// What is known of the device or file at `path`; `sys` is where the kernel shows its disks.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn of(path: &Path, sys: &Path) -> io::Result<Kernel> {
+        let found = stat(path)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+            let path = path.canonicalize()?;
+            return Ok(Kernel {
+                identity: format!("file {}", one_line(&path.to_string_lossy())),
+                cache_type: None,
+            });
+        }
+        let (major, minor) = (major(found.st_rdev), minor(found.st_rdev));
+        Ok(Kernel::of_numbers(sys, &format!("{major}:{minor}")))
+    }
+
+    fn of_numbers(sys: &Path, numbers: &str) -> Kernel {
+        let part = sys.join("dev/block").join(numbers);
+        let mut identity = Vec::new();
+        // A partition is a directory in that of its disk.
+        let disk = match fs::read_to_string(part.join("partition")) {
+            Err(_) => part,
+            Ok(number) => {
+                identity.push(format!("partition {}", number.trim()));
+                // The name itself is a link, whose parent is another directory.
+                part.canonicalize()
+                    .ok()
+                    .and_then(|part| part.parent().map(Path::to_owned))
+                    .unwrap_or(part)
+            }
+        };
+        for name in [
+            "wwid",
+            "device/wwid",
+            "device/model",
+            "device/serial",
+            "dm/uuid",
+        ] {
+            let text = fs::read_to_string(disk.join(name)).unwrap_or_default();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            if !words.is_empty() {
+                identity.push(one_line(&words.join(" ")));
+            }
+        }
+        if identity.is_empty() {
+            identity.push(format!("block device {numbers}"));
+        }
+        Kernel {
+            identity: identity.join(", "),
+            cache_type: cache_type(&disk),
+        }
+    }
+
+    /// What no other disk is called, as far as the kernel knows.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Whether the write cache is on; `None` if that is not known.
+    pub fn write_cache(&self) -> Option<bool> {
+        let (_, on) = self.written()?;
+        Some(on)
+    }
+
+    /// Turns the write cache on or off.
+    ///
+    /// # Errors
+    ///
+    /// If there is no way to, or the kernel or the disk refuse.
+    pub fn set_write_cache(&self, on: bool) -> io::Result<()> {
+        let known = self.cache_type.as_deref().zip(self.written());
+        let Some((path, (at, _))) = known else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // Only the bit of writes changes.
+        let to = CACHE_TYPES[at & 1 | usize::from(on) << 1].0;
+        fs::write(path, to)?;
+        match self.write_cache() {
+            Some(is) if is == on => Ok(()),
+            _ => Err(io::Error::other("the disk leaves it as it is")),
+        }
+    }
+
+    /// What stands in the file: its number and whether that is on.
+    fn written(&self) -> Option<(usize, bool)> {
+        let text = fs::read_to_string(self.cache_type.as_deref()?).ok()?;
+        let at = CACHE_TYPES
+            .iter()
+            .position(|(name, _)| *name == text.trim())?;
+        Some((at, CACHE_TYPES[at].1))
+    }
+}
+
+/// The file of a disk, if it is one of SCSI.
+fn cache_type(disk: &Path) -> Option<PathBuf> {
+    let mut found = fs::read_dir(disk.join("device/scsi_disk")).ok()?;
+    let path = found.next()?.ok()?.path().join("cache_type");
+    path.exists().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_testkit::Folder;
+
+    /// A disk with one partition, as the kernel shows them.
+    fn machine(folder: &Folder, cache: &str) -> PathBuf {
+        let disk = folder.join("devices/ata1/block/sda");
+        let scsi = folder.join("devices/ata1/scsi_disk/0:0:0:0");
+        fs::create_dir_all(disk.join("sda1")).unwrap();
+        fs::create_dir_all(&scsi).unwrap();
+        fs::create_dir_all(folder.join("dev/block")).unwrap();
+        let link = |to: &str, from: PathBuf| std::os::unix::fs::symlink(to, from).unwrap();
+        link("../..", disk.join("device"));
+        link("../../devices/ata1/block/sda", folder.join("dev/block/8:0"));
+        link(
+            "../../devices/ata1/block/sda/sda1",
+            folder.join("dev/block/8:1"),
+        );
+        fs::write(disk.join("sda1/partition"), "1\n").unwrap();
+        fs::write(folder.join("devices/ata1/model"), "WDC WD5000AAKS  \n").unwrap();
+        fs::write(folder.join("devices/ata1/wwid"), "t10.ATA   WDC  123 \n").unwrap();
+        let file = scsi.join("cache_type");
+        fs::write(&file, cache).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_disk_and_its_partition_have_names_of_their_own_and_one_cache() {
+        let folder = Folder::new();
+        let file = machine(&folder, "write back\n");
+        let disk = Kernel::of_numbers(&folder.join(""), "8:0");
+        let part = Kernel::of_numbers(&folder.join(""), "8:1");
+        assert_eq!(disk.identity(), "t10.ATA WDC 123, WDC WD5000AAKS");
+        assert_eq!(
+            part.identity(),
+            "partition 1, t10.ATA WDC 123, WDC WD5000AAKS"
+        );
+        assert_eq!(
+            (disk.write_cache(), part.write_cache()),
+            (Some(true), Some(true))
+        );
+        part.set_write_cache(false).unwrap();
+        assert_eq!(disk.write_cache(), Some(false));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "write through");
+        disk.set_write_cache(true).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "write back");
+    }
+
+    #[test]
+    fn a_cache_that_reads_go_past_stays_so() {
+        let folder = Folder::new();
+        let file = machine(&folder, "none\n");
+        let disk = Kernel::of_numbers(&folder.join(""), "8:0");
+        assert_eq!(disk.write_cache(), Some(false));
+        disk.set_write_cache(true).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text, "write back, no read (daft)");
+        // What this does not know is left alone.
+        fs::write(&file, "write sideways").unwrap();
+        assert_eq!(disk.write_cache(), None);
+        assert!(disk.set_write_cache(false).is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "write sideways");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_has_no_switch() {
+        let folder = Folder::new();
+        let unknown = Kernel::of_numbers(&folder.join(""), "259:3");
+        assert_eq!(unknown.identity(), "block device 259:3");
+        assert_eq!(unknown.write_cache(), None);
+        assert!(unknown.set_write_cache(true).is_err());
+        let path = folder.join("a disk");
+        fs::write(&path, "").unwrap();
+        let file = Kernel::of(&path, &folder.join("")).unwrap();
+        assert!(file.identity().starts_with("file /"), "{}", file.identity());
+        assert_eq!(file.write_cache(), None);
+        assert!(Kernel::of(&folder.join("nothing"), &folder.join("")).is_err());
+    }
+}
