@@ -23,6 +23,7 @@ mod gaps;
 mod holdout;
 mod known;
 mod of_model;
+mod queueing;
 mod reach;
 mod seeks;
 mod segments;
@@ -40,7 +41,7 @@ mod zone;
 use crate::{Probe, Switch};
 use bench::Bench;
 pub use bench::Stalls;
-use headtime_disk::{Layout, Profile};
+use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_units::{Extent, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,7 @@ pub use error::ExtractError;
 pub use holdout::Held;
 pub use known::{Mark, Spindle};
 pub use of_model::{UnlearnedModel, profile_of};
+pub use queueing::Queueing;
 pub use segments::Segments;
 pub use shape::Shape;
 pub use told::Told;
@@ -91,7 +93,7 @@ impl Stage {
             Stage::Writes => "writes",
             Stage::Access => "zero latency",
             Stage::HoldOut => "checking by other reads",
-            Stage::Electronics => "buffer",
+            Stage::Electronics => "buffer and queue",
             Stage::Done => "done",
         }
     }
@@ -331,9 +333,13 @@ impl Extraction {
             }
             Stage::Electronics => {
                 let profile = self.draft()?;
-                let (layout, turn) = (Layout::new(&profile), bench.turn());
+                let ground = electronics::Ground {
+                    layout: &Layout::new(&profile),
+                    mechanics: &Mechanics::new(&profile),
+                    turn: bench.turn(),
+                };
                 while bench.probe.now() < until {
-                    if !self.electronics.step(bench, &layout, turn)? {
+                    if !self.electronics.step(bench, &ground)? {
                         self.stage = Stage::Done;
                         break;
                     }

@@ -6,11 +6,14 @@ use super::ahead::{self, Ahead};
 use super::bench::Bench;
 use super::desk::{Desk, HitTime};
 use super::error::ExtractError;
+use super::queueing::{self, Queueing};
 use super::segments::Segments;
 use super::told::Told;
 use crate::{Probe, Switch};
-use headtime_disk::Layout;
 use headtime_disk::profile::{CacheSpec, Spec, Trust};
+use headtime_disk::{Layout, Mechanics};
+use headtime_sched::Op;
+use headtime_units::Track;
 use serde::{Deserialize, Serialize};
 
 /// What was learned of a drive's buffer, queue and write cache so far.
@@ -21,10 +24,41 @@ pub struct Electronics {
     pub hit: Option<HitTime>,
     pub ahead: Ahead,
     pub segments: Segments,
+    pub queueing: Queueing,
     /// Switches that can be turned, and whether they were on.
     pub switches: Vec<(String, bool)>,
     pub told: Told,
 }
+
+/// What is known of the drive already.
+pub(super) struct Ground<'l> {
+    pub layout: &'l Layout,
+    pub mechanics: &'l Mechanics,
+    /// In nanoseconds.
+    pub turn: f64,
+}
+
+impl Ground<'_> {
+    /// How long the arm is on its way to a read, in nanoseconds.
+    pub fn way(&self, from: Track, to: Track) -> f64 {
+        let way = self.mechanics.reposition(from, to, Op::Read).total();
+        (way + self.mechanics.set_up(way, Op::Read)).as_nanos() as f64
+    }
+}
+
+/// Keys of the buffer that are asked for.
+const BUFFER: [&str; 10] = [
+    "cache.segments",
+    "cache.segment_sectors",
+    "cache.room_sectors",
+    "cache.read_ahead",
+    "cache.read_ahead_max",
+    "cache.read_ahead_min",
+    "cache.second_read_ahead_min",
+    "cache.requested_data",
+    "cache.read_ahead_on_idle_hit",
+    "cache.read_free_sectors",
+];
 
 /// A question.
 #[derive(Clone, Copy, Debug)]
@@ -33,29 +67,22 @@ enum Step {
     Ahead(ahead::Question),
     Segments,
     Room,
+    Queue(queueing::Question),
 }
 
 fn steps() -> Vec<Step> {
     let mut steps = vec![Step::Hits, Step::Segments];
     steps.extend(ahead::QUESTIONS.map(Step::Ahead));
     steps.push(Step::Room);
+    steps.extend(queueing::QUESTIONS.map(Step::Queue));
     steps
 }
 
 impl Electronics {
     /// The keys that are asked for.
-    pub(super) const KEYS: [&'static str; 10] = [
-        "cache.segments",
-        "cache.segment_sectors",
-        "cache.room_sectors",
-        "cache.read_ahead",
-        "cache.read_ahead_max",
-        "cache.read_ahead_min",
-        "cache.second_read_ahead_min",
-        "cache.requested_data",
-        "cache.read_ahead_on_idle_hit",
-        "cache.read_free_sectors",
-    ];
+    pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+        BUFFER.into_iter().chain(queueing::KEYS)
+    }
 
     /// The part of the questions that are answered.
     pub fn share(&self) -> f64 {
@@ -68,8 +95,7 @@ impl Electronics {
     pub(super) fn step<P: Probe + ?Sized>(
         &mut self,
         bench: &mut Bench<'_, P>,
-        layout: &Layout,
-        turn: f64,
+        ground: &Ground<'_>,
     ) -> Result<bool, ExtractError> {
         let Some(step) = steps().get(self.at).copied() else {
             return Ok(false);
@@ -78,7 +104,7 @@ impl Electronics {
         if was == Some(false) {
             bench.probe.set(Switch::LookAhead, true)?;
         }
-        let result = self.answer(step, bench, layout, turn);
+        let result = self.answer(step, bench, ground);
         if was == Some(false) {
             bench.probe.set(Switch::LookAhead, false)?;
         }
@@ -91,8 +117,7 @@ impl Electronics {
         &mut self,
         step: Step,
         bench: &mut Bench<'_, P>,
-        layout: &Layout,
-        turn: f64,
+        ground: &Ground<'_>,
     ) -> Result<(), ExtractError> {
         if let Step::Hits = step {
             for which in Switch::ALL {
@@ -104,22 +129,25 @@ impl Electronics {
                     self.switches.push((name.to_owned(), on));
                 }
             }
-            self.hit = HitTime::measure(bench, turn)?;
+            self.hit = HitTime::measure(bench, ground.turn)?;
             if self.hit.is_none() {
-                for key in Electronics::KEYS {
+                for key in BUFFER {
                     self.told
                         .doubt(key, "no read that was repeated came from a buffer");
                 }
             }
             return Ok(());
         }
+        if let Step::Queue(question) = step {
+            return self.queueing.ask(question, bench, ground, &mut self.told);
+        }
         let Some(hit) = self.hit else { return Ok(()) };
         let told = &mut self.told;
-        let mut desk = Desk::new(bench, layout, turn, hit);
+        let mut desk = Desk::new(bench, ground.layout, ground.turn, hit);
         let fewest = self.segments.count.unwrap_or(self.segments.least);
         desk.segments = (fewest > 0).then_some(fewest);
         match step {
-            Step::Hits => Ok(()),
+            Step::Hits | Step::Queue(_) => Ok(()),
             Step::Ahead(question) => self.ahead.ask(question, &mut desk, told),
             Step::Segments => self.segments.count(&mut desk, told),
             Step::Room => {
@@ -134,6 +162,7 @@ impl Electronics {
         for (key, _) in &self.told.known {
             spec.trust.push((key.clone(), Trust::Learned));
         }
+        self.queueing.apply(&mut spec.queue);
         let Some(segment) = self.ahead.segment.filter(|_| self.hit.is_some()) else {
             return;
         };
@@ -145,6 +174,7 @@ impl Electronics {
             segment_sectors: segment as u32,
             room_sectors: room as u32,
             read_free_sectors: self.ahead.free_sectors.unwrap_or(false),
+            sneaky_full_read_hits: self.queueing.hits_pass.unwrap_or(false),
             ..CacheSpec::default()
         };
         self.ahead.apply(&mut cache);

@@ -118,7 +118,7 @@ impl Extraction {
             ),
         ];
         let unknown = &self.electronics.told.unknown;
-        for key in Electronics::KEYS {
+        for key in Electronics::keys() {
             let why = unknown.iter().find(|(other, _)| other == key);
             let why = why.map_or("it was not asked for", |(_, why)| why);
             findings.push(finding(key, Stage::Electronics, why));

@@ -1,23 +1,68 @@
 use super::*;
+use crate::extract::known::{Mark, Spindle};
+use crate::extract::turns::part;
 use crate::{Answer, Modelled, ProbeError};
 use headtime_disk::Profile;
-use headtime_disk::profile::{Order, ReadAhead, RequestedData, by_name, shipped};
-use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_disk::profile::{FirmwarePolicy, Order, ReadAhead, RequestedData, by_name, shipped};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::BTreeMap;
+
+/// What is known of a drive when its electronics are asked for: here the truth.
+struct Given {
+    layout: Layout,
+    mechanics: Mechanics,
+    spindle: Spindle,
+}
+
+impl Given {
+    fn of(truth: &Profile, probe: &Modelled) -> Given {
+        let layout = Layout::new(truth);
+        let turn = probe.drive().turn().as_nanos() as f64;
+        let tail = (truth.bus.sector(true) + truth.overhead.read_completion).as_nanos() as f64;
+        let capacity = truth.geometry.capacity.get();
+        let place = |index: u64| {
+            let lba = Lba::new(capacity / 257 * (index + 1));
+            let run = layout.run(lba);
+            let angle = f64::from(layout.locate(lba).angle.to_bits()) / 4_294_967_296.0;
+            Mark {
+                lba: lba.get(),
+                angle: part(angle + 1.0 / f64::from(run.sectors_per_track) + tail / turn),
+            }
+        };
+        let spindle = Spindle {
+            turn,
+            astray: 0.0,
+            places: (0..256).map(place).collect(),
+            hit_below: turn / 8.0,
+        };
+        Given {
+            mechanics: Mechanics::new(truth),
+            layout,
+            spindle,
+        }
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        Ground {
+            layout: &self.layout,
+            mechanics: &self.mechanics,
+            turn: self.spindle.turn,
+        }
+    }
+}
 
 /// What is learned of a drive whose layout is known.
 fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
     let mut probe = Modelled::new(truth, seed);
-    let layout = Layout::new(truth);
-    let turn = probe.drive().turn().as_nanos() as f64;
+    let given = Given::of(truth, &probe);
     let mut electronics = Electronics::default();
     let begin = probe.now();
     let mut number = 0;
     loop {
         number += 1;
         let mut bench = Bench::new(&mut probe, seed ^ (number << 32));
-        let more = electronics.step(&mut bench, &layout, turn).unwrap();
+        bench.lock(&given.spindle).unwrap();
+        let more = electronics.step(&mut bench, &given.ground()).unwrap();
         if !more {
             break;
         }
@@ -69,6 +114,15 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
         _ => most,
     };
     let room = u64::from(c.room_sectors);
+    let (is_sptf, margin, age) = match truth.queue.policy {
+        FirmwarePolicy::Sptf { margin, age_cap } => (
+            true,
+            margin.as_nanos() as f64,
+            age_cap.map_or(0.0, |cap| cap.as_nanos() as f64),
+        ),
+        FirmwarePolicy::Fifo => (false, 0.0, 0.0),
+    };
+    let cap = truth.queue.stream_cap.as_nanos() as f64;
     let within = |said: u64, is: u64, part: f64| said.abs_diff(is) as f64 <= part * is as f64;
     let knows = |key: &str| e.told.knows(key);
     vec![
@@ -116,6 +170,30 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
             |said| *said == c.read_free_sectors,
         ),
         judge(
+            "policy",
+            knows("queue.policy").then_some(e.queueing.by_position == Some(true)),
+            truth.queue.policy,
+            |said| *said == is_sptf,
+        ),
+        judge("margin (80 us)", e.queueing.margin, margin, |said| {
+            (*said - margin).abs() < 80e3
+        }),
+        judge(
+            "age_cap (20 ms)",
+            knows("queue.age_cap").then_some(e.queueing.age_cap.unwrap_or(0.0)),
+            age,
+            |said| (*said - age).abs() < 20e6,
+        ),
+        judge("stream_cap (20 ms)", e.queueing.stream_cap, cap, |said| {
+            (*said - cap).abs() < 20e6
+        }),
+        judge(
+            "sneaky_full_read_hits",
+            e.queueing.hits_pass,
+            c.sneaky_full_read_hits,
+            |said| *said == c.sneaky_full_read_hits,
+        ),
+        judge(
             "zero_latency (around)",
             e.ahead.around,
             truth.access.zero_latency_read,
@@ -143,7 +221,7 @@ fn count(names: impl Iterator<Item = String>) -> (Counts, Vec<(Nanos, String)>, 
             }
         }
         let told = &electronics.told;
-        for key in Electronics::KEYS {
+        for key in Electronics::keys() {
             let unknown = told.unknown.iter().filter(|(other, _)| other == key);
             let said = usize::from(told.knows(key)) + unknown.count();
             assert!(said == 1, "{name}: {key} is said {said} times");
@@ -208,6 +286,55 @@ fn segments_and_reading_ahead_of_shipped_drives_are_found_or_said_to_be_unknown(
 }
 
 #[test]
+fn the_order_of_waiting_commands_of_shipped_drives_is_found() {
+    for name in ["wd5000aaks", "exos-x18", "barracuda-7200.10-160"] {
+        let truth = by_name(name).unwrap();
+        let (electronics, _, _) = learn(&truth, 11);
+        for (key, outcome, said) in compare(&truth, &electronics) {
+            if [
+                "policy",
+                "margin (80 us)",
+                "age_cap (20 ms)",
+                "stream_cap (20 ms)",
+            ]
+            .contains(&key)
+            {
+                assert_eq!(outcome, Outcome::Right, "{name}: {key}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_serves_commands_in_their_order_is_said_to() {
+    let fifo = |spec: &mut Spec| spec.queue.policy = FirmwarePolicy::Fifo;
+    let truth = by_name("wd5000aaks").unwrap().with(fifo).unwrap();
+    let (electronics, _, _) = learn(&truth, 5);
+    assert_eq!(electronics.queueing.orders, Some(false));
+    assert!(electronics.told.knows("queue.policy"));
+    assert!(!electronics.told.knows("queue.age_cap"));
+}
+
+#[test]
+fn a_drive_in_which_no_command_is_too_old_is_said_to_have_no_cap() {
+    let never = |spec: &mut Spec| {
+        let margin = Nanos::from_micros(600);
+        spec.queue.policy = FirmwarePolicy::Sptf {
+            margin,
+            age_cap: None,
+        };
+        spec.queue.stream_cap = Nanos::from_millis(300);
+    };
+    let truth = by_name("exos-x18").unwrap().with(never).unwrap();
+    let (electronics, _, _) = learn(&truth, 5);
+    for (key, outcome, said) in compare(&truth, &electronics) {
+        if ["margin (80 us)", "age_cap (20 ms)", "stream_cap (20 ms)"].contains(&key) {
+            assert_eq!(outcome, Outcome::Right, "{key}: {said}");
+        }
+    }
+}
+
+#[test]
 fn drives_that_could_have_been_have_nothing_wrong() {
     let (_, _, wrong) = count((0..12).map(|seed| format!("plausible-{seed}")));
     assert_eq!(wrong, Vec::<String>::new());
@@ -220,8 +347,9 @@ fn a_drive_without_a_buffer_is_said_to_have_none() {
     let truth = by_name("atlas10k").unwrap().with(bare).unwrap();
     let (electronics, _, _) = learn(&truth, 5);
     assert_eq!(electronics.hit, None);
-    assert!(electronics.told.known.is_empty());
-    assert_eq!(electronics.told.unknown.len(), Electronics::KEYS.len());
+    for key in BUFFER {
+        assert!(!electronics.told.knows(key), "{key}");
+    }
 }
 
 /// A drive that fails after so many commands.
@@ -278,27 +406,33 @@ impl Probe for Failing {
 
 #[test]
 fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
-    let truth = by_name("ibm18es").unwrap();
-    let layout = Layout::new(&truth);
-    for (look_ahead, left) in [
-        (false, u32::MAX),
-        (true, u32::MAX),
-        (false, 150),
-        (false, 700),
-        (false, 400),
-    ] {
+    let (none, one, many) = (u32::MAX, "ibm18es", "wd5000aaks");
+    let runs = [
+        (one, false, none),
+        (one, true, none),
+        (one, false, 150),
+        (one, false, 700),
+        // While commands wait.
+        (many, false, none),
+        (many, false, 2_200),
+        (many, false, 3_010),
+        (many, false, 3_333),
+    ];
+    for (name, look_ahead, left) in runs {
+        let truth = by_name(name).unwrap();
         let mut drive = Modelled::new(&truth, 5);
         drive.set(Switch::LookAhead, look_ahead).unwrap();
-        let turn = drive.drive().turn().as_nanos() as f64;
+        let given = Given::of(&truth, &drive);
         let mut failing = Failing { drive, left };
         let before = Switch::ALL.map(|which| failing.switch(which));
         let mut electronics = Electronics::default();
         let mut failed = false;
         for number in 0.. {
             let mut bench = Bench::new(&mut failing, number);
-            let result = electronics.step(&mut bench, &layout, turn);
+            let result = electronics.step(&mut bench, &given.ground());
             let after = Switch::ALL.map(|which| failing.switch(which));
-            assert_eq!(after, before, "step {number} of {left} commands");
+            assert_eq!(after, before, "{name}: step {number} of {left} commands");
+            assert_eq!(failing.drive.drive().in_flight(), 0, "{name}: {left}");
             match result {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -308,8 +442,8 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
                 }
             }
         }
-        assert_eq!(failed, left < u32::MAX, "{left}");
-        if !failed {
+        assert_eq!(failed, left < none, "{name}: {left}");
+        if !failed && name == one {
             // What is switched off is learned all the same.
             assert_eq!(electronics.ahead.kind, Some(ReadAhead::SegmentFull));
             assert_eq!(electronics.segments.count, Some(6));
