@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rotation ─► tracks, skews, slips, zones ─► surfaces ─► bus ─► gaps ─► seeks ─► writes ─► access ─► hold-out
-//!     ─► buffer
+//!     ─► buffer, queue, write cache
 //! ```
 //!
 //! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
@@ -35,6 +35,7 @@ mod transfer;
 mod turns;
 mod verdict;
 mod walk;
+mod write_cache;
 mod writes;
 mod zone;
 
@@ -60,6 +61,7 @@ pub use told::Told;
 pub use transfer::Transfer;
 pub use verdict::{Finding, Known, Verdict, Worth};
 pub use walk::Walked;
+pub use write_cache::WriteCache;
 pub use writes::Writes;
 pub use zone::{Extra, FoundZone};
 
@@ -93,7 +95,7 @@ impl Stage {
             Stage::Writes => "writes",
             Stage::Access => "zero latency",
             Stage::HoldOut => "checking by other reads",
-            Stage::Electronics => "buffer and queue",
+            Stage::Electronics => "buffer, queue and write cache",
             Stage::Done => "done",
         }
     }
@@ -337,6 +339,11 @@ impl Extraction {
                     layout: &Layout::new(&profile),
                     mechanics: &Mechanics::new(&profile),
                     turn: bench.turn(),
+                    scratch: self.scratch(),
+                    unit: match &self.writes {
+                        Some(writes) => writes.unit.max(1),
+                        None => u64::from(4096 / self.sector_bytes.min(4096)),
+                    },
                 };
                 while bench.probe.now() < until {
                     if !self.electronics.step(bench, &ground)? {

@@ -1,7 +1,7 @@
 //! What writes in a scratch range tell, and that nothing else is written.
 
 use headtime_disk::Mechanics;
-use headtime_disk::profile::{Profile, by_name};
+use headtime_disk::profile::{Profile, WriteBack, by_name};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Answer, Modelled, Probe, ProbeError, Switch};
 use headtime_sched::Op;
@@ -50,7 +50,7 @@ impl Probe for Watched {
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
-        if !op.is_read() {
+        if matches!(op, Op::Write | Op::Discard) {
             self.written.push(extent);
         }
         self.drive.send(tag, op, extent)
@@ -171,14 +171,30 @@ fn without_a_scratch_range_nothing_is_written() {
     let mut probe = Watched::new("hp-c2247a", true);
     let extraction = learn(&mut probe, None);
     assert!(extraction.writes.is_none() && probe.written.is_empty());
+    let verdict = extraction.verdict();
+    let why = verdict
+        .missing()
+        .find(|(key, _)| *key == "cache.write_back");
+    assert_eq!(
+        why.unwrap().1,
+        "nothing may be written without a scratch range"
+    );
 }
 
 #[test]
 fn a_write_cache_that_cannot_be_turned_off_is_noticed() {
     let mut probe = Watched::new("wd5000aaks", false);
     let all = Extent::at(0, probe.capacity().get());
-    let extraction = learn(&mut probe, Some(all));
+    let mut extraction = Extraction::new(&probe, 3).with_scratch(all);
+    while extraction.stage() < Stage::Access {
+        extraction.step(&mut probe).unwrap();
+    }
     assert!(extraction.writes.is_none() && probe.written.len() < 50);
+    extraction.run(&mut probe, LONG).unwrap();
+    assert_eq!(
+        extraction.profile().unwrap().cache.write_back,
+        WriteBack::Full
+    );
     let provenance = extraction.profile().unwrap().provenance.clone();
     assert!(
         provenance.contains("before they were on the medium"),

@@ -123,8 +123,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.reads += 1;
         self.last = extent.start.get();
         match answer.failure {
-            // Many sectors take long over a slow bus.
-            None if extent.len.get() > STALLS_SECTORS => Ok(answer),
+            // Many sectors take long over a slow bus, and what is written or flushed may wait for more.
+            None if !op.is_read() || extent.len.get() > STALLS_SECTORS => Ok(answer),
             None => self.stalls.note(answer.at - answer.sent).map(|()| answer),
             Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
                 op,

@@ -9,11 +9,12 @@ use super::error::ExtractError;
 use super::queueing::{self, Queueing};
 use super::segments::Segments;
 use super::told::Told;
+use super::write_cache::{self, Reads, WriteCache};
 use crate::{Probe, Switch};
 use headtime_disk::profile::{CacheSpec, Spec, Trust};
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
-use headtime_units::Track;
+use headtime_units::{Extent, Track};
 use serde::{Deserialize, Serialize};
 
 /// What was learned of a drive's buffer, queue and write cache so far.
@@ -25,6 +26,7 @@ pub struct Electronics {
     pub ahead: Ahead,
     pub segments: Segments,
     pub queueing: Queueing,
+    pub write_cache: WriteCache,
     /// Switches that can be turned, and whether they were on.
     pub switches: Vec<(String, bool)>,
     pub told: Told,
@@ -36,6 +38,10 @@ pub(super) struct Ground<'l> {
     pub mechanics: &'l Mechanics,
     /// In nanoseconds.
     pub turn: f64,
+    /// What may be written.
+    pub scratch: Option<Extent>,
+    /// Sectors of the host in one of the medium, or in the largest that there are if it is not known.
+    pub unit: u64,
 }
 
 impl Ground<'_> {
@@ -68,6 +74,7 @@ enum Step {
     Segments,
     Room,
     Queue(queueing::Question),
+    Written(write_cache::Question),
 }
 
 fn steps() -> Vec<Step> {
@@ -75,13 +82,24 @@ fn steps() -> Vec<Step> {
     steps.extend(ahead::QUESTIONS.map(Step::Ahead));
     steps.push(Step::Room);
     steps.extend(queueing::QUESTIONS.map(Step::Queue));
+    steps.extend(write_cache::QUESTIONS.map(Step::Written));
     steps
+}
+
+/// Switches that are on while a question is asked.
+fn needed(step: Step, ground: &Ground<'_>) -> impl Iterator<Item = Switch> {
+    let written = matches!(step, Step::Written(_)) && ground.scratch.is_some();
+    let written = written.then_some(Switch::WriteCache);
+    [Switch::LookAhead].into_iter().chain(written)
 }
 
 impl Electronics {
     /// The keys that are asked for.
     pub(super) fn keys() -> impl Iterator<Item = &'static str> {
-        BUFFER.into_iter().chain(queueing::KEYS)
+        BUFFER
+            .into_iter()
+            .chain(queueing::KEYS)
+            .chain(write_cache::KEYS)
     }
 
     /// The part of the questions that are answered.
@@ -100,15 +118,22 @@ impl Electronics {
         let Some(step) = steps().get(self.at).copied() else {
             return Ok(false);
         };
-        let was = bench.probe.switch(Switch::LookAhead);
-        if was == Some(false) {
-            bench.probe.set(Switch::LookAhead, true)?;
-        }
-        let result = self.answer(step, bench, ground);
-        if was == Some(false) {
-            bench.probe.set(Switch::LookAhead, false)?;
+        let mut turned = Vec::new();
+        let result = needed(step, ground)
+            .try_for_each(|which| {
+                if bench.probe.switch(which) == Some(false) {
+                    bench.probe.set(which, true)?;
+                    turned.push(which);
+                }
+                Ok(())
+            })
+            .and_then(|()| self.answer(step, bench, ground));
+        let mut back = Ok(());
+        for which in turned {
+            back = back.and(bench.probe.set(which, false));
         }
         result?;
+        back?;
         self.at += 1;
         Ok(self.at < steps().len())
     }
@@ -141,13 +166,22 @@ impl Electronics {
         if let Step::Queue(question) = step {
             return self.queueing.ask(question, bench, ground, &mut self.told);
         }
+        if let Step::Written(question) = step {
+            let reads = Reads {
+                hit: self.hit.unwrap_or_default(),
+                segment: self.ahead.segment,
+                segments: self.segments.count,
+            };
+            let told = &mut self.told;
+            return self.write_cache.ask(question, bench, ground, reads, told);
+        }
         let Some(hit) = self.hit else { return Ok(()) };
         let told = &mut self.told;
         let mut desk = Desk::new(bench, ground.layout, ground.turn, hit);
         let fewest = self.segments.count.unwrap_or(self.segments.least);
         desk.segments = (fewest > 0).then_some(fewest);
         match step {
-            Step::Hits | Step::Queue(_) => Ok(()),
+            Step::Hits | Step::Queue(_) | Step::Written(_) => Ok(()),
             Step::Ahead(question) => self.ahead.ask(question, &mut desk, told),
             Step::Segments => self.segments.count(&mut desk, told),
             Step::Room => {
@@ -178,6 +212,7 @@ impl Electronics {
             ..CacheSpec::default()
         };
         self.ahead.apply(&mut cache);
+        self.write_cache.apply(&mut cache);
         spec.cache = cache;
     }
 

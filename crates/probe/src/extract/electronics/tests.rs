@@ -1,10 +1,13 @@
 use super::*;
 use crate::extract::known::{Mark, Spindle};
 use crate::extract::turns::part;
-use crate::{Answer, Modelled, ProbeError};
+use crate::{Answer, Guarded, Modelled, ProbeError};
 use headtime_disk::Profile;
-use headtime_disk::profile::{FirmwarePolicy, Order, ReadAhead, RequestedData, by_name, shipped};
+use headtime_disk::profile::{
+    FirmwarePolicy, Order, ReadAhead, RequestedData, WriteBack, by_name, shipped,
+};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// What is known of a drive when its electronics are asked for: here the truth.
@@ -12,6 +15,8 @@ struct Given {
     layout: Layout,
     mechanics: Mechanics,
     spindle: Spindle,
+    scratch: Option<Extent>,
+    unit: u64,
 }
 
 impl Given {
@@ -39,6 +44,8 @@ impl Given {
             mechanics: Mechanics::new(truth),
             layout,
             spindle,
+            scratch: Some(Extent::at(capacity / 2, capacity / 6)),
+            unit: u64::from(truth.geometry.sectors_per_physical()),
         }
     }
 
@@ -47,6 +54,8 @@ impl Given {
             layout: &self.layout,
             mechanics: &self.mechanics,
             turn: self.spindle.turn,
+            scratch: self.scratch,
+            unit: self.unit,
         }
     }
 }
@@ -60,7 +69,9 @@ fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
     let mut number = 0;
     loop {
         number += 1;
-        let mut bench = Bench::new(&mut probe, seed ^ (number << 32));
+        // What is written outside fails.
+        let mut guarded = Guarded::new(&mut probe, given.scratch);
+        let mut bench = Bench::new(&mut guarded, seed ^ (number << 32));
         bench.lock(&given.spindle).unwrap();
         let more = electronics.step(&mut bench, &given.ground()).unwrap();
         if !more {
@@ -124,6 +135,16 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     };
     let cap = truth.queue.stream_cap.as_nanos() as f64;
     let within = |said: u64, is: u64, part: f64| said.abs_diff(is) as f64 <= part * is as f64;
+    // The model does the same for both.
+    let same = |kind: WriteBack| match kind {
+        WriteBack::Appending => WriteBack::Flushed,
+        other => other,
+    };
+    let writable = u64::from(if c.dedicated_write_segment {
+        1
+    } else {
+        c.write_segments
+    });
     let knows = |key: &str| e.told.knows(key);
     vec![
         judge("segments (read)", e.segments.count, reads, |said| {
@@ -192,6 +213,54 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
             e.queueing.hits_pass,
             c.sneaky_full_read_hits,
             |said| *said == c.sneaky_full_read_hits,
+        ),
+        judge(
+            "write_back",
+            e.write_cache.write_back,
+            c.write_back,
+            |said| same(*said) == same(c.write_back),
+        ),
+        judge(
+            "write_segments",
+            e.write_cache.write_segments,
+            c.write_segments,
+            |said| said.abs_diff(writable) as f64 <= 0.1 * writable as f64,
+        ),
+        judge(
+            "destage",
+            knows("cache.destage").then_some(e.write_cache.destage),
+            c.destage,
+            |said| *said == Some(c.destage),
+        ),
+        judge(
+            "destage_runs (10 %)",
+            knows("cache.destage_runs").then_some(e.write_cache.runs.unwrap_or(0)),
+            c.destage_runs,
+            |said| within(*said, u64::from(c.destage_runs), 0.1),
+        ),
+        judge(
+            "destage_delay (6 ms)",
+            e.write_cache.delay,
+            c.destage_delay,
+            |said| (said - c.destage_delay.as_nanos() as f64).abs() < 6e6,
+        ),
+        judge(
+            "destage_age (30 ms)",
+            e.write_cache.age,
+            c.destage_age,
+            |said| (said - c.destage_age.as_nanos() as f64).abs() < 30e6,
+        ),
+        judge(
+            "read_hits_on_write_data",
+            e.write_cache.serves_reads,
+            c.read_hits_on_write_data,
+            |said| *said == c.read_hits_on_write_data,
+        ),
+        judge(
+            "dedicated_write_segment",
+            e.write_cache.dedicated,
+            c.dedicated_write_segment,
+            |said| *said == c.dedicated_write_segment,
         ),
         judge(
             "zero_latency (around)",
@@ -335,6 +404,98 @@ fn a_drive_in_which_no_command_is_too_old_is_said_to_have_no_cap() {
 }
 
 #[test]
+fn the_write_cache_of_shipped_drives_is_found() {
+    for name in ["wd5000aaks", "exos-x18", "atlas10k", "hp-c2247a"] {
+        let truth = by_name(name).unwrap();
+        let (electronics, _, _) = learn(&truth, 23);
+        let judged = compare(&truth, &electronics);
+        let is = |key: &str| judged.iter().find(|(other, _, _)| *other == key).unwrap();
+        for key in ["write_back", "dedicated_write_segment"] {
+            assert_eq!(is(key).1, Outcome::Right, "{name}: {:?}", is(key));
+        }
+        let full = truth.cache.write_back == WriteBack::Full;
+        let expected = if full {
+            Outcome::Right
+        } else {
+            Outcome::Unknown
+        };
+        for key in [
+            "write_segments",
+            "destage",
+            "destage_runs (10 %)",
+            "destage_delay (6 ms)",
+            "destage_age (30 ms)",
+        ] {
+            assert_eq!(is(key).1, expected, "{name}: {:?}", is(key));
+        }
+    }
+}
+
+#[test]
+fn without_a_scratch_range_nothing_is_written_and_the_write_cache_is_not_known() {
+    let truth = by_name("wd5000aaks").unwrap();
+    let mut probe = Modelled::new(&truth, 5);
+    probe.record_written();
+    let mut given = Given::of(&truth, &probe);
+    given.scratch = None;
+    let mut electronics = Electronics::default();
+    for number in 0.. {
+        let mut bench = Bench::new(&mut probe, number);
+        bench.lock(&given.spindle).unwrap();
+        if !electronics.step(&mut bench, &given.ground()).unwrap() {
+            break;
+        }
+    }
+    assert_eq!(probe.take_written(), []);
+    for key in write_cache::KEYS {
+        let why = electronics
+            .told
+            .unknown
+            .iter()
+            .find(|(other, _)| other == key);
+        assert_eq!(
+            why.unwrap().1,
+            "nothing may be written without a scratch range",
+            "{key}"
+        );
+    }
+    assert_eq!(electronics.write_cache, WriteCache::default());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn writes_stay_in_any_scratch_range(
+        name in prop::sample::select(&["wd5000aaks", "hp-c2247a", "plausible-15", "plausible-4"][..]),
+        (start, part) in (0.0..1.0_f64, 1e-6..1.0_f64),
+        seed in any::<u64>(),
+    ) {
+        let truth = by_name(name).unwrap();
+        let mut probe = Modelled::new(&truth, seed);
+        probe.record_written();
+        let mut given = Given::of(&truth, &probe);
+        let capacity = truth.geometry.capacity.get() as f64;
+        let first = (start * capacity) as u64;
+        let len = ((part * capacity) as u64).clamp(1, truth.geometry.capacity.get() - first);
+        let scratch = Extent::at(first, len);
+        given.scratch = Some(scratch);
+        let written = steps().iter().position(|step| matches!(step, Step::Written(_)));
+        let mut electronics = Electronics { at: written.unwrap(), ..Electronics::default() };
+        electronics.ahead.segment = Some(u64::from(truth.cache.segment_sectors));
+        electronics.segments.count = Some(u64::from(truth.cache.segments));
+        loop {
+            let mut bench = Bench::new(&mut probe, seed ^ electronics.at as u64);
+            if !electronics.step(&mut bench, &given.ground()).unwrap() {
+                break;
+            }
+        }
+        for extent in probe.take_written() {
+            prop_assert!(scratch.start <= extent.start && extent.end() <= scratch.end(), "{extent} outside {scratch}");
+        }
+    }
+}
+
+#[test]
 fn drives_that_could_have_been_have_nothing_wrong() {
     let (_, _, wrong) = count((0..12).map(|seed| format!("plausible-{seed}")));
     assert_eq!(wrong, Vec::<String>::new());
@@ -424,6 +585,7 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
         drive.set(Switch::LookAhead, look_ahead).unwrap();
         let given = Given::of(&truth, &drive);
         let mut failing = Failing { drive, left };
+        failing.set(Switch::WriteCache, look_ahead).unwrap();
         let before = Switch::ALL.map(|which| failing.switch(which));
         let mut electronics = Electronics::default();
         let mut failed = false;

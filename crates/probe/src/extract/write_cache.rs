@@ -1,0 +1,625 @@
+//! What a drive does with written data that it has answered already.
+//!
+//! Only sectors of the scratch range are written. A write is fast if it is answered before the arm can
+//! have come there from far away (DIXtrac). Where the arm is shows in the time of a read far from the scratch range.
+
+use super::bench::Bench;
+use super::desk::HitTime;
+use super::electronics::Ground;
+use super::error::ExtractError;
+use super::told::Told;
+use super::turns::median;
+use crate::Probe;
+use headtime_disk::profile::{CacheSpec, Destage, WriteBack};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Time};
+use serde::{Deserialize, Serialize};
+
+/// What was found out about written data. Times are nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WriteCache {
+    pub write_back: Option<WriteBack>,
+    /// Small writes far from each other that it takes at a time, and sectors.
+    pub runs: Option<u64>,
+    pub room: Option<u64>,
+    pub destage: Option<Destage>,
+    pub write_segments: Option<u64>,
+    pub delay: Option<f64>,
+    pub age: Option<f64>,
+    pub serves_reads: Option<bool>,
+    pub dedicated: Option<bool>,
+}
+
+/// The questions in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question {
+    Kind,
+    Size,
+    Delay,
+    Age,
+    ReadHits,
+    Dedicated,
+}
+
+pub(super) const QUESTIONS: [Question; 6] = [
+    Question::Kind,
+    Question::Size,
+    Question::Delay,
+    Question::Age,
+    Question::ReadHits,
+    Question::Dedicated,
+];
+
+pub(super) const KEYS: [&str; 8] = [
+    "cache.write_back",
+    "cache.write_segments",
+    "cache.destage",
+    "cache.destage_runs",
+    "cache.destage_delay",
+    "cache.destage_age",
+    "cache.read_hits_on_write_data",
+    "cache.dedicated_write_segment",
+];
+
+/// Trials that decide.
+const VOTES: usize = 7;
+/// Less is no scratch range.
+const LEAST: u64 = 4_096;
+/// More writes are not sent until one waits.
+const MOST: u64 = 20_000;
+/// Nothing idles for longer before it destages.
+const LONGEST_DELAY: f64 = 400e6;
+/// No data become older than this.
+const LONGEST_AGE: f64 = 4_600e6;
+/// Writes that wait, which show how fast room is made.
+const WAITING: usize = 8;
+
+/// What is known of reads already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    pub hit: HitTime,
+    pub segment: Option<u64>,
+    pub segments: Option<u64>,
+}
+
+/// A drive, and where it may be written.
+struct Pad<'b, 'a, 'g, P: ?Sized> {
+    bench: &'b mut Bench<'a, P>,
+    ground: &'g Ground<'g>,
+    reads: Reads,
+    scratch: Extent,
+    /// Sectors of a small write.
+    unit: u64,
+    /// Where reads are far from the scratch range: so many sectors from here.
+    far: Extent,
+    /// From there to the scratch range, in nanoseconds.
+    way: f64,
+}
+
+impl<P: Probe + ?Sized> Pad<'_, '_, '_, P> {
+    /// So many places of `len` sectors, as far apart as there is room for, in no order.
+    fn places(&mut self, count: u64, len: u64) -> Vec<u64> {
+        let stride = self.scratch.len.get() / count;
+        let mut places: Vec<u64> = (0..count)
+            .map(|index| {
+                let first = self.scratch.start.get() + index * stride;
+                (first + self.bench.random.up_to(stride / 4)).next_multiple_of(self.unit)
+            })
+            .filter(|first| first + len <= self.scratch.end().get())
+            .collect();
+        for at in (1..places.len()).rev() {
+            places.swap(at, self.bench.random.up_to(at as u64) as usize);
+        }
+        places
+    }
+
+    fn place(&mut self) -> u64 {
+        let room = self.scratch.len.get() - 2 * self.unit;
+        let first = self.scratch.start.get() + self.bench.random.up_to(room);
+        first.next_multiple_of(self.unit)
+    }
+
+    fn far_place(&mut self) -> u64 {
+        self.far.start.get() + self.bench.random.up_to(self.far.len.get() - 1)
+    }
+
+    fn write(&mut self, lba: u64, len: u64) -> Result<f64, ExtractError> {
+        let answer = self.bench.command(Op::Write, Extent::at(lba, len))?;
+        Ok((answer.at - answer.sent).as_nanos() as f64)
+    }
+
+    fn read(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        let answer = self.bench.read(lba, 1)?;
+        Ok((answer.at - answer.sent).as_nanos() as f64)
+    }
+
+    fn flush(&mut self) -> Result<(), ExtractError> {
+        self.bench.command(Op::Flush, Extent::at(0, 0)).map(|_| ())
+    }
+
+    fn pause(&mut self, nanos: f64) {
+        self.bench.probe.pause(Nanos::from_nanos(nanos as u64));
+    }
+
+    /// The time of a read far away, in the middle of some: the arm was left there, a small write came, and so much time
+    /// passed.
+    fn read_after(&mut self, wait: f64, times: usize) -> Result<f64, ExtractError> {
+        let mut took = Vec::new();
+        for _ in 0..times {
+            self.flush()?;
+            let [first, second] = [self.far_place(), self.far_place()];
+            self.read(first)?;
+            let place = self.place();
+            self.write(place, self.unit)?;
+            self.pause(wait);
+            took.push(self.read(second)?);
+        }
+        Ok(median(&mut took).unwrap_or(0.0))
+    }
+
+    /// What such a read takes at most if the arm stayed, and at least if it went.
+    fn stayed(&mut self) -> Result<f64, ExtractError> {
+        self.flush()?;
+        let mut took = Vec::new();
+        for _ in 0..4 * VOTES {
+            let far = self.far_place();
+            took.push(self.read(far)?);
+        }
+        Ok(median(&mut took).unwrap_or(0.0) + 0.45 * self.way)
+    }
+
+    /// How many writes of `len` the drive takes before one has to wait. `None` if none does.
+    fn fill(&mut self, len: u64) -> Result<Option<f64>, ExtractError> {
+        self.flush()?;
+        let most = MOST.min(self.scratch.len.get() / (3 * len));
+        let places = self.places(most.max(1), len);
+        let far = self.far_place();
+        self.read(far)?;
+        let mut at: Vec<Time> = vec![self.bench.probe.now()];
+        let mut least = f64::INFINITY;
+        let mut waited: Vec<f64> = Vec::new();
+        let mut full = None;
+        for (count, place) in places.iter().enumerate() {
+            let took = self.write(*place, len)?;
+            at.push(self.bench.probe.now());
+            least = least.min(took);
+            if full.is_some() || took > 1.5 * least + 1e6 {
+                full = full.or(Some(count));
+                waited.push(took);
+                if waited.len() == WAITING {
+                    break;
+                }
+            }
+        }
+        self.flush()?;
+        let Some(full) = full else { return Ok(None) };
+        // Beyond half of the room data may have gone to the medium meanwhile, as fast as writes that wait show.
+        let each = (waited.iter().sum::<f64>() / waited.len().max(1) as f64).max(1.0);
+        let mut taken = full as f64;
+        for _ in 0..8 {
+            let half = at[(taken / 2.0) as usize];
+            // The arm comes from far away.
+            let gone = ((at[full] - half).as_nanos() as f64 - self.way).max(0.0) / each;
+            taken = (full as f64 - gone).max(full as f64 / 2.0);
+        }
+        let few = full < 12;
+        Ok(Some(if few { full as f64 } else { taken }))
+    }
+}
+
+impl WriteCache {
+    pub(super) fn ask<P: Probe + ?Sized>(
+        &mut self,
+        question: Question,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+        reads: Reads,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let mut none = |why: &str| {
+            if let Question::Kind = question {
+                for key in KEYS {
+                    told.doubt(key, why);
+                }
+            }
+            Ok(())
+        };
+        let Some(scratch) = ground.scratch else {
+            return none("nothing may be written without a scratch range");
+        };
+        if scratch.len.get() < LEAST {
+            return none("the scratch range is too small");
+        }
+        let unit = ground.unit;
+        let capacity = bench.capacity();
+        // The end of the disk that is farther away.
+        let size = (capacity / 400).max(2);
+        let far = match scratch.start.get() > capacity - scratch.end().get() {
+            true => Extent::at(0, size),
+            false => Extent::at(capacity - size, size),
+        };
+        let track = |lba: u64| ground.layout.run(Lba::new(lba)).track;
+        let ends = [scratch.start.get(), scratch.end().get() - 1];
+        let way = ends.map(|end| ground.way(track(far.start.get()), track(end)));
+        // A scratch range that is the whole disk has a part far from there.
+        let middle = scratch.start.get() + scratch.len.get() / 2;
+        let scratch = match way[0].min(way[1]) < 3e6 {
+            true if far.start.get() == 0 => Extent::at(middle, scratch.end().get() - middle),
+            true => Extent::at(scratch.start.get(), middle - scratch.start.get()),
+            false => scratch,
+        };
+        let ends = [scratch.start.get(), scratch.end().get() - 1];
+        let way = ends.map(|end| ground.way(track(far.start.get()), track(end)));
+        let way = way[0].min(way[1]);
+        if way < 3e6 {
+            return none("no place is far from the scratch range");
+        }
+        if self.write_back.is_none() && !matches!(question, Question::Kind) {
+            return Ok(());
+        }
+        let mut pad = Pad {
+            bench,
+            ground,
+            reads,
+            scratch,
+            unit,
+            far,
+            way,
+        };
+        match question {
+            Question::Kind => self.kind(&mut pad, told),
+            Question::Size => self.size(&mut pad, told),
+            Question::Delay => self.delay(&mut pad, told),
+            Question::Age => self.age(&mut pad, told),
+            Question::ReadHits => self.read_hits(&mut pad, told),
+            Question::Dedicated => self.dedicated(&mut pad, told),
+        }
+    }
+
+    fn kind<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let mut times = Vec::new();
+        for _ in 0..2 * VOTES {
+            pad.flush()?;
+            let [far, place] = [pad.far_place(), pad.place()];
+            pad.read(far)?;
+            times.push(pad.write(place, pad.unit)?);
+        }
+        pad.flush()?;
+        times.sort_unstable_by(f64::total_cmp);
+        // The arm alone takes longer than that, the way of the data included.
+        let limit = pad.way * 0.9;
+        let fast = times.iter().filter(|time| **time < limit).count();
+        let kind = match (fast, times.len() - fast) {
+            (0..=1, _) => WriteBack::Off,
+            (_, 0..=1) => {
+                let stayed = pad.stayed()?;
+                match pad.read_after(0.0, VOTES)? < stayed {
+                    true => WriteBack::Full,
+                    false => WriteBack::Flushed,
+                }
+            }
+            _ => {
+                for key in KEYS {
+                    told.doubt(
+                        key,
+                        "some writes are answered before they are on the medium, and some not",
+                    );
+                }
+                return Ok(());
+            }
+        };
+        self.write_back = Some(kind);
+        told.know("cache.write_back", 0.9);
+        Ok(())
+    }
+
+    fn size<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let keys = [
+            "cache.write_segments",
+            "cache.destage",
+            "cache.destage_runs",
+        ];
+        if self.write_back != Some(WriteBack::Full) {
+            for key in keys {
+                told.doubt(key, "no data wait in the buffer while others are written");
+            }
+            return Ok(());
+        }
+        let (Some(segment), Some(segments)) = (pad.reads.segment, pad.reads.segments) else {
+            for key in keys {
+                told.doubt(key, "the segments are not known");
+            }
+            return Ok(());
+        };
+        let Some(small) = pad.fill(pad.unit)? else {
+            for key in keys {
+                told.doubt(key, "no write had to wait in the scratch range");
+            }
+            return Ok(());
+        };
+        self.runs = Some(libm::round(small) as u64);
+        let len = (segment / 4).clamp(pad.unit, 1_024) / pad.unit * pad.unit;
+        let large = pad.fill(len)?;
+        let Some(large) = large else {
+            for key in keys {
+                told.doubt(key, "no long write had to wait in the scratch range");
+            }
+            return Ok(());
+        };
+        let by_segment = (small - large).abs() <= 1.0 + 0.1 * large && small <= segments as f64;
+        // The last one fitted in part.
+        let sectors = (large + 0.5) * len as f64;
+        self.room = Some(sectors as u64);
+        if by_segment {
+            let again = pad.fill(pad.unit)?;
+            if again != Some(small) || !(1.0..=40.0).contains(&small) {
+                for key in keys {
+                    told.doubt(key, "how many writes the buffer takes varies");
+                }
+                return Ok(());
+            }
+            self.destage = Some(Destage::Segment);
+            self.write_segments = Some(small as u64);
+            told.know("cache.destage", 0.7);
+            told.know("cache.write_segments", 0.9);
+            told.doubt(
+                "cache.destage_runs",
+                "it has no meaning where each write takes a segment",
+            );
+            return Ok(());
+        }
+        self.destage = Some(Destage::Sweep);
+        told.know("cache.destage", 0.8);
+        let parts = sectors / segment as f64;
+        let count = libm::round(parts).max(1.0) as u64;
+        if (parts - count as f64).abs() < 0.3 && parts < 4.0 || parts >= 4.0 {
+            self.write_segments = Some(count.min(segments));
+            told.know("cache.write_segments", if parts < 8.0 { 0.8 } else { 0.6 });
+        } else {
+            told.doubt(
+                "cache.write_segments",
+                format!("about {sectors:.0} sectors wait, which is no number of segments"),
+            );
+        }
+        if small * (pad.unit as f64) < 0.8 * sectors {
+            told.know("cache.destage_runs", 0.6);
+        } else {
+            self.runs = None;
+            told.doubt(
+                "cache.destage_runs",
+                "small writes fill the room before there are so many",
+            );
+        }
+        Ok(())
+    }
+
+    fn delay<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.destage_delay";
+        if self.write_back != Some(WriteBack::Full) {
+            told.doubt(key, "what is written sets out at once");
+            return Ok(());
+        }
+        let stayed = pad.stayed()?;
+        if pad.read_after(LONGEST_DELAY, VOTES)? < stayed {
+            told.doubt(
+                key,
+                format!("it is longer than {:.0} ms", LONGEST_DELAY / 1e6),
+            );
+            return Ok(());
+        }
+        let (mut low, mut high) = (0.0, LONGEST_DELAY);
+        while high - low > 2e6 {
+            let middle = (low + high) / 2.0;
+            if pad.read_after(middle, VOTES)? < stayed {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let found = (low + high) / 2.0;
+        let margin = 6e6;
+        let before = found < margin || pad.read_after(found - margin, VOTES)? < stayed;
+        let behind = pad.read_after(found + margin, VOTES)? >= stayed;
+        if before && behind {
+            self.delay = Some(found);
+            told.know(key, 0.8);
+        } else {
+            told.doubt(key, "it differs from time to time");
+        }
+        Ok(())
+    }
+
+    fn age<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.destage_age";
+        if self.destage != Some(Destage::Sweep) {
+            told.doubt(key, "it has no meaning, or is not known to have one");
+            return Ok(());
+        }
+        // There and back, against a turn and a short way.
+        let limit = pad.ground.turn + pad.reads.hit.middle + 0.75 * pad.way;
+        if 1.8 * pad.way < limit {
+            told.doubt(key, "no place is far enough from the scratch range");
+            return Ok(());
+        }
+        let mut seen: Vec<f64> = Vec::new();
+        for _ in 0..3 {
+            pad.flush()?;
+            // What goes for its age may take a turn of some length, in which all goes.
+            pad.pause(2_500e6);
+            let [far, place] = [pad.far_place(), pad.place()];
+            pad.read(far)?;
+            pad.write(place, pad.unit)?;
+            let begin = pad.bench.probe.now();
+            loop {
+                let now = (pad.bench.probe.now() - begin).as_nanos() as f64;
+                if now > LONGEST_AGE {
+                    pad.flush()?;
+                    told.doubt(key, "reads go before what is written for more than 4.6 s");
+                    return Ok(());
+                }
+                let far = pad.far_place();
+                let took = pad.read(far)?;
+                if took > limit {
+                    seen.push(now + 0.5 * (took - 2.0 * pad.way).max(0.0));
+                    break;
+                }
+            }
+            seen.sort_unstable_by(f64::total_cmp);
+            let agree = seen.windows(2).find(|pair| pair[1] - pair[0] < 25e6);
+            if let Some(pair) = agree {
+                self.age = Some((pair[0] + pair[1]) / 2.0);
+                told.know(key, 0.8);
+                return Ok(());
+            }
+        }
+        told.doubt(key, "what is written goes to the medium at various ages");
+        Ok(())
+    }
+
+    fn read_hits<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.read_hits_on_write_data";
+        if pad.reads.segments.is_none_or(|count| count < 3) {
+            told.doubt(
+                key,
+                "the buffer forgets what was written when another command comes",
+            );
+            return Ok(());
+        }
+        let mut held = 0;
+        for _ in 0..VOTES {
+            pad.flush()?;
+            let [far, place] = [pad.far_place(), pad.place()];
+            pad.write(place, pad.unit)?;
+            pad.read(far)?;
+            pad.pause(pad.ground.turn);
+            // After a write a hit may take another time.
+            held += usize::from(pad.read(place)? < pad.way * 0.9);
+        }
+        pad.flush()?;
+        match held {
+            0..=1 => self.serves_reads = Some(false),
+            _ if held + 1 >= VOTES => self.serves_reads = Some(true),
+            _ => {
+                told.doubt(key, "written data are sometimes held and sometimes not");
+                return Ok(());
+            }
+        }
+        told.know(key, 0.9);
+        Ok(())
+    }
+
+    fn dedicated<P: Probe + ?Sized>(
+        &mut self,
+        pad: &mut Pad<'_, '_, '_, P>,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.dedicated_write_segment";
+        let Some(count) = pad.reads.segments.filter(|count| *count < 1_500) else {
+            told.doubt(key, "the segments cannot be counted");
+            return Ok(());
+        };
+        let apart = pad.far.len.get() / (count + 1);
+        if apart < 2 {
+            told.doubt(key, "the disk is too small");
+            return Ok(());
+        }
+        let mut held = 0;
+        let trials = if count > 64 { 3 } else { 5 };
+        for _ in 0..trials {
+            pad.flush()?;
+            let begin = pad.bench.random.up_to(apart - 1);
+            let mut first = None;
+            for index in 0..count {
+                // Back and forth, so that no read continues another.
+                let at = if index % 2 == 0 {
+                    index / 2
+                } else {
+                    count - 1 - index / 2
+                };
+                let lba = pad.far.start.get() + at * apart + begin;
+                pad.read(lba)?;
+                first = first.or(Some(lba));
+            }
+            let place = pad.place();
+            pad.write(place, pad.unit)?;
+            pad.flush()?;
+            // The arm is at the scratch range now.
+            let first = first.expect("a segment");
+            held += usize::from(pad.read(first)? < pad.way * 0.9);
+        }
+        match held {
+            0 => self.dedicated = Some(false),
+            _ if held == trials => self.dedicated = Some(true),
+            _ => {
+                told.doubt(
+                    key,
+                    "a write sometimes takes the place of what was read, and sometimes not",
+                );
+                return Ok(());
+            }
+        }
+        if self.dedicated == Some(true) && self.serves_reads == Some(false) {
+            // Reads do not look there.
+            self.serves_reads = None;
+            told.doubt(
+                "cache.read_hits_on_write_data",
+                "written data are kept apart from what serves reads",
+            );
+        }
+        told.know(key, 0.9);
+        Ok(())
+    }
+
+    /// Puts what is known into a profile.
+    pub(super) fn apply(&self, cache: &mut CacheSpec) {
+        if self.dedicated == Some(true) {
+            // It is beside those that were counted.
+            cache.dedicated_write_segment = true;
+            cache.segments = (cache.segments + 1).min(65_535);
+        }
+        let Some(write_back) = self.write_back else {
+            return;
+        };
+        cache.write_back = write_back;
+        let nanos = |time: f64| Nanos::from_nanos(time.max(0.0) as u64);
+        let most = match cache.room_sectors {
+            0 => u64::from(cache.segments),
+            // Reads have a segment beside what is dirty.
+            room => u64::from(room / cache.segment_sectors)
+                .saturating_sub(1)
+                .max(1),
+        };
+        if let Some(count) = self.write_segments {
+            cache.write_segments = count.clamp(1, most) as u32;
+        }
+        cache.destage = self.destage.unwrap_or(cache.destage);
+        if let Some(runs) = self.runs.filter(|_| self.destage == Some(Destage::Sweep)) {
+            cache.destage_runs = runs.clamp(1, 65_535) as u32;
+        }
+        cache.destage_delay = self.delay.map_or(cache.destage_delay, nanos);
+        if let Some(age) = self.age {
+            cache.destage_age = nanos(age).clamp(Nanos::from_millis(1), CacheSpec::DESTAGE_AGE);
+        }
+        cache.read_hits_on_write_data = self.serves_reads.unwrap_or(true);
+    }
+}
