@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, Run};
 use crate::mechanics::{Mechanics, Step};
-use crate::profile::{Preseek, Profile, ReadAhead, WriteBack};
+use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Model {
     sector: Nanos,
     /// Whether writes end in the buffer.
     buffers_writes: bool,
+    /// Sectors of waiting writes that the drive fetches before their turn.
+    fetches: u64,
     /// Sectors that it reads on behind a read before the arm leaves.
     reads_on: u64,
 }
@@ -131,6 +133,13 @@ impl Model {
             writes: [after_read, after_write, unknown],
             minimum_seek_delay: spec.minimum_seek_delay,
             sector: profile.bus.sector(false),
+            fetches: match &profile.cache {
+                cache if cache.write_prebuffering => u64::MAX,
+                cache if profile.queue.policy != FirmwarePolicy::Fifo => {
+                    u64::from(cache.write_segments) * u64::from(cache.segment_sectors)
+                }
+                _ => 0,
+            },
             buffers_writes: profile.cache.enabled && profile.cache.write_back != WriteBack::Off,
             reads_on: match &profile.cache {
                 cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
@@ -205,6 +214,14 @@ impl Model {
         let lead = &self.writes[before];
         let leaves = head.free.max(sent + lead.arm);
         (leaves + way.max(self.minimum_seek_delay)).max(sent + lead.data + to.supply)
+    }
+
+    /// Returns true if the drive has all data of a write that was sent at `sent` when the arm `leaves` for it.
+    fn has_fetched(&self, before: Before, sent: Time, extent: Extent, leaves: Time) -> bool {
+        let len = extent.len.get();
+        let least = len.max(self.profile.overhead.write_lead(len));
+        let fetched = sent + self.writes[before as usize].data + self.sector * least;
+        len <= self.fetches && fetched <= leaves
     }
 
     /// The extent, or as much of it as the model's disk has: at least its last sector.
@@ -390,8 +407,9 @@ impl Positioning for Model {
         let to = self.start_of(&run, extent.len.get());
         let way = self.mechanics.reposition(head.place.track, to.track, op);
         let leaves = self.ready(head, sent, &to, way.total(), op) - way.total();
-        // The data of a write come while the arm is on its way, so that they are not all there when it could begin anywhere.
-        let zero_latency = op.is_read() && self.mechanics.zero_latency(op);
+        // It takes a write's sectors as they come if all data are there when the arm leaves, so only one that has waited.
+        let zero_latency = self.mechanics.zero_latency(op)
+            && (op.is_read() || self.has_fetched(head.place.before, sent, extent, leaves));
         let begin = head.free.max(sent);
         let mut taken = Taken::new(&self.profile, extent, begin);
         // Most requests are one run, for which a walk is a long way round.

@@ -253,7 +253,7 @@ impl<P: Positioning> Track for Tracker<P> {
             // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
             // medium.
             let least = time.seek + time.transfer;
-            let early = late < -platter.window(now);
+            let early = sent.op.is_read() && late < -platter.window(now);
             hit = early && (!platter.fits(now, rest) || observed + SLACK < least);
             surprise = if hit {
                 Surprise::Hit
@@ -427,6 +427,17 @@ mod tests {
         read(&mut tracker, 2_000, 2, 3_008);
         let next = tracker.completed(micros(9_008), 2, true).expect("known");
         assert_eq!((next.error(), next.surprise), (0, Surprise::None));
+    }
+
+    #[test]
+    fn a_write_that_is_soon_done_is_no_hit_where_writes_end_on_the_medium() {
+        let mut tracker = Tracker::new(Line);
+        read(&mut tracker, 0, 0, 1_000);
+        tracker.completed(micros(1_000), 0, true);
+        tracker.issued(micros(1_100), 1, Op::Write, Extent::at(5_000, 8));
+        let soon = tracker.completed(micros(1_250), 1, true).expect("known");
+        assert_eq!(soon.surprise, Surprise::Elsewhere);
+        assert_eq!(head(&mut tracker, 2_000).lba.get(), 5_008);
     }
 
     #[test]
