@@ -83,6 +83,7 @@ impl Datasheet {
                 seek_sd_relative: 0.01,
                 overhead_sd: Nanos::from_micros(30),
                 speed_ppm: 0,
+                ..NoiseSpec::default()
             },
         };
         // What can be wrong with a sheet was said; the rest follows.

@@ -18,6 +18,7 @@ mod ahead;
 mod arm;
 mod bus;
 mod choice;
+mod clock;
 mod command;
 mod destage;
 mod event;
@@ -38,6 +39,7 @@ use crate::profile::{Profile, Spec};
 use crate::queue::Queue;
 use arm::{Ahead, Going, LastTrack, Record, Writing};
 use bus::{Bus, Piece};
+use clock::Clock;
 use fault::Faults;
 use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
@@ -77,10 +79,12 @@ pub struct Drive {
     profile: Profile,
     layout: Arc<Layout>,
     mechanics: Mechanics,
+    unit_turn: Nanos,
     cache: Cache,
     queue: Queue,
     bus: Bus,
     noise: Noise,
+    clock: Clock,
     faults: Faults,
     ledger: Ledger,
     slots: Vec<InFlight>,
@@ -153,9 +157,12 @@ impl Drive {
         );
         let mut noise = Noise::new(&profile.noise, seed);
         let turn = noise.turn(profile.rotation.turn());
+        let clock = Clock::new(&profile.noise, || noise.uniform());
         let depth = profile.queue.depth.min(TAGS_MAX);
         Drive {
-            mechanics: Mechanics::new(profile).with_turn(turn),
+            mechanics: Mechanics::new(profile).with_turn(clock.turn(turn)),
+            unit_turn: turn,
+            clock,
             cache: empty_cache(profile, &layout),
             queue: Queue::new(profile.queue.policy, depth),
             bus: Bus::default(),
@@ -217,9 +224,9 @@ impl Drive {
         self.slots.len() - self.free_slots.len()
     }
 
-    /// One revolution of this unit.
+    /// One revolution of this unit, in the mean.
     pub fn turn(&self) -> Nanos {
-        self.mechanics.turn()
+        self.unit_turn
     }
 
     fn spec(&self) -> &Spec {
@@ -233,6 +240,11 @@ impl Drive {
     /// If the drive holds [`Drive::depth`] commands already, the extent is empty (but for a flush)
     /// or leaves the disk, or time goes backwards.
     pub fn submit(&mut self, now: Time, command: Command) {
+        self.take(self.clock.own(now), command);
+    }
+
+    /// From here on times are the drive's own.
+    fn take(&mut self, now: Time, command: Command) {
         assert!(
             command.op == Op::Flush
                 || (!command.extent.is_empty()
@@ -279,6 +291,10 @@ impl Drive {
     /// The next time at which [`Drive::poll`] may return a completion, if no command comes before.
     /// `None` if it will not.
     pub fn next_event(&self) -> Option<Time> {
+        self.next().map(|own| self.clock.host(own))
+    }
+
+    fn next(&self) -> Option<Time> {
         if let Some(&(at, _)) = self.finished.front() {
             return Some(at);
         }
@@ -296,6 +312,12 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn poll(&mut self, now: Time) -> Option<Completion> {
+        let mut done = self.done(self.clock.own(now))?;
+        done.at = self.clock.host(done.at);
+        Some(done)
+    }
+
+    fn done(&mut self, now: Time) -> Option<Completion> {
         self.advance(now);
         let (at, index) = self.finished.pop_front()?;
         self.free_slots.push(index);
@@ -319,6 +341,7 @@ impl Drive {
     /// If time goes backwards.
     pub fn note_pending(&mut self, now: Time, backlog: Backlog) {
         if backlog != self.backlog {
+            let now = self.clock.own(now);
             self.advance(now);
             self.settle(now);
             self.backlog = backlog;
@@ -331,9 +354,10 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn head_time(&mut self, now: Time) -> HeadTime {
-        self.advance(now);
-        self.settle(now);
-        self.ledger.total()
+        let own = self.clock.own(now);
+        self.advance(own);
+        self.settle(own);
+        self.clock.head_time(now, self.ledger.total())
     }
 
     /// Starts or stops recording what the arm does, for plots. Off at first, since it takes memory.
@@ -342,6 +366,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn record_spans(&mut self, now: Time, on: bool) {
+        let now = self.clock.own(now);
         self.advance(now);
         self.settle(now);
         self.ledger.record(on);
@@ -353,9 +378,14 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn take_spans(&mut self, now: Time) -> Vec<Span> {
+        let now = self.clock.own(now);
         self.advance(now);
         self.settle(now);
-        self.ledger.take_spans()
+        let mut spans = self.ledger.take_spans();
+        for span in &mut spans {
+            (span.from, span.to) = (self.clock.host(span.from), self.clock.host(span.to));
+        }
+        spans
     }
 
     /// Returns true if all written sectors are on the medium.
@@ -364,6 +394,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn is_clean(&mut self, now: Time) -> bool {
+        let now = self.clock.own(now);
         self.advance(now);
         self.cache.is_clean()
     }
@@ -377,6 +408,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn dirty_sectors(&mut self, now: Time) -> Sectors {
+        let now = self.clock.own(now);
         self.advance(now);
         Sectors::new(self.dirty().map(|extent| extent.len.get()).sum())
     }
@@ -387,6 +419,7 @@ impl Drive {
     ///
     /// If time goes backwards, or sectors are named that the disk does not have.
     pub fn inject(&mut self, now: Time, fault: Fault) {
+        let now = self.clock.own(now);
         self.advance(now);
         match fault {
             Fault::Unreadable { extent, retries } => {
@@ -414,6 +447,10 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn abort(&mut self, now: Time, tag: u32) -> bool {
+        self.give_up(self.clock.own(now), tag)
+    }
+
+    fn give_up(&mut self, now: Time, tag: u32) -> bool {
         self.advance(now);
         let found = (0..self.slots.len() as u16).find(|index| {
             let slot = &self.slots[usize::from(*index)];

@@ -97,6 +97,12 @@ impl HeadTime {
         self.0[part as usize]
     }
 
+    pub(crate) fn of_part(part: Part, time: Nanos) -> HeadTime {
+        let mut all = HeadTime::default();
+        all.0[part as usize] = time;
+        all
+    }
+
     /// The sum of all parts.
     pub fn total(&self) -> Nanos {
         self.0.iter().copied().sum()

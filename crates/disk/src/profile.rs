@@ -875,8 +875,14 @@ pub struct NoiseSpec {
     #[serde(skip_serializing_if = "form::is_zero")]
     pub overhead_sd: Nanos,
     /// A unit's speed differs from the nominal one by up to this many parts per million, uniform
-    /// and constant during a run. 0 to 100,000.
+    /// and constant during a run but for what follows. 0 to 100,000.
     pub speed_ppm: u32,
+    /// By so many parts per million its speed goes up and down meanwhile, as with temperature. 0 to 10,000.
+    #[serde(skip_serializing_if = "form::is_nought")]
+    pub wander_ppm: u32,
+    /// In so long; where in it a unit begins is drawn. 1 s to 1 day if the speed wanders, else 0.
+    #[serde(skip_serializing_if = "form::is_zero")]
+    pub wander_period: Nanos,
 }
 
 impl NoiseSpec {

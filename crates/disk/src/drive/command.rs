@@ -81,7 +81,7 @@ pub struct Completion {
     pub at: Time,
     /// Its result.
     pub result: Result<(), MediumError>,
-    /// Where its time went.
+    /// Where its time went; by the drive's own time, which is another than the host's if its spindle wanders.
     pub breakdown: Breakdown,
     /// How the buffer served it.
     pub hit: Hit,

@@ -23,7 +23,7 @@ impl Noise {
     }
 
     /// 0 to less than 1.
-    fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         f64::from(self.random.next_u32()) / 4_294_967_296.0
     }
 
@@ -85,6 +85,7 @@ mod tests {
             seek_sd_relative: 0.01,
             overhead_sd: Nanos::from_micros(30),
             speed_ppm: 1000,
+            ..NoiseSpec::default()
         };
         let mut noise = Noise::new(&spec, 7);
         let seek = Nanos::from_millis(8);

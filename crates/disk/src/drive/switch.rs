@@ -29,6 +29,7 @@ impl Drive {
     pub fn set_look_ahead(&mut self, now: Time, on: bool) {
         assert_eq!(self.in_flight(), 0, "commands are in the drive");
         let is_on = self.look_ahead().expect("the drive never reads ahead");
+        let now = self.clock.own(now);
         self.advance(now);
         if on == is_on {
             return;
@@ -57,13 +58,14 @@ impl Drive {
     pub fn set_write_cache(&mut self, now: Time, on: bool) -> Option<Time> {
         assert_eq!(self.in_flight(), 0, "commands are in the drive");
         let is_on = self.write_cache().expect("the drive writes through");
-        self.advance(now);
+        let own = self.clock.own(now);
+        self.advance(own);
         if on == is_on {
             return Some(now);
         }
-        let mut at = now;
+        let mut at = own;
         if !self.cache.is_clean() {
-            at = self.write_back_all(now)?;
+            at = self.write_back_all(own)?;
         }
         let write_back = match on {
             true => self.profile.cache.write_back,
@@ -75,7 +77,7 @@ impl Drive {
         };
         self.end_all_ahead(at);
         self.cache.change(&spec);
-        Some(at)
+        Some(self.clock.host(at))
     }
 
     /// Writes everything that is dirty, as for a flush; when that is done.
@@ -87,13 +89,13 @@ impl Drive {
             fua: false,
             high: false,
         };
-        self.submit(now, flush);
+        self.take(now, flush);
         loop {
-            let Some(next) = self.next_event() else {
-                self.abort(self.now, flush.tag);
+            let Some(next) = self.next() else {
+                self.give_up(self.now, flush.tag);
                 return None;
             };
-            if let Some(completion) = self.poll(next) {
+            if let Some(completion) = self.done(next) {
                 return Some(completion.at);
             }
         }

@@ -20,6 +20,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn record_written(&mut self, now: Time, on: bool) {
+        let now = self.clock.own(now);
         self.advance(now);
         self.written.on = on;
         if !on {
@@ -46,9 +47,15 @@ impl Drive {
     /// # Panics
     ///
     /// If time goes backwards.
-    pub fn take_written(&mut self, now: Time) -> std::vec::Drain<'_, (Time, Extent)> {
+    pub fn take_written(
+        &mut self,
+        now: Time,
+    ) -> impl ExactSizeIterator<Item = (Time, Extent)> + '_ {
+        let now = self.clock.own(now);
         self.advance(now);
-        self.written.done.drain(..)
+        let clock = &self.clock;
+        let done = self.written.done.drain(..);
+        done.map(|(at, extent)| (clock.host(at), extent))
     }
 
     /// The sectors that [`Drive::dirty_sectors`] counts, in no order.
@@ -57,6 +64,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn dirty_extents(&mut self, now: Time) -> impl Iterator<Item = Extent> + '_ {
+        let now = self.clock.own(now);
         self.advance(now);
         self.dirty()
     }
@@ -90,6 +98,7 @@ impl Drive {
     ///
     /// If time goes backwards.
     pub fn power_cycle(&mut self, now: Time) {
+        let now = self.clock.own(now);
         self.advance(now);
         self.note_cut(now);
         self.replan(now);

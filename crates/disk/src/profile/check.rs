@@ -788,5 +788,18 @@ fn noise(spec: &Spec) -> Check {
     time("noise.seek_sd", noise.seek_sd)?;
     part("noise.seek_sd_relative", noise.seek_sd_relative)?;
     time("noise.overhead_sd", noise.overhead_sd)?;
-    within("noise.speed_ppm", u64::from(noise.speed_ppm), 0, 100_000)
+    within("noise.speed_ppm", u64::from(noise.speed_ppm), 0, 100_000)?;
+    within("noise.wander_ppm", u64::from(noise.wander_ppm), 0, 10_000)?;
+    let (least, most) = (Nanos::from_secs(1), Nanos::from_secs(86_400));
+    match noise.wander_period {
+        period if noise.wander_ppm == 0 && !period.is_zero() => Err(conflict(
+            "noise.wander_period",
+            "is for wander_ppm of 1 and more",
+        )),
+        period if noise.wander_ppm > 0 && !(least..=most).contains(&period) => {
+            let allowed = format!("{least} to {most}");
+            Err(range("noise.wander_period", period, allowed))
+        }
+        _ => Ok(()),
+    }
 }

@@ -7,6 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+pub(super) fn is_nought(number: &u32) -> bool {
+    *number == 0
+}
+
 pub(super) fn is_zero(span: &Nanos) -> bool {
     span.is_zero()
 }

@@ -222,6 +222,7 @@ impl Era {
                 seek_sd_relative: draw.within([0.0, 0.015]),
                 overhead_sd: draw.micros([5.0, 50.0]),
                 speed_ppm: draw.small([0, 1_000]),
+                ..NoiseSpec::default()
             },
         };
         self.zones(draw, &mut spec);

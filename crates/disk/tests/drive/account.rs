@@ -398,7 +398,7 @@ fn completions(
         while let Some(completion) = drive.poll(now) {
             state.0.remove(&completion.tag);
             state.1.push(completion);
-            drive.take_written(now);
+            drop(drive.take_written(now));
         }
     };
     for ((tag, &(kind, start, len, fua, pause)), between) in (0..).zip(commands).zip(between) {
@@ -430,7 +430,7 @@ fn completions(
             }
             Between::PowerCycle => {
                 drive.power_cycle(now);
-                drive.take_written(now);
+                drop(drive.take_written(now));
                 state.0.clear();
             }
             _ => {}

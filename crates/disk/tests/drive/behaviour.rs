@@ -682,6 +682,44 @@ fn a_write_past_the_buffer_completes_on_the_medium() {
     );
 }
 
+/// Its own time runs slower and faster than the host's; what it promises and accounts for is in the host's.
+#[test]
+fn a_drive_that_wanders_keeps_its_promises_and_accounts_for_the_time_of_the_host() {
+    let wandering = |spec: &mut headtime_disk::Spec| {
+        spec.noise.wander_ppm = 10_000;
+        spec.noise.wander_period = Nanos::from_secs(1);
+    };
+    let (steady, wandering) = (bare("atlas10k"), bare("atlas10k").with(wandering).unwrap());
+    let ends = |profile: &Profile| {
+        let mut drive = Drive::new(profile, 3);
+        drive.record_spans(Time::ZERO, true);
+        let (mut now, mut ends) = (Time::ZERO, Vec::new());
+        for number in 0..300_u64 {
+            let lba = number * 7_919_317 % 17_000_000;
+            drive.submit(now, command(number as u32, Op::Read, lba, 8));
+            let done = loop {
+                now = drive.next_event().expect("it is in the drive");
+                if let Some(done) = drive.poll(now) {
+                    break done;
+                }
+            };
+            assert_eq!(done.at, now);
+            assert_eq!(drive.head_time(now).total(), now - Time::ZERO);
+            ends.push(now);
+        }
+        let spans = drive.take_spans(now);
+        assert!(spans.windows(2).all(|two| two[0].to == two[1].from));
+        assert_eq!(spans.last().map(|last| last.to), Some(now));
+        ends
+    };
+    let (even, uneven) = (ends(&steady), ends(&wandering));
+    assert_ne!(even, uneven);
+    // In the mean it is as fast, to what turns that are just missed make of it.
+    let took = |ends: &[Time]| (ends[299] - Time::ZERO).as_secs_f64();
+    let ratio = took(&uneven) / took(&even);
+    assert!((0.97..1.03).contains(&ratio), "{ratio}");
+}
+
 #[test]
 fn noise_comes_from_the_seed() {
     let profile = bare("atlas10k")
@@ -691,6 +729,7 @@ fn noise_comes_from_the_seed() {
                 seek_sd_relative: 0.01,
                 overhead_sd: Nanos::from_micros(30),
                 speed_ppm: 1000,
+                ..NoiseSpec::default()
             }
         })
         .unwrap();

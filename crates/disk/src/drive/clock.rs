@@ -1,0 +1,144 @@
+//! A spindle whose speed wanders, as with temperature.
+
+use crate::ledger::{HeadTime, Part};
+use crate::profile::NoiseSpec;
+use headtime_units::{Nanos, Time};
+
+/// The time by which a drive lives: one in which its platters turn evenly.
+///
+/// Seen from outside, it goes by the part `1 - w (1 + sin(2 pi t / period + phase))` of the host's. So it
+/// never goes faster, and what it lags behind only grows. The turn is shorter by `1 - w`, so that the speed is
+/// the unit's in the mean. All else in the drive, seeks and processing, wanders along, by a microsecond in ten
+/// milliseconds at most where speeds wander as those of disks do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock(Option<Wander>);
+
+#[derive(Clone, Copy, Debug)]
+struct Wander {
+    /// 0 to 1.
+    part: f64,
+    period: u64,
+    /// In radians.
+    phase: f64,
+}
+
+impl Wander {
+    /// How far the drive's time is behind, in nanoseconds.
+    fn lag(&self, host: u64) -> u64 {
+        let period = self.period as f64;
+        let angle = (host % self.period) as f64 / period * core::f64::consts::TAU + self.phase;
+        let swing = libm::cos(self.phase) - libm::cos(angle);
+        let lag = self.part * (host as f64 + period / core::f64::consts::TAU * swing);
+        libm::floor(lag.max(0.0)) as u64
+    }
+
+    fn own(&self, host: u64) -> u64 {
+        host - self.lag(host).min(host)
+    }
+}
+
+impl Clock {
+    /// `part` of a turn, 0 to 1, says where in its period the speed begins.
+    pub fn new(spec: &NoiseSpec, part: impl FnOnce() -> f64) -> Clock {
+        Clock((spec.wander_ppm > 0).then(|| Wander {
+            part: f64::from(spec.wander_ppm) / 1e6,
+            period: spec.wander_period.as_nanos(),
+            phase: core::f64::consts::TAU * part(),
+        }))
+    }
+
+    /// A turn by the drive's own time that is `turn` in the mean outside.
+    pub fn turn(&self, turn: Nanos) -> Nanos {
+        let Some(wander) = &self.0 else { return turn };
+        Nanos::from_nanos(libm::round(turn.as_nanos() as f64 * (1.0 - wander.part)) as u64)
+    }
+
+    /// The drive's own time when the host's is `host`.
+    pub fn own(&self, host: Time) -> Time {
+        match &self.0 {
+            None => host,
+            Some(wander) => Time::from_nanos(wander.own(host.as_nanos())),
+        }
+    }
+
+    /// The first time of the host's at which the drive's own is `own` or later.
+    pub fn host(&self, own: Time) -> Time {
+        let Some(wander) = &self.0 else { return own };
+        let wanted = own.as_nanos();
+        let mut host = wanted;
+        for _ in 0..4 {
+            host = wanted + wander.lag(host);
+        }
+        while wander.own(host) < wanted {
+            host += 1;
+        }
+        while host > 0 && wander.own(host - 1) >= wanted {
+            host -= 1;
+        }
+        Time::from_nanos(host)
+    }
+
+    /// The head time as the host counts it: what the drive lags behind belongs to no part of its work.
+    pub fn head_time(&self, host: Time, mut own: HeadTime) -> HeadTime {
+        if let Some(wander) = &self.0 {
+            let lag = Nanos::from_nanos(wander.lag(host.as_nanos()));
+            own.add(&HeadTime::of_part(Part::Idle, lag));
+        }
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(ppm: u32, seconds: u64, phase: f64) -> Clock {
+        let spec = NoiseSpec {
+            wander_ppm: ppm,
+            wander_period: Nanos::from_secs(seconds),
+            ..NoiseSpec::default()
+        };
+        Clock::new(&spec, || phase)
+    }
+
+    #[test]
+    fn a_time_of_the_drive_is_the_first_of_the_host_at_which_it_is_reached() {
+        for clock in [
+            clock(100, 120, 0.3),
+            clock(10_000, 1, 0.9),
+            clock(0, 0, 0.0),
+        ] {
+            let mut last = Time::ZERO;
+            for step in 0..20_000_u64 {
+                let own = Time::from_nanos(step * 7_919_333);
+                let host = clock.host(own);
+                assert!(clock.own(host) >= own && host >= own, "{own} {host}");
+                assert!(
+                    host == Time::ZERO || clock.own(Time::from_nanos(host.as_nanos() - 1)) < own,
+                    "{own} {host}"
+                );
+                assert!(host >= last);
+                last = host;
+            }
+        }
+    }
+
+    #[test]
+    fn the_speed_is_the_units_in_the_mean_and_goes_as_far_up_as_down() {
+        let clock = clock(100, 120, 0.25);
+        let turn = clock.turn(Nanos::from_millis(6)).as_nanos();
+        let turns = |from: u64, to: u64| {
+            let own = |second: u64| {
+                clock
+                    .own(Time::from_nanos(second * 1_000_000_000))
+                    .as_nanos()
+            };
+            (own(to) - own(from)) as f64 / turn as f64 * 6e-3 / (to - from) as f64
+        };
+        // Two parts in ten million are what nanoseconds of a turn leave.
+        assert!((turns(0, 1_200) - 1.0).abs() < 2e-7);
+        // At a quarter of the period the sine is largest: slowest first, fastest after a minute.
+        assert!((turns(0, 1) - (1.0 - 100e-6)).abs() < 1e-6);
+        assert!((turns(60, 61) - (1.0 + 100e-6)).abs() < 1e-6);
+    }
+}
