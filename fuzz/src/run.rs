@@ -189,6 +189,10 @@ fn is_small(benchmark: &BenchmarkSpec) -> bool {
             let small = spec.median.0 <= 10_000 && spec.depends.0 <= 1 << 20;
             few && small && spec.partition.0 <= BYTES
         }
+        BenchmarkSpec::SmallFiles(spec) => {
+            let few = spec.tasks <= 8 && spec.directories <= 100 && spec.reads <= 1_000;
+            few && spec.partition.0 <= BYTES
+        }
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each has a struct of plain numbers. The defaults of the first six are those of the Stream Scheduling
 //! paper (Xu and Jiang, FAST 2011, sections 3.3 and 3.4), those of the others of the NCQ paper (Yu, Shin, Eom
-//! and Yeom, ACM TOS 6(1), 2010). Each rule says what it rests on. The steps of a
+//! and Yeom, ACM TOS 6(1), 2010), and of the last of Lumb, Schindler and Ganger (FAST 2002). Each rule says what it rests on. The steps of a
 //! process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
@@ -18,6 +18,7 @@
 //! | `bonnie` | [`BonnieSpec`] | one for each instance |
 //! | `iozone` | [`IozoneSpec`] | one for each instance |
 //! | `kernel-compile` | [`KernelCompileSpec`] | one, processes together |
+//! | `small-files` | [`SmallFilesSpec`] | one |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
@@ -34,6 +35,7 @@ mod passes;
 mod planned;
 mod postmark;
 mod site;
+mod small_files;
 mod sysbench;
 mod tpch;
 mod transactions;
@@ -47,6 +49,7 @@ pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
 pub use site::BenchmarkError;
+pub use small_files::SmallFilesSpec;
 pub use sysbench::{Access, SysbenchSpec};
 pub use tpch::TpcHSpec;
 pub use transactions::TransactionsSpec;
@@ -91,11 +94,13 @@ pub enum BenchmarkSpec {
     Iozone(IozoneSpec),
     /// A kernel that is compiled.
     KernelCompile(KernelCompileSpec),
+    /// Small files read at random.
+    SmallFiles(SmallFilesSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 11] = NAMES;
+    pub const NAMES: [&'static str; 12] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -115,6 +120,7 @@ impl BenchmarkSpec {
             "bonnie" => BenchmarkSpec::Bonnie(BonnieSpec::default()),
             "iozone" => BenchmarkSpec::Iozone(IozoneSpec::default()),
             "kernel-compile" => BenchmarkSpec::KernelCompile(KernelCompileSpec::default()),
+            "small-files" => BenchmarkSpec::SmallFiles(SmallFilesSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -137,6 +143,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::Bonnie(_) => "bonnie",
             BenchmarkSpec::Iozone(_) => "iozone",
             BenchmarkSpec::KernelCompile(_) => "kernel-compile",
+            BenchmarkSpec::SmallFiles(_) => "small-files",
         }
     }
 
@@ -159,6 +166,9 @@ impl BenchmarkSpec {
                 Lay::Planned(self.name(), spec.lay(disk, seed, room)?.into())
             }
             BenchmarkSpec::KernelCompile(spec) => {
+                Lay::Planned(self.name(), spec.lay(disk, seed, room)?.into())
+            }
+            BenchmarkSpec::SmallFiles(spec) => {
                 Lay::Planned(self.name(), spec.lay(disk, seed, room)?.into())
             }
             BenchmarkSpec::ParRead(_)

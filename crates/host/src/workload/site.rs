@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 12] = [
     "par-read",
     "grep",
     "postmark",
@@ -23,6 +23,7 @@ pub(super) const NAMES: [&str; 11] = [
     "bonnie",
     "iozone",
     "kernel-compile",
+    "small-files",
 ];
 
 /// Why a benchmark cannot be.

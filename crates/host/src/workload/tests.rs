@@ -620,7 +620,7 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
 }
 
 /// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 11] {
+fn small() -> [BenchmarkSpec; 12] {
     BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
@@ -635,6 +635,7 @@ fn small() -> [BenchmarkSpec; 11] {
             BenchmarkSpec::Bonnie(spec) => spec.scale = 0.01,
             BenchmarkSpec::Iozone(spec) => spec.file_low = spec.file_high,
             BenchmarkSpec::KernelCompile(spec) => spec.scale = 0.02,
+            BenchmarkSpec::SmallFiles(spec) => spec.scale = 0.02,
         }
         spec
     })
@@ -653,7 +654,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("kernel-compile"), "{error}");
+    assert!(error.ends_with("small-files"), "{error}");
 }
 
 #[test]
@@ -675,6 +676,7 @@ fn the_same_seed_asks_the_same() {
                 | "bonnie"
                 | "iozone"
                 | "kernel-compile"
+                | "small-files"
         );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }
