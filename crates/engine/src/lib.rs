@@ -39,6 +39,7 @@ mod merge;
 mod names;
 mod order;
 mod predictions;
+mod residuals;
 mod slots;
 mod spec;
 mod tags;
@@ -57,7 +58,8 @@ pub use gate::{
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
 pub use names::{DriveTag, RequestId};
-pub use predictions::Predictions;
+pub use predictions::{PredictionCounts, Predictions};
+pub use residuals::{Residual, Residuals};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};

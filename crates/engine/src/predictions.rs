@@ -1,5 +1,6 @@
 //! What was predicted of commands, against what they took.
 
+use crate::residuals::Residuals;
 use headtime_sched::{Predicting, Surprise};
 use headtime_units::Nanos;
 
@@ -28,6 +29,35 @@ pub struct Predictions {
     pub after_surprise: u64,
     /// The last command was one.
     surprised: bool,
+    residuals: Residuals,
+}
+
+/// The counts of [`Predictions`], cheap to copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PredictionCounts {
+    /// Commands that were predicted.
+    pub commands: u64,
+    /// Those that ended within [`PredictionCounts::WITHIN`] of the prediction.
+    pub within: [u64; 3],
+    /// Done at the predicted point of a turn, but whole turns later.
+    pub turns_late: u64,
+    /// The same, earlier.
+    pub turns_early: u64,
+    /// Done from the drive's buffer.
+    pub hits: u64,
+    /// Done at another point of a turn.
+    pub elsewhere: u64,
+    /// Commands behind one that was a surprise.
+    pub after_surprise: u64,
+}
+
+impl PredictionCounts {
+    /// What counts as near.
+    pub const WITHIN: [Nanos; 3] = [
+        Nanos::from_micros(50),
+        Nanos::from_micros(150),
+        Nanos::from_micros(300),
+    ];
 }
 
 impl Default for Predictions {
@@ -41,6 +71,7 @@ impl Default for Predictions {
             elsewhere: 0,
             after_surprise: 0,
             surprised: false,
+            residuals: Residuals::default(),
         }
     }
 }
@@ -57,6 +88,7 @@ impl core::ops::AddAssign<&Predictions> for Predictions {
         self.hits += other.hits;
         self.elsewhere += other.elsewhere;
         self.after_surprise += other.after_surprise;
+        self.residuals.merge(&other.residuals);
     }
 }
 
@@ -65,6 +97,7 @@ impl Predictions {
         self.commands += 1;
         let step = (predicting.error() + STEP / 2).div_euclid(STEP);
         self.errors[(step.clamp(-MOST, MOST) + MOST) as usize] += 1;
+        self.residuals.add(predicting);
         let surprise = match predicting.surprise {
             Surprise::None => None,
             Surprise::Turns(turns) if turns > 0 => Some(&mut self.turns_late),
@@ -77,6 +110,24 @@ impl Predictions {
         if let Some(count) = surprise {
             *count += 1;
         }
+    }
+
+    /// The counts alone.
+    pub fn counts(&self) -> PredictionCounts {
+        PredictionCounts {
+            commands: self.commands,
+            within: PredictionCounts::WITHIN.map(|most| self.within(most)),
+            turns_late: self.turns_late,
+            turns_early: self.turns_early,
+            hits: self.hits,
+            elsewhere: self.elsewhere,
+            after_surprise: self.after_surprise,
+        }
+    }
+
+    /// The errors by how far the arm went and by where on the disk, and margins from them.
+    pub fn residuals(&self) -> &Residuals {
+        &self.residuals
     }
 
     /// How many commands ended within `most` of the prediction, to 10 us.

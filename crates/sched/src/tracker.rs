@@ -20,6 +20,10 @@ pub struct Predicting {
     pub predicted: Nanos,
     /// What happened.
     pub surprise: Surprise,
+    /// How long the arm was predicted to move.
+    pub seek: Nanos,
+    /// Its first sector.
+    pub lba: Lba,
 }
 
 impl Predicting {
@@ -280,6 +284,8 @@ impl<P: Positioning> Track for Tracker<P> {
             observed,
             predicted,
             surprise,
+            seek: time.seek,
+            lba: sent.extent.start,
         })
     }
 

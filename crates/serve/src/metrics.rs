@@ -5,7 +5,7 @@ mod text;
 
 use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
-use headtime_engine::{CLASSES, Gating, Stats, class_index};
+use headtime_engine::{CLASSES, Gating, PredictionCounts, Stats, class_index};
 use headtime_sched::{Class, Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
@@ -153,6 +153,8 @@ pub struct Snapshot {
     pub head_time: Option<HeadTime>,
     /// Where it is estimated to have gone, if the device does not know and a drive is believed.
     pub head_time_estimated: Option<EstimatedHeadTime>,
+    /// What the scheduler predicted of commands, if it does, and a single device is behind it.
+    pub predictions: Option<PredictionCounts>,
     /// Sectors of the device.
     pub capacity: Sectors,
 }

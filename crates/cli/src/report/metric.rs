@@ -284,6 +284,11 @@ const VALUES: &[Metric] = &metrics! {
         |run| Some(run.predictions.as_ref()?.within_150us);
     more "predicted_300us", "%", "the same, to 300 us",
         |run| Some(run.predictions.as_ref()?.within_300us);
+    less "predicted_150us_to_800us", "%", "commands whose head time was off by more than 150 us and at most 800",
+        |run| {
+            let all = run.predictions.as_ref()?;
+            Some(all.within_800us - all.within_150us)
+        };
     less "turn_late", "%", "commands that took one or more turns longer than predicted",
         |run| Some(run.predictions.as_ref()?.turn_late);
     less "turn_early", "%", "commands that took one or more turns less",

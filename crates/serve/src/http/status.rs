@@ -50,6 +50,20 @@ fn disk(labelled: &Labelled) -> Value {
         let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
         parts.collect::<Map<String, Value>>()
     });
+    let predictions = snapshot.predictions.map(|all| {
+        let [near, off, far] = all.within;
+        json!({
+            "commands": all.commands,
+            "within_50us": near,
+            "within_150us": off,
+            "within_300us": far,
+            "turn_late": all.turns_late,
+            "turn_early": all.turns_early,
+            "hits": all.hits,
+            "elsewhere": all.elsewhere,
+            "after_surprise": all.after_surprise,
+        })
+    });
     let lateness = snapshot.in_model_time.then(|| {
         let mut lateness = times(&metrics.lateness.read());
         lateness["late_share"] = json!(metrics.late_share());
@@ -95,6 +109,7 @@ fn disk(labelled: &Labelled) -> Value {
         },
         "head_time_s": head_time,
         "head_time_estimated_s": estimated,
+        "predictions": predictions,
         "lateness_ms": lateness,
         "exports": exports,
     })

@@ -374,6 +374,42 @@ impl Page {
                         .map(move |part| (part.name(), estimated.get(part)))
                 })
             }),
+        )?;
+        self.write_predictions(out)
+    }
+
+    fn write_predictions(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let predicted = |disk: &Labelled| disk.snapshot.predictions.into_iter();
+        out.counters(
+            (
+                "commands_predicted",
+                "Commands of which the scheduler predicted when they end, and those that did within so many microseconds of it",
+                None,
+            ),
+            self.parts("within_us", move |disk| {
+                predicted(disk).flat_map(|all| {
+                    let [near, off, far] = all.within;
+                    [("50", near), ("150", off), ("300", far), ("any", all.commands)]
+                })
+            }),
+        )?;
+        out.counters(
+            (
+                "commands_surprising",
+                "Commands that ended otherwise than predicted, and those behind them",
+                None,
+            ),
+            self.parts("how", move |disk| {
+                predicted(disk).flat_map(|all| {
+                    [
+                        ("turn-late", all.turns_late),
+                        ("turn-early", all.turns_early),
+                        ("hit", all.hits),
+                        ("elsewhere", all.elsewhere),
+                        ("behind", all.after_surprise),
+                    ]
+                })
+            }),
         )
     }
 

@@ -7,7 +7,9 @@ use super::live::Live;
 use super::{Chosen, Thread, kept};
 use crate::device::ControlError;
 use crate::metrics::Snapshot;
-use headtime_engine::{self as engine, Config, Core, Gate, GateSpec, Gating, Lane, Member, Stats};
+use headtime_engine::{
+    self as engine, Config, Core, Gate, GateSpec, Gating, Lane, Member, Predictions, Stats,
+};
 use headtime_sched::{Scheduler, WaitStats};
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -168,6 +170,9 @@ fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) 
         in_flight += engine.in_flight();
         waiting += engine.waiting();
     }
+    let only = core.engines().only();
+    let predictions = only.and_then(|engine| engine.predictions());
+    let predictions = predictions.map(Predictions::counts);
     let (head_time, head_time_estimated) = match &mut live.stations[..] {
         [station] => {
             let estimate = station.estimate.as_mut();
@@ -191,6 +196,7 @@ fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) 
         in_model_time: live.stations.iter().any(|station| station.in_model_time),
         head_time,
         head_time_estimated,
+        predictions,
         capacity: live.shared.geometry.capacity,
     })
 }

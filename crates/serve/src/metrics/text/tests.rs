@@ -56,6 +56,15 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
             head_time,
             head_time_estimated: (disk == "real")
                 .then(|| crate::estimate::HeadTimeEstimate::new(&profile, 512).account(now)),
+            predictions: (disk == "real").then_some(headtime_engine::PredictionCounts {
+                commands: 100,
+                within: [90, 92, 93],
+                turns_late: 4,
+                turns_early: 1,
+                hits: 1,
+                elsewhere: 1,
+                after_surprise: 6,
+            }),
             capacity: Sectors::new(2048),
         }),
     }
