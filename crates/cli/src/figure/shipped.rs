@@ -51,6 +51,9 @@ pub const SHIPPED: &[Shipped] = shipped![
     "nise-any",
     "freeblock-fig7",
     "freeblock-fig8",
+    "probe-comparison",
+    "probe-tracking",
+    "predict-nearline",
 ];
 
 /// Keys of scenarios that several figures share: what a figure names as its `base`.
