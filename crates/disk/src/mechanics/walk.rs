@@ -181,6 +181,7 @@ impl Mechanics {
     }
 
     /// Goes to `run` by `way`, waits for its first sector, and takes all.
+    #[inline]
     fn pass(&self, run: Run, begin: Time, way: Reposition) -> Step {
         let from = phase(&run, 0, self.turn);
         let wait = self.wait(self.phase_at(begin + way.total()), from);
